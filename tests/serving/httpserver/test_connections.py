@@ -113,6 +113,50 @@ class TestAccepting:
 
         assert accepted == [True]
 
+    async def test_a_turn_of_the_loop_accepts_one_client(self, monkeypatch) -> None:
+        loop, turns, accepted = asyncio.get_running_loop(), [0], list[int]()
+        accept, going = loop.sock_accept, [True]
+
+        def turn() -> None:
+            turns[0] += 1
+            if going:
+                loop.call_soon(turn)
+
+        async def noted(listening: socket.socket) -> object:
+            accepted.append(turns[0])
+            return await accept(listening)
+
+        monkeypatch.setattr(loop, "sock_accept", noted)
+        async with served(APP) as url:
+            turn()
+            place = ("127.0.0.1", int(url.rpartition(":")[2]))
+            clients = [socket.create_connection(place) for _ in range(5)]
+            with anyio.fail_after(10):
+                while len(accepted) <= len(clients):
+                    await anyio.lowlevel.checkpoint()
+            for client in clients:
+                client.close()
+            going.clear()
+
+        assert len(set(accepted)) == len(accepted)
+
+    async def test_one_that_is_cut_is_not_counted_any_more(self, monkeypatch) -> None:
+        """Many handshakes may end in one turn, and it is lost only in the next."""
+        made, accepted = Connection.connection_made, list[Connection]()
+
+        def noted(self: Connection, transport: asyncio.Transport) -> None:
+            made(self, transport)
+            accepted.append(self)
+
+        monkeypatch.setattr(Connection, "connection_made", noted)
+        async with served(APP) as url, await knock(url):
+            with anyio.fail_after(10):
+                while not accepted:
+                    await anyio.lowlevel.checkpoint()
+            [connection] = accepted
+            connection.cut()
+            assert connection.connections == set()
+
     async def test_it_goes_on_when_files_can_be_opened_again(self, monkeypatch) -> None:
         monkeypatch.setattr(connections, "RETRY", 0)
         loop = asyncio.get_running_loop()

@@ -272,6 +272,16 @@ class TestBounds:
 
             assert b"at last" in await told(first)
 
+    async def test_all_addresses_together_have_no_more_than_that(self) -> None:
+        async with (
+            served(Desk().app, bounds=most(2, each=1)) as url,
+            await knock(url, "127.0.0.2") as first,
+            await knock(url, "127.0.0.3"),
+            await knock(url),
+        ):
+            with anyio.fail_after(10):
+                assert await told(first) == b""
+
     async def test_one_address_takes_the_place_of_no_other(self) -> None:
         """Its own idle connection goes; without one, the new one does."""
         desk = Desk()
@@ -301,9 +311,8 @@ class TestBounds:
                 client = await clients.enter_async_context(httpx.AsyncClient())
                 assert (await client.get(url)).status_code == 200
 
-    async def test_one_that_does_not_end_tls_gives_way_too(self, tmp_path, monkeypatch) -> None:
+    async def test_one_that_does_not_end_tls_gives_way_too(self, tmp_path) -> None:
         """The server has said that it closes, and then waits for the client to do the same."""
-        monkeypatch.setattr(connections, "HANDSHAKE", 60.0)
         tls = pair(tmp_path).context()
         async with served(Desk().app, tls, most(1)) as url, await knock(url) as first:
             stream = await secured(first)
@@ -343,7 +352,7 @@ class TestBounds:
             return stream
 
         async with served(app) as url, httpx.AsyncClient() as client:
-            async with await brought(bytes(900), 901) as first:
+            async with await brought(bytes(999), 1000) as first:
                 async with await brought(bytes(200), 200) as second:
                     assert b"503 Service Unavailable" in await told(second)
                 async with await brought(bytes(10), 10) as small:
@@ -382,9 +391,12 @@ class TestBounds:
 
     async def test_an_answer_that_takes_too_long_is_cut(self) -> None:
         app = limits.Limited(Desk().app, seconds=0.2)
-        async with served(app) as url, httpx.AsyncClient() as client:
-            with pytest.raises(httpx.RemoteProtocolError):
-                await client.get(f"{url}/endless")
+        with structlog.testing.capture_logs() as logs:
+            async with served(app) as url, httpx.AsyncClient() as client:
+                with pytest.raises(httpx.RemoteProtocolError):
+                    await client.get(f"{url}/endless")
+
+        assert [line for line in logs if line["log_level"] == "error"] == []
 
 
 def _look(monkeypatch) -> Callable[[int], None]:

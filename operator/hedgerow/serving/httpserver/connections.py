@@ -84,7 +84,7 @@ class Connection(H11Protocol):
     """
 
     _look: asyncio.TimerHandle | None = None
-    _seen: Any = None
+    _seen: RequestResponseCycle | None = None
     since = 0.0
 
     def __init__(self, *arguments: Any, bounds: Bounds, **more: Any) -> None:
@@ -94,13 +94,9 @@ class Connection(H11Protocol):
 
     @property
     def idle(self) -> bool:
-        """Whether no complete request is waiting for its answer.
-
-        A connection that is closing is idle: a client can hold it open for `HANDSHAKE` seconds.
-        """
+        """Whether no complete request is waiting for its answer."""
         request = cast("RequestResponseCycle | None", self.cycle)
-        answered = request is None or request.response_complete or request.more_body
-        return answered or self.transport.is_closing()
+        return request is None or request.response_complete or request.more_body
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Accept a client; if there are too many, cut an idle one.
@@ -137,8 +133,6 @@ class Connection(H11Protocol):
 
     def _make_room(self) -> bool:
         """Cut the connection that is idle for longest; return False if all are being served."""
-        if len(self.connections) <= self._bounds.each:
-            return True  # the usual case
         others = cast("set[Connection]", self.connections - {self})
         own = {one for one in others if one.address == self.address}
         if len(own) >= self._bounds.each:
@@ -157,14 +151,12 @@ class Connection(H11Protocol):
 
     def _check(self) -> None:
         request = cast("RequestResponseCycle | None", self.cycle)
-        closing = self.transport.is_closing()
         answered = request is None or request.response_complete
         # TLS answers a client that asks for new keys; one that does not read that is not kept.
         unread = self.transport.get_write_buffer_size() > 0
         kept_alive = self.timeout_keep_alive_task is not None and not unread
-        before, self._seen = self._seen, (closing, request)
-        idle = closing or (answered and not kept_alive)
-        if idle and (request is None or before == self._seen):
+        before, self._seen = self._seen, request
+        if answered and not kept_alive and request is before:
             self.transport.abort()
             return
         self._look = self.loop.call_later(PATIENCE, self._check)
@@ -179,7 +171,7 @@ def _cut_idle(connections: set[Connection]) -> bool:
 
 
 HANDSHAKE = 5.0
-"""Seconds for a TLS handshake, and for a client's part in closing TLS."""
+"""Seconds for a TLS handshake."""
 MOST_SILENT = 200
 """The most clients of one server during a TLS handshake; for one more, the oldest is cut.
 
@@ -200,14 +192,13 @@ async def accept(
     """Accept clients until cancelled; `made` returns the protocol of each one."""
     loop, silent = asyncio.get_running_loop(), deque[anyio.CancelScope]()
     sslproto.SSLProtocol.max_size = TLS_BUFFER
-    limit = HANDSHAKE if tls else None
 
     async def greet(client: socket.socket) -> None:
         with anyio.CancelScope() as scope:
             silent.append(scope)
             try:
                 await loop.connect_accepted_socket(
-                    made, client, ssl=tls, ssl_handshake_timeout=limit, ssl_shutdown_timeout=limit
+                    made, client, ssl=tls, ssl_handshake_timeout=HANDSHAKE if tls else None
                 )
             except Exception as error:  # noqa: BLE001 - whatever a client sends ends no other one
                 # One of its frames has the future that has this error: a cycle (CPython 109534).

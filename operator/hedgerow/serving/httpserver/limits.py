@@ -70,18 +70,15 @@ class Limited:
         503 if the answer takes too long, or if all requests together are too large.
         """
         taken, held, begun = 0, 0, False
-        whole, until = False, anyio.current_time() + self._arrival
+        until = anyio.current_time() + self._arrival
 
         async def receiving() -> Message:
-            nonlocal taken, held, whole
-            if whole:  # the app now waits for the client to disconnect
-                return await receive()
+            nonlocal taken, held
             message: Message = {}
             with anyio.CancelScope(deadline=until):
                 message = await receive()
             if not message:
                 raise HTTPException(HTTPStatus.REQUEST_TIMEOUT, "the body does not come")
-            whole = not message.get("more_body", False)
             size = len(message.get("body", b""))
             taken += size
             if taken > self._body:
