@@ -16,6 +16,7 @@ from hedgerow.objects import (
     controller_reference,
     digest,
     identity,
+    is_manager_of,
     is_terminating,
     metadata,
     ref_of,
@@ -100,6 +101,26 @@ class TestInstallation:
 
         assert two.field_manager("bluegreen") == "hedgerow-two-bluegreen"
         assert (one.label("bluegreen"), two.label("bluegreen")) == ("bluegreen", "two.bluegreen")
+
+    @pytest.mark.parametrize(
+        ("manager", "is_its"),
+        [
+            ("hedgerow-cronjob", True),
+            ("hedgerow-two-cronjob", True),
+            ("clock-cronjob", True),
+            ("clock-two-three-cronjob", True),
+            ("hedgerow-lease", True),
+            ("clock-lease", False),
+            ("Clock-cronjob", False),
+            (f"{'a' * 31}-cronjob", False),
+            ("cronjob", False),
+            ("hedgerow", False),
+            ("kube-controller-manager", False),
+            ("", False),
+        ],
+    )
+    def test_a_controllers_managers_are_known_in_any_program_and_instance(self, manager, is_its):
+        assert is_manager_of("cronjob", manager) is is_its
 
     def test_the_longest_instance_still_gives_a_label_value(self):
         assert len(Installation("a" * 20).label("x" * 42)) == 63

@@ -5,12 +5,18 @@ The author of a controller needs what is listed in `__all__` and nothing else:
 - `Controller` declares a pure function `compose(resource, observed) -> Desired`, what it owns
   (`View`s such as `Deployment`) and what it relates to (`Relation`).
 - `Observed` is what the caches show; `Desired` holds the children (`Apply`, `Create`, `Keep`,
-  `Finalized`), the `Status` and the Events (`Notice`).
+  `RemoveFinalizer`), the `Status` and the Events (`Notice`).
 - `Claim` holds fields of an object that is not owned; `Claimable` says which objects these may be.
+- `ControllerOptions` are settings of one controller (`Option`); `Lag` measures how late children
+  are created.
 - `waits_for` says what a Deployment still lacks, `replicas_of` which pods are its own, `named_by`
-  finds a resource by a label; `unprivileged`, `CONFINED` and `answers` are parts of a pod template.
-- `Resource` is the model of a built-in kind that a controller is for; `holders` tells who holds a
+  finds a resource by a label, `selector_text` writes a label selector as kubectl takes it;
+  `unprivileged`, `CONFINED` and `answers` are parts of a pod template.
+- `BuiltIn` is for a controller whose `Resource` is of a built-in kind; `holders` tells who holds a
   field (`Holder`), and `Observed.word` (`Word`) what its author says of it.
+- `Copies` are children that are made from the resources of another controller (`Report`).
+- `ready`, `stalled` and `condition` make conditions, `degraded` one for immutable fields (`fixed`);
+  `quantity` and `instant` read values as the API server does, and `is_manager_of` a field manager.
 - `timetable` reads the schedules of a CronJob (`Schedule`, `ScheduleError`).
 - `CustomResource`, `Model`, `Field`, `Status`, `Condition` and `Definition` declare the custom
   resource.
@@ -33,13 +39,14 @@ if TYPE_CHECKING:
     from hedgerow.cli import operate as main
     from hedgerow.contract import (
         Apply,
+        BuiltIn,
         Claim,
         Claimable,
         Controller,
+        ControllerOptions,
+        Copies,
         Create,
         Desired,
-        Finalized,
-        Informs,
         Keep,
         Key,
         Lag,
@@ -47,25 +54,28 @@ if TYPE_CHECKING:
         Observed,
         Option,
         Relation,
+        RemoveFinalizer,
         Report,
-        Shared,
-        Watch,
         Word,
     )
     from hedgerow.controllers.cronjob.missed import timetable
     from hedgerow.controllers.cronjob.schedule import Schedule, ScheduleError
-    from hedgerow.controllers.workloads import (
+    from hedgerow.fields.canonical import quantity
+    from hedgerow.fields.managed import Holder, holders
+    from hedgerow.objects import is_manager_of
+    from hedgerow.plan.conditions import condition, ready, stalled
+    from hedgerow.plan.immutable import degraded, fixed
+    from hedgerow.settings import Settings
+    from hedgerow.validation import FieldError
+    from hedgerow.workloads import (
         CONFINED,
         answers,
         named_by,
         replicas_of,
+        selector_text,
         unprivileged,
         waits_for,
     )
-    from hedgerow.fields.managed import Holder, holders
-    from hedgerow.plan.conditions import condition, ready, stalled
-    from hedgerow.settings import Settings
-    from hedgerow.validation import FieldError
     from hedgerow_schemas.base import (
         ApiResource,
         Condition,
@@ -77,6 +87,7 @@ if TYPE_CHECKING:
         Status,
         Time,
         View,
+        instant,
     )
     from hedgerow_schemas.builtin import (
         ConfigMap,
@@ -103,35 +114,40 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
-    "CONFINED", "ApiResource", "Apply", "Claim", "Claimable", "Column", "Condition",
-    "ConfigMap", "Controller", "Create", "CustomResource", "Definition", "Deployment", "Desired",
-    "Field", "FieldError", "Finalized", "Holder", "HorizontalPodAutoscaler", "Informs", "Job",
-    "Keep", "Key", "Lag", "Model", "Namespace", "Notice", "Object", "ObjectMeta", "Observed",
-    "Option", "Pod", "PodDisruptionBudget", "Relation", "Report", "Resource", "Rule", "Scale",
-    "Schedule", "ScheduleError", "Secret", "Service", "Settings", "Shared", "StatefulSet", "Status",
-    "Time", "View", "Watch", "Word", "__version__", "answers", "condition", "holders", "list_map",
-    "main", "named_after", "named_by", "ready", "replicas_of", "rules", "run", "stalled",
-    "timetable", "unprivileged", "waits_for",
+    "CONFINED", "ApiResource", "Apply", "BuiltIn", "Claim", "Claimable", "Column", "Condition",
+    "ConfigMap", "Controller", "ControllerOptions", "Copies", "Create", "CustomResource",
+    "Definition", "Deployment", "Desired", "Field", "FieldError", "Holder",
+    "HorizontalPodAutoscaler", "Job", "Keep", "Key", "Lag", "Model", "Namespace", "Notice",
+    "Object", "ObjectMeta", "Observed", "Option", "Pod", "PodDisruptionBudget", "Relation",
+    "RemoveFinalizer", "Report", "Resource", "Rule", "Scale", "Schedule", "ScheduleError", "Secret",
+    "Service", "Settings", "StatefulSet", "Status", "Time", "View", "Word", "__version__",
+    "answers", "condition", "degraded", "fixed", "holders", "instant", "is_manager_of", "list_map",
+    "main", "named_after", "named_by", "quantity", "ready", "replicas_of", "rules", "run",
+    "selector_text", "stalled", "timetable", "unprivileged", "waits_for",
 ]  # fmt: skip
 
 _PLACES = {
     "hedgerow.contract": (
-        "Apply", "Claim", "Claimable", "Controller", "Create", "Desired", "Finalized",
-        "Informs", "Keep", "Key", "Lag", "Notice", "Observed", "Option", "Relation", "Report",
-        "Shared", "Watch", "Word",
+        "Apply", "BuiltIn", "Claim", "Claimable", "Controller", "ControllerOptions", "Copies",
+        "Create", "Desired", "Keep", "Key", "Lag", "Notice", "Observed", "Option", "Relation",
+        "RemoveFinalizer", "Report", "Word",
     ),
     "hedgerow.controllers.cronjob.missed": ("timetable",),
     "hedgerow.controllers.cronjob.schedule": ("Schedule", "ScheduleError"),
-    "hedgerow.controllers.workloads": (
-        "CONFINED", "answers", "named_by", "replicas_of", "unprivileged", "waits_for",
-    ),
+    "hedgerow.fields.canonical": ("quantity",),
     "hedgerow.fields.managed": ("Holder", "holders"),
+    "hedgerow.objects": ("is_manager_of",),
     "hedgerow.plan.conditions": ("condition", "ready", "stalled"),
+    "hedgerow.plan.immutable": ("degraded", "fixed"),
     "hedgerow.settings": ("Settings",),
     "hedgerow.validation": ("FieldError",),
+    "hedgerow.workloads": (
+        "CONFINED", "answers", "named_by", "replicas_of", "selector_text", "unprivileged",
+        "waits_for",
+    ),
     "hedgerow_schemas.base": (
         "ApiResource", "Condition", "CustomResource", "Model", "Object", "ObjectMeta", "Resource",
-        "Status", "Time", "View",
+        "Status", "Time", "View", "instant",
     ),
     "hedgerow_schemas.builtin": (
         "ConfigMap", "Deployment", "HorizontalPodAutoscaler", "Namespace", "Pod",

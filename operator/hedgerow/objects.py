@@ -124,6 +124,17 @@ class Installation(Struct, frozen=True):
         return f"{self.label_key}={self.label(controller)}"
 
 
+def is_manager_of(controller: str, manager: str) -> bool:
+    """Return whether a field manager is that of a controller, of any program and instance.
+
+    Of the program hedgerow itself, every field manager counts.
+    """
+    program, hyphen, name = manager.partition("-")
+    if program == PROGRAM:
+        return bool(hyphen)
+    return bool(re.fullmatch(PROGRAM_NAME, program)) and name.rpartition("-")[2] == controller
+
+
 class Salvaged(dict[str, Any]):
     """An object whose JSON could not be decoded strictly: parts of it were replaced or left out.
 

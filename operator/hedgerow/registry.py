@@ -13,7 +13,7 @@ from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, cast
 
 from hedgerow import controllers
-from hedgerow.contract import Controller, Watch
+from hedgerow.contract import BuiltIn, Controller
 from hedgerow.kube.errors import one_line
 from hedgerow.objects import DOMAIN
 from hedgerow.plan.installations import OTHER_MANAGERS
@@ -118,10 +118,12 @@ class Registry:
 
         Raises ValueError for a value that is not valid.
         """
-        informed = {id(one.informs.controller) for one in self.controllers if one.informs}
+        informed = {id(one.copies.sources) for one in self.controllers if one.copies}
         return Registry(
             tuple(
-                one.configure(options[one.name]) if one.configure and options.get(one.name) else one
+                one.options.configure(options[one.name])
+                if one.options and options.get(one.name)
+                else one
                 for one in self.controllers
                 if id(one) not in informed
             )
@@ -129,7 +131,7 @@ class Registry:
 
     def unknown(self, names: Iterable[str]) -> str:
         """Return what is wrong with controllers' names; empty if there is one for each."""
-        informed = {one.informs.controller.name for one in self.controllers if one.informs}
+        informed = {one.copies.sources.name for one in self.controllers if one.copies}
         there_are = [name for name in self.names if name not in informed]
         name = next((name for name in names if name not in there_are), None)
         if name is None:
@@ -143,9 +145,9 @@ def _with_informed(controllers: Iterable[Controller[Any]]) -> Iterable[Controlle
     known = {id(one) for one in given}
     for one in given:
         yield one
-        if one.informs is not None and id(one.informs.controller) not in known:
-            known.add(id(one.informs.controller))
-            yield one.informs.controller
+        if one.copies is not None and id(one.copies.sources) not in known:
+            known.add(id(one.copies.sources))
+            yield one.copies.sources
 
 
 def check(controller: Controller[Any]) -> None:
@@ -167,10 +169,10 @@ def check(controller: Controller[Any]) -> None:
                 f"the controller {name} writes {kind.kind} for {api.kind}: both are in a namespace,"
                 " or both are cluster-scoped"
             )
-    if controller.is_custom and (controller.finalizer or controller.watch != Watch()):
+    if controller.is_custom and controller.built_in != BuiltIn():
         raise ValueError(
-            f"the controller {name} is for {api.kind}, which is custom: it watches all of them, and"
-            " has no finalizer on them, since their children are in their namespace"
+            f"the controller {name} is for {api.kind}, which is custom: leave `built_in` out, it is"
+            " for a resource of Kubernetes's own kinds"
         )
     for kind, fields in controller.claimed.items():
         if odd := [".".join(path) for path in fields if not _may_be_claimed(path)]:

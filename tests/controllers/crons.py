@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from hedgerow.contract import Create, Desired, Finalized, Keep, Notice, Observed
+from hedgerow.contract import Create, Desired, Keep, Notice, Observed, RemoveFinalizer
 from hedgerow.controllers.cronjob.controller import START_GUARD, compose
 from hedgerow.controllers.cronjob.starts import SCHEDULED_AT
 from hedgerow_schemas.cronjob import CronJob
@@ -104,7 +104,7 @@ def kept(desired: Desired) -> list[str]:
 
 def freed(desired: Desired) -> list[str]:
     """The names of the Jobs that are to lose their guard."""
-    return [child.name for child in desired.children if isinstance(child, Finalized)]
+    return [child.name for child in desired.children if isinstance(child, RemoveFinalizer)]
 
 
 def told(desired: Desired) -> list[tuple[str, str]]:

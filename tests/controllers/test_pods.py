@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from hedgerow.controllers import workloads
+from hedgerow import workloads
+from hedgerow.controllers.memcached import spread_over_nodes
 
 
 class TestSecurity:
@@ -28,7 +29,7 @@ class TestAnswers:
 
 class TestSpreading:
     def test_every_list_key_is_spelled_out_and_nothing_is_kept_from_running(self):
-        (constraint,) = workloads.spread_over_nodes({"matchLabels": {"a": "1"}})
+        (constraint,) = spread_over_nodes({"matchLabels": {"a": "1"}})
 
         assert constraint["topologyKey"] == "kubernetes.io/hostname"
         assert constraint["whenUnsatisfiable"] == "ScheduleAnyway"

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hedgerow.controllers.workloads import ONE_BY_ONE, replicas_of, waits_for
+from hedgerow.controllers.memcached import ONE_BY_ONE
+from hedgerow.workloads import replicas_of, waits_for
 from hedgerow_schemas.builtin import Deployment, Pod
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hedgerow.controllers.workloads import matches, named_by, text
+from hedgerow.workloads import matches, named_by, selector_text
 from hedgerow_schemas.base import View
 
 Object = dict[str, Any]
@@ -76,7 +76,7 @@ class TestMatches:
 class TestText:
     @pytest.mark.parametrize("case", CASES, ids=lambda case: case.reason)
     def test_it_is_written_as_kubectl_parses_it(self, case):
-        assert text(case.selector) == case.text
+        assert selector_text(case.selector) == case.text
 
 
 class TestNames:

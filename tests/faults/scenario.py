@@ -89,7 +89,7 @@ class Scenario:
     def declared(self) -> tuple[Controller[Any], ...]:
         """The controllers of that name, and those that they inform."""
         found = ALL[self.controller]
-        return (*found, *(one.informs.controller for one in found if one.informs))
+        return (*found, *(one.copies.sources for one in found if one.copies))
 
     @property
     def children(self) -> tuple[Object, ...]:

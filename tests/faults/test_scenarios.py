@@ -14,7 +14,7 @@ from support.operator.registered import ALL
 WORDS = ("created", "contested", "changed", "deleted")
 
 
-INFORMED = [one.informs.controller.name for one in ALL.controllers if one.informs]
+INFORMED = [one.copies.sources.name for one in ALL.controllers if one.copies]
 NAMES = dict.fromkeys(one.name for one in ALL.controllers if one.name not in INFORMED)
 
 

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from hedgerow import (
     ApiResource,
+    BuiltIn,
     Claim,
     Claimable,
     Controller,
@@ -64,9 +65,8 @@ SCALER = Controller(
     Workload,
     compose,
     owns=(),
-    claims=(Claimable(Autoscaler, (("spec", "minReplicas"),), target),),
-    fields=(("spec", "replicas"),),
-    annotation_prefix=WANTED,
+    claims=(Claimable(Autoscaler, (("spec", "minReplicas"),), of=target),),
+    built_in=BuiltIn(annotation_prefix=WANTED, claims=(("spec", "replicas"),)),
 )
 
 if __name__ == "__main__":

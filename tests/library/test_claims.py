@@ -44,6 +44,10 @@ def controller(**more: Any) -> hedgerow.Controller[Any]:
     return hedgerow.Controller("other", BlueGreen, SCALER.compose, **given)  # type: ignore[arg-type]
 
 
+def claiming(*fields: tuple[str, ...]) -> hedgerow.Controller[Any]:
+    return replace(SCALER, built_in=hedgerow.BuiltIn(claims=fields))
+
+
 def workload(wanted: str) -> scaler.Workload:
     meta = hedgerow.ObjectMeta(
         name="web",
@@ -126,12 +130,26 @@ class TestRegistry:
     )
     def test_what_nobody_may_claim_is_not_declared(self, path):
         with pytest.raises(ValueError, match=r"scaler may not claim .* of Deployment"):
-            Registry((replace(SCALER, fields=(*SCALER.fields, path)),))
+            Registry((claiming(*SCALER.built_in.claims, path),))
 
     def test_a_label_and_an_annotation_may_be_declared(self):
         fields = (("metadata", "labels", "a"), ("metadata", "annotations", "example.com/a"))
 
-        assert Registry((replace(SCALER, fields=fields),)).names == ("scaler",)
+        assert Registry((claiming(*fields),)).names == ("scaler",)
+
+    @pytest.mark.parametrize(
+        "given",
+        [
+            {"namespace": "shop"},
+            {"annotation_prefix": "example.com/"},
+            {"claims": (("spec", "replicas"),)},
+            {"hold_finalizer": "example.com/held"},
+        ],
+        ids=lambda given: next(iter(given)),
+    )
+    def test_what_is_for_built_in_resources_is_not_said_of_a_custom_one(self, given):
+        with pytest.raises(ValueError, match="is for BlueGreen, which is custom: leave `built_in`"):
+            Registry((controller(built_in=hedgerow.BuiltIn(**given)),))
 
     def test_a_built_in_resource_has_no_webhooks(self):
         odd = hedgerow.Controller(
@@ -264,7 +282,7 @@ class TestAuthors:
             assert f'k == "{CLAIM}" || k.startsWith("{scaler.WANTED}")' in one
 
     def test_controllers_of_one_kind_are_judged_by_one_question(self):
-        more = replace(SCALER, resource=StatefulWorkload, annotation_prefix="")
+        more = replace(claiming(*SCALER.built_in.claims), resource=StatefulWorkload)
         _, validations = self.judged(SCALER, more)
 
         assert [one.count("authorizer") for one in validations] == [1, 1, 1]

@@ -19,7 +19,7 @@ from hedgerow.cli import main, operate
 from hedgerow.cli.completion import completion_command
 from hedgerow.cli.errors import explain
 from hedgerow.cli.program import Program, called, field_manager, installation
-from hedgerow.contract import Controller, Lag, Option
+from hedgerow.contract import Controller, ControllerOptions, Lag, Option
 from hedgerow.kube.errors import Missing
 from hedgerow.manifest import from_yaml
 from hedgerow.objects import LONGEST_PROGRAM, Installation, ObjectRef, renamed
@@ -341,7 +341,7 @@ class TestManifests:
             given.append(options)
             return GREETER
 
-        loud = replace(GREETER, options=(Option("loud", "Greet."),), configure=configured)
+        loud = replace(GREETER, options=ControllerOptions((Option("loud", "Greet."),), configured))
         _, out, _ = typed("manifests", "--image", "i", *words, registry=Registry((loud,)))
 
         assert ("--greeter-loud" in out) is bool(words)

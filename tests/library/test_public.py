@@ -16,15 +16,16 @@ from library.greeter import GREETER, Greeting
 from support.operator.registered import ALL, CONTROLLERS
 
 LISTED = {
-    "CONFINED", "ApiResource", "Apply", "Claim", "Claimable", "Column", "Condition",
-    "ConfigMap", "Controller", "Create", "CustomResource", "Definition", "Deployment", "Desired",
-    "Field", "FieldError", "Finalized", "Holder", "HorizontalPodAutoscaler", "Informs", "Job",
-    "Keep", "Key", "Lag", "Model", "Namespace", "Notice", "Object", "ObjectMeta", "Observed",
-    "Option", "Pod", "PodDisruptionBudget", "Relation", "Report", "Resource", "Rule", "Scale",
-    "Schedule", "ScheduleError", "Secret", "Service", "Settings", "Shared", "StatefulSet", "Status",
-    "Time", "View", "Watch", "Word", "__version__", "answers", "condition", "holders", "list_map",
-    "main", "named_after", "named_by", "ready", "replicas_of", "rules", "run", "stalled",
-    "timetable", "unprivileged", "waits_for",
+    "CONFINED", "ApiResource", "Apply", "BuiltIn", "Claim", "Claimable", "Column", "Condition",
+    "ConfigMap", "Controller", "ControllerOptions", "Copies", "Create", "CustomResource",
+    "Definition", "Deployment", "Desired", "Field", "FieldError", "Holder",
+    "HorizontalPodAutoscaler", "Job", "Keep", "Key", "Lag", "Model", "Namespace", "Notice",
+    "Object", "ObjectMeta", "Observed", "Option", "Pod", "PodDisruptionBudget", "Relation",
+    "RemoveFinalizer", "Report", "Resource", "Rule", "Scale", "Schedule", "ScheduleError", "Secret",
+    "Service", "Settings", "StatefulSet", "Status", "Time", "View", "Word", "__version__",
+    "answers", "condition", "degraded", "fixed", "holders", "instant", "is_manager_of", "list_map",
+    "main", "named_after", "named_by", "quantity", "ready", "replicas_of", "rules", "run",
+    "selector_text", "stalled", "timetable", "unprivileged", "waits_for",
 }  # fmt: skip
 """What others import: a name that goes, or comes, is a decision."""
 

@@ -28,6 +28,9 @@ MODULES = {
     "conditions": "hedgerow.plan.conditions",
     "conflicts": "hedgerow.plan.conflict_reports",
     "contract": "hedgerow.contract",
+    "contract_controller": "hedgerow.contract.controller",
+    "contract_observed": "hedgerow.contract.observed",
+    "contract_relations": "hedgerow.contract.relations",
     "declaration": "hedgerow.plan.declaration",
     "diff": "hedgerow.fields.diff",
     "field_patterns": "hedgerow.plan.field_patterns",
@@ -63,7 +66,7 @@ MODULES = {
     "validation": "hedgerow.validation",
     "watch_changes": "hedgerow.cli.watch.changes",
     "withdraw": "hedgerow.cli.withdraw.plan",
-    "workloads": "hedgerow.controllers.workloads",
+    "workloads": "hedgerow.workloads",
     "writes": "hedgerow.plan.writes",
 }
 """The pure modules that are measured, by the names that they go by here."""

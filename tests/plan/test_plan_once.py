@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hedgerow.contract import Create, Finalized, Keep
+from hedgerow.contract import Create, Keep, RemoveFinalizer
 from hedgerow.objects import controller_reference
 from hedgerow.plan.input import ChildHistory
 from hedgerow.plan.writes import declare
@@ -19,7 +19,7 @@ Object = dict[str, Any]
 
 ONCE = Create(ConfigMap, "settings", {"data": DATA})
 GUARD = "example.com/guard"
-DONE = Finalized(ConfigMap, "settings", GUARD)
+DONE = RemoveFinalizer(ConfigMap, "settings", GUARD)
 
 
 def going(obj: Object) -> Object:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from hedgerow.contract import Claim, Claimable, Controller, Desired, Key, Observed
+from hedgerow.contract import BuiltIn, Claim, Claimable, Controller, Desired, Key, Observed
 from hedgerow.fields import managed
 from hedgerow.kube import errors
 from hedgerow.plan.conditions import stalled
@@ -49,7 +49,7 @@ def scaled(resource: Resource, observed: Observed) -> Desired:
 
 REPLICAS = (("spec", "replicas"),)
 SCALER: Controller[Any] = Controller(
-    "scaler", BlueGreen, scaled, owns=(), claims=(Claimable(Deployment, REPLICAS, by_label),)
+    "scaler", BlueGreen, scaled, owns=(), claims=(Claimable(Deployment, REPLICAS, of=by_label),)
 )
 
 
@@ -70,7 +70,9 @@ def own(resource: Workload, _observed: Observed) -> Desired:
     return Desired(claims=(Claim(Deployment, resource.metadata.name, fields),))
 
 
-OWN: Controller[Any] = Controller("scaler", Workload, own, owns=(), fields=REPLICAS)
+OWN: Controller[Any] = Controller(
+    "scaler", Workload, own, owns=(), built_in=BuiltIn(claims=REPLICAS)
+)
 LABELS = {"app": "web"}
 SPEC = {
     "selector": {"matchLabels": LABELS},
@@ -448,7 +450,9 @@ class TestClusterScoped:
         monkeypatch.setattr(
             kinds, "BUILTIN", (*kinds.BUILTIN, ServedKind(Region.api, {"spec": spec}))
         )
-        regions: Controller[Any] = Controller("scaler", Region, regional, owns=(), fields=REPLICAS)
+        regions: Controller[Any] = Controller(
+            "scaler", Region, regional, owns=(), built_in=BuiltIn(claims=REPLICAS)
+        )
         world = World(controller=regions, namespaces=("default",))
         world.server.open_namespace("")
         notes = {"annotations": {WANTED: "3"}}

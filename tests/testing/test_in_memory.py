@@ -131,8 +131,7 @@ class TestTheOperator:
             SCALER.resource,
             lambda _workload, _observed: Desired(claims=(own,)),
             owns=(),
-            fields=SCALER.fields,
-            annotation_prefix=SCALER.annotation_prefix,
+            built_in=SCALER.built_in,
         )
         cluster = in_memory(alone)
         cluster.apply({**web, "spec": {"selector": labels, "template": template}})

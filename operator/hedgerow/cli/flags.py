@@ -79,9 +79,8 @@ def _variables(program: str) -> frozenset[str]:
     """Return the environment variables of all options."""
     prefix = variable_prefix(program)
     of_controllers = (
-        f"{prefix}{controller.name}_{option.name}".replace("-", "_")
-        for controller in registry().controllers
-        for option in controller.options
+        f"{prefix}{controller}_{option.name}".replace("-", "_")
+        for controller, option in _options_of_controllers()
     )
     own = (flag.variable(program) for _, flag in flags().values())
     return frozenset((*own, *(name.upper() for name in of_controllers), MARK))
@@ -103,6 +102,13 @@ def check(controllers: Iterable[str], namespaces: Iterable[str] = ()) -> None:
         )
 
 
+def _options_of_controllers() -> Iterator[tuple[str, Option]]:
+    """Yield each option of a single controller with that controller's name."""
+    for controller in registry().controllers:
+        for option in controller.options.known if controller.options else ():
+            yield controller.name, option
+
+
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
     """Mark a command that has the options of single controllers as well."""
     command.takes_options = True  # type: ignore[attr-defined]
@@ -112,11 +118,8 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 def controller_options() -> list[Any]:
     """Return the options of all controllers, for a command that is `with_options`."""
     annotations = {
-        f"{controller.name}_{option.name}".replace("-", "_"): _controller_option(
-            controller.name, option
-        )
-        for controller in registry().controllers
-        for option in controller.options
+        f"{controller}_{option.name}".replace("-", "_"): _controller_option(controller, option)
+        for controller, option in _options_of_controllers()
     }
 
     def nothing(**_given: Any) -> None:

@@ -4,18 +4,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hedgerow.contract import Apply, Controller, Desired, Keep, Notice, Observed, Relation
-from hedgerow.controllers import workloads
-from hedgerow.controllers.workloads import waits_for
-from hedgerow.plan import conditions
-from hedgerow.validation import FieldError
+from hedgerow import (
+    Apply,
+    Controller,
+    Deployment,
+    Desired,
+    FieldError,
+    Keep,
+    Notice,
+    Observed,
+    Pod,
+    Relation,
+    Service,
+    condition,
+    named_by,
+    ready,
+    stalled,
+    waits_for,
+)
 from hedgerow_schemas.bluegreen import BlueGreen, BlueGreenStatus, Phase
-from hedgerow_schemas.builtin import Deployment, Pod, Service
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hedgerow_schemas.base import Condition, Object
+    from hedgerow import Condition, Object
 
 PHASES: tuple[Phase, ...] = ("Blue", "Green")
 NAMED_BY = "app.kubernetes.io/name"
@@ -101,17 +113,17 @@ def health(bg: BlueGreen, observed: Observed) -> tuple[Condition, ...]:
     lack = unavailable(bg, observed, selected) if selected else "the Service selects no colour"
     reason = "Unavailable" if lack else "Serving"
     words = f"{selected}: {lack}" if lack and selected else lack or f"{selected} is available"
-    available = conditions.condition("Available", not lack, reason, words)
+    available = condition("Available", not lack, reason, words)
     if lacking := [error.detail for error in errors(bg)]:  # stored before the rule existed
-        return available, *conditions.stalled("NoSpec", *lacking)
+        return available, *stalled("NoSpec", *lacking)
     if selected == chosen:
-        ready = conditions.ready(not lack, reason, words)
+        verdict = ready(not lack, reason, words)
     elif (stays := destination(bg, observed)) != chosen:
         message = f"{chosen}: {unavailable(bg, observed, chosen)}; the Service stays on {stays}"
-        ready = conditions.ready(False, "WaitingForAvailability", message)
+        verdict = ready(False, "WaitingForAvailability", message)
     else:
-        ready = conditions.ready(False, "Routing", f"the Service does not select {chosen} yet")
-    return available, ready
+        verdict = ready(False, "Routing", f"the Service does not select {chosen} yet")
+    return available, verdict
 
 
 def remarks(bg: BlueGreen, selected: Phase | None) -> Iterator[Notice]:
@@ -132,7 +144,7 @@ CONTROLLER = Controller(
     BlueGreen,
     compose,
     owns=(Deployment, Service),
-    relates=(Relation(Pod, SELECTED, workloads.named_by(NAMED_BY), Pod.reduced),),
+    relates=(Relation(Pod, labels=SELECTED, of=named_by(NAMED_BY), reduce=Pod.reduced),),
     child_names={Deployment: ("{}blue-deployment", "{}green-deployment")},
     validate=errors,
 )

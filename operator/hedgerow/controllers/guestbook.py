@@ -141,7 +141,7 @@ CONTROLLER = Controller(
     Guestbook,
     compose,
     owns=(ConfigMap, Deployment),
-    relates=(Relation(Pod, NAMED_BY, named_by(NAMED_BY), Pod.reduced),),
+    relates=(Relation(Pod, labels=NAMED_BY, of=named_by(NAMED_BY), reduce=Pod.reduced),),
     child_names={ConfigMap: ("*",)},
     opt_in=True,
 )

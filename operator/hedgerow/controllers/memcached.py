@@ -3,27 +3,51 @@
 from __future__ import annotations
 
 from math import ceil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from hedgerow.contract import Apply, Controller, Desired, Observed, Relation
-from hedgerow.controllers import workloads
-from hedgerow.controllers.workloads import ONE_BY_ONE, replicas_of, waits_for
-from hedgerow.fields.canonical import quantity
-from hedgerow.plan import conditions
-from hedgerow.plan.immutable import degraded, fixed
-from hedgerow_schemas.base import View
-from hedgerow_schemas.builtin import Deployment, Pod, PodDisruptionBudget, Service
+from hedgerow import (
+    CONFINED,
+    Apply,
+    Controller,
+    Deployment,
+    Desired,
+    Observed,
+    Pod,
+    PodDisruptionBudget,
+    Relation,
+    Service,
+    View,
+    answers,
+    degraded,
+    fixed,
+    named_by,
+    quantity,
+    ready,
+    replicas_of,
+    selector_text,
+    unprivileged,
+    waits_for,
+)
 from hedgerow_schemas.memcached import Memcached, MemcachedSpec, MemcachedStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from hedgerow_schemas.base import Condition, Object
+    from hedgerow import Condition, Object
 
 NAMED_BY = "memcached_cr"
 HEADLESS = "None"
 PORT = USER = 11211
 """The port of memcached; the uid and gid of `memcache` in the official images."""
+ONE_BY_ONE: Final[Object] = {
+    "type": "RollingUpdate",
+    "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0},
+}
+"""The strategy that loses the least cached data: create a new pod, then delete an old one.
+
+With keys spread over n pods, 1/(n+1) of the keys are on another pod at a time. Deleting first gives
+1/n.
+"""
 
 
 def compose(mc: Memcached, observed: Observed) -> Desired:
@@ -43,7 +67,7 @@ def compose(mc: Memcached, observed: Observed) -> Desired:
         nodes=tuple(node.name for node in nodes),
         replicas=servers.status_replicas if servers else 0,
         ready_replicas=servers.ready_replicas if servers else 0,
-        selector=workloads.text(chosen),
+        selector=selector_text(chosen),
         conditions=(health(mc, servers, nodes), *degraded(kept)),
     )
     return Desired(children=tuple(children), status=status)
@@ -59,8 +83,8 @@ def deployment(mc: Memcached, chosen: Object) -> Apply:
     spec = {
         "automountServiceAccountToken": False,
         "containers": [container(mc.spec)],
-        "securityContext": workloads.unprivileged(USER),
-        "topologySpreadConstraints": workloads.spread_over_nodes(chosen),
+        "securityContext": unprivileged(USER),
+        "topologySpreadConstraints": spread_over_nodes(chosen),
     }
     selected = View(chosen).mapping("matchLabels")
     template = {"metadata": {"labels": {**labels(mc), **selected}}, "spec": spec}
@@ -78,10 +102,10 @@ def container(spec: MemcachedSpec) -> Object:
         "command": ["memcached", *options.split()],
         "ports": [{"name": "memcached", "containerPort": PORT, "protocol": "TCP"}],
         "resources": {"requests": {"cpu": "50m", "memory": memory}, "limits": {"memory": memory}},
-        "readinessProbe": workloads.answers(PORT, every=5, failures=3),
+        "readinessProbe": answers(PORT, every=5, failures=3),
         # A restart empties the cache, so it happens only after a minute without an answer.
-        "livenessProbe": workloads.answers(PORT, every=10, failures=6),
-        "securityContext": dict(workloads.CONFINED),
+        "livenessProbe": answers(PORT, every=10, failures=6),
+        "securityContext": dict(CONFINED),
     }
 
 
@@ -93,6 +117,22 @@ def footprint(spec: MemcachedSpec) -> str:
     """
     connections = ceil(spec.max_connections / 64)
     return quantity(f"{spec.memory + max(spec.memory // 4, 48) + connections}Mi")
+
+
+def spread_over_nodes(selector: Object) -> list[Object]:
+    """Return the constraints that spread the selected pods over nodes, as far as possible.
+
+    Pods of an older template do not count: a rollout will delete them.
+    """
+    return [
+        {
+            "labelSelector": selector,
+            "matchLabelKeys": ["pod-template-hash"],
+            "maxSkew": 1,
+            "topologyKey": "kubernetes.io/hostname",
+            "whenUnsatisfiable": "ScheduleAnyway",
+        }
+    ]
 
 
 def service(mc: Memcached, chosen: Object, live: Service | None) -> Apply:
@@ -114,9 +154,9 @@ def health(mc: Memcached, live: Deployment | None, nodes: Iterable[Pod]) -> Cond
     """Return `Ready`: true if every requested server exists, is as declared, and is available."""
     none = mc.spec.size == 0
     if lack := waits_for(live, nodes, may_be_zero=none):
-        return conditions.ready(False, "Unavailable", lack)
+        return ready(False, "Unavailable", lack)
     message = "the size is 0" if none else "every node is available"
-    return conditions.ready(True, "ScaledToZero" if none else "Serving", message)
+    return ready(True, "ScaledToZero" if none else "Serving", message)
 
 
 CONTROLLER = Controller(
@@ -124,5 +164,5 @@ CONTROLLER = Controller(
     Memcached,
     compose,
     owns=(Deployment, Service, PodDisruptionBudget),
-    relates=(Relation(Pod, NAMED_BY, workloads.named_by(NAMED_BY), Pod.reduced),),
+    relates=(Relation(Pod, labels=NAMED_BY, of=named_by(NAMED_BY), reduce=Pod.reduced),),
 )

@@ -101,7 +101,7 @@ def _validations(names: Names, controllers: Iterable[Controller[Resource]]) -> I
 
 
 def _keys(controller: Controller[Resource]) -> list[str]:
-    prefix = controller.annotation_prefix
+    prefix = controller.built_in.annotation_prefix
     return [CLAIM, *([f"{prefix}*"] if prefix else ())]
 
 
@@ -110,7 +110,7 @@ def _is_asked(controller: Controller[Resource]) -> str:
 
     Any change counts where there are more than `WIDEST` annotations.
     """
-    prefix, where = controller.annotation_prefix, controller.watch.namespace
+    prefix, where = controller.built_in.annotation_prefix, controller.built_in.namespace
     begins = f" || k.startsWith({to_ascii(prefix)})" if prefix else ""
     changed = (
         f"variables.after.exists(k, (k == {to_ascii(CLAIM)}{begins})"

@@ -101,8 +101,8 @@ def _variables(names: Names, controllers: Sequence[Controller[Resource]]) -> dic
 
 def _of_others(names: Names, controllers: Sequence[Controller[Resource]]) -> dict[str, str]:
     """Return what may be written to objects that are no children, or are none afterwards."""
-    finalizers = sorted({name for controller in controllers for name in controller.finalizers})
-    shared = [_is_child(one, part.kind) for one in controllers for part in one.shared]
+    finalizers = sorted({name for one in controllers for name in one.child_finalizers})
+    shared = [_is_child(one, kind) for one in controllers for kind in one.shared]
     claims = dict.fromkeys(
         _is_claim(names, controller, api)
         for controller in controllers
@@ -142,7 +142,8 @@ def _is_claim(names: Names, controller: Controller[Resource], api: ApiResource) 
     finalizer.
     """
     manager, fields = names.installation.field_manager(controller.name), controller.claimed[api]
-    where, own = controller.watch.namespace, [controller.finalizer] if controller.finalizer else []
+    where, finalizer = controller.built_in.namespace, controller.built_in.hold_finalizer
+    own = [finalizer] if finalizer else []
     is_own = api == controller.resource.api
     if is_own:
         fields = (*fields, ("metadata", "annotations", STATUS_ANNOTATION))

@@ -61,11 +61,11 @@ def of_controllers(controllers: Iterable[Controller[Resource]]) -> Rights:
     found = rights("events.k8s.io", "events", APPLY)
     for controller in controllers:
         api = controller.resource.api
-        where = controller.watch.namespace
+        where = controller.built_in.namespace
         found |= rights(api.group, api.plural, WATCH, namespace=where)
         if controller.is_custom:
             found |= rights(api.group, f"{api.plural}/status", ("patch",))
-        elif controller.informs is None:
+        elif controller.copies is None:
             found |= rights(api.group, api.plural, CLAIM, namespace=where)
         for claimable in controller.claims:
             found |= rights(claimable.kind.api.group, claimable.kind.api.plural, CLAIM)

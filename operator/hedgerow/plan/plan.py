@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from hedgerow.contract import Apply, Create, Desired, Finalized, Keep
+from hedgerow.contract import Apply, Create, Desired, Keep, RemoveFinalizer
 from hedgerow.fields import ownership
 from hedgerow.fields.applyconfiguration import extract
 from hedgerow.fields.ownership import (
@@ -57,7 +57,7 @@ from hedgerow.plan.yield_and_claim import CLAIM, YIELD, unmatched
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from hedgerow.contract import Child, Claim, Fields, Shared
+    from hedgerow.contract import Child, Claim, Fields
     from hedgerow.fields.ownership import Leaf, Verdict
     from hedgerow.fields.sets import FieldPath
     from hedgerow_schemas.base import ApiResource, ContestedField, Object, View
@@ -464,7 +464,7 @@ def plan(
     desired: Desired,
     owns: Iterable[type[View]],
     claimable: Claimable | None = None,
-    shared: Iterable[Shared] = (),
+    shared: Mapping[type[View], tuple[str, ...]] | None = None,
 ) -> Plan:
     """Return the plan that makes the live children match the desired ones.
 
@@ -474,7 +474,7 @@ def plan(
     writes are in the order of `desired.children`; those for claims follow. `writes.wave` tells
     which of them are made at the same time.
     """
-    by_kind = {one.kind.api.kind: one for one in shared}
+    by_kind = {kind.api.kind: kept for kind, kept in (shared or {}).items()}
     parts = [_planned(plan_input, child) for child in desired.children]
     claimable, own = claimable or {}, plan_input.owner.api
     claimed_kinds = {api.kind: api for api in claimable if api != own}
@@ -509,7 +509,7 @@ def _planned(plan_input: PlanInput, child: Child) -> Plan:
     match child:
         case Keep():
             return relabelled(plan_input, child.kind.api, live) if live else Plan()
-        case Finalized():
+        case RemoveFinalizer():
             given_up = {child.finalizer}
             write = (
                 finalization(child.kind.api, live, plan_input.field_manager, given_up)
@@ -544,7 +544,7 @@ def _surplus(
     plan_input: PlanInput,
     named: set[ChildId],
     kinds: Mapping[str, type[View]],
-    shared: Mapping[str, Shared],
+    shared: Mapping[str, tuple[str, ...]],
 ) -> tuple[list[Write | Deletion], tuple[Problem, ...]]:
     """Return what is done about children that are not declared, and what cannot be done."""
     manager = plan_input.field_manager
@@ -556,7 +556,7 @@ def _surplus(
         meta = metadata(live)
         ref = replace(plan_input.ref(kinds[kind].api, name), uid=meta["uid"])
         if kind in shared and others_hold_a_part(live, manager):
-            step = given_back(kinds[kind].api, live, shared[kind].keeps)
+            step = given_back(kinds[kind].api, live, shared[kind])
             if ownership.judge(step.body, live, manager).settled:
                 problems.append(Problem(NOT_OURS, f"{ref}: {_STILL_CHILD}", about=(kind, name)))
             else:

@@ -100,7 +100,7 @@ async def _permitted(
 
 def _places(controller: Controller[Resource]) -> set[str]:
     """Return the namespaces to which some of a controller's watches are limited."""
-    found = {controller.watch.namespace, *(one.namespace for one in controller.relates)}
+    found = {controller.built_in.namespace, *(one.namespace for one in controller.relates)}
     return found - {""}
 
 
@@ -108,12 +108,12 @@ def _needed(
     controller: Controller[Resource], where: str = ""
 ) -> Iterator[tuple[ApiResource, tuple[str, ...]]]:
     """Yield what a controller needs in a namespace of its own, or else wherever it works."""
-    own = [(controller.resource, controller.watch.namespace)]
+    own = [(controller.resource, controller.built_in.namespace)]
     for kind, place in (*own, *((one.kind, one.namespace) for one in controller.relates)):
         if place == where:
             yield kind.api, READS
-    is_written = not controller.is_custom and controller.informs is None
-    if is_written and controller.watch.namespace == where:
+    is_written = not controller.is_custom and controller.copies is None
+    if is_written and controller.built_in.namespace == where:
         yield controller.resource.api, CLAIMS
     if where:
         return

@@ -60,5 +60,7 @@ class Answers(Struct, frozen=True):
     def _has_let_go(self, ref: ObjectRef, answer: Object) -> bool:
         """Return whether the resource itself was kept by our finalizer alone."""
         controller = self.planner.controller
-        is_resource = ref.api.kind == controller.resource.api.kind and controller.finalizer
+        is_resource = (
+            ref.api.kind == controller.resource.api.kind and controller.built_in.hold_finalizer
+        )
         return bool(is_resource) and is_terminating(answer) and not finalizers_of(answer)

@@ -108,8 +108,8 @@ class ControllerRunner:
         if self._cache.budget is not None:
             self._cache.budget.on_room[self.controller.title] = self.queue.add
         planner.reports.on_news(self.controller.name, self._add_informed)
-        if self.controller.informs is not None:
-            planner.reports.expect(self.controller.informs.controller.name, self._known_keys)
+        if self.controller.copies is not None:
+            planner.reports.expect(self.controller.copies.sources.name, self._known_keys)
         self._measure()
 
     def _measure(self) -> None:

@@ -64,7 +64,7 @@ class Finalizers:
     async def _due(self, key: Key) -> list[Write]:
         live = self._cache.resource(key)
         present = None if live is None or is_terminating(live) else metadata(live)["uid"]
-        manager, ours = self._applier.field_manager, self._controller.finalizers
+        manager, ours = self._applier.field_manager, self._controller.child_finalizers
         due = [
             (kind.api, child)
             for kind, child in self._cache.finalized(key)

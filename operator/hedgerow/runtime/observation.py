@@ -124,12 +124,12 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
 
     @property
     def is_behind(self) -> bool:
-        """Whether an earlier process may have said, on the resources informed, what is found now.
+        """Whether an earlier process may have said, on the sources, what is found now.
 
         That is so after the start until a pass of each resource has ended.
         """
-        informs = self.controller.informs
-        return informs is not None and not self.reports.are_whole(informs.controller.name)
+        copies = self.controller.copies
+        return copies is not None and not self.reports.are_whole(copies.sources.name)
 
     def writable(self, key: Key, state: ResourceState) -> Object | None:
         """Return the resource, or None if nothing may be written for it any more.
@@ -143,7 +143,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         if live is None or metadata(live)["uid"] != state.uid:
             return None
         going = is_terminating(live)
-        if going and self.controller.finalizer not in finalizers_of(live):
+        if going and self.controller.built_in.hold_finalizer not in finalizers_of(live):
             return None
         if self.controller.is_for_namespaces and key[1] == self.own_namespace:
             return None
@@ -374,7 +374,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         plan_input = replace(
             observation.plan_input,
             name_conflicts=self._name_conflicts(desired, observation.observed.namespace),
-            finalizer=controller.finalizer if desired.hold else "",
+            finalizer=controller.built_in.hold_finalizer if desired.hold else "",
         )
         planned = plan(
             plan_input, desired, controller.owns, controller.claimed, shared=controller.shared

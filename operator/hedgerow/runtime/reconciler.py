@@ -54,7 +54,7 @@ class Reconciler:
     ) -> None:
         """`is_due_after` tells if another resource, whose time has come, waits for this pass."""
         meter = meter or Meters().of(planner.controller.name)
-        informs = planner.controller.informs
+        copies = planner.controller.copies
         self.in_flight = InFlight()
         self.context = PassContext(
             planner=planner,
@@ -66,7 +66,7 @@ class Reconciler:
             in_flight=self.in_flight,
             at_once=anyio.CapacityLimiter(WAVES),
             is_due_after=is_due_after,
-            extensions=(Informing(planner, informs),) if informs is not None else (),
+            extensions=(Informing(planner, copies),) if copies is not None else (),
         )
         self.states: dict[Key, ResourceState] = {}
         self._finalizers = Finalizers(

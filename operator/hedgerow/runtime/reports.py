@@ -1,6 +1,6 @@
 """Reports: what passes found about children, for the resources that these are made from.
 
-A controller that `informs` another one tells, at the beginning and the end of each pass, from which
+A controller with `Copies` tells the sources, at the beginning and the end of each pass, from which
 resources its resource has children, and what is wrong with them. It is kept in memory alone: after
 a start it is complete once every resource has had a pass, and nothing is said or unsaid before.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hedgerow.contract import Apply, Controller, Create, Informs, Key, Report
+from hedgerow.contract import Apply, Controller, Copies, Create, Key, Report
 from hedgerow.fields.applyconfiguration import extract
 from hedgerow.objects import is_terminating
 from hedgerow.plan.conflict_reports import holder
@@ -56,7 +56,7 @@ class _Awaited:
 
 
 class _Told:
-    """What one controller is told by the resources of the controller that informs it."""
+    """What one controller is told by the resources with copies of its own."""
 
     def __init__(self) -> None:
         self.found: dict[Key, dict[Key, Found]] = {}
@@ -150,17 +150,17 @@ class Reports:
 class Informing(Extension):
     """Reports what passes find about children to the resources that these are made from."""
 
-    def __init__(self, planner: ResourcePlanner, informs: Informs) -> None:
+    def __init__(self, planner: ResourcePlanner, copies: Copies) -> None:
         self._reports = planner.reports
-        self._informs = informs
-        self._name = informs.controller.name
+        self._copies = copies
+        self._name = copies.sources.name
 
     def looked(self, this: Pass) -> None:
         """Report what is known: before children are written, and after."""
         if not this.observation.is_readable:
             return  # what children there are is not known then: the last report holds
         problems = this.request_problems()
-        found = reports_of(this.controller, self._informs, this.observation, problems)
+        found = reports_of(this.controller, self._copies, this.observation, problems)
         self._reports.tell(self._name, this.key, found)
 
     def left(self, key: Key) -> None:
@@ -173,13 +173,13 @@ class Informing(Extension):
 
 
 def told_elsewhere(
-    controller: Controller[Resource], informs: Informs, observation: Observation
+    controller: Controller[Resource], copies: Copies, observation: Observation
 ) -> frozenset[ChildId]:
     """Return kind and name of the children of which some resource gets the reports."""
     return frozenset(
         (child.api.kind, child.name)
         for child in _children(controller, observation)
-        if any(True for _ in informs.of(child))
+        if any(True for _ in copies.of(child))
     )
 
 
@@ -189,7 +189,7 @@ ALL: Key = ("", "")
 
 def reports_of(
     controller: Controller[Resource],
-    informs: Informs,
+    copies: Copies,
     observation: Observation,
     refused: Mapping[ChildId, Problem],
 ) -> dict[Key, Found]:
@@ -214,7 +214,7 @@ def reports_of(
         said.setdefault((kind, name), []).append(told)
     found = {key: list(reports) for key, reports in observation.desired.reports.items()}
     for child in _children(controller, observation):
-        for key in informs.of(child):
+        for key in copies.of(child):
             found.setdefault(key, []).extend(said.get((child.api.kind, child.name), ()))
     return {key: tuple(dict.fromkeys(reports)) for key, reports in found.items()}
 

@@ -17,10 +17,10 @@ from hedgerow.cli.plan.forecast import (
     yielded,
 )
 from hedgerow.contract import Create, Desired, Keep
-from hedgerow.controllers.workloads import waits_for
 from hedgerow.plan.conditions import condition
 from hedgerow.plan.field_patterns import Comparisons
 from hedgerow.plan.yield_and_claim import YIELD, field_policy_of
+from hedgerow.workloads import waits_for
 from hedgerow_schemas.base import ContestedField
 from hedgerow_schemas.builtin import Deployment
 from plan.made import entry, live

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cli.schedule.asked import BEGIN, at, cronjob, foresee
 from hedgerow.cli.schedule.fates import Happens
-from hedgerow.contract import Create, Finalized, Observed
+from hedgerow.contract import Create, Observed, RemoveFinalizer
 from hedgerow.controllers.cronjob.controller import CONTROLLER
 from hedgerow_schemas.cronjob import CronJob
 from hedgerow_schemas.job import Job
@@ -98,8 +98,9 @@ class Loop:
                 self.ends[child.name] = now + timedelta(minutes=self.takes)
                 self.made[child.name] = now
                 return True
-            if isinstance(child, Finalized) and self.jobs[child.name]["metadata"].get("finalizers"):
-                del self.jobs[child.name]["metadata"]["finalizers"]
+            if isinstance(child, RemoveFinalizer):
+                if not self.jobs[child.name]["metadata"].pop("finalizers", None):
+                    continue
                 self.remove_if_going(child.name)
                 return True
         named = {child.name for child in children}

@@ -98,7 +98,7 @@ class TestJobs:
 
         assert guarded["finalizers"] == [START_GUARD]
         assert START_GUARD == "batch.tutorial.kubebuilder.io/start-guard"
-        assert CONTROLLER.finalizers == {START_GUARD}
+        assert CONTROLLER.child_finalizers == {START_GUARD}
 
     def test_jobs_that_are_there_are_never_declared_again(self):
         there = [job(1), job(2, "Complete"), job(3, "Failed"), job(4, going=True)]

@@ -200,7 +200,7 @@ class TestAnnotations:
 
     def test_an_object_is_picked_by_any_annotation_of_the_domain(self):
         for controller in CONTROLLER:
-            assert controller.annotation_prefix == DOMAIN
+            assert controller.built_in.annotation_prefix == DOMAIN
         assert all(key.startswith(DOMAIN) for key in (*ASKED, *WRITTEN))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from hedgerow.contract import Controller
 from hedgerow.controllers.secretsync.controller import secretsync
-from hedgerow.controllers.secretsync.options import Options
+from hedgerow.controllers.secretsync.options import Selection
 from hedgerow.controllers.secretsync.sharing import SOURCES, TARGET_NAME
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow.runtime.cache.budget import Budget
@@ -35,28 +35,28 @@ class Syncing:
     def __init__(
         self,
         *namespaces: str,
-        options: Options | None = None,
+        options: Selection | None = None,
         budget: Callable[[], Budget] | None = None,
     ) -> None:
         self._budget = budget
         self.server = Server((*BUILTIN, NAMESPACE), namespaces=())
-        self.controller: Controller[Any] = secretsync(options or Options())
+        self.controller: Controller[Any] = secretsync(options or Selection())
         for name in (HOME, "kube-system", *(namespaces or ("team-a", "team-b"))):
             self.open(name)
         self.reports = Reports()
         self.worlds = self._lives()
 
     def _lives(self) -> tuple[World, World]:
-        assert self.controller.informs is not None
+        assert self.controller.copies is not None
         reports = self.reports
-        both = (self.controller, self.controller.informs.controller)
+        both = (self.controller, self.controller.copies.sources)
         copying, reporting = (
             World(controller=one, server=self.server, reports=lambda: reports, budget=self._budget)
             for one in both
         )
         return copying, reporting
 
-    def restart(self, *, options: Options | None = None) -> None:
+    def restart(self, *, options: Selection | None = None) -> None:
         """End this life of the operator and begin another, with other options if given."""
         if options is not None:
             self.controller = secretsync(options)

@@ -9,7 +9,7 @@ from prometheus_client import generate_latest
 
 from controllers.secretsync.syncing import HOME, MANAGER, Syncing, coded, secret
 from hedgerow import Secret, View
-from hedgerow.controllers.secretsync.options import Options
+from hedgerow.controllers.secretsync.options import Selection
 from hedgerow.controllers.secretsync.sharing import (
     DOMAIN,
     FINALIZER,
@@ -411,9 +411,9 @@ class TestRemoval:
     @pytest.mark.parametrize(
         "options",
         [
-            Options(type="example.com/other"),
-            Options(selector="sync=yes"),
-            Options(skip=("team-a",)),
+            Selection(type="example.com/other"),
+            Selection(selector="sync=yes"),
+            Selection(skip=("team-a",)),
         ],
         ids=["type", "selector", "skipped"],
     )
@@ -427,7 +427,7 @@ class TestRemoval:
         assert sync.get("app", "team-a") is None
 
     async def test_a_namespace_that_is_no_longer_selected_loses_its_copies(self):
-        sync = Syncing("team-a", options=Options(selector="sync=yes"))
+        sync = Syncing("team-a", options=Selection(selector="sync=yes"))
         sync.source("app", {"password": "one"})
         await sync.settle()
         assert sync.get("app", "team-a") is None

@@ -53,14 +53,14 @@ class TestSteps:
             )
             now = datetime(2026, 1, 1, tzinfo=UTC)
             once = controller.copies(
-                controller.Options(), namespace, contract.Observed(now=now, related=related)
+                controller.Selection(), namespace, contract.Observed(now=now, related=related)
             )
             copies = tuple(
                 view({"metadata": {"name": one.name, **one.fields["metadata"]}})
                 for one in once.children
             )
             observed = contract.Observed(now=now, related=related, children=copies)
-            copying = partial(controller.copies, controller.Options(), namespace, observed)
+            copying = partial(controller.copies, controller.Selection(), namespace, observed)
             taken.append(COUNTER.count(copying))
 
         assert taken[1] < taken[0] * GROWTH

@@ -6,7 +6,7 @@ import pytest
 
 from hedgerow import Secret
 from hedgerow.controllers.secretsync.controller import configured
-from hedgerow.controllers.secretsync.options import Options, selects
+from hedgerow.controllers.secretsync.options import Selection, selects
 from hedgerow.deploy.rights import Right, by_namespace, of_controllers
 from hedgerow.process.preflight import _needed
 from hedgerow.registry import Registry
@@ -39,15 +39,15 @@ class TestSelector:
     @pytest.mark.parametrize("selector", ["a b", "a in", "a in (b", "=b", "a,,b", "(a)", "a=b c"])
     def test_one_that_cannot_be_read_is_refused(self, selector):
         with pytest.raises(ValueError, match="is no label selector"):
-            Options(selector=selector)
+            Selection(selector=selector)
 
 
 class TestReading:
     def test_what_is_given_replaces_the_default(self):
         given = {"namespace": "vault", "skip": "a,b"}
 
-        assert Options.read(given) == Options(namespace="vault", skip=("a", "b"))
-        assert Options.read({}) == Options()
+        assert Selection.read(given) == Selection(namespace="vault", skip=("a", "b"))
+        assert Selection.read({}) == Selection()
 
     @pytest.mark.parametrize(
         ("given", "why"),
@@ -61,7 +61,7 @@ class TestReading:
     )
     def test_what_is_not_valid_is_refused(self, given, why):
         with pytest.raises(ValueError, match=why):
-            Options.read(given)
+            Selection.read(given)
 
 
 class TestRights:

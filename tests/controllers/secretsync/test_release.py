@@ -9,7 +9,7 @@ import pytest
 
 from controllers.secretsync.syncing import HOME, TYPE, Syncing, coded, secret
 from hedgerow.cli import main
-from hedgerow.controllers.secretsync.options import Options
+from hedgerow.controllers.secretsync.options import Selection
 from hedgerow.kube import client, errors
 from hedgerow.testing.memory.cluster import MemoryCluster
 
@@ -150,7 +150,7 @@ class TestRelease:
 
 class TestFormerOptions:
     @pytest.mark.parametrize(
-        "options", [Options(type="example.com/other"), Options(namespace="elsewhere")], ids=str
+        "options", [Selection(type="example.com/other"), Selection(namespace="elsewhere")], ids=str
     )
     def test_sources_of_former_options_are_let_go(self, sync, typed, options):
         sync.open("elsewhere")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from hedgerow.contract import Create, Desired, Finalized, Observed
+from hedgerow.contract import Create, Desired, Observed, RemoveFinalizer
 from hedgerow.controllers.cronjob.controller import CONTROLLER, FULL, WAITS
 from hedgerow.plan.conditions import conclude, stamp
 
@@ -61,7 +61,7 @@ class Operator:
                 yield child
 
     def _release(self, desired: Desired) -> bool:
-        finalized = [child for child in desired.children if isinstance(child, Finalized)]
+        finalized = [child for child in desired.children if isinstance(child, RemoveFinalizer)]
         return any(self._world.release(child.name, child.finalizer) for child in finalized)
 
     def _prune(self, desired: Desired) -> bool:

@@ -74,12 +74,12 @@ def _sources(live: Object) -> Iterator[str]:
     Of an object that none of our controllers writes, nothing is believed.
     """
     for controller in registry().controllers:
-        informed = controller.informs
-        if informed is None or not is_ours(live, controller.name, program_name()):
+        copies = controller.copies
+        if copies is None or not is_ours(live, controller.name, program_name()):
             continue
         if any(_same(kind.api, live) for kind in controller.owns):
-            kind = informed.controller.resource.api.kind.lower()
-            for namespace, name in informed.of(View(live)):
+            kind = copies.sources.resource.api.kind.lower()
+            for namespace, name in copies.of(View(live)):
                 yield f"{quote(f'{kind}/{name}')} -n {quote(namespace)}"
 
 

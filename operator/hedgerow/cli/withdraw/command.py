@@ -262,9 +262,10 @@ class _Withdrawal:
         body = nothing(live)
         if endpoint or not self._order.drop:
             return body
-        shared = (one for one in self._target.controller.shared if one.kind.api == self._target.api)
+        shared = self._target.controller.shared.items()
+        kept = (name for kind, names in shared if kind.api == self._target.api for name in names)
         return {
-            **{name: live[name] for one in shared for name in one.keeps if name in live},
+            **{name: live[name] for name in kept if name in live},
             **body,
         }
 
@@ -296,7 +297,7 @@ class _Withdrawal:
     async def _free(self, live: Object) -> bool:
         """Remove our finalizers; otherwise nobody would, and the object could never be deleted."""
         controller = self._target.controller
-        given_up = controller.finalizers | {controller.finalizer}
+        given_up = controller.child_finalizers | {controller.built_in.hold_finalizer}
         write = finalization(self._target.api, live, self._manager, given_up)
         if write is None:
             return False

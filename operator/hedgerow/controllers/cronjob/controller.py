@@ -5,7 +5,19 @@ from __future__ import annotations
 from heapq import nsmallest
 from typing import TYPE_CHECKING
 
-from hedgerow.contract import Controller, Desired, Finalized, Keep, Lag, Notice, Observed
+from hedgerow import (
+    Controller,
+    Desired,
+    Job,
+    Keep,
+    Lag,
+    Notice,
+    Observed,
+    RemoveFinalizer,
+    condition,
+    ready,
+    stalled,
+)
 from hedgerow.controllers.cronjob import schedule as cron
 from hedgerow.controllers.cronjob import starts, validation
 from hedgerow.controllers.cronjob.history import last_success, outdated
@@ -20,15 +32,13 @@ from hedgerow.controllers.cronjob.missed import (
     timetable,
 )
 from hedgerow.controllers.cronjob.starts import START_GUARD, Record
-from hedgerow.plan import conditions
 from hedgerow_schemas.cronjob import CronJob, CronJobStatus, JobReference
-from hedgerow_schemas.job import Job
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime, timedelta
 
-    from hedgerow_schemas.base import Condition
+    from hedgerow import Condition
 
 MOST_LISTED = 20
 """The most Jobs that `status.active` lists; `status.activeCount` counts all."""
@@ -98,7 +108,7 @@ def is_full(cj: CronJob, jobs: Sequence[Job]) -> bool:
     return sum(not job.finished for job in jobs) >= cj.spec.active_limit
 
 
-def kept(cj: CronJob, jobs: Sequence[Job], record: Record) -> Iterator[Keep | Finalized]:
+def kept(cj: CronJob, jobs: Sequence[Job], record: Record) -> Iterator[Keep | RemoveFinalizer]:
     """Yield the Jobs to keep: all but outdated ones.
 
     The Jobs of the newest start and success stay until the status has recorded them. The start
@@ -113,7 +123,7 @@ def kept(cj: CronJob, jobs: Sequence[Job], record: Record) -> Iterator[Keep | Fi
             job.succeeded and job.completion_time == success != cj.status.last_successful_time
         )
         if is_recorded and START_GUARD in job.finalizers:
-            yield Finalized(Job, job.name, START_GUARD)
+            yield RemoveFinalizer(Job, job.name, START_GUARD)
         elif not is_recorded or is_new_success or job.name not in old:
             yield Keep(Job, job.name)
 
@@ -152,20 +162,20 @@ def unreadable(cj: CronJob) -> tuple[Condition, ...]:
         else:
             schedules.append(f'Unparseable schedule "{cj.spec.schedule}": {fault.error}')
     reason = "UnparseableSchedule" if schedules else "UnknownTimeZone"
-    return conditions.stalled(reason, "; ".join((*schedules, *zones)))
+    return stalled(reason, "; ".join((*schedules, *zones)))
 
 
 def health(cj: CronJob, plan: MissedStarts, full: bool) -> tuple[Condition, ...]:
     """Return `Ready`, whether starts are made as declared; and `Stalled` if there is never any."""
     if cj.spec.suspend:
-        return (conditions.ready(True, "Suspended", "no starts are made"),)
+        return (ready(True, "Suspended", "no starts are made"),)
     if full:
-        return (conditions.ready(False, FULL, limited(cj)),)
+        return (ready(False, FULL, limited(cj)),)
     if cj.spec.starting_deadline_seconds == 0:
-        return conditions.stalled("NeverInTime", "a deadline of 0 seconds lets nothing start")
+        return stalled("NeverInTime", "a deadline of 0 seconds lets nothing start")
     if not plan.upcoming:
-        return conditions.stalled("NeverAgain", "the schedule has no start in five years")
-    return (conditions.ready(True, "Scheduled", "starts are made as scheduled"),)
+        return stalled("NeverAgain", "the schedule has no start in five years")
+    return (ready(True, "Scheduled", "starts are made as scheduled"),)
 
 
 def ahead(record: Record) -> Iterator[Condition]:
@@ -181,7 +191,7 @@ def ahead(record: Record) -> Iterator[Condition]:
             f"Job {first.job.name} is dated {shown(first.start)}, later than now: it records no"
             f" start and holds no start back{more}. Delete it, or set the clock right"
         )
-        yield conditions.condition("DatedAhead", True, "JobAhead", message)
+        yield condition("DatedAhead", True, "JobAhead", message)
 
 
 def missing(cj: CronJob, jobs: Sequence[Job]) -> Iterator[Keep]:
@@ -203,7 +213,7 @@ def astray(strays: Sequence[Job]) -> Iterator[Condition]:
             f"Job {strays[0].name} still runs, and this CronJob no longer controls it: hedgerow"
             f" leaves the Job alone, and counts it as running until it ends or is deleted"
         )
-        yield conditions.condition("JobAstray", True, "OwnerChanged", message)
+        yield condition("JobAstray", True, "OwnerChanged", message)
 
 
 def limited(cj: CronJob) -> str:
@@ -269,8 +279,8 @@ CONTROLLER = Controller(
     CronJob,
     compose,
     owns=(Job,),
-    finalizers=frozenset({START_GUARD}),
     child_names={Job: ("{}-*",)},
+    child_finalizers=frozenset({START_GUARD}),
     validate=validation.errors,
     default=validation.defaulted,
     lag=Lag(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from hedgerow_schemas.job import Job
+    from hedgerow import Job
 
 BEGINNING = datetime.fromtimestamp(0, UTC)
 

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from hedgerow.contract import Create
+from hedgerow import Create, Job, View, instant, is_manager_of
 from hedgerow.controllers.cronjob.missed import LONGEST_LOOK_BACK
-from hedgerow.objects import PROGRAM, PROGRAM_NAME, annotation
-from hedgerow_schemas.base import View, instant
-from hedgerow_schemas.job import Job
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from hedgerow import Object
     from hedgerow.controllers.cronjob.schedule import Schedule
-    from hedgerow_schemas.base import Object
     from hedgerow_schemas.cronjob import CronJob
 
 START_GUARD = "batch.tutorial.kubebuilder.io/start-guard"
 SCHEDULED_AT = "batch.tutorial.kubebuilder.io/scheduled-at"
 TOLERANCE: Final = timedelta(minutes=1)
 """How far the clocks of two replicas may differ; a record that is ahead by less is accepted."""
-_MADE_HERE = re.compile(rf"{PROGRAM}-|{PROGRAM_NAME}-(?:.+-)?cronjob$")
 _LAST_SECOND = int(datetime.max.replace(microsecond=0, tzinfo=UTC).timestamp())
 _SECOND = timedelta(seconds=1)
 _NEVER = datetime.min.replace(tzinfo=UTC)
@@ -84,7 +79,7 @@ def start_of(owner: str, job: Job) -> datetime | None:
 
 def scheduled_at(job: Object) -> datetime | None:
     """Return the start in a Job's annotation, or None."""
-    return instant(annotation(job, SCHEDULED_AT))
+    return instant(View(job).text("metadata", "annotations", SCHEDULED_AT))
 
 
 def is_ahead(time: datetime, now: datetime) -> bool:
@@ -166,10 +161,10 @@ def _caught_up(cj: CronJob, schedule: Schedule, now: datetime) -> datetime | Non
 def is_made_here(job: Job) -> bool:
     """Return whether this controller made a Job, even if the schedule was different then.
 
-    Under whatever instance or program: its name ends the field managers of all of them.
+    It may have been of any instance and program.
     """
     entries = job.items("metadata", "managedFields")
-    return any(_MADE_HERE.match(View(entry).text("manager")) for entry in entries)
+    return any(is_manager_of("cronjob", View(entry).text("manager")) for entry in entries)
 
 
 def creation(cj: CronJob, at: datetime) -> Create:

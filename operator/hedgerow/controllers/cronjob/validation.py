@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from hedgerow import FieldError
 from hedgerow.controllers.cronjob.missed import schedule_problems
-from hedgerow.validation import FieldError
 from hedgerow_schemas.cronjob import LONGEST_NAME, CronJob, CronJobSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hedgerow_schemas.base import Object
+    from hedgerow import Object
 
 DEFAULTED: Final = (
     "concurrency_policy",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from hedgerow import (
     ApiResource,
+    BuiltIn,
     Claim,
     Claimable,
     Controller,
@@ -365,15 +366,14 @@ def _controller(resource: type[Resource], kind: type[View]) -> Controller[Any]:
             Claimable(
                 HorizontalPodAutoscaler,
                 _fields("minReplicas", BEFORE),
-                partial(_key, kind),
-                partial(_concerns, kind),
-                reduced,
-                former,
+                of=partial(_key, kind),
+                concerns=partial(_concerns, kind),
+                reduce=reduced,
+                remains=former,
             ),
         ),
         opt_in=True,
-        fields=_fields("replicas", BEFORE, HOLDS),
-        annotation_prefix=DOMAIN,
+        built_in=BuiltIn(annotation_prefix=DOMAIN, claims=_fields("replicas", BEFORE, HOLDS)),
     )
 
 

@@ -17,10 +17,12 @@ import hedgerow
 from hedgerow import (
     ApiResource,
     Apply,
+    BuiltIn,
     Condition,
     Controller,
+    ControllerOptions,
+    Copies,
     Desired,
-    Informs,
     Keep,
     Namespace,
     Notice,
@@ -30,14 +32,12 @@ from hedgerow import (
     Report,
     Resource,
     Secret,
-    Shared,
     Status,
     View,
-    Watch,
     condition,
     stalled,
 )
-from hedgerow.controllers.secretsync.options import OPTIONS, Options
+from hedgerow.controllers.secretsync.options import OPTIONS, Selection
 from hedgerow.controllers.secretsync.sharing import (
     FINALIZER,
     MEANT,
@@ -82,7 +82,7 @@ class SourceSecret(Resource):
     api: ClassVar[ApiResource] = Secret.api
 
 
-def copies(options: Options, namespace: TargetNamespace, observed: Observed) -> Desired:
+def copies(options: Selection, namespace: TargetNamespace, observed: Observed) -> Desired:
     """Declare the copies that a namespace is to have."""
     meta = namespace.metadata
     if meta.deletion_timestamp or not options.is_target(meta.name, meta.labels):
@@ -250,47 +250,52 @@ def _sources_of(namespace: str, copy: View) -> Iterable[Key]:
     return [(namespace, part.name) for part in parts_of(copy) if part.namespace == namespace]
 
 
-def _sources(options: Options) -> Relation:
+def _sources(options: Selection) -> Relation:
     fields = f"type={options.type}"
     return Relation(Secret, namespace=options.namespace, fields=fields, reduce=reduced)
 
 
-def secretsource(options: Options) -> Controller[SourceSecret]:
+def secretsource(options: Selection) -> Controller[SourceSecret]:
     """Return the controller of the sources for some options."""
     return hedgerow.Controller(
         "secretsource",
         SourceSecret,
         report,
         owns=(),
-        watch=Watch(namespace=options.namespace, fields=f"type={options.type}"),
-        finalizer=FINALIZER,
         opt_in=True,
+        built_in=BuiltIn(
+            namespace=options.namespace,
+            fields=f"type={options.type}",
+            hold_finalizer=FINALIZER,
+        ),
     )
 
 
 def secretsync(
-    options: Options, sources: Controller[SourceSecret] | None = None
+    options: Selection, sources: Controller[SourceSecret] | None = None
 ) -> Controller[TargetNamespace]:
-    """Return the controller of the copies for some options, which informs that of the sources."""
+    """Return the controller of the copies for some options, which informs the sources."""
     return hedgerow.Controller(
         "secretsync",
         TargetNamespace,
         partial(copies, options),
         owns=(Secret,),
         relates=(_sources(options),),
-        shared=(Shared(Secret, keeps=("type",)),),
         child_names={Secret: ("*",)},
-        informs=Informs(sources or secretsource(options), partial(_sources_of, options.namespace)),
         opt_in=True,
-        options=OPTIONS,
-        configure=configured,
+        options=ControllerOptions(OPTIONS, configured),
+        copies=Copies(
+            sources=sources or secretsource(options),
+            of=partial(_sources_of, options.namespace),
+            shared={Secret: ("type",)},
+        ),
     )
 
 
 def configured(given: Mapping[str, str]) -> Controller[TargetNamespace]:
     """Return the controller for options that are given as text; raises ValueError."""
-    return secretsync(Options.read(given))
+    return secretsync(Selection.read(given))
 
 
-SOURCES = secretsource(Options())
-CONTROLLER = secretsync(Options(), SOURCES)
+SOURCES = secretsource(Selection())
+CONTROLLER = secretsync(Selection(), SOURCES)

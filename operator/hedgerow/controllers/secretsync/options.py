@@ -41,7 +41,7 @@ OPTIONS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class Selection:
     """Sources are the Secrets of `type` in `namespace`; `skip` and `selector` limit the targets.
 
     Raises ValueError for what cannot be read.
@@ -64,7 +64,7 @@ class Options:
             raise ValueError(f"a Secret of the type {self.type!r} gives somebody's rights")
 
     @classmethod
-    def read(cls, given: Mapping[str, str]) -> Options:
+    def read(cls, given: Mapping[str, str]) -> Selection:
         """Return the options from text; raises ValueError for one that is not valid."""
         usual = cls()
         skip = given.get("skip", ",".join(usual.skip))

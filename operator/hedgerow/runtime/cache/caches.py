@@ -250,7 +250,7 @@ def build(
     controller = _guarded(controller)
     readable = tuple(dict.fromkeys(namespaces)) or (ALL_NAMESPACES,)
     scopes = readable if controller.resource.api.namespaced else (ALL_NAMESPACES,)
-    watch = controller.watch
+    built_in = controller.built_in
     selector = installation.selector(controller.name)
     manager = installation.field_manager(controller.name)
     indices = {
@@ -272,26 +272,26 @@ def build(
             budget,
             partial(_family, controller, kind, relation, claimable),
             manager=manager,
-            finalizers=controller.finalizers,
+            finalizers=controller.child_finalizers,
             reducible=relation is None,
             packable=relation is None or relation.of is not None,
             keeps=partial(_claim_marks, claimable) if claimable else _nothing,
         )
         return Store(indices, scale, reads)
 
-    prefix = controller.annotation_prefix
+    prefix = built_in.annotation_prefix
     picks = partial(_is_picked, prefix, manager) if prefix else None
     return Cache(
         resources=tuple(
             Source(
                 controller.resource,
                 scope,
-                watch.labels,
+                built_in.labels,
                 store(controller.resource),
-                fields=watch.fields,
+                fields=built_in.fields,
                 picks=picks,
             )
-            for scope in ((watch.namespace,) if watch.namespace else scopes)
+            for scope in ((built_in.namespace,) if built_in.namespace else scopes)
         ),
         children=tuple(
             Source(kind, scope, selector, store(kind, indices))
@@ -418,7 +418,7 @@ def _is_picked(prefix: str, manager: str, obj: Object) -> bool:
 def owner_key(controller: Controller[Resource], obj: Object) -> tuple[Key, ...]:
     """Return the key of the resource of this controller that controls an object, or nothing."""
     owner = controller_of(obj)
-    if not owner and controller.finalizers.intersection(finalizers_of(obj)):
+    if not owner and controller.child_finalizers.intersection(finalizers_of(obj)):
         return (key_of(obj),)  # orphaned: there is no owner whose key could be used
     if owner.get("kind") != controller.resource.api.kind:
         return ()
@@ -430,7 +430,7 @@ def owner_key(controller: Controller[Resource], obj: Object) -> tuple[Key, ...]:
 
 def _finalized(controller: Controller[Resource]) -> Index:
     def index(obj: Object) -> Iterable[Hashable]:
-        ours = controller.finalizers.intersection(finalizers_of(obj))
+        ours = controller.child_finalizers.intersection(finalizers_of(obj))
         return owner_key(controller, obj) if ours else ()
 
     return index

@@ -133,14 +133,14 @@ class EventPublisher:
             if state.may_send_event(LOGGED, told, str(field.since), observation.plan_input.now):
                 log.info("field no longer contested", told=told)
         ignored = observation.plan.ignored
-        controller, informs = self._planner.controller, self._planner.controller.informs
+        controller, copies = self._planner.controller, self._planner.controller.copies
         told_here = tuple(problems)
-        if informs is not None and told_here:
-            elsewhere = told_elsewhere(controller, informs, observation)
+        if copies is not None and told_here:
+            elsewhere = told_elsewhere(controller, copies, observation)
             told_here = tuple(one for one in told_here if one.about not in elsewhere)
         due = notices.due(observation.desired, told_here, before, rewritten, ignored)
         for notice, occurrence in due:
-            if notice.type == "Warning" and informs is not None:
+            if notice.type == "Warning" and copies is not None:
                 self._log(notice, state, observation.plan_input.now)
             elif notice.type == "Warning":
                 await self._publish(observation, state, notice, occurrence or generation)
@@ -155,7 +155,7 @@ class EventPublisher:
     ) -> None:
         """Send an Event about a contested child, unless an earlier process may have sent it.
 
-        What says that a child is contested is then another resource, which this pass informs. After
+        What says that a child is contested is then another resource, a source. After
         a start it says what is new itself.
         """
         child = self._child(observation, about)
@@ -222,8 +222,8 @@ class EventPublisher:
         about: str = "",
     ) -> None:
         owner = observation.plan_input.owner
-        if not about and self._planner.controller.informs is not None:
-            return  # whom it informs gets the Events
+        if not about and self._planner.controller.copies is not None:
+            return  # the sources get the Events
         regarding = self._child(observation, about) if about else owner
         key = owner.namespace, owner.name
         if regarding is None or self._planner.writable(key, state) is None:

@@ -67,7 +67,7 @@ class AnnotationReporter(Reporter):
         state, plan_input, controller = this.state, this.observation.plan_input, this.controller
         if not this.observation.is_readable or not this.is_writable:
             return None
-        if controller.informs is not None:
+        if controller.copies is not None:
             return None  # it is reported elsewhere
         claims = claims_of(plan_input, this.observation.desired, controller.claimed)
         own = plan_own(plan_input, claims, text)

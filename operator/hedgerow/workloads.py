@@ -1,4 +1,4 @@
-"""Workloads: label selectors, Deployment rollouts and parts of pod templates, for all controllers.
+"""Workloads: label selectors, Deployment rollouts and parts of pod templates, for controllers.
 
 Selectors have the semantics of apimachinery's `metav1.LabelSelectorAsSelector`. An ill-typed one
 selects nothing.
@@ -23,7 +23,7 @@ def matches(selector: Mapping[str, Any], labels: Mapping[str, Any]) -> bool:
     return all(_holds(*requirement, labels) for requirement in _requirements(selector))
 
 
-def text(selector: Mapping[str, Any]) -> str:
+def selector_text(selector: Mapping[str, Any]) -> str:
     """Return the string form that kubectl and autoscalers parse: `a=b,c in (d,e),!f`."""
     spelled = sorted(_requirements(selector), key=lambda requirement: requirement[0])
     return ",".join(_spelled(*requirement) for requirement in spelled)
@@ -73,17 +73,6 @@ def _spelled(key: str, operator: str, values: tuple[str, ...]) -> str:
             return f"!{key}"
         case _:
             return f"{key} {operator.lower()} ({','.join(values)})"
-
-
-ONE_BY_ONE: Final[Mapping[str, Any]] = {
-    "type": "RollingUpdate",
-    "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0},
-}
-"""The strategy that loses the least cached data: create a new pod, then delete an old one.
-
-With keys spread over n pods, 1/(n+1) of the keys are on another pod at a time. Deleting first gives
-1/n.
-"""
 
 
 def waits_for(
@@ -158,19 +147,3 @@ def unprivileged(user: int) -> Object:
 def answers(port: int, *, every: int, failures: int) -> Object:
     """Return a probe that opens a TCP connection `every` so many seconds."""
     return {"tcpSocket": {"port": port}, "periodSeconds": every, "failureThreshold": failures}
-
-
-def spread_over_nodes(selector: Object) -> list[Object]:
-    """Return the constraints that spread the selected pods over nodes, as far as possible.
-
-    Pods of an older template do not count: a rollout will delete them.
-    """
-    return [
-        {
-            "labelSelector": selector,
-            "matchLabelKeys": ["pod-template-hash"],
-            "maxSkew": 1,
-            "topologyKey": "kubernetes.io/hostname",
-            "whenUnsatisfiable": "ScheduleAnyway",
-        }
-    ]

@@ -1,0 +1,205 @@
+"""Controller: what an author declares for each kind of resource."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from hedgerow.objects import home_of
+from hedgerow_schemas.base import ApiResource, CustomResource, Object, Resource, View
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from datetime import datetime
+
+    from hedgerow.contract.desired import Desired
+    from hedgerow.contract.observed import Observed
+    from hedgerow.contract.relations import Claimable, Copies, Fields, Key, Relation
+    from hedgerow.validation import FieldError
+
+R = TypeVar("R", bound=Resource)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltIn:
+    """What a controller says of its resources if they are of a built-in kind of Kubernetes.
+
+        BuiltIn(annotation_prefix="scaler.example.com/", claims=(("spec", "replicas"),))
+
+    `namespace`, `labels` and `fields` say which objects are watched, by default all; the API server
+    selects them, as for a `Relation`. The operator gets rights in that namespace alone.
+
+    With an `annotation_prefix`, only those of them are resources that have an annotation whose key
+    begins so, or of which we hold a field. Of all others nothing but metadata is read, and nothing
+    is cached. In a cluster, whoever sets such an annotation must be able to patch every kind that
+    the controller claims fields of.
+
+    `claims` are the fields that may be claimed of the resource itself. `hold_finalizer` is the
+    finalizer by which `Desired.hold` keeps a resource that is being deleted.
+    """
+
+    namespace: str = ""
+    labels: str = ""
+    fields: str = ""
+    annotation_prefix: str = ""
+    claims: Fields = ()
+    hold_finalizer: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A setting of one controller: the option `--<controller>-<name>` and its variable.
+
+    `run` and `manifests` have it. Without a `metavar` it is a switch. `default` is for people.
+    """
+
+    name: str
+    help: str
+    metavar: str = ""
+    default: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerOptions:
+    """The settings of a controller, and how it becomes another controller by them.
+
+        ControllerOptions((Option("color", "Which color.", "COLOR", "red"),), configured)
+
+    `configure` returns the controller for the options that are given, as text by name, `true` for a
+    switch; it raises ValueError for one that is not valid.
+    """
+
+    known: tuple[Option, ...]
+    configure: Callable[[Mapping[str, str]], Controller[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """How late children are created: the histogram `hedgerow_<name>_seconds`, explained by `help`.
+
+        Lag("cronjob_start_lag", "Time between the scheduled start and its Job.", scheduled_at)
+
+    `due` returns when a child was due, or None if it had no due time.
+    """
+
+    name: str
+    help: str
+    due: Callable[[Object], datetime | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Controller(Generic[R]):
+    """A controller: a pure function and what it reads and writes.
+
+        Controller("greeter", Greeting, compose, owns=(ConfigMap,))
+
+    `name` is the suffix of its field manager, `hedgerow-<name>`, and the value of the label
+    `hedgerow.dev/controller` on its children. `compose` gets a `resource` and what is observed, and
+    returns all children, which are of the kinds that it `owns`, and the status. Objects that it
+    only reads are those of `relates`. If the resource is a Namespace, its children are in it.
+
+    Children have the resource's own name, or names by the patterns of `child_names`, which the
+    admission policy enforces; `names_of` explains the patterns.
+
+    Two functions are for admission, before a resource is stored; like `compose` they are pure and
+    total. `validate` yields every error of a resource: at least all for which compose would report
+    Stalled because of the spec alone, by the same rules. `default` returns an object with defaults;
+    it only adds fields, and changes none.
+
+    The rest is for what few controllers do, and absent otherwise:
+
+    - `opt_in`: it runs, is installed and has rights only where it is chosen by name.
+    - `options`: settings of its own.
+    - `child_finalizers`: finalizers that its children may have, until `RemoveFinalizer` or the
+      end of the resource itself.
+    - `lag`: how late its children are created is measured.
+    - `claims`: it holds fields of objects that it does not own.
+    - `built_in`: its resource is of a built-in kind. Several controllers for such kinds may have
+      one name, and so one field manager: they are chosen together, and own nothing.
+    - `copies`: its children are made from the resources of another controller.
+    """
+
+    name: str
+    resource: type[R]
+    compose: Callable[[R, Observed], Desired]
+    owns: tuple[type[View], ...]
+    _: KW_ONLY
+    relates: tuple[Relation, ...] = ()
+    child_names: Mapping[type[View], tuple[str, ...]] = field(
+        default_factory=dict[type[View], tuple[str, ...]]
+    )
+    validate: Callable[[R], Iterable[FieldError]] | None = None
+    default: Callable[[Object], Object] | None = None
+    opt_in: bool = False
+    options: ControllerOptions | None = None
+    child_finalizers: frozenset[str] = frozenset()
+    lag: Lag | None = None
+    claims: tuple[Claimable, ...] = ()
+    built_in: BuiltIn = BuiltIn()
+    copies: Copies | None = None
+
+    @property
+    def is_custom(self) -> bool:
+        """Whether the resource is custom: it has a definition, and a status that we write."""
+        return issubclass(self.resource, CustomResource)
+
+    def home(self, key: Key) -> str:
+        """Return the namespace of the children of a resource with this key.
+
+        It is the resource's own. The children of a Namespace are in that namespace.
+        """
+        return home_of(self.resource.api, *key)
+
+    @property
+    def is_for_namespaces(self) -> bool:
+        """Whether the resource is a Namespace, in which the children are."""
+        return self.home(("", "x")) == "x"
+
+    @property
+    def title(self) -> str:
+        """Its name; with the kind of a built-in resource, since several of these may share one."""
+        return self.name if self.is_custom else f"{self.name}/{self.resource.api.kind}"
+
+    @property
+    def written(self) -> tuple[type[View], ...]:
+        """The kinds of the objects besides the resource that it writes to: owned and claimed."""
+        return (*self.owns, *(claimable.kind for claimable in self.claims))
+
+    @property
+    def shared(self) -> Mapping[type[View], tuple[str, ...]]:
+        """The kinds of children of which others may have parts; see `Copies`."""
+        return self.copies.shared if self.copies else {}
+
+    @property
+    def claimed(self) -> dict[ApiResource, Fields]:
+        """The fields that it may claim, by kind: of a built-in resource itself, and of others.
+
+        Of a resource whose children are `copies`, it writes nothing.
+        """
+        is_written = not self.is_custom and self.copies is None
+        own = {self.resource.api: self.built_in.claims} if is_written else {}
+        return own | {claimable.kind.api: claimable.fields for claimable in self.claims}
+
+    @property
+    def read(self) -> tuple[type[View], ...]:
+        """The kinds of the objects besides the resource that it observes."""
+        return (*self.written, *(relation.kind for relation in self.relates))
+
+    def names_of(self, kind: type[View]) -> tuple[str, ...]:
+        """Return the name patterns of a kind; `{}` is the resource's name, and also the default.
+
+        A `*` at the end stands for any text; alone it is for names that the spec gives. A pattern
+        without `{}` is a name that does not depend on the resource's.
+        """
+        return self.child_names.get(kind, ("{}",))
+
+    def allows_name(self, kind: type[View], owner: str, name: str) -> bool:
+        """Return whether a resource may have a child of this kind and name, by `names_of`."""
+        return any(_covers(pattern, owner, name) for pattern in self.names_of(kind))
+
+
+def _covers(pattern: str, owner: str, name: str) -> bool:
+    is_open = pattern.endswith("*")
+    before, named, after = pattern.removesuffix("*").partition("{}")
+    start = f"{before}{owner}{after}" if named else before
+    return name.startswith(start) if is_open else name == start

@@ -1,0 +1,118 @@
+"""Desired: what `compose` returns, all that is to be there and all that is to be said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from hedgerow.contract.relations import Key
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import timedelta
+
+    from hedgerow.contract.relations import Report
+    from hedgerow_schemas.base import Object, Status, View
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """Declare a child: `fields` is its complete manifest without the identity.
+
+    Children are written at the same time, unless they are to be written `after` others: a child
+    waits while a write to a child of these kinds is to be made. One that the server refused does
+    not hold it up; `Observed.is_refused` tells of that.
+
+    A child is made `anew` if the live one has a value that cannot be changed: it is deleted, and
+    created once it is gone. While others hold a part of it, it is left as it is, and reported.
+    """
+
+    kind: type[View]
+    name: str
+    fields: Object
+    after: tuple[type[View], ...] = ()
+    anew: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Leave a child as it is: neither applied nor pruned.
+
+    If it has lost our label, that is put back. One that is not observed is read by name before
+    anything is written: then it is observed, or it is in `Observed.strays`, or it is gone.
+    """
+
+    kind: type[View]
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Create a child once: it is created if it is missing, and otherwise kept as it is."""
+
+    kind: type[View]
+    name: str
+    fields: Object
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveFinalizer:
+    """Keep a child as it is, but remove a finalizer of ours from it; see `child_finalizers`."""
+
+    kind: type[View]
+    name: str
+    finalizer: str
+
+
+Child = Apply | Create | Keep | RemoveFinalizer
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Hold these fields of an object that the resource does not own; nothing else of it changes.
+
+    The object is one of `Observed.claimable`, or the built-in resource itself. It is never created
+    and never deleted: while it is missing, nothing is written. Fields that another field manager
+    holds with another value are contested, as those of a child are. A claim that is not returned
+    any more is given back: the fields stay with their other holders, or are removed.
+
+    `fields` are among those that the controller declares, as `Claimable.fields` or for the built-in
+    resource itself as `BuiltIn.claims`. `waits`: why nothing is taken by force now, although the
+    author may claim it; empty if it may be taken at any time.
+    """
+
+    kind: type[View]
+    name: str
+    fields: Object
+    waits: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """An Event to publish on the resource, once per `reason` and `note`."""
+
+    reason: str
+    note: str
+    type: Literal["Normal", "Warning"] = "Normal"
+
+
+@dataclass(frozen=True, slots=True)
+class Desired:
+    """The result of one compose: what is not in it any more is pruned, or given back.
+
+    `children` are all owned objects, `claims` all fields held on other objects. Other children are
+    deleted once these are written. The status of a built-in resource is not written: of `status`,
+    only the conditions count. `hold` keeps a built-in resource that is being deleted, by
+    `BuiltIn.hold_finalizer`, until a pass returns without it. `reports` are added to what the
+    sources of `Copies` are told, by their keys.
+    """
+
+    children: tuple[Child, ...] = ()
+    status: Status | None = None
+    events: tuple[Notice, ...] = ()
+    requeue_after: timedelta | None = None
+    claims: tuple[Claim, ...] = ()
+    hold: bool = False
+    reports: Mapping[Key, tuple[Report, ...]] = field(
+        default_factory=dict[Key, "tuple[Report, ...]"]
+    )

@@ -1,0 +1,104 @@
+"""Observed: what `compose` is given besides the resource."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+from hedgerow_schemas.base import View
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from hedgerow.contract.relations import Report
+
+V = TypeVar("V", bound=View)
+
+Word = Literal["", "yield", "claim"]
+"""What a resource's `hedgerow.dev/yield` and `hedgerow.dev/claim` say of a field."""
+
+
+def _unsaid(_kind: str, _name: str, _path: tuple[str, ...]) -> Word:
+    return ""
+
+
+def _any_kind(_kind: type[View]) -> None:
+    """Accept every kind: a test of compose alone may make up what is observed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """The cached objects at one instant: children, related objects, and those to claim fields of.
+
+    `claimable` are the objects that the controller's `claims` assign to the resource, whether or
+    not it claims anything on them.
+    """
+
+    now: datetime
+    children: tuple[View, ...] = ()
+    related: tuple[View, ...] = ()
+    refused: frozenset[tuple[str, str]] = frozenset()
+    """Kind and name of the objects whose last write the server refused; see `is_refused`."""
+    created: frozenset[tuple[str, str]] = frozenset()
+    """Kind and name of the children of `Create` that were created since the status was written.
+
+    They may be finished and deleted already, so that nothing else shows them. Do not return them
+    as `Create` once more, and record them in the status: they are only here until it is written.
+    """
+    strays: tuple[View, ...] = ()
+    """The objects that were returned as `Keep` and are not our children: read in this pass."""
+    claimable: tuple[View, ...] = ()
+    reports: tuple[Report, ...] = ()
+    """What was found about the copies of this resource; see `Copies`."""
+    in_use: bool = False
+    """Whether there are copies of this resource, or may be: see `Copies`."""
+    resource: View | None = None
+    """The resource as it is at the API server, with its managed fields."""
+    field_manager: str = ""
+    """The field manager of this controller; `hedgerow.holders` tells what it holds."""
+    namespace: str = "*"
+    """The namespace of the resource's children; empty for a cluster-scoped one."""
+    said: Callable[[str, str, tuple[str, ...]], Word] = _unsaid
+    """What the author of the resource says of a field; see `word`."""
+    check: Callable[[type[View]], None] = _any_kind
+    """Called with each kind that is asked for; it raises an error for one that is never read."""
+
+    def word(self, kind: type[View], name: str, *path: str) -> Word:
+        """Return what the resource's annotations say of a field of an object.
+
+        `claim` also means that the namespace allows claims: a field in `Desired.claims` that
+        somebody else holds is then taken by force, unless the claim waits.
+        """
+        return self.said(kind.api.kind, name, path)
+
+    def child(self, kind: type[V], name: str, *, namespace: str | None = None) -> V | None:
+        """Return the owned, related or claimable object of this kind and name, or None.
+
+        It is in the namespace of the resource's children, unless another `namespace` is given.
+        """
+        return next((one for one in self.all(kind, namespace=namespace) if one.name == name), None)
+
+    def is_refused(self, kind: type[View], name: str) -> bool:
+        """Return whether the server refused the last write to a child or claimed object.
+
+        What is observed of it is then about an earlier declaration, not about the present one.
+        """
+        return (kind.api.kind, name) in self.refused
+
+    def all(self, kind: type[V], *, namespace: str | None = None) -> tuple[V, ...]:
+        """Return every owned, related or claimable object of this kind.
+
+        They are in the namespace of the resource's children, unless another `namespace` is given;
+        `*` is for all namespaces. Cluster-scoped objects are always among them. A `Relation`
+        without `of` shows objects of every namespace, which the author of a resource may not be
+        allowed to read.
+        """
+        self.check(kind)
+        wanted = {"", self.namespace if namespace is None else namespace}
+        found = (*self.children, *self.related, *self.claimable)
+        return tuple(
+            one
+            for one in found
+            if isinstance(one, kind) and ("*" in wanted or one.namespace in wanted)
+        )

@@ -1,0 +1,138 @@
+"""Relations: objects that are no children of a resource, and which resources each concerns."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from hedgerow.contract.controller import Controller
+    from hedgerow_schemas.base import Object, View
+
+Key = tuple[str, str]
+"""Namespace and name of a resource; the namespace is empty for a cluster-scoped one."""
+
+Fields = tuple[tuple[str, ...], ...]
+"""The paths of some fields: `(("spec", "replicas"),)`. A list is one field with all its items."""
+
+
+def unreduced(obj: Object) -> Object:
+    """Return an object as it is."""
+    return obj
+
+
+def namesake(obj: View) -> Key:
+    """Return the key of the resource that has an object's namespace and name."""
+    return obj.namespace, obj.name
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """Objects that a controller reads without owning them.
+
+        Relation(Pod, labels="app", of=named_by("app"), reduce=Pod.reduced)
+
+    `namespace`, `labels` and `fields` say which objects are watched, by default all; the API server
+    selects them. `labels` is a label selector, and `fields` a field selector such as `type=Opaque`.
+
+    `of` returns the keys of the resources that an object concerns; without it, an object concerns
+    all of them. `reduce` drops the fields that nobody reads before an object is cached.
+    """
+
+    kind: type[View]
+    _: KW_ONLY
+    namespace: str = ""
+    labels: str = ""
+    fields: str = ""
+    of: Callable[[View], Iterable[Key]] | None = None
+    reduce: Callable[[Object], Object] = unreduced
+
+
+def _always(_obj: View) -> bool:
+    return True
+
+
+def _nothing(_obj: View, _field_manager: str) -> Object:
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Claimable:
+    """The objects of a kind on which a controller may claim fields, and which fields.
+
+        Claimable(HorizontalPodAutoscaler, (("spec", "minReplicas"),), of=target)
+
+    Nothing but `fields` can be claimed: in a cluster, the admission policy refuses every other
+    change of such an object to the operator. They are in neither the status nor the metadata, but
+    for labels and annotations.
+
+    `of` returns the key of the one resource that may claim fields of an object, or None. It reads
+    the object alone, so that after a restart too it is known whose an object is. The resource and
+    the object are in one namespace; another key counts as None.
+
+    Of several controllers with one name each object has to concern exactly one, by `concerns`: the
+    others would give back what that one holds. `reduce` drops the fields that nobody reads before
+    an object is cached; `metadata` stays but for what changes with the status alone.
+
+    `remains` returns the fields that stay declared of an object that is given back because there is
+    no resource that may claim it: deleted, not picked any more, or no longer the one that `of`
+    names. It gets the object and our field manager. While a resource is there, its compose says
+    what it claims.
+    """
+
+    kind: type[View]
+    fields: Fields
+    _: KW_ONLY
+    of: Callable[[View], Key | None] = namesake
+    concerns: Callable[[View], bool] = _always
+    reduce: Callable[[Object], Object] = unreduced
+    remains: Callable[[View, str], Object] = _nothing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copies:
+    """Children that are made from the resources of another controller, the sources.
+
+        Copies(sources=SECRETS, of=sources_of, shared={Secret: ("type",)})
+
+    The controller of the `sources` runs along with this one. What is found about a child is
+    reported to its sources: they get `Observed.reports`. The resource of the child itself is not
+    written at all, and gets no Events. `of` returns the keys of the sources of a child. It reads
+    the metadata alone: what our field manager holds of that of a live child, or that of one that is
+    declared.
+
+    `Observed.in_use` of a source is true while any child is made from it and not being deleted,
+    while `Desired.reports` has its key, and until each resource of this controller has had a pass
+    since the start whose objects could be read.
+
+    `shared` are kinds of children of which others may have parts, such as keys of a Secret. While
+    another field manager holds such a part, the child is given back instead of deleted: what only
+    we hold is removed, with our label and owner reference, and the rest stays. So do the fields at
+    the top that `shared` names for the kind: those that the API server lets nobody change.
+    """
+
+    sources: Controller[Any]
+    of: Callable[[View], Iterable[Key]]
+    shared: Mapping[type[View], tuple[str, ...]] = field(
+        default_factory=dict[type["View"], tuple[str, ...]]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What the last pass of a resource with `Copies` found about one of its children.
+
+    A source of the child gets the report. `by` is the key of the resource, `child` the child as
+    kind and name, `reason` and `message` are as in a condition. Of a contested field, `path` is the
+    field, and `holder` says who holds it.
+    """
+
+    by: Key
+    child: str
+    reason: str
+    message: str
+    stalled: bool = False
+    path: str = ""
+    holder: str = ""
