@@ -14,7 +14,7 @@ from hedgerow.controllers.cronjob.schedule.errors import ScheduleError
 from hedgerow.controllers.cronjob.schedule.parser import parse as schedule
 from hedgerow.controllers.cronjob.starts import start_of
 from hedgerow.controllers.scaler.record import recorded
-from hedgerow.controllers.secretsync.sharing import SOURCES, parts_of
+from hedgerow.controllers.secretsync.sharing import SOURCES, origins_of
 from hedgerow.fields.canonical import canonical
 from hedgerow.fields.paths import parse, show
 from hedgerow.kube.errors import Garbled, from_status
@@ -78,8 +78,8 @@ READ: dict[str, tuple[Callable[[], object], object]] = {
         Status(),
     ),
     "a long annotation of the scaler": (lambda: recorded('{"replicas": 1}' + " " * 2048), None),
-    "a copy with too many sources": (lambda: parts_of(View(annotated(SOURCES, MANY))), ()),
-    "a copy's sources": (lambda: parts_of(View(annotated("x/sources", f"[{DIGITS}]"))), ()),
+    "a copy with too many sources": (lambda: origins_of(View(annotated(SOURCES, MANY))), ()),
+    "a copy's sources": (lambda: origins_of(View(annotated("x/sources", f"[{DIGITS}]"))), ()),
     "an answer's seconds": (
         lambda: from_status({"details": {"retryAfterSeconds": 10**4000}}).after,
         0,

@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 from hedgerow.cli.manifests import printed
-from hedgerow.controllers.scaler.record import Record, recorded
+from hedgerow.controllers.scaler.record import FormerValue, recorded
 from hedgerow.controllers.scaler.windows import (
     BEFORE,
     HOLDS,
@@ -204,7 +204,7 @@ def test_what_somebody_scales_to_nothing_is_left(shop: Shop):
         assert holders(shop.live(), "spec", "replicas") == []
         eventually(lambda w=why: w in " ".join(shop.tree("deploy").split()), what="the tree")
         throughout(lambda n=number: shop.value() != n, 2)
-    assert recorded(shop.live()["metadata"]["annotations"][BEFORE]) == Record(replicas=1)
+    assert recorded(shop.live()["metadata"]["annotations"][BEFORE]) == FormerValue(replicas=1)
 
     scale(10)
     eventually(lambda: "f:spec" in shop.held(), what="taken up")

@@ -13,7 +13,7 @@ from faults.endings import difference
 from faults.proxy import Exchange
 from faults.signatures import signature
 from faults.troubles import ANY_STEP, Target
-from hedgerow.controllers.scaler.record import Record
+from hedgerow.controllers.scaler.record import FormerValue
 from hedgerow.controllers.scaler.windows import BEFORE
 
 JOBS = "/apis/batch/v1/namespaces/here/jobs"
@@ -55,7 +55,7 @@ class TestWrites:
 
     @pytest.mark.parametrize(("former", "lawful"), [("helm", True), ("", False)])
     def test_a_forced_apply_is_lawful_that_records_from_whom_it_takes(self, former, lawful):
-        notes = {BEFORE: Record(replicas=3, taken_from=former).text()}
+        notes = {BEFORE: FormerValue(replicas=3, taken_from=former).text()}
         body = {"metadata": {"name": "web", "uid": "u", "annotations": notes}}
         query = {"fieldManager": "hedgerow-scaler", "force": "true"}
         path = "/apis/apps/v1/namespaces/here/deployments/web"

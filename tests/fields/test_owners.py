@@ -9,7 +9,7 @@ from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 from hedgerow.fields.managed import Holder
-from hedgerow.fields.owners import Gone, Node, Ownership, owners
+from hedgerow.fields.owners import MissingField, Node, Ownership, owners
 from hedgerow.fields.redaction import HIDDEN
 from hedgerow.testing.memory.kinds import BUILTIN
 from hedgerow.testing.memory.server import Server
@@ -208,8 +208,8 @@ class TestGone:
         found = must_account(lost)
 
         assert found.gone == (
-            Gone(("f:spec", "f:b"), ONE, "apps/v1"),
-            Gone(("f:spec", "f:b", "f:c"), ONE, "apps/v1"),
+            MissingField(("f:spec", "f:b"), ONE, "apps/v1"),
+            MissingField(("f:spec", "f:b", "f:c"), ONE, "apps/v1"),
         )
         assert found.gone[1].path == ".spec.b.c"
 

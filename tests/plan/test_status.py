@@ -14,7 +14,7 @@ from hedgerow.objects import Installation, ObjectRef
 from hedgerow.plan import status
 from hedgerow.plan.conditions import Problem, ready
 from hedgerow.plan.input import PlanInput
-from hedgerow.plan.status import MOST_LISTINGS, Report, said
+from hedgerow.plan.status import MOST_LISTINGS, StatusReport, said
 from hedgerow.plan.status import report as made_report
 from hedgerow_schemas.base import ContestedField, Status
 from hedgerow_schemas.bluegreen import BlueGreen, BlueGreenStatus
@@ -54,18 +54,18 @@ def applied(body: Object, *others: Object, ours: Object | None = None, **status:
     return resource({**body["status"], **status}, mine, *others)
 
 
-def fresh(**how: Any) -> Report:
+def fresh(**how: Any) -> StatusReport:
     return report(
         plan_input(), resource(), COMPOSED, how.get("contested", ()), how.get("problems", ())
     )
 
 
-def report(given: PlanInput, live: Object, *found: Any, **how: Any) -> Report:
+def report(given: PlanInput, live: Object, *found: Any, **how: Any) -> StatusReport:
     """Return the report of a resource that says what its live status says."""
     return made_report(replace(given, before=said(live)), live, *found, **how)
 
 
-def body_of(made: Report) -> Object:
+def body_of(made: StatusReport) -> Object:
     assert made.body is not None
     return made.body
 
@@ -133,7 +133,7 @@ class TestSettled:
     def test_a_status_that_says_it_all_already_is_not_sent(self):
         live = applied(body_of(fresh()))
 
-        assert report(plan_input(LATER), live, COMPOSED, (), ()) == Report(None, ())
+        assert report(plan_input(LATER), live, COMPOSED, (), ()) == StatusReport(None, ())
 
     def test_a_contested_status_that_says_it_all_is_not_sent(self):
         live = applied(body_of(fresh(contested=(FIELD,))))
@@ -209,7 +209,7 @@ class TestOwnStatusContested:
 
         again = report(plan_input(LATER, reported), told, COMPOSED, (), ())
 
-        assert again == Report(None, first.contested, first.contested)
+        assert again == StatusReport(None, first.contested, first.contested)
 
     def test_a_field_that_only_the_report_itself_meets_is_reported_too(self):
         # Somebody holds the condition's reason with the value that we used to say; saying that

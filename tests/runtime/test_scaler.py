@@ -10,7 +10,7 @@ import pytest
 
 from hedgerow.contract import Controller
 from hedgerow.controllers.scaler.controller import CONTROLLER
-from hedgerow.controllers.scaler.record import SOMEBODY, Record
+from hedgerow.controllers.scaler.record import SOMEBODY, FormerValue
 from hedgerow.controllers.scaler.windows import (
     BEFORE,
     HOLDS,
@@ -99,9 +99,9 @@ class Scene(World):
         both = {*tree.get("f:spec", {}), *notes}
         return {name[2:] for name in both} - {STATUS_ANNOTATION}
 
-    def record(self, kind: str = "Deployment") -> Record | None:
+    def record(self, kind: str = "Deployment") -> FormerValue | None:
         text = self.live(kind)["metadata"].get("annotations", {}).get(BEFORE)
-        return Record.model_validate_json(text) if text else None
+        return FormerValue.model_validate_json(text) if text else None
 
     def told(self) -> Object:
         notes: Object = self.live()["metadata"].get("annotations", {})
@@ -140,7 +140,7 @@ class TestFree:
 
         await scene.go(2, 8)
         assert (scene.value(), scene.held()) == (10, {"replicas", BEFORE})
-        assert scene.record() == Record(replicas=1)
+        assert scene.record() == FormerValue(replicas=1)
 
         await scene.go(2, 18)
         assert (scene.value(), scene.held()) == (1, set())
@@ -162,7 +162,7 @@ class TestFree:
         for day, hour, value in ((2, 7, 2), (2, 8, 10), (2, 18, 2), (3, 8, 10)):
             await scene.go(day, hour)
             assert scene.value() == value
-        assert scene.record() == Record(replicas=1)
+        assert scene.record() == FormerValue(replicas=1)
 
     async def test_an_operator_that_was_down_does_what_is_due(self):
         scene = Scene()
@@ -276,7 +276,7 @@ class TestContested:
         scene.deploy()
         scene.server.scale(scene.object("Deployment"), 5, "kubectl")
         await scene.go(2, 9)
-        assert (scene.value(), scene.record()) == (10, Record(replicas=5))
+        assert (scene.value(), scene.record()) == (10, FormerValue(replicas=5))
 
         await scene.go(2, 18)
         assert (scene.value(), scene.held()) == (5, {"replicas", BEFORE})
@@ -314,12 +314,12 @@ class TestScaledToNothing:
         for hour in (10, 11, 17):
             await scene.go(2, hour)
             assert (scene.value(), scene.held()) == (0, {BEFORE})
-            assert scene.record() == Record(replicas=1)
+            assert scene.record() == FormerValue(replicas=1)
         assert scene.contested() == [("Deployment/web", ".spec.replicas", None)]
 
         scene.restart()
         await scene.go(2, 17)
-        assert (scene.value(), scene.record()) == (0, Record(replicas=1))
+        assert (scene.value(), scene.record()) == (0, FormerValue(replicas=1))
 
         await scene.go(2, 18)
         assert (scene.value(), scene.held(), scene.told()) == (0, set(), {})
@@ -329,13 +329,13 @@ class TestScaledToNothing:
         scene.restart()
         await scene.go(2, 10)
 
-        assert (scene.value(), scene.record()) == (0, Record(replicas=1))
+        assert (scene.value(), scene.record()) == (0, FormerValue(replicas=1))
 
     async def test_a_transition_that_comes_before_it_was_seen_does_not_take_it(self):
         scene = await self.scene(**{IN_REPLICAS: "2"})
         await scene.go(2, 18)
 
-        assert (scene.value(), scene.record()) == (0, Record(replicas=1))
+        assert (scene.value(), scene.record()) == (0, FormerValue(replicas=1))
 
     async def test_an_edit_of_the_number_does_not_take_it(self):
         scene = await self.scene()
@@ -343,7 +343,7 @@ class TestScaledToNothing:
         scene.annotate(**{OUT_REPLICAS: "12"})
         await scene.go(2, 11)
 
-        assert (scene.value(), scene.record()) == (0, Record(replicas=1))
+        assert (scene.value(), scene.record()) == (0, FormerValue(replicas=1))
 
     async def test_annotations_that_cannot_be_read_meanwhile_keep_what_is_recorded(self):
         scene = await self.scene()
@@ -351,14 +351,14 @@ class TestScaledToNothing:
         scene.annotate(**{SCALE_IN: "whenever"})
         await scene.go(2, 11)
 
-        assert (scene.value(), scene.record()) == (0, Record(replicas=1))
+        assert (scene.value(), scene.record()) == (0, FormerValue(replicas=1))
 
     async def test_scaled_up_again_it_is_held_and_gets_what_was_there_before_the_window(self):
         scene = await self.scene()
         await scene.go(2, 10)
         scene.server.scale(scene.object("Deployment"), 10, "kubectl")
         await scene.go(2, 11)
-        assert (scene.held(), scene.record()) == ({"replicas", BEFORE}, Record(replicas=1))
+        assert (scene.held(), scene.record()) == ({"replicas", BEFORE}, FormerValue(replicas=1))
 
         await scene.go(2, 18)
         assert scene.value() == 1
@@ -369,10 +369,10 @@ class TestScaledToNothing:
         scene.server.scale(scene.object("Deployment"), 4, "kubectl")
         for hour in (11, 12):
             await scene.go(2, hour)
-            assert (scene.value(), scene.record()) == (4, Record(replicas=1))
+            assert (scene.value(), scene.record()) == (4, FormerValue(replicas=1))
         scene.restart()
         await scene.go(2, 13)
-        assert (scene.value(), scene.record()) == (4, Record(replicas=1))
+        assert (scene.value(), scene.record()) == (4, FormerValue(replicas=1))
 
         await scene.go(2, 18)
         assert (scene.value(), scene.held()) == (4, set())
@@ -380,7 +380,7 @@ class TestScaledToNothing:
     async def test_with_a_claim_it_is_taken_once_and_the_word_is_that_somebody_scaled_it(self):
         scene = await self.scene(**CLAIM)
         await scene.go(2, 10)
-        taken = Record(
+        taken = FormerValue(
             replicas=0, taken_from=SOMEBODY, taken_at=datetime(2026, 3, 2, 8, tzinfo=UTC)
         )
         assert (scene.value(), scene.record()) == (10, taken)
@@ -418,7 +418,7 @@ class TestClaimed:
 
         assert (scene.value(), scene.held()) == (10, {"replicas", BEFORE})
         taken_at = datetime(2026, 3, 2, 8, tzinfo=UTC)
-        assert scene.record() == Record(replicas=3, taken_from="helm", taken_at=taken_at)
+        assert scene.record() == FormerValue(replicas=3, taken_from="helm", taken_at=taken_at)
         assert len(scene.forced) == 1
         assert "FieldClaimed" in scene.events()
 

@@ -81,7 +81,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Gone:
+class MissingField:
     """A place that an entry holds but the object lacks; `version` is the entry's apiVersion."""
 
     field_path: tuple[str, ...]
@@ -105,7 +105,7 @@ class Ownership:
 
     fields: tuple[Node, ...]
     holders: tuple[Holder, ...]
-    gone: tuple[Gone, ...] = ()
+    gone: tuple[MissingField, ...] = ()
     missing: tuple[tuple[str, str], ...] = ()
 
     def places(self) -> Iterator[Node]:
@@ -212,12 +212,12 @@ def _shown(live: Object) -> Object:
     return concealed(shown, lambda _: HIDDEN)
 
 
-def _gone(live: Object, found: Ownership) -> Iterable[Gone]:
+def _gone(live: Object, found: Ownership) -> Iterable[MissingField]:
     there = {node.field_path for node in found.places()}
     for holder, version, tree in entries(live):
         for field_path in _members((), tree):
             if field_path not in there:
-                yield Gone(field_path, holder, version)
+                yield MissingField(field_path, holder, version)
 
 
 def _members(field_path: tuple[str, ...], tree: Tree) -> Iterator[tuple[str, ...]]:

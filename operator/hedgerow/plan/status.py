@@ -30,7 +30,7 @@ MOST_LISTINGS = 4
 """How often conflicts in the status itself are added to its list; later ones are only counted."""
 
 
-class Report(Struct, frozen=True):
+class StatusReport(Struct, frozen=True):
     """The status to apply, or None if the live one is up to date, and all contested fields.
 
     `listed` are the contested fields that the status lists.
@@ -87,7 +87,7 @@ def report(
     unmatched: Sequence[str] = (),
     ignored: Sequence[str] = (),
     shortened: bool = False,
-) -> Report:
+) -> StatusReport:
     """Return compose's status with the results of a pass, compared with the live one.
 
     Status fields that another field manager holds with another value are contested like any
@@ -130,7 +130,7 @@ def report(
     if taken:
         want = ownership.leave_out(want, taken)
         verdict = ownership.judge(want, live, plan_input.field_manager, "status")
-    return Report(None if verdict.settled else want, everything, shown)
+    return StatusReport(None if verdict.settled else want, everything, shown)
 
 
 def told(
@@ -139,7 +139,7 @@ def told(
     plan: Plan,
     problems: Sequence[Problem],
     rewritten: str = "",
-) -> tuple[str, Report]:
+) -> tuple[str, StatusReport]:
     """Return the annotation of a built-in resource after a pass, and the report of its conflicts.
 
     Like a status it lists the fields first that are listed already.
@@ -155,7 +155,9 @@ def told(
         before=before.conditions,
     )
     shown = listed(contested, before.contested)
-    return status_annotation.text(concluded, shown, len(contested)), Report(None, contested, shown)
+    return status_annotation.text(concluded, shown, len(contested)), StatusReport(
+        None, contested, shown
+    )
 
 
 def _lasting(value: Any) -> Any:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cli.watch.standin import CONFIG_MAP, StandIn, all_of, impatient
-from hedgerow.cli.watch.informer import Notice, inform
+from hedgerow.cli.watch.informer import Notification, inform
 from hedgerow.cli.watch.memory import Memory
 from hedgerow.kube.errors import Forbidden, KubeError
 
@@ -24,12 +24,12 @@ class Heard:
 
     def __init__(self) -> None:
         self.memory = Memory("key")
-        self.notices: list[Notice] = []
+        self.notices: list[Notification] = []
         self.told: list[str] = []
         self.problems: list[KubeError] = []
         self.recoveries = 0
 
-    def heard(self, notice: Notice) -> None:
+    def heard(self, notice: Notification) -> None:
         self.notices.append(notice)
         kept = notice.new or notice.old
         assert kept is not None

@@ -15,7 +15,7 @@ from hedgerow.controllers.scaler.controller import (
     ScaledDeployment,
     reduced,
 )
-from hedgerow.controllers.scaler.record import Record, recorded
+from hedgerow.controllers.scaler.record import FormerValue, recorded
 from hedgerow.controllers.scaler.windows import (
     BEFORE,
     HOLDS,
@@ -131,13 +131,15 @@ class TestClaim:
         (claim,) = composed(live, self.NOON, word="claim").claims
         record = recorded(claim.fields["metadata"]["annotations"][BEFORE])
 
-        assert record == Record(
+        assert record == FormerValue(
             replicas=3, taken_from="helm", taken_at=datetime(2026, 3, 2, 8, tzinfo=UTC)
         )
         assert claim.waits == ""
 
     def test_in_the_same_transition_it_waits(self):
-        taken = Record(replicas=3, taken_from="helm", taken_at=datetime(2026, 3, 2, 8, tzinfo=UTC))
+        taken = FormerValue(
+            replicas=3, taken_from="helm", taken_at=datetime(2026, 3, 2, 8, tzinfo=UTC)
+        )
         live = deployment(self.NOTES | {BEFORE: taken.text()}, 5, kubectl="Update")
         (claim,) = composed(live, self.NOON, word="claim").claims
 
@@ -147,8 +149,8 @@ class TestClaim:
 
     def test_at_night_nothing_is_held_but_a_former_number(self):
         held = {MANAGER: "Apply"}
-        free, taken = Record(replicas=1), Record(replicas=3, taken_from="helm")
-        for record, number in ((free, None), (taken, 3), (Record(replicas=0), 0)):
+        free, taken = FormerValue(replicas=1), FormerValue(replicas=3, taken_from="helm")
+        for record, number in ((free, None), (taken, 3), (FormerValue(replicas=0), 0)):
             live = deployment(self.NOTES | {BEFORE: record.text()}, 10, **held)
             claims = composed(live, self.NIGHT).claims
             assert [claim.fields["spec"]["replicas"] for claim in claims] == (

@@ -16,9 +16,9 @@ from hedgerow.controllers.secretsync.sharing import (
     SOURCES,
     TARGET_NAME,
     TARGET_TYPE,
-    Part,
-    Source,
-    parts_of,
+    CopiedSecret,
+    Origin,
+    origins_of,
 )
 from hedgerow.fields import managed
 from hedgerow.kube import errors
@@ -559,11 +559,11 @@ class TestWhatOthersWriteOnACopy:
         assert sync.data("app", "team-a") == {"password": coded("two")}
 
     def test_only_what_can_be_read_is_believed(self):
-        def told(text: str) -> tuple[Part, ...]:
-            return parts_of(View({"metadata": {"annotations": {SOURCES: text}}}))
+        def told(text: str) -> tuple[Origin, ...]:
+            return origins_of(View({"metadata": {"annotations": {SOURCES: text}}}))
 
         odd = '[{"namespace": "a", "name": "b", "uid": "c", "keys": ["k", 7]}, {"keys": "no"}]'
-        assert told(odd) == (Part("a", "b", "c", ("k",)), Part("", "", "", ()))
+        assert told(odd) == (Origin("a", "b", "c", ("k",)), Origin("", "", "", ()))
         assert told("[" * 100_000) == ()
         assert told("{") == ()
 
@@ -571,7 +571,7 @@ class TestWhatOthersWriteOnACopy:
 class TestSources:
     def test_a_long_name_has_a_label_that_is_short_and_its_own(self):
         one, other = (
-            Source(View({"metadata": {"name": "x" * 70 + end}})).label for end in ("a", "b")
+            CopiedSecret(View({"metadata": {"name": "x" * 70 + end}})).label for end in ("a", "b")
         )
 
         assert one != other

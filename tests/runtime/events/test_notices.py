@@ -11,7 +11,7 @@ from hedgerow.objects import ObjectRef
 from hedgerow.plan import status as statuses
 from hedgerow.plan.conditions import Problem, ready, stalled
 from hedgerow.plan.conflict_reports import listed
-from hedgerow.plan.status import Report
+from hedgerow.plan.status import StatusReport
 from hedgerow.runtime.events.notices import (
     claimed,
     conflicts,
@@ -113,7 +113,7 @@ def said(
 ) -> Any:
     """Return the news of these, where a status lists `before` and counts so many."""
     status = {"contested": [old.wire() for old in before], "contestedCount": count or len(before)}
-    report = Report(None, contested, listed(contested, before))
+    report = StatusReport(None, contested, listed(contested, before))
     return list(conflicts(OWNER, report, {}, statuses.said({"status": status}), lambda _: dated))
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from hedgerow.cli.targets import Place
-    from hedgerow.controllers.scaler.controller import Target
+    from hedgerow.controllers.scaler.controller import ScaledField
     from hedgerow.controllers.scaler.windows import Phase
     from hedgerow.kube.cluster import Cluster
     from hedgerow_schemas.base import Object
@@ -54,7 +54,7 @@ class Explained:
     object: str
     namespace: str
     zone: tzinfo
-    target: Target
+    target: ScaledField
     phases: tuple[Phase, ...]
     more: bool
     former: int
@@ -102,7 +102,9 @@ async def explained(
     return Explained(str(place), place.namespace, plan.zone, target, shown, more, former)
 
 
-async def _target(cluster: Cluster, kind: type[View], live: Object, key: tuple[str, str]) -> Target:
+async def _target(
+    cluster: Cluster, kind: type[View], live: Object, key: tuple[str, str]
+) -> ScaledField:
     """Return the field that would be held: that of the one autoscaler, or of the object itself."""
     namespace, name = key
     found = await cluster.list(HorizontalPodAutoscaler.api, namespace)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class Notification:
     """One object was there already, or was added, updated or deleted.
 
     `old` and `new` are what is kept of it. `old` of a deletion is its last known state. `listed`: a
@@ -43,7 +43,7 @@ class Notice:
 class Listener(Protocol):
     """Whoever is told."""
 
-    def heard(self, notice: Notice) -> None:
+    def heard(self, notice: Notification) -> None:
         """Take in a notice."""
         ...
 
@@ -124,14 +124,14 @@ class _Informer:
         for old, new in changes:
             self._memory.settle(old, new)
             if old and new and _uid(old) == _uid(new):
-                self._listener.heard(Notice("UPDATED", old, new, listed))
+                self._listener.heard(Notification("UPDATED", old, new, listed))
                 continue
             if old:
                 known = last if last and _uid(last) == _uid(old) else old
-                self._listener.heard(Notice("DELETED", known, None, listed))
+                self._listener.heard(Notification("DELETED", known, None, listed))
             if new:
                 added = "ADDED" if self._is_synced else "EXISTING"
-                self._listener.heard(Notice(added, None, new, listed))
+                self._listener.heard(Notification(added, None, new, listed))
 
 
 def _uid(kept: Object) -> str:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from hedgerow.cli.watch.changes import FieldChange
-    from hedgerow.cli.watch.informer import Notice
+    from hedgerow.cli.watch.informer import Notification
     from hedgerow.fields.managed import Holder
     from hedgerow_schemas.base import ApiResource, Object
 
@@ -70,7 +70,7 @@ class Lines(Protocol):
         """Yield the lines that say that everything up to now was told."""
         ...
 
-    def notice(self, notice: Notice, changes: Changes, now: datetime) -> str:
+    def notice(self, notice: Notification, changes: Changes, now: datetime) -> str:
         """Return the line for a notice."""
         ...
 
@@ -103,7 +103,7 @@ class Sentences:
         word = "synced again after a gap" if again else "synced"
         yield f"{utc(now)} {word}: {self._scope.counted(count)}"
 
-    def notice(self, notice: Notice, changes: Changes, now: datetime) -> str:
+    def notice(self, notice: Notification, changes: Changes, now: datetime) -> str:
         """Return time, type, key, phase, and for an update what changed by whom."""
         kept = _kept(notice)
         told = [f"{utc(now)} {notice.type.lower()} {key_of(kept)}", kept_phase(kept) or "-"]
@@ -179,7 +179,7 @@ class JsonLines:
         head = self._head("SYNCED", now)
         yield _json({**head, "namespace": self._scope.namespace, "count": count, "again": again})
 
-    def notice(self, notice: Notice, changes: Changes, now: datetime) -> str:
+    def notice(self, notice: Notification, changes: Changes, now: datetime) -> str:
         """Return identity, phase and changes; `changes` is null if they are unknown."""
         kept = _kept(notice)
         meta = metadata(kept)
@@ -250,7 +250,7 @@ class SeedLines:
             yield _logged(now, "caches are synced")
             yield _logged(now, "waiting for stop signal")
 
-    def notice(self, notice: Notice, changes: Changes, now: datetime) -> str:
+    def notice(self, notice: Notification, changes: Changes, now: datetime) -> str:
         """Return `onAdd`, `onUpdate` or `onDelete` with the key."""
         del changes
         return _logged(now, f"{_SEED_WORDS[notice.type]}: {key_of(_kept(notice))}")
@@ -264,7 +264,7 @@ def _logged(now: datetime, message: str) -> str:
     return f"{now.astimezone():{_SEED_TIME}} {message}"
 
 
-def _kept(notice: Notice) -> Object:
+def _kept(notice: Notification) -> Object:
     """Return the object as it is now, or as it was last known."""
     kept = notice.new or notice.old
     assert kept is not None  # noqa: S101 - a notice has one of them

@@ -13,7 +13,7 @@ from hedgerow.kube.errors import Throttled, Unavailable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hedgerow.cli.watch.informer import Notice
+    from hedgerow.cli.watch.informer import Notification
     from hedgerow.cli.watch.lines import Changes, Lines
     from hedgerow.cli.watch.memory import Memory
     from hedgerow.kube.errors import KubeError
@@ -45,7 +45,7 @@ class Printer:
         """Print what comes after a signal."""
         self._print(self._lines.ended(self._clock.now()))
 
-    def heard(self, notice: Notice) -> None:
+    def heard(self, notice: Notification) -> None:
         """Print a notice."""
         self._tell_if_full()
         if self._tells:
@@ -72,7 +72,7 @@ class Printer:
             self._problem = None
             say("the watch works again")
 
-    def _changes(self, notice: Notice) -> Changes:
+    def _changes(self, notice: Notification) -> Changes:
         if notice.old is None or notice.new is None or not self._lines.wants_changes:
             return ()
         before, after = self._memory.state(notice.old), self._memory.state(notice.new)

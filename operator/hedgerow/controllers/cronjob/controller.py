@@ -31,7 +31,7 @@ from hedgerow.controllers.cronjob.missed import (
     schedule_problems,
     timetable,
 )
-from hedgerow.controllers.cronjob.starts import START_GUARD, Record
+from hedgerow.controllers.cronjob.starts import START_GUARD, StartRecord
 from hedgerow_schemas.cronjob import CronJob, CronJobStatus, JobReference
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def compose(cj: CronJob, observed: Observed) -> Desired:
     )
 
 
-def wait(record: Record, upcoming: datetime | None, now: datetime) -> timedelta | None:
+def wait(record: StartRecord, upcoming: datetime | None, now: datetime) -> timedelta | None:
     """Return the time until the next start, or until a Job is no longer dated ahead of now."""
     times = [upcoming, *(dated.start for dated in record.ahead)]
     soonest = min((time for time in times if time), default=None)
@@ -108,7 +108,7 @@ def is_full(cj: CronJob, jobs: Sequence[Job]) -> bool:
     return sum(not job.finished for job in jobs) >= cj.spec.active_limit
 
 
-def kept(cj: CronJob, jobs: Sequence[Job], record: Record) -> Iterator[Keep | RemoveFinalizer]:
+def kept(cj: CronJob, jobs: Sequence[Job], record: StartRecord) -> Iterator[Keep | RemoveFinalizer]:
     """Yield the Jobs to keep: all but outdated ones.
 
     The Jobs of the newest start and success stay until the status has recorded them. The start
@@ -131,7 +131,7 @@ def kept(cj: CronJob, jobs: Sequence[Job], record: Record) -> Iterator[Keep | Re
 def status(
     cj: CronJob,
     jobs: Sequence[Job],
-    record: Record,
+    record: StartRecord,
     verdict: tuple[Condition, ...],
     *,
     plan: MissedStarts | None = None,
@@ -178,7 +178,7 @@ def health(cj: CronJob, plan: MissedStarts, full: bool) -> tuple[Condition, ...]
     return (ready(True, "Scheduled", "starts are made as scheduled"),)
 
 
-def ahead(record: Record) -> Iterator[Condition]:
+def ahead(record: StartRecord) -> Iterator[Condition]:
     """Yield a condition if Jobs are dated ahead of now; they do not hold back any start.
 
     Jobs that are ahead by no more than clocks may differ do not count.
@@ -223,7 +223,7 @@ def limited(cj: CronJob) -> str:
     return f"{jobs} not ended, as many as spec.activeLimit allows: starts wait until a Job ends"
 
 
-def progress(cj: CronJob, jobs: Sequence[Job], record: Record) -> Iterator[Notice]:
+def progress(cj: CronJob, jobs: Sequence[Job], record: StartRecord) -> Iterator[Notice]:
     """Yield notices of Jobs that started or ended and that the status does not record yet."""
     running = {reference.name for reference in cj.status.active or ()}
     for job in jobs:
@@ -236,7 +236,7 @@ def progress(cj: CronJob, jobs: Sequence[Job], record: Record) -> Iterator[Notic
 
 def remarks(
     cj: CronJob,
-    record: Record,
+    record: StartRecord,
     plan: MissedStarts,
     behind: MissedCount,
     *,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from hedgerow.controllers.cronjob.schedule import Schedule
-    from hedgerow.controllers.cronjob.starts import Record
+    from hedgerow.controllers.cronjob.starts import StartRecord
     from hedgerow_schemas.cronjob import CronJob
 
 
@@ -129,7 +129,7 @@ class MissedCount:
 def missed_count(
     cj: CronJob,
     schedule: Schedule,
-    record: Record,
+    record: StartRecord,
     plan: MissedStarts,
     *,
     since: datetime,

@@ -36,7 +36,7 @@ class DatedJob:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class StartRecord:
     """What is known about the starts that were made.
 
     `last` is the newest start. `recorded` is the status's lastScheduleTime; if that is ahead of
@@ -93,7 +93,7 @@ def record(
     schedule: Schedule | None,
     now: datetime,
     made: Iterable[tuple[str, str]] = (),
-) -> Record:
+) -> StartRecord:
     """Return what the status and the existing Jobs say about the starts that were made.
 
     `made` are kinds and names of objects that were created, not yet recorded in status; they may
@@ -118,7 +118,7 @@ def record(
     known = (created, recorded, *(newer - fresh))
     unrecorded = [each for each in dated if each.start == last and last in newer]
     unrecorded += [each for each in dated if now < each.start <= now + TOLERANCE]
-    return Record(
+    return StartRecord(
         last=last,
         recorded=None if refused else recorded,
         refused=refused,

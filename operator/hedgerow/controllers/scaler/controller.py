@@ -28,7 +28,7 @@ from hedgerow import (
     holders,
     stalled,
 )
-from hedgerow.controllers.scaler.record import SOMEBODY, UNKNOWN, Record, recorded
+from hedgerow.controllers.scaler.record import SOMEBODY, UNKNOWN, FormerValue, recorded
 from hedgerow.controllers.scaler.windows import (
     BEFORE,
     DOMAIN,
@@ -36,7 +36,7 @@ from hedgerow.controllers.scaler.windows import (
     NEVER,
     AnnotationsError,
     Phase,
-    Plan,
+    ScalePlan,
     read,
 )
 
@@ -67,7 +67,7 @@ class ScaledStatefulSet(Resource):
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ScaledField:
     """A field that may be held: where it is, its value, who holds it, and what is recorded."""
 
     kind: type[View]
@@ -78,7 +78,7 @@ class Target:
     others: tuple[str, ...]
 
     @classmethod
-    def of(cls, kind: type[View], live: View, field: str, manager: str) -> Target:
+    def of(cls, kind: type[View], live: View, field: str, manager: str) -> ScaledField:
         """Return a target with its holders; `manager` is our field manager."""
         found = holders(live, "spec", field)
         others = tuple(one.manager for one in found if not one.is_applier(manager, ""))
@@ -106,7 +106,7 @@ class Target:
         return is_lost and (self.value == 0 or (self.record is not None and self.value != DEFAULT))
 
     @property
-    def record(self) -> Record | None:
+    def record(self) -> FormerValue | None:
         """What is recorded beside the field."""
         return recorded(self.live.text("metadata", "annotations", BEFORE))
 
@@ -129,7 +129,7 @@ class Hold:
     """
 
     replicas: int | None
-    record: Record | None = None
+    record: FormerValue | None = None
     waits: str = ""
 
     def fields(self, field: str) -> Object:
@@ -163,16 +163,16 @@ def compose(kind: type[View], workload: Resource, observed: Observed) -> Desired
     )
 
 
-def targets(kind: type[View], observed: Observed) -> tuple[Target, list[Target]]:
+def targets(kind: type[View], observed: Observed) -> tuple[ScaledField, list[ScaledField]]:
     """Return the replicas of the object itself, and those of the autoscalers that target it."""
     manager, live = observed.field_manager, observed.resource or View({})
     found = observed.all(HorizontalPodAutoscaler)
-    return Target.of(kind, live, "replicas", manager), [
-        Target.of(HorizontalPodAutoscaler, one, "minReplicas", manager) for one in found
+    return ScaledField.of(kind, live, "replicas", manager), [
+        ScaledField.of(HorizontalPodAutoscaler, one, "minReplicas", manager) for one in found
     ]
 
 
-def wanted(target: Target, phase: Phase, word: str) -> Hold:
+def wanted(target: ScaledField, phase: Phase, word: str) -> Hold:
     """Return how to hold a field in a phase that has a number.
 
     What others hold with another value is taken only if the author claims it, and only once in a
@@ -188,7 +188,7 @@ def wanted(target: Target, phase: Phase, word: str) -> Hold:
         return Hold(number, record if target.ours else _met(target, record, phase))
     if word == "claim" and not was_taken:
         former = target.others[0] if target.others else SOMEBODY
-        taken = Record(replicas=target.value, taken_from=former, taken_at=phase.since)
+        taken = FormerValue(replicas=target.value, taken_from=former, taken_at=phase.since)
         return Hold(number, taken)
     until = f"until {phase.until:%Y-%m-%dT%H:%M:%SZ}" if phase.until else "as it is"
     waits = (
@@ -200,7 +200,7 @@ def wanted(target: Target, phase: Phase, word: str) -> Hold:
     return Hold(number, record if is_kept else None, waits if word == "claim" else "")
 
 
-def _met(target: Target, record: Record | None, phase: Phase) -> Record:
+def _met(target: ScaledField, record: FormerValue | None, phase: Phase) -> FormerValue:
     """Return the record of a field that is free, or that others hold with the wanted number.
 
     It stays if the field is free because somebody scaled it: nobody else has it to lose. That force
@@ -209,10 +209,10 @@ def _met(target: Target, record: Record | None, phase: Phase) -> Record:
     used = record is not None and record.was_taken_at(phase.since)
     if record is not None and (target.is_scaled or not (used or target.others)):
         return record
-    return Record(replicas=target.value, taken_at=phase.since if used else None)
+    return FormerValue(replicas=target.value, taken_at=phase.since if used else None)
 
 
-def returned(target: Target) -> Hold | None:
+def returned(target: ScaledField) -> Hold | None:
     """Return how to hold a field that is to be as it was before; None to give it back.
 
     Without its only holder it would fall back to the default. So another former value is held until
@@ -220,13 +220,15 @@ def returned(target: Target) -> Hold | None:
     """
     if target.others or not target.ours:
         return None
-    record = target.record or Record(replicas=target.value, taken_from=UNKNOWN)
+    record = target.record or FormerValue(replicas=target.value, taken_from=UNKNOWN)
     if record.replicas == DEFAULT and not record.taken_from:
         return None
     return Hold(record.replicas, record)
 
 
-def claims(own: Target, target: Target, hold: Hold | None, phase: Phase) -> tuple[Claim, ...]:
+def claims(
+    own: ScaledField, target: ScaledField, hold: Hold | None, phase: Phase
+) -> tuple[Claim, ...]:
     """Return the claims on the object itself and on its autoscaler.
 
     While something of an autoscaler is held, the object itself says so, before and for as long as
@@ -248,7 +250,7 @@ def claims(own: Target, target: Target, hold: Hold | None, phase: Phase) -> tupl
     return (*found, _claim(target, hold))
 
 
-def _kept(own: Target, phase: Phase) -> Object:
+def _kept(own: ScaledField, phase: Phase) -> Object:
     """Return what stays declared of the object's own replicas while there is an autoscaler."""
     if own.ours and not own.others:
         return Hold(own.value, own.record).fields(own.field)
@@ -260,7 +262,7 @@ def _kept(own: Target, phase: Phase) -> Object:
 
 
 def frozen(
-    own: Target, autoscalers: Sequence[Target], conditions: tuple[Condition, ...]
+    own: ScaledField, autoscalers: Sequence[ScaledField], conditions: tuple[Condition, ...]
 ) -> Desired:
     """Return what leaves everything as it is: what is held is held on, and nothing else is.
 
@@ -282,7 +284,9 @@ def frozen(
     return Desired(status=status, claims=tuple(found))
 
 
-def remarks(target: Target, hold: Hold | None) -> tuple[tuple[Notice, ...], tuple[Condition, ...]]:
+def remarks(
+    target: ScaledField, hold: Hold | None
+) -> tuple[tuple[Notice, ...], tuple[Condition, ...]]:
     """Return the Event and the condition of a field whose former value is not known any more."""
     if hold is None or hold.record is None or hold.record.taken_from != UNKNOWN:
         return (), ()
@@ -295,7 +299,7 @@ def remarks(target: Target, hold: Hold | None) -> tuple[tuple[Notice, ...], tupl
     )
 
 
-def _claim(target: Target, hold: Hold) -> Claim:
+def _claim(target: ScaledField, hold: Hold) -> Claim:
     return Claim(target.kind, target.live.name, hold.fields(target.field), hold.waits)
 
 
@@ -323,7 +327,7 @@ def _concerns(kind: type[View], autoscaler: View) -> bool:
 
 def former(autoscaler: View, manager: str) -> Object:
     """Return what stays declared of an autoscaler whose object is gone or asks for nothing."""
-    target = Target.of(HorizontalPodAutoscaler, autoscaler, "minReplicas", manager)
+    target = ScaledField.of(HorizontalPodAutoscaler, autoscaler, "minReplicas", manager)
     hold = returned(target)
     return hold.fields(target.field) if hold else {}
 
@@ -382,6 +386,6 @@ STATEFUL_SETS: Final = _controller(ScaledStatefulSet, StatefulSet)
 CONTROLLER: Final = (DEPLOYMENTS, STATEFUL_SETS)
 
 
-def planned(workload: Resource) -> Plan | None:
+def planned(workload: Resource) -> ScalePlan | None:
     """Return what an object asks for. Raises AnnotationsError."""
     return read(workload.metadata.annotations, workload.metadata.creation_timestamp)

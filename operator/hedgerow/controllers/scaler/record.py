@@ -24,7 +24,7 @@ SOMEBODY: Final = "somebody"
 """In place of the former holder: it was scaled, and the API server did not record by whom."""
 
 
-class Record(Model):
+class FormerValue(Model):
     """The former value, whom it was taken from by force, and in which transition.
 
     `taken_from` is empty if nobody held the field with another value. `taken_at` is the transition
@@ -44,9 +44,9 @@ class Record(Model):
         return self.taken_at == transition
 
 
-def recorded(text: str) -> Record | None:
+def recorded(text: str) -> FormerValue | None:
     """Return the record of an annotation; None if there is none, or if it is unreadable."""
     try:
-        return Record.model_validate_json(text) if 0 < len(text) <= LONGEST else None
+        return FormerValue.model_validate_json(text) if 0 < len(text) <= LONGEST else None
     except ValidationError:
         return None

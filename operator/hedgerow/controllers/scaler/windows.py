@@ -59,7 +59,7 @@ class Phase:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ScalePlan:
     """The schedules of an object, and the replicas within and outside of its windows."""
 
     scale_out: Schedule
@@ -87,7 +87,7 @@ class Plan:
             now = phase.until
 
 
-def read(annotations: Mapping[str, str], created: datetime | None) -> Plan | None:
+def read(annotations: Mapping[str, str], created: datetime | None) -> ScalePlan | None:
     """Return what the annotations ask for; None if they ask for nothing.
 
     `@every` counts from `created`. Raises AnnotationsError.
@@ -106,7 +106,7 @@ def read(annotations: Mapping[str, str], created: datetime | None) -> Plan | Non
         raise AnnotationsError("; ".join(problems))
     scale_out, scale_in = schedules
     outside = asked.get(IN_REPLICAS)
-    return Plan(
+    return ScalePlan(
         scale_out,
         scale_in,
         int(asked[OUT_REPLICAS]),

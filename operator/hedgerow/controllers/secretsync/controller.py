@@ -44,9 +44,9 @@ from hedgerow.controllers.secretsync.sharing import (
     NAMED,
     TARGET_NAME,
     TARGET_TYPE,
-    Source,
-    Target,
-    parts_of,
+    CopiedSecret,
+    TargetSecret,
+    origins_of,
     targets,
 )
 
@@ -87,7 +87,7 @@ def copies(options: Selection, namespace: TargetNamespace, observed: Observed) -
     meta = namespace.metadata
     if meta.deletion_timestamp or not options.is_target(meta.name, meta.labels):
         return Desired()
-    related = [Source(view) for view in observed.related]
+    related = [CopiedSecret(view) for view in observed.related]
     sources = [source for source in related if not source.is_going]
     going = [source for source in related if source.is_going]
     present = [source for source in sources if source.is_held and source.is_readable]
@@ -103,7 +103,7 @@ def copies(options: Selection, namespace: TargetNamespace, observed: Observed) -
     untouched = {
         copy.name: part.key
         for copy in there.values()
-        for part in parts_of(copy)
+        for part in origins_of(copy)
         if part.key in unclear
     }
     children: list[Apply | Keep] = [Keep(Secret, name) for name in sorted(untouched)]
@@ -114,7 +114,7 @@ def copies(options: Selection, namespace: TargetNamespace, observed: Observed) -
             children.append(Apply(Secret, name, target.fields, anew=anew))
     leaving = {source.key for source in going}
     shared = {
-        name: [part.key for part in parts_of(there[name]) if part.key in leaving]
+        name: [part.key for part in origins_of(there[name]) if part.key in leaving]
         for name in untouched
     }
     reports = _reports(meta.name, untouched, wanted, shared)
@@ -124,7 +124,7 @@ def copies(options: Selection, namespace: TargetNamespace, observed: Observed) -
 def _reports(
     namespace: str,
     untouched: Mapping[str, Key],
-    wanted: Mapping[str, Target],
+    wanted: Mapping[str, TargetSecret],
     leaving: Mapping[str, Iterable[Key]],
 ) -> dict[Key, tuple[Report, ...]]:
     """Return what the sources are told about those with which they share a copy.
@@ -174,9 +174,9 @@ def _conditions(found: list[tuple[str, str]]) -> Iterator[Condition]:
 
 def _findings(observed: Observed) -> Iterator[tuple[str, str]]:
     """Yield reason and message of all that is wrong, each reason and message once."""
-    if observed.resource is not None and (mistake := Source(observed.resource).mistake):
+    if observed.resource is not None and (mistake := CopiedSecret(observed.resource).mistake):
         yield "InvalidAnnotation", f"{mistake}; its copies stay as they are"
-    for name in Source(observed.resource).unknown if observed.resource is not None else ():
+    for name in CopiedSecret(observed.resource).unknown if observed.resource is not None else ():
         there_are = " and ".join(MEANT)
         yield "UnknownAnnotation", f"{name[:LONGEST_SHOWN]} means nothing: there are {there_are}"
     yield from told(observed.reports)
@@ -247,7 +247,7 @@ def reduced(secret: Object) -> Object:
 
 
 def _sources_of(namespace: str, copy: View) -> Iterable[Key]:
-    return [(namespace, part.name) for part in parts_of(copy) if part.namespace == namespace]
+    return [(namespace, part.name) for part in origins_of(copy) if part.namespace == namespace]
 
 
 def _sources(options: Selection) -> Relation:

@@ -37,7 +37,7 @@ _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[
 
 
 @dataclass(frozen=True)
-class Source:
+class CopiedSecret:
     """One source, as it is read: what it wants of its target."""
 
     view: View
@@ -123,16 +123,16 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Target:
+class TargetSecret:
     """The sources of one target Secret, the oldest first; of a key that two have, it wins."""
 
     name: str
-    sources: tuple[Source, ...]
+    sources: tuple[CopiedSecret, ...]
 
     @cached_property
-    def wanted(self) -> dict[str, list[Source]]:
+    def wanted(self) -> dict[str, list[CopiedSecret]]:
         """The first sources that have each key, no more than are told of."""
-        found: dict[str, list[Source]] = {}
+        found: dict[str, list[CopiedSecret]] = {}
         for source in self.sources:
             for key in source.data:
                 having = found.setdefault(key, [])
@@ -182,7 +182,7 @@ class Target:
             return False
         if live.at("immutable") is not True:
             return True
-        ours = {key for part in parts_of(live) for key in part.keys}
+        ours = {key for part in origins_of(live) for key in part.keys}
         there, data = live.mapping("data"), self.fields["data"]
         return (
             self.is_immutable
@@ -190,7 +190,7 @@ class Target:
             and all(there.get(key) == value for key, value in data.items())
         )
 
-    def clashes(self, mine: Source) -> Iterator[str]:
+    def clashes(self, mine: CopiedSecret) -> Iterator[str]:
         """Yield what a source wants that others of the same target want as well: of three of them.
 
         Of all sources together it takes as long as they have keys, however many want the same one.
@@ -213,9 +213,9 @@ class Target:
                 f" Secret/{self.name}, not {mine.type}; the copies have {self.type}"
             )
 
-    def _rivals(self, mine: Source) -> list[Source]:
+    def _rivals(self, mine: CopiedSecret) -> list[CopiedSecret]:
         """Return the first sources that have a key of this one, one more than are named."""
-        found: dict[str, Source] = {}
+        found: dict[str, CopiedSecret] = {}
         for key in sorted(mine.data):
             for other in self.wanted[key]:
                 if other is not mine:
@@ -225,13 +225,13 @@ class Target:
         return list(found.values())[: NAMED + 1]
 
     @cached_property
-    def _odd(self) -> Source | None:
+    def _odd(self) -> CopiedSecret | None:
         """The first source that wants another type than the copies have."""
         return next((source for source in self.sources if source.type != self.type), None)
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Origin:
     """What a copy says of one of its sources."""
 
     namespace: str
@@ -245,7 +245,7 @@ class Part:
         return self.namespace, self.name
 
 
-def parts_of(copy: View) -> tuple[Part, ...]:
+def origins_of(copy: View) -> tuple[Origin, ...]:
     """Return what a copy says of its sources; nothing if that cannot be read.
 
     Whoever may edit a copy may write anything there: more than `MOST_PARTS` are not read.
@@ -256,12 +256,12 @@ def parts_of(copy: View) -> tuple[Part, ...]:
     except (ValueError, TypeError, RecursionError):
         return ()
     parts = View({"parts": read}).items("parts")
-    return tuple(map(_part, parts)) if len(parts) <= MOST_PARTS else ()
+    return tuple(map(_origin, parts)) if len(parts) <= MOST_PARTS else ()
 
 
-def _part(read: Any) -> Part:
+def _origin(read: Any) -> Origin:
     part = View(read)
-    return Part(
+    return Origin(
         part.text("namespace"),
         part.text("name"),
         part.text("uid"),
@@ -269,9 +269,9 @@ def _part(read: Any) -> Part:
     )
 
 
-def targets(sources: Iterable[Source]) -> dict[str, Target]:
+def targets(sources: Iterable[CopiedSecret]) -> dict[str, TargetSecret]:
     """Return the targets of some sources, by name."""
-    found: dict[str, list[Source]] = {}
+    found: dict[str, list[CopiedSecret]] = {}
     for source in sorted(sources, key=lambda source: source.age):
         found.setdefault(source.target, []).append(source)
-    return {name: Target(name, tuple(shared)) for name, shared in found.items()}
+    return {name: TargetSecret(name, tuple(shared)) for name, shared in found.items()}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hedgerow.fields.ownership import Leaf
     from hedgerow.objects import ObjectRef
     from hedgerow.plan.conflict_reports import Group
-    from hedgerow.plan.status import Report
+    from hedgerow.plan.status import StatusReport
     from hedgerow_schemas.base import ContestedField, Object, Status
 
 TOLD = ("Stalled", REWRITTEN, IGNORED)
@@ -72,7 +72,7 @@ class ConflictEvent:
 
 def conflicts(
     owner: ObjectRef,
-    report: Report,
+    report: StatusReport,
     live: Object,
     before: Status,
     dated: Callable[[ContestedField], bool],
@@ -133,7 +133,7 @@ def _sum(
     return _many(owner, first.object, words, since, program)
 
 
-def _rest(owner: ObjectRef, report: Report, since: str, program: str) -> ConflictEvent:
+def _rest(owner: ObjectRef, report: StatusReport, since: str, program: str) -> ConflictEvent:
     counts = f"{len(report.contested)} fields are contested"
     words = f"{counts}, of which status.contested lists {len(report.listed)}"
     return _many(owner, str(owner), words, since, program)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hedgerow.kube.cluster import Cluster
     from hedgerow.kube.errors import KubeError
     from hedgerow.plan.conditions import Problem
-    from hedgerow.plan.status import Report
+    from hedgerow.plan.status import StatusReport
     from hedgerow.plan.writes import Write
     from hedgerow.runtime.events.recorder import Recorder
     from hedgerow.runtime.observation import Observation, ResourcePlanner
@@ -99,7 +99,7 @@ class EventPublisher:
         self,
         observation: Observation,
         state: ResourceState,
-        report: Report,
+        report: StatusReport,
         problems: Iterable[Problem],
         rewritten: str,
     ) -> None:

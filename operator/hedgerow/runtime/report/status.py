@@ -12,7 +12,7 @@ from hedgerow.plan import status as statuses
 from hedgerow.plan.conditions import Problem
 from hedgerow.plan.finalizers import finalizers_of
 from hedgerow.plan.installations import reporters
-from hedgerow.plan.status import Report
+from hedgerow.plan.status import StatusReport
 from hedgerow.plan.writes import checksum
 from hedgerow.runtime.refusals import STATUS, Request
 from hedgerow.runtime.report.reporter import Reporter
@@ -124,14 +124,14 @@ class StatusReporter(Reporter):
         return this.outcome()
 
 
-async def _judged(this: Pass, problems: list[Problem], rewritten: str) -> Report:
+async def _judged(this: Pass, problems: list[Problem], rewritten: str) -> StatusReport:
     """Return the status to apply; one that is known to be settled is not judged again."""
     observation, state, known = this.observation, this.state, ""
     plan = observation.plan
     if not (this.size.is_large or plan.contested):
         known = _digest(observation, observation.change, problems, rewritten, state)
         if known == state.settled_status:
-            return Report(None, ())
+            return StatusReport(None, ())
     report = await this.size.compute(
         statuses.report,
         observation.plan_input,
@@ -149,7 +149,7 @@ async def _judged(this: Pass, problems: list[Problem], rewritten: str) -> Report
     return report
 
 
-async def _apply(this: Pass, owner: ObjectRef, version: str, report: Report) -> None:
+async def _apply(this: Pass, owner: ObjectRef, version: str, report: StatusReport) -> None:
     """Apply the status to exactly this version of the resource. Raises KubeError."""
     context, state = this.context, this.state
     with context.in_flight.writing(owner, this.key):
