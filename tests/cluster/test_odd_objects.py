@@ -41,7 +41,7 @@ TEMPLATE = {"metadata": {"labels": {"app": "a"}}, "spec": POD}
 WORKLOAD = {"selector": {"matchLabels": {"app": "a"}}, "template": TEMPLATE}
 JOB = {"template": {"spec": {**POD, "restartPolicy": "Never"}}}
 HOURS = {SCALE_OUT: "0 0 * * *", SCALE_IN: "59 23 * * *", OUT_REPLICAS: "7"}
-INFORMED = {one.informs.controller.name for one in ALL.controllers if one.informs}
+INFORMED = {one.copies.sources.name for one in ALL.controllers if one.copies}
 EVERYTHING = ("--controllers", ",".join(name for name in ALL.names if name not in INFORMED))
 SPECS: dict[str, Object] = {
     "BlueGreen": {"spec": {"routeTo": "Blue", "blueSpec": POD, "greenSpec": POD}},

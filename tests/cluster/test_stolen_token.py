@@ -239,7 +239,7 @@ def claimed(api: ApiResource, manager: str, namespace: str) -> set[Path]:
     for one in REGISTRY.controllers:
         if manager != NAMES.installation.field_manager(one.name) or api not in one.claimed:
             continue
-        if one.watch.namespace in ("", namespace):
+        if one.built_in.namespace in ("", namespace):
             found |= set(one.claimed[api])
             if api == one.resource.api:
                 found.add(("metadata", "annotations", STATUS_ANNOTATION))
@@ -306,7 +306,7 @@ def tries(admin: Api, token: Api, live: Object, api: ApiResource) -> None:
 def test_what_is_claimed_is_written_by_its_manager_alone_and_with_nothing_else(
     admin: Api, token: Api, namespace: str, controller: Controller[Any], api: ApiResource
 ):
-    where = controller.watch.namespace or namespace
+    where = controller.built_in.namespace or namespace
     manager = NAMES.installation.field_manager(controller.name)
     live = admin.apply(specimen(api, where), "helm").must()
     identity = {key: live[key] for key in ("apiVersion", "kind")}
@@ -322,7 +322,7 @@ def test_what_is_claimed_is_written_by_its_manager_alone_and_with_nothing_else(
         assert dry(token, body, manager).ok
         assert refused(dry(token, body, "hedgerow-stolen-bluegreen"))
         assert refused(dry(token, more, manager))
-    if mark := controller.finalizer if api == controller.resource.api else "":
+    if mark := controller.built_in.hold_finalizer if api == controller.resource.api else "":
         assert dry(token, {**identity, "metadata": {**meta, "finalizers": [mark]}}, manager).ok
         both = {**meta, "finalizers": [mark, "example.com/x"]}
         assert refused(dry(token, {**identity, "metadata": both}, manager))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hedgerow.controllers.secretsync.controller import secretsource
-from hedgerow.controllers.secretsync.options import Options
+from hedgerow.controllers.secretsync.options import Selection
 from hedgerow.deploy.names import Names
 from hedgerow.deploy.overlays import OVERLAYS, parts
 from hedgerow.deploy.rights import (
@@ -91,7 +91,7 @@ class TestNamespaced:
 
 class TestOneNamespace:
     def test_a_controller_that_watches_one_has_its_rights_there_alone(self):
-        watching = Registry((secretsource(Options(namespace="vault")),))
+        watching = Registry((secretsource(Selection(namespace="vault")),))
         made = [obj for part in parts("cluster", "image:1", watching) for obj in part.objects]
         places = {
             role["metadata"].get("namespace", "")

@@ -372,7 +372,7 @@ class TestUsage:
 
 def test_a_finalizer_goes_though_the_rest_of_a_job_is_kept(garden, typed):
     """Nobody else would take it off, and the Job could never be deleted."""
-    (guard,) = CONTROLLERS["cronjob"].finalizers
+    (guard,) = CONTROLLERS["cronjob"].child_finalizers
     garden.model = Server([*BUILTIN, bluegreen(), cronjob()])
     pod = {"containers": [{"name": "c", "image": "example/job:1"}], "restartPolicy": "Never"}
     job = {
