@@ -48,6 +48,28 @@ def test_no_class_of_the_runtime_has_more_than_20_methods():
     assert many == {}
 
 
+def test_the_values_of_the_core_are_structs():
+    """Except where a field is hidden from comparisons or texts, which msgspec does not offer."""
+    rooms = ("objects.py", "fields/", "plan/", "runtime/", "kube/")
+    core = tuple(f"hedgerow/{room}" for room in rooms)
+    found = [
+        (module.name, kind, ast.unparse(kind))
+        for module in modules()
+        for kind in ast.walk(module.tree)
+        if isinstance(kind, ast.ClassDef)
+    ]
+    structs = [name for name, kind, _ in found if "Struct" in map(ast.unparse, kind.bases)]
+    dataclasses = [
+        f"{name}: {kind.name}"
+        for name, kind, text in found
+        if name.startswith(core) and any("dataclass" in ast.unparse(d) for d in kind.decorator_list)
+        if not re.search("(compare|repr)=False", text)
+    ]
+
+    assert [name for name in structs if not name.startswith(core)] == []
+    assert dataclasses == []
+
+
 def test_every_module_says_in_one_sentence_what_it_promises():
     odd = [module.name for module in modules() if not promises(module)]
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hedgerow.fields.canonical import identical
 from hedgerow.fields.owners import owners
@@ -26,8 +28,7 @@ _BOOKKEEPING: Final = frozenset({
 })  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """One field that differs.
 
     `holders` are the managers before, `after` those afterwards. released: we no longer hold the

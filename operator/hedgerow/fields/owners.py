@@ -5,8 +5,9 @@ It needs no schema: as in `ownership`, the fieldsV1 trees tell list keys and ato
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
+
+from msgspec import Struct
 
 from hedgerow.fields.canonical import builtin
 from hedgerow.fields.managed import Entries, Holder, entries, held, managers
@@ -40,8 +41,7 @@ _METADATA_IDENTITY: Final = frozenset({
 _METADATA_DEPTH: Final = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(Struct, frozen=True):
     """One place of an object.
 
     A `leaf` has a `value`: a scalar, or a whole map or list that is atomic or empty. A `branch` has
@@ -80,8 +80,7 @@ class Node:
             yield from child.walk()
 
 
-@dataclass(frozen=True, slots=True)
-class MissingField:
+class MissingField(Struct, frozen=True):
     """A place that an entry holds but the object lacks; `version` is the entry's apiVersion."""
 
     field_path: tuple[str, ...]
@@ -94,8 +93,7 @@ class MissingField:
         return path_of(self.field_path)
 
 
-@dataclass(frozen=True, slots=True)
-class Ownership:
+class Ownership(Struct, frozen=True):
     """The places of a live object; `fields` are its top-level ones, in the server's order.
 
     `holders` are the managers of all entries. `gone` are places that an entry holds but the object

@@ -12,8 +12,10 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
+import msgspec
 import yaml
 from anyio import Path
+from msgspec import Struct
 
 from hedgerow.kube import wire
 from hedgerow.kube.errors import ConfigError, one_line
@@ -50,13 +52,12 @@ class ClusterAccess:
     install_hint: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Merged:
+class _Merged(Struct, frozen=True):
     """All files merged; as in kubectl, the first file that defines an entry wins."""
 
     origin: str
     current: str = ""
-    entries: Mapping[str, dict[str, Object]] = field(
+    entries: Mapping[str, dict[str, Object]] = msgspec.field(
         default_factory=lambda: {section: {} for section in _SECTIONS}
     )
 

@@ -6,12 +6,12 @@ most 4096 characters of a step, so the work depends on the patterns' length and 
 
 from __future__ import annotations
 
+import dataclasses
 import re
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from hedgerow.fields.paths import show
 from hedgerow.texts import cut
@@ -58,8 +58,7 @@ class TooManyComparisonsError(ValueError):
     """More parts of patterns were compared than `MOST_COMPARED`."""
 
 
-@dataclass(slots=True)
-class Comparisons:
+class Comparisons(Struct):
     """How many more parts of patterns may be compared with fields: patterns share one of these.
 
     A field costs up to what the patterns are long, and an object has up to a hundred thousand.
@@ -166,8 +165,7 @@ def steps_of(path: str) -> FieldPath:
     )
 
 
-@dataclass(slots=True)
-class _Node:
+class _Node(Struct):
     """Patterns that agree up to here: how they go on, and which of them end or become open."""
 
     exact: dict[str, _Node] = field(default_factory=dict[str, "_Node"])
@@ -179,12 +177,12 @@ class _Node:
     """At `**`: the beginning of a name before it, the parts after it, and which pattern it is."""
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class FieldPatterns:
     """Patterns that are matched together, by the parts with which they begin."""
 
     patterns: tuple[FieldPattern, ...]
-    comparisons: Comparisons | None = field(default=None, compare=False, repr=False)
+    comparisons: Comparisons | None = dataclasses.field(default=None, compare=False, repr=False)
 
     @cached_property
     def _root(self) -> _Node:

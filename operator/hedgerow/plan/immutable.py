@@ -6,8 +6,9 @@ or leaves the field out, so that the rest can be applied. `Degraded` says how to
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from hedgerow.encoding import to_ascii
 from hedgerow.plan.conditions import LONGEST_MESSAGE, condition
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import Condition, View
 
 
-@dataclass(frozen=True, slots=True)
-class Fixed:
+class Fixed(Struct, frozen=True):
     """One immutable field of one live child, and the value that is wanted there.
 
     `cost` says what is lost when the child is deleted, as the end of a sentence.

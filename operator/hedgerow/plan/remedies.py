@@ -6,10 +6,11 @@ and a field that nobody holds cannot be yielded. The same rules say why an annot
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from shlex import quote
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from hedgerow.fields.ownership import BEFORE_FIRST_APPLY
 from hedgerow.objects import PROGRAM, renamed
@@ -43,8 +44,7 @@ LET_GO: Final = "To make that other hedgerow release it, once it has stopped for
 WRITE: Final = "To write it again"
 
 
-@dataclass(frozen=True, slots=True)
-class Remedy:
+class Remedy(Struct, frozen=True):
     """A command, and its effect in words."""
 
     effect: str

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import Struct
 
 from hedgerow.fields.canonical import identical
 from hedgerow.fields.managed import Holder, entries
@@ -24,8 +25,7 @@ class Refusal(Exception):  # noqa: N818 - named for the situation
     """The request would lose something, or makes no sense; the text says why in one line."""
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(Struct, frozen=True):
     """One field that `source` gives up, and who holds it afterwards.
 
     taken: the target manager, which did not hold it before. shared: the target manager, which
@@ -44,8 +44,7 @@ class Move:
         return path_of(self.field_path)
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """A field whose value changes; ABSENT stands for no value."""
 
     path: str

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from hedgerow.plan.declaration import NOT_PURE
@@ -49,8 +49,7 @@ class Unsent(NamedTuple):
     occurrence: str
 
 
-@dataclass(slots=True)
-class ResourceState:
+class ResourceState(Struct):
     """What is known about the resource with this uid.
 
     - `read_before_create`: an object that no watch shows has, or had, a child's name; so names are

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
+
+from msgspec.structs import replace
 
 from hedgerow.cli.owners.report import age, worded
 from hedgerow.cli.plan import client_side_apply

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import structlog
-from msgspec import Struct
+from msgspec import Struct, field
 
 from hedgerow.contract import unreduced
 from hedgerow.fields import managed
@@ -82,8 +82,7 @@ class _Scopes:
         return self._of_one.get(namespace, self._of_all)
 
 
-@dataclass(frozen=True)
-class Cache:
+class Cache(Struct, frozen=True, dict=True, eq=False):
     """All stores of one controller; `budget` limits all caches of the process together."""
 
     resources: tuple[Source, ...]
@@ -92,7 +91,7 @@ class Cache:
     controller: str = ""
     budget: Budget | None = None
     claimed: tuple[Source, ...] = ()
-    slow: set[Key] = field(default_factory=set["Key"], compare=False)
+    slow: set[Key] = field(default_factory=set["Key"])
     """Resources whose passes take long for another reason than the size of their objects."""
 
     # A pass asks for the sources a hundred times.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from hedgerow.contract import Desired, Notice
 from hedgerow.fields.redaction import shown
@@ -55,8 +56,7 @@ def due(
         yield notice, ""
 
 
-@dataclass(frozen=True, slots=True)
-class ConflictEvent:
+class ConflictEvent(Struct, frozen=True):
     """A newly contested field: the object, the Event, and since when.
 
     `since` is empty if the live object has no time for it: nobody holds the field, or its holder's

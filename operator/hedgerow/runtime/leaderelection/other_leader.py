@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import anyio
 import structlog
+from msgspec import Struct
 
 from hedgerow.runtime.leaderelection.record import LEASES, Seen, seen
 
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Leader:
+class Leader(Struct, frozen=True):
     """The leader, and the namespaces that it is limited to; none mean all."""
 
     identity: str

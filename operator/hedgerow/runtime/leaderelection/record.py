@@ -17,9 +17,10 @@ three exceptions:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from hedgerow.objects import annotation
 from hedgerow_schemas.base import ApiResource, Object, View
@@ -37,8 +38,7 @@ _GIVEN_UP: Final = 1
 """Seconds: `leaseDurationSeconds` of a Lease without a holder, as client-go writes it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Timing:
+class Timing(Struct, frozen=True):
     """Seconds: how long a Lease lasts, until when it must be renewed, and how often to try.
 
     The defaults are client-go's, and so is the rule between them. Raises ValueError if they
@@ -60,8 +60,7 @@ class Timing:
         return math.ceil(self.duration)
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Struct, frozen=True):
     """A Lease as it was read; absent or ill-typed fields are empty."""
 
     uid: str
@@ -96,29 +95,25 @@ def seen(lease: Mapping[str, Any] | None) -> Seen | None:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(Struct, frozen=True):
     """Read the Lease."""
 
 
-@dataclass(frozen=True, slots=True)
-class Take:
+class Take(Struct, frozen=True):
     """Apply `meta` and `spec`: create, take or renew; the response is known by its renewTime."""
 
     meta: Object
     spec: Object
 
 
-@dataclass(frozen=True, slots=True)
-class Remove:
+class Remove(Struct, frozen=True):
     """Delete the Lease with this uid and version: another field manager holds its fields."""
 
     uid: str
     version: str
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(Struct, frozen=True):
     """Leave it alone: somebody leads, or may lead."""
 
     holder: str
