@@ -178,14 +178,14 @@ BUILDER = """
 import sys, anyio
 from pathlib import Path
 from hedgerow.sandbox.build import build
-from hedgerow.sandbox.cache import Cache
+from hedgerow.sandbox.cache import BinaryCache
 from hedgerow.sandbox.leash import MARK, Leash
 from hedgerow.sandbox.pins import pick
 from hedgerow.sandbox.toolchain import Go
 
 async def main():
     root, mark = Path(sys.argv[1]), "a-builder-to-be-killed"
-    go, cache = Go(root / "go/go", (1, 26)), Cache(root / "cache")
+    go, cache = Go(root / "go/go", (1, 26)), BinaryCache(root / "cache")
     with Leash(mark):
         await build(cache, pick("").etcd, ["etcd"], go, progress=print, mark={MARK: mark})
 

@@ -376,12 +376,12 @@ class TestPinned:
 FETCHER = """
 import sys, anyio
 from pathlib import Path
-from hedgerow.sandbox.cache import Cache
+from hedgerow.sandbox.cache import BinaryCache
 from hedgerow.sandbox.downloads import Downloads
 from hedgerow.sandbox.pins import pick
 from hedgerow.sandbox.published import Origins
 
-downloads = Downloads(Cache(Path(sys.argv[1])), print, Origins(*sys.argv[2:]), {})
+downloads = Downloads(BinaryCache(Path(sys.argv[1])), print, Origins(*sys.argv[2:]), {})
 anyio.run(downloads.fetch, [(pick("").etcd, ["etcd"])])
 """
 
