@@ -71,7 +71,7 @@ class TestWrites:
         named = {word: [m.name for m in running() if word in m.text] for word in words}
 
         assert named == {
-            "replace_managed_fields": ["hedgerow/cli/adopt/command.py", CLIENT],
+            "replace_managed_fields": ["hedgerow/cli/transfers/adopt.py", CLIENT],
             "kube.adoption": [CLIENT],
             "import adoption": [CLIENT],
         }

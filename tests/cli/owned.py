@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from hedgerow.cli.owners.report import Page, page
+from hedgerow.cli.owners.report import OwnersPage, page
 from hedgerow.cli.owners.selection import choose
 from hedgerow.fields.owners import owners
 from support.objects.judged import Object, item
@@ -64,6 +64,6 @@ OWNER: Object = {
 }
 
 
-def told(live: Object = LIVE, marks: dict[str, str] | None = None, **chosen: Any) -> Page:
+def told(live: Object = LIVE, marks: dict[str, str] | None = None, **chosen: Any) -> OwnersPage:
     whole = owners(live, {IMAGE: "BlueGreen/demo"} if marks is None else marks)
     return page(live, whole, choose(whole, **chosen), NOW)

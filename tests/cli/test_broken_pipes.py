@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from hedgerow.cli import broken_pipes
+from hedgerow.cli import exits
 
 
 def unread(*words: str) -> tuple[int, str]:
@@ -52,7 +52,7 @@ def test_an_error_stays_one() -> None:
 
 
 def test_another_exit_is_left_alone() -> None:
-    with pytest.raises(SystemExit) as ended, broken_pipes.quiet():
+    with pytest.raises(SystemExit) as ended, exits.quiet():
         raise SystemExit(3)
 
     assert ended.value.code == 3

@@ -1,4 +1,4 @@
-"""hedgerow, as it is typed: help, version, exit codes, and errors of one line."""
+"""hedgerow, as it is typing: help, version, exit codes, and errors of one line."""
 
 from __future__ import annotations
 
@@ -9,22 +9,9 @@ import sys
 import pytest
 
 from hedgerow import __version__
-from hedgerow.cli import commands, main
+from hedgerow.cli import commands
 from hedgerow.cli.commands import LAZY
 from hedgerow.demo import DemoError
-
-
-@pytest.fixture
-def typed(capsys):
-    """Type a line; give the exit code, standard output and standard error."""
-
-    def run(*words: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            main(words)
-        shown = capsys.readouterr()
-        return int(ended.value.code or 0), shown.out, shown.err
-
-    return run
 
 
 @pytest.fixture
@@ -66,8 +53,8 @@ class TestWrongUsage:
         ],
         ids=lambda words: " ".join(words) if isinstance(words, tuple) else "",
     )
-    def test_it_is_told_in_one_line_that_leads_to_the_commands_help(self, typed, words, said):
-        code, _, err = typed(*words)
+    def test_it_is_told_in_one_line_that_leads_to_the_commands_help(self, typing, words, said):
+        code, _, err = typing(*words)
 
         assert code == 2
         assert said in err
@@ -76,16 +63,16 @@ class TestWrongUsage:
 
 class TestHelp:
     @pytest.mark.parametrize("words", [(), ("--help",), ("-h",)])
-    def test_it_names_every_command_and_the_exit_codes(self, typed, words):
-        code, out, err = typed(*words)
+    def test_it_names_every_command_and_the_exit_codes(self, typing, words):
+        code, out, err = typing(*words)
 
         assert (code, err) == (0, "")
         assert "Exit codes: 0 done, 1 failed, 2 wrong usage" in out
         for name in (*LAZY, "version"):
             assert f" {name} " in out
 
-    def test_it_begins_with_what_a_newcomer_needs_first(self, typed):
-        _, out, _ = typed()
+    def test_it_begins_with_what_a_newcomer_needs_first(self, typing):
+        _, out, _ = typing()
 
         assert out.index(" demo ") < out.index(" sandbox ") < out.index(" run ")
 
@@ -103,8 +90,8 @@ class TestHelp:
             ("version", "Print the version"),
         ],
     )
-    def test_each_command_has_its_own(self, typed, command, said):
-        code, out, _ = typed(command, "--help")
+    def test_each_command_has_its_own(self, typing, command, said):
+        code, out, _ = typing(command, "--help")
 
         assert code == 0
         assert said in out
@@ -130,11 +117,11 @@ class TestHelp:
 
 class TestVersion:
     @pytest.mark.parametrize("word", ["version", "--version"])
-    def test_it_is_one_line(self, typed, word):
-        assert typed(word) == (0, f"hedgerow {__version__}\n", "")
+    def test_it_is_one_line(self, typing, word):
+        assert typing(word) == (0, f"hedgerow {__version__}\n", "")
 
-    def test_the_version_is_there_for_programs_too(self, typed):
-        code, out, _ = typed("version", "-o", "json")
+    def test_the_version_is_there_for_programs_too(self, typing):
+        code, out, _ = typing("version", "-o", "json")
 
         assert (code, json.loads(out)["version"]) == (0, __version__)
 
@@ -158,52 +145,52 @@ class TestErrors:
             (("sandbox", "up", "--nodes", "x"), "see `hedgerow sandbox up --help`"),
         ],
     )
-    def test_wrong_usage_is_one_line_that_names_the_help_and_exit_code_2(self, typed, words, said):
-        code, out, err = typed(*words)
+    def test_wrong_usage_is_one_line_that_names_the_help_and_exit_code_2(self, typing, words, said):
+        code, out, err = typing(*words)
 
         assert (code, out) == (2, "")
         assert err.startswith("hedgerow: ")
         assert err.endswith(f"{said}\n")
         assert err.count("\n") == 1
 
-    def test_a_failure_is_one_line_without_traceback(self, typed, failing):
+    def test_a_failure_is_one_line_without_traceback(self, typing, failing):
         failing(DemoError("it is not so", "look there"))
 
-        assert typed("install") == (1, "", "hedgerow: it is not so; look there\n")
+        assert typing("install") == (1, "", "hedgerow: it is not so; look there\n")
 
     @pytest.mark.parametrize("words", [("--debug", "install"), ("install", "--debug")])
-    def test_debug_anywhere_on_the_line_adds_the_traceback(self, typed, failing, words):
+    def test_debug_anywhere_on_the_line_adds_the_traceback(self, typing, failing, words):
         failing(DemoError("it is not so", "look there"))
-        code, _, err = typed(*words)
+        code, _, err = typing(*words)
 
         assert code == 1
         assert err.startswith("Traceback (most recent call last)")
         assert err.endswith("hedgerow: it is not so; look there\n")
 
-    def test_an_interrupted_command_exits_as_a_shell_expects(self, typed, failing):
+    def test_an_interrupted_command_exits_as_a_shell_expects(self, typing, failing):
         failing(KeyboardInterrupt())
 
-        assert typed("install")[0] == 130
+        assert typing("install")[0] == 130
 
 
 @pytest.mark.parametrize("word", ["demo", "sandbox"])
-def test_a_command_that_the_image_is_made_without_says_so(monkeypatch, typed, word):
+def test_a_command_that_the_image_is_made_without_says_so(monkeypatch, typing, word):
     def missing(_name: str) -> None:
         raise ModuleNotFoundError("No module", name="hedgerow.sandbox.cluster")
 
     monkeypatch.setattr(commands, "import_module", missing)
 
-    code, _, told = typed(word)
+    code, _, told = typing(word)
     left_out = f"`hedgerow {word}` is not part of the operator's image: run it from a checkout"
     assert (code, told) == (1, f"hedgerow: {left_out}\n")
 
 
-def test_a_module_that_is_missing_otherwise_is_a_mistake(monkeypatch, typed):
+def test_a_module_that_is_missing_otherwise_is_a_mistake(monkeypatch, typing):
     def missing(_name: str) -> None:
         raise ModuleNotFoundError("No module named 'rich'", name="rich")
 
     monkeypatch.setattr(commands, "import_module", missing)
 
-    code, _, told = typed("sandbox")
+    code, _, told = typing("sandbox")
     assert code == 1
     assert "this is a mistake in hedgerow" in told

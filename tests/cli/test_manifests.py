@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import yaml
 
 from hedgerow import __version__
-from hedgerow.cli import main
 from hedgerow.deploy.names import RESERVED
 
 
 @pytest.fixture
-def typed(capsys):
+def typed(typing):
     """Type a line; give the exit code, standard output and standard error."""
-
-    def run(*words: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            main(("manifests", *words))
-        shown = capsys.readouterr()
-        return int(ended.value.code or 0), shown.out, shown.err
-
-    return run
+    return partial(typing, "manifests")
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from hypothesis.internal.conjecture import providers
 
 from controllers.subject import Subject
 from controllers.worlds import SUBJECTS
-from hedgerow.cli.plan.planner import Applier, Planner
+from hedgerow.cli.plan.planner import Planner, UserApply
 from hedgerow.kube.client import connect
 from hedgerow.objects import ObjectRef, metadata
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
@@ -120,7 +120,7 @@ class Trial:
                 before = await operator.children(metadata(stored)["uid"])
                 before[f"{controller.resource.api.kind}/{name}"] = self.api.get(first).must()
                 self.clock.move(timedelta(hours=1))
-            applier = Applier(server_side=not by_client)
+            applier = UserApply(server_side=not by_client)
             planner = Planner(cluster, self.clock, applier=applier)
             plan = await planner.of_manifest(controller, second)
             if not self.submit(second, by_client=by_client):

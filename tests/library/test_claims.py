@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import pytest
 
 import hedgerow
-from hedgerow.cli.tree.kinds import families
+from hedgerow.cli.targets import is_meant
 from hedgerow.cli.tree.resources import ObjectIndex, is_ours, reduced, resource_tree
 from hedgerow.deploy import authors, confinement
 from hedgerow.deploy.cel import unchanged_but
@@ -335,13 +335,12 @@ class TestTree:
     }  # fmt: skip
 
     def test_it_shows_what_the_annotation_says(self):
-        (family,) = families([SCALER])
         live = reduced(self.LIVE)
-        tree = resource_tree(live, family.owned, ObjectIndex([live]), custom=family.is_custom)
+        tree = resource_tree(live, (), ObjectIndex([live]), custom=SCALER.is_custom)
 
         assert [one.type for one in tree.conditions] == ["Contested"]
         assert [one.path for one in tree.conflicts] == [".spec.replicas"]
-        assert family.names == {"deployments", "deployment"}
+        assert all(is_meant(SCALER, word) for word in ("deployments", "deployment"))
 
     def test_of_a_built_in_kind_it_shows_what_the_controller_writes_to(self):
         assert is_ours(self.LIVE, "scaler")

@@ -18,7 +18,7 @@ import hedgerow
 from hedgerow.cli import main, operate
 from hedgerow.cli.completion import completion_command
 from hedgerow.cli.errors import explain
-from hedgerow.cli.program import Program, called, field_manager, installation
+from hedgerow.cli.program import ProgramCall, called, field_manager, installation
 from hedgerow.contract import Controller, ControllerOptions, Lag, Option
 from hedgerow.kube.errors import Missing
 from hedgerow.manifest import from_yaml
@@ -68,7 +68,7 @@ def typed(capsys) -> Callable[..., Typed]:
 @pytest.fixture
 def theirs() -> Iterator[None]:
     """Be the program greeter."""
-    with called(Program(Registry((GREETER,)), name="greeter")):
+    with called(ProgramCall(Registry((GREETER,)), name="greeter")):
         yield
 
 

@@ -20,7 +20,7 @@ Object = dict[str, Any]
 
 MODULES = {
     "annotation": "hedgerow.plan.status_annotation",
-    "adopt": "hedgerow.cli.adopt.plan",
+    "adopt": "hedgerow.cli.transfers.adoption",
     "applyconfiguration": "hedgerow.fields.applyconfiguration",
     "canonical": "hedgerow.fields.canonical",
     "claims": "hedgerow.serving.admission.claims",
@@ -52,7 +52,7 @@ MODULES = {
     "policy": "hedgerow.plan.yield_and_claim",
     "readiness": "hedgerow.cli.tree.readiness",
     "redaction": "hedgerow.fields.redaction",
-    "release": "hedgerow.cli.release.plan",
+    "release": "hedgerow.cli.transfers.giving_up",
     "remedies": "hedgerow.plan.remedies",
     "resources": "hedgerow.cli.tree.resources",
     "review": "hedgerow.serving.admission.review",
@@ -65,7 +65,6 @@ MODULES = {
     "texts": "hedgerow.texts",
     "validation": "hedgerow.validation",
     "watch_changes": "hedgerow.cli.watch.changes",
-    "withdraw": "hedgerow.cli.withdraw.plan",
     "workloads": "hedgerow.workloads",
     "writes": "hedgerow.plan.writes",
 }

@@ -189,7 +189,7 @@ def wish(m: Any) -> Any:
 
 def adopted(m: Any, case: Case) -> Any:
     try:
-        return m.adopt.adopt(case.live, wish(m), m.adopt.Target(MANAGER))
+        return m.adopt.adopt(case.live, wish(m), m.adopt.NewManager(MANAGER))
     except m.transfers.Refusal:
         return None
 
@@ -219,7 +219,7 @@ def replaced(case: Case) -> Any:
 GATE: dict[str, Function] = {
     "adopt.adopt": adopted,
     "adopt.left_over": lambda m, c: (
-        (found := adopted(m, c)) and m.adopt.left_over(c.after, found, m.adopt.Target(MANAGER))
+        (found := adopted(m, c)) and m.adopt.left_over(c.after, found, m.adopt.NewManager(MANAGER))
     ),
     "review.read": reviewed,
     "review.validate": lambda m, c: m.review.validate(reviewed(m, c), m.bluegreen.CONTROLLER),
@@ -409,6 +409,7 @@ GATE: dict[str, Function] = {
     "owners.Ownership.leaves": lambda m, c: m.owners.owners(c.live).leaves(),
     "selection.contested_in": lambda m, c: m.selection.contested_in(c.live, c.resource),
     "selection.choose": lambda m, c: m.selection.choose(m.owners.owners(c.live), OTHER),
+    "selection.Disputes.of": lambda m, c: m.selection.disputes(c.live, c.resource, c.owner).of(""),
     "selection.disputes": lambda m, c: m.selection.disputes(c.live, c.resource, c.owner),
     "ownership.judge": lambda m, c: m.ownership.judge(c.want, c.live, MANAGER),
     "ownership.residual": lambda m, c: m.ownership.residual(c.verdict),
@@ -485,10 +486,10 @@ GATE: dict[str, Function] = {
     ),
     "validation.field_errors": lambda m, c: list(m.validation.field_errors(unreadable(m, c))),
     "validation.in_a_line": lambda m, c: m.validation.in_a_line(unreadable(m, c)),
-    "withdraw.co_owning_apply": lambda m, c: m.withdraw.co_owning_apply(c.live, MANAGER, ""),
-    "withdraw.count": lambda m, c: m.withdraw.count(c.live, MANAGER, ""),
-    "withdraw.endpoints": lambda m, c: m.withdraw.endpoints(c.live, MANAGER),
-    "withdraw.losses": lambda m, c: m.withdraw.losses(c.live, c.after),
+    "release.co_owning_apply": lambda m, c: m.release.co_owning_apply(c.live, MANAGER, ""),
+    "release.count": lambda m, c: m.release.count(c.live, MANAGER, ""),
+    "release.endpoints": lambda m, c: m.release.endpoints(c.live, MANAGER),
+    "release.losses": lambda m, c: m.release.losses(c.live, c.after),
     "ownership.Walk.map": lambda m, c: m.ownership.Walk(builtin=True).map(
         None, {"spec": c.want["spec"]}, c.live, tree(c), m.managed.held(c.live)
     ),
@@ -546,8 +547,9 @@ EXCEPT: dict[str, str] = {
             "policy.PolicyEntry.names",
             "sets.is_key", "input.has_no_holder", "input.is_scaled_to_zero",
             "ownership.is_before_first_apply",
-            "forecast.Held.by", "forecast.Held.of", "transfers.are_meant", "conflicts.group",
-            "conflicts.held", "conflicts.holder", "conflicts.sentence", "conflicts.values",
+            "forecast.HeldField.by", "forecast.HeldField.of", "transfers.are_meant",
+            "conflicts.group", "conflicts.held", "conflicts.holder", "conflicts.sentence",
+            "conflicts.values",
             "installations.giving_up", "installations.instance_of",
             "installations.managed_elsewhere",
             "installations.named", "installations.remedy", "remedies.overview", "remedies.own",
@@ -557,7 +559,7 @@ EXCEPT: dict[str, str] = {
             "objects.Installation.marks", "objects.Installation.selector",
             "remedies.without_effect", "redaction.is_private", "redaction.is_secret",
             "starts.is_ahead", "starts.is_made_here", "policy.allows_claims",
-            "policy.claims_refused", "validation.path", "withdraw.is_mark",
+            "policy.claims_refused", "validation.path", "release.is_mark",
             "claims.refusal", "declaration.compose_failed",
             "declaration.not_pure", "declaration.check_read",
             "contract_controller.Controller.names_of",
@@ -581,7 +583,7 @@ EXCEPT: dict[str, str] = {
             "objects.metadata",
             "objects.ref_of", "objects.Installation.field_manager", "objects.Installation.label",
             "starts.creation", "review.answer", "review.answered", "review.refusal",
-            "withdraw.nothing", "starts.scheduled_at",
+            "release.nothing", "starts.scheduled_at",
             "workloads.unprivileged", "workloads.answers",
         ),
         "makes or takes one thing, however large what it is taken from",

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 
-from hedgerow.cli import broken_pipes
+from hedgerow.cli import exits
 from hedgerow.cli import program as called
 from hedgerow.cli.commands import Commands
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.output import echo, echo_lines
-from hedgerow.cli.program import Program
+from hedgerow.cli.program import ProgramCall
 from hedgerow.objects import PROGRAM, Installation
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def main(
     words = [DEBUG, *(word for word in given if word != DEBUG)] if debug else given
     code = None
     try:
-        with broken_pipes.quiet(), called.called(Program(registry, name=name, command=program)):
+        with exits.quiet(), called.called(ProgramCall(registry, name=name, command=program)):
             code = app(words, prog_name=program, complete_var=completion, standalone_mode=False)
     except Exception as error:  # noqa: BLE001 - nothing may reach the user as a traceback
         from hedgerow.cli.errors import explain  # noqa: PLC0415 - it knows every error there is

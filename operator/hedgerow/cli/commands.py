@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperGroup
 
-from hedgerow.cli.leaving import leaving_on_sigterm
+from hedgerow.cli.exits import leaving_on_sigterm
 from hedgerow.cli.program import program, program_name, typed
 from hedgerow.objects import PROGRAM, renamed
 
@@ -120,12 +120,12 @@ LAZY: Mapping[str, Lazy] = {
         "Print what is added, updated and deleted, and by whom.",
     ),
     "release": Lazy(
-        "hedgerow.cli.release.command",
+        "hedgerow.cli.transfers.release",
         "release_command",
         "Hand fields over to other field managers.",
     ),
     "adopt": Lazy(
-        "hedgerow.cli.adopt.command",
+        "hedgerow.cli.transfers.adopt",
         "adopt_command",
         "Move fields over from another field manager.",
     ),

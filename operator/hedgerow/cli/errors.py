@@ -9,11 +9,14 @@ import typer
 from pydantic import ValidationError
 
 from hedgerow.cli.commands import COMMAND_PATH
-from hedgerow.cli.exits import Exit
+from hedgerow.cli.exits import CommandError, Exit
 from hedgerow.kube import errors as kube
 from hedgerow.objects import PROGRAM, renamed
+from hedgerow.texts import escaped
 from hedgerow.validation import field_errors, in_a_line
 
+LONGEST = 10_000
+"""The most characters of an error."""
 _REMEDIES: tuple[tuple[type[kube.KubeError], Exit, str], ...] = (
     (kube.ConfigError, Exit.USAGE, ""),
     (
@@ -50,17 +53,19 @@ def explain(error: BaseException, program: str = PROGRAM, command: str = "") -> 
     What it tells to run is a command of the `program`, which is called by `command`.
     """
     cause = _first(error)
+    if isinstance(cause, CommandError):
+        return escaped(str(cause)), cause.exit_code
     line, code = _explained(cause, program, command or program)
     has_log = getattr(cause, "notes_are_log", False)
     notes: list[str] = getattr(cause, "__notes__", []) if has_log else []
-    return "\n".join([kube.one_line(line, 2000), *(f"  | {note}" for note in notes)]), code
+    return "\n".join([kube.one_line(line, LONGEST), *(f"  | {note}" for note in notes)]), code
 
 
 def _explained(error: BaseException, program: str, command: str) -> tuple[str, Exit]:
     match error:
         case typer.Abort():
             return "interrupted", Exit.INTERRUPTED
-        case _ if _explains_itself(error):
+        case _ if getattr(error, "explains_itself", False):
             return str(error), Exit.FAILED
         case kube.KubeError():
             code, remedy = next((c, r) for kind, c, r in _REMEDIES if isinstance(error, kind))
@@ -78,10 +83,6 @@ def _explained(error: BaseException, program: str, command: str) -> tuple[str, E
             told = f"{type(error).__name__}: {error}"
             line, code = f"{told}; this is a mistake in {program}: --debug shows where", Exit.FAILED
     return line, code
-
-
-def _explains_itself(error: BaseException) -> bool:
-    return getattr(error, "explains_itself", False)
 
 
 def _first(error: BaseException) -> BaseException:

@@ -1,6 +1,16 @@
-"""Exits: the exit codes of `hedgerow`."""
+"""Exits: how a command ends: its exit codes, SIGTERM before it works, and readers that go away."""
 
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from contextlib import contextmanager
 from enum import IntEnum
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
 
 
 class Exit(IntEnum):
@@ -17,3 +27,54 @@ class Exit(IntEnum):
     """No API server answers, or it does not accept these credentials."""
     INTERRUPTED = 130
     """SIGINT, after cleaning up; other signals also exit with 128 plus their number."""
+
+
+class CommandError(Exception):
+    """Why a command ends without having done what it was asked, with the remedy, as one line."""
+
+    def __init__(self, line: str, exit_code: Exit = Exit.FAILED) -> None:
+        super().__init__(line)
+        self.exit_code = exit_code
+
+
+@contextmanager
+def leaving_on_sigterm() -> Generator[None]:
+    """Exit with 0 on SIGTERM, until other code handles it.
+
+    The first process of a container ignores signals that it has no handler for, pid_namespaces(7).
+    """
+    before = signal.signal(signal.SIGTERM, _leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _leave(*_: Any) -> NoReturn:
+    raise SystemExit(0)
+
+
+@contextmanager
+def quiet() -> Generator[None]:
+    """Print in this context; it ends early and without an error if nobody reads any more.
+
+    Libraries turn a broken pipe into an exit with code 1, which would look like a failure.
+    """
+    try:
+        yield
+        sys.stdout.flush()
+    except (BrokenPipeError, SystemExit) as error:
+        if not _is_broken_pipe(error):
+            raise
+        silence()
+
+
+def silence() -> None:
+    """Discard output that is not flushed yet; otherwise the interpreter complains at exit."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.__stdout__.fileno() if sys.__stdout__ else nowhere)
+    os.close(nowhere)
+
+
+def _is_broken_pipe(error: BaseException) -> bool:
+    return isinstance(error, BrokenPipeError) or isinstance(error.__context__, BrokenPipeError)

@@ -25,17 +25,23 @@ def run(action: Callable[[], Awaitable[None]]) -> None:
     """
     # A cancelled subprocess is ended and reaped at once; asyncio then warns that it is gone.
     logging.getLogger("asyncio").setLevel(logging.ERROR)
-    caught, failed = anyio.run(_until_signalled, action)
-    if failed:
-        raise failed
-    if caught:
-        raise typer.Exit(EXIT_BY_SIGNAL + caught)
+
+    async def told() -> int:
+        return await until_signal(
+            action, lambda caught: echo(f"interrupted by {caught.name}", err=True)
+        )
+
+    if number := anyio.run(told):
+        raise typer.Exit(EXIT_BY_SIGNAL + number)
 
 
-async def until_signal(action: Callable[[], Awaitable[None]]) -> int:
+async def until_signal(
+    action: Callable[[], Awaitable[None]], tell: Callable[[signal.Signals], None] | None = None
+) -> int:
     """Run an action until it ends or a signal cancels it; return the signal's number, or 0.
 
-    Nothing is printed: of what goes on for ever, a signal is the normal end. Raises what `action`
+    `tell` is called with the first signal; without it nothing is printed: of what goes on for ever,
+    a signal is the normal end. Later signals do not interrupt the cleanup. Raises what `action`
     raises.
     """
     number = 0
@@ -44,33 +50,10 @@ async def until_signal(action: Callable[[], Awaitable[None]]) -> int:
 
         async def listen(scope: anyio.CancelScope) -> None:
             nonlocal number
-            number = await anext(signals)
-            scope.cancel()
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(listen, group.cancel_scope)
-            try:
-                await action()
-            except Exception as error:  # noqa: BLE001 - out of the group, bare
-                failed = error
-            group.cancel_scope.cancel()
-    if failed:
-        raise failed
-    return number
-
-
-async def _until_signalled(
-    action: Callable[[], Awaitable[None]],
-) -> tuple[int, BaseException | None]:
-    caught: list[int] = []
-    failed: BaseException | None = None
-    with anyio.open_signal_receiver(*SIGNALS) as signals:
-
-        async def listen(scope: anyio.CancelScope) -> None:
-            async for number in signals:
-                if not caught:
-                    echo(f"interrupted by {signal.Signals(number).name}", err=True)
-                caught.append(number)
+            async for caught in signals:
+                if tell and not number:
+                    tell(caught)
+                number = number or caught
                 scope.cancel()
 
         async with anyio.create_task_group() as group:
@@ -80,4 +63,6 @@ async def _until_signalled(
             except (Exception, SystemExit) as error:  # noqa: BLE001 - out of the group, bare
                 failed = error
             group.cancel_scope.cancel()
-    return next(iter(caught), 0), failed
+    if failed:
+        raise failed
+    return number

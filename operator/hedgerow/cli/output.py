@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import typer
 
 from hedgerow.texts import escaped, escaped_lines
@@ -18,3 +20,14 @@ def echo_lines(text: str, *, nl: bool = True, err: bool = False) -> None:
     Their ends are meant: what others wrote must be one line by now, or part of JSON or YAML.
     """
     typer.echo(escaped_lines(text), nl=nl, err=err)
+
+
+def echo_data(value: Any, output: str = "json") -> None:
+    """Print a value for programs, as indented JSON or as YAML."""
+    if output == "yaml":
+        from hedgerow.manifest import to_yaml  # noqa: PLC0415 - it takes a while to import
+
+        return echo_lines(to_yaml(value), nl=False)
+    from hedgerow.encoding import to_json  # noqa: PLC0415 - not needed for the help
+
+    return echo_lines(to_json(value, indent=2).decode())

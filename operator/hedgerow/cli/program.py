@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Program:
+class ProgramCall:
     """A call of the command line; without a registry its controllers are those installed."""
 
     registry: Registry | None = None
@@ -27,11 +27,11 @@ class Program:
     """How it was called, as in `python guestbook.py`; empty if by its name."""
 
 
-_called: ContextVar[Program] = ContextVar("hedgerow_program")
+_called: ContextVar[ProgramCall] = ContextVar("hedgerow_program")
 
 
 @contextmanager
-def called(program: Program) -> Generator[None]:
+def called(program: ProgramCall) -> Generator[None]:
     """Be that program meanwhile."""
     token = _called.set(program)
     try:
@@ -40,9 +40,9 @@ def called(program: Program) -> Generator[None]:
         _called.reset(token)
 
 
-def program() -> Program:
+def program() -> ProgramCall:
     """Return what this call was made with; a new one outside of any call."""
-    return _called.get(None) or Program()
+    return _called.get(None) or ProgramCall()
 
 
 def program_name() -> str:

@@ -5,16 +5,15 @@ import shlex
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 from rich.table import Table
 
 from hedgerow.cli import interrupts
-from hedgerow.cli.binaries import Build
-from hedgerow.cli.output import echo, echo_lines
+from hedgerow.cli.options import Build, Output
+from hedgerow.cli.output import echo, echo_data
 from hedgerow.cli.program import typed
-from hedgerow.encoding import to_json
 from hedgerow.sandbox.cluster import Options, Sandbox, default_directory, option
 from hedgerow.sandbox.locks import LockNotice
 from hedgerow.sandbox.status import SandboxStatus
@@ -127,9 +126,7 @@ def down(directory: Directory) -> None:
 @app.command()
 def status(
     directory: Directory,
-    output: Annotated[
-        Literal["text", "json"], typer.Option("--output", "-o", help="The output format.")
-    ] = "text",
+    output: Output = "text",
 ) -> None:
     """Show what runs, whether it is healthy, and what it costs. Exit code 1 unless it is up."""
     found: list[SandboxStatus] = []
@@ -139,7 +136,7 @@ def status(
 
     interrupts.run(look)
     if output == "json":
-        echo_lines(to_json(_listed(found[0]), indent=2).decode())
+        echo_data(_listed(found[0]))
     else:
         _show(found[0])
     if not found[0].up:

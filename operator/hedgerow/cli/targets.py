@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from hedgerow.cli.candidates import objects
-from hedgerow.cli.exits import Exit
+from hedgerow.cli.exits import CommandError
 from hedgerow.cli.program import installation, program_name, registry, say
 from hedgerow.fields import managed
 from hedgerow.kube.discovery import find, spelled
@@ -16,45 +15,18 @@ from hedgerow.objects import Salvaged, controller_of, metadata
 from hedgerow.plan.installations import installation_of
 from hedgerow.plan.oversized import WHY_UNREADABLE
 from hedgerow.plan.transfers import Refusal
+from hedgerow_schemas.base import CustomResource
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from hedgerow.contract import Controller
     from hedgerow.kube.cluster import Cluster
-    from hedgerow_schemas.base import ApiResource, Object
-
-Given = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="KIND/NAME",
-        autocompletion=objects,
-        help="The object, its kind as kubectl takes it: deploy/web, bluegreen/demo; or as two"
-        " words: deploy web.",
-        show_default=False,
-    ),
-]
-Namespace = Annotated[
-    str | None,
-    typer.Option(
-        "--namespace",
-        "-n",
-        metavar="NAMESPACE",
-        help="Its namespace.",
-        show_default="the context's",
-    ),
-]
-Instance = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="The installation of hedgerow, where there are several.",
-        show_default="as the object's label says",
-    ),
-]
+    from hedgerow_schemas.base import ApiResource, Object, Resource
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ObjectPlace:
     """An object's kind, namespace and name."""
 
     api: ApiResource
@@ -77,6 +49,18 @@ class ManagingResource:
     object: Object
     manager: str
     itself: bool
+
+
+def is_meant(controller: Controller[Resource], word: str) -> bool:
+    """Return whether a word means a controller's kind, as in kubectl: `bg`, `cronjobs.batch`."""
+    resource, api = controller.resource, controller.resource.api
+    short = resource.definition.short_names if issubclass(resource, CustomResource) else ()
+    name, _, rest = word.lower().partition(".")
+    return name in {api.plural, api.kind.lower(), *short} and rest in {
+        "",
+        api.group,
+        f"{api.version}.{api.group}",
+    }
 
 
 def joined(words: Sequence[str]) -> str:
@@ -105,28 +89,27 @@ async def found_kind(cluster: Cluster, word: str) -> ApiResource:
     return found.api
 
 
-async def located(cluster: Cluster, target: tuple[str, str], namespace: str | None) -> Place:
+async def located(cluster: Cluster, target: tuple[str, str], namespace: str | None) -> ObjectPlace:
     """Return the object's place; print what `found_kind` prints."""
     kind, name = target
     api = await found_kind(cluster, kind)
     place = namespace or cluster.namespace
-    return Place(api, place if api.namespaced else "", name)
+    return ObjectPlace(api, place if api.namespaced else "", name)
 
 
-async def read(cluster: Cluster, place: Place) -> Object:
-    """Return the object; exit with a message if there is none."""
+async def read(cluster: Cluster, place: ObjectPlace) -> Object:
+    """Return the object; raises CommandError if there is none."""
     live = await cluster.read(place.api, place.name, place.namespace)
     if live is None:
         where = f" in namespace {place.namespace}; name another with -n" if place.namespace else ""
-        say(f"{place} does not exist{where}")
-        raise typer.Exit(Exit.FAILED)
+        raise CommandError(f"{place} does not exist{where}")
     return live
 
 
-async def read_exactly(cluster: Cluster, place: Place) -> Object:
-    """Return the object, for a write that is based on it; exit with a message if there is none.
+async def read_exactly(cluster: Cluster, place: ObjectPlace) -> Object:
+    """Return the object, for a write that is based on it.
 
-    Raises Refusal if parts of it are not as the server has them.
+    Raises CommandError if there is none, Refusal if parts of it are not as the server has them.
     """
     live = await read(cluster, place)
     if isinstance(live, Salvaged):

@@ -1,4 +1,4 @@
-"""Widths: how wide a line may be, and texts that are cut or broken to fit."""
+"""Widths: how wide a line may be, texts that are cut or broken to fit, and notes."""
 
 from __future__ import annotations
 
@@ -6,15 +6,30 @@ import os
 import re
 import sys
 from collections import defaultdict
+from dataclasses import dataclass
 from itertools import accumulate, chain, takewhile
 from typing import TYPE_CHECKING, Final
 
 from rich.cells import cell_len, chop_cells, set_cell_size
+from rich.text import Text
+
+from hedgerow.terminal import Terminal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from rich.text import Text
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A sentence; `alarm`: somebody should act on it.
+
+    A command is never broken into lines, and never cut, so that it can be pasted.
+    """
+
+    text: str
+    alarm: bool = False
+    is_command: bool = False
+
 
 ENDLESS: Final = 10_000
 """Columns without a terminal: lines for programs must not be cut."""
@@ -81,6 +96,29 @@ def wrapped(text: Text, width: int) -> list[Text]:
     for line in lines:
         line.rstrip()
     return lines
+
+
+def hanging(text: Text, width: int, indent: int) -> list[Text]:
+    """Return a text as lines; those after the first will be indented, so all are narrower."""
+    return [text] if text.cell_len <= width else wrapped(text, width - indent)
+
+
+def table_line(cells: Iterable[Text], widths: Iterable[int], gap: int) -> Text:
+    """Return a line of cells, each in its column; a column without a width is left out.
+
+    A cell that has to stay whole may be wider than its column.
+    """
+    whole = Text()
+    for cell, width in zip(cells, widths, strict=False):
+        if width:
+            whole.append_text(cell).append(" " * (max(width - cell.cell_len, 0) + gap))
+    whole.rstrip()
+    return whole
+
+
+def page_terminal() -> Terminal:
+    """Return a terminal for pages: without one their lines are for programs, and never cut."""
+    return Terminal(width=None if is_limited() else ENDLESS)
 
 
 def broken(text: str, width: int) -> list[str]:

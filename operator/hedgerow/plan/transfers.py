@@ -24,6 +24,8 @@ Fate = Literal["taken", "shared", "kept", "unowned"]
 class Refusal(Exception):  # noqa: N818 - named for the situation
     """The request would lose something, or makes no sense; the text says why in one line."""
 
+    explains_itself = True
+
 
 class Move(Struct, frozen=True):
     """One field that `source` gives up, and who holds it afterwards.
@@ -47,9 +49,14 @@ class Move(Struct, frozen=True):
 class Change(Struct, frozen=True):
     """A field whose value changes; ABSENT stands for no value."""
 
-    path: str
+    field_path: FieldPath
     before: Any
     after: Any
+
+    @property
+    def path(self) -> str:
+        """The field as managed fields and the causes of a conflict print it."""
+        return path_of(self.field_path)
 
 
 def shown(values: Values, field_path: FieldPath) -> Any:
@@ -65,7 +72,7 @@ def changes(before: Object, after: Object, places: Iterable[FieldPath]) -> tuple
     """Return the places whose values differ between two versions of an object."""
     was, is_now = Values(before), Values(after)
     return tuple(
-        Change(path_of(field_path), shown(was, field_path), shown(is_now, field_path))
+        Change(field_path, shown(was, field_path), shown(is_now, field_path))
         for field_path in places
         if not identical(was.at(field_path), is_now.at(field_path))
     )

@@ -3,26 +3,32 @@ from __future__ import annotations
 import pytest
 from typer.testing import CliRunner
 
-from hedgerow.cli.demo import command
+from hedgerow.cli.demo import command, lesson
 from hedgerow.demo.stage import Target
+
+CLUSTER = ["--kubeconfig", "here", "--context", "there"]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "target"),
+    ("module", "arguments", "target"),
     [
-        ([], Target()),
-        (["--keep", "--build"], Target(keep=True, build=True)),
-        (["--kubeconfig", "here", "--context", "there"], Target("here", "there")),
+        (command, [], Target()),
+        (command, ["--keep", "--build"], Target(keep=True, build=True)),
+        (command, CLUSTER, Target("here", "there")),
+        (lesson, ["crd-install"], Target()),
+        (lesson, ["crd-install", "--build"], Target(build=True)),
+        (lesson, ["crd-install", *CLUSTER], Target("here", "there")),
     ],
-    ids=["nothing", "flags", "a cluster"],
 )
-def test_the_demo_plays_as_it_was_asked_to(monkeypatch, arguments, target):
-    played = []
+def test_a_demo_runs_on_what_was_named_and_else_on_a_sandbox(
+    monkeypatch, module, arguments, target
+):
+    targets = []
 
     async def perform(_page, target):
-        played.append(target)
+        targets.append(target)
 
-    monkeypatch.setattr(command, "perform", perform)
+    monkeypatch.setattr(module, "perform", perform)
     result = CliRunner().invoke(command.app, arguments)
 
-    assert (result.exit_code, played) == (0, [target])
+    assert (result.exit_code, targets) == (0, [target])

@@ -5,13 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 
 import pytest
 import yaml
 
-from hedgerow.cli import main
 from hedgerow.cli.new import names, scaffold
 from hedgerow.objects import LONGEST_PROGRAM
 
@@ -24,17 +24,10 @@ SUBSETS = [
 
 
 @pytest.fixture
-def typed(capsys, tmp_path, monkeypatch) -> Typed:
+def typed(typing, tmp_path, monkeypatch) -> Typed:
     """Type a command in an empty folder; return exit code, output and errors."""
     monkeypatch.chdir(tmp_path)
-
-    def run(*words: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            main(("new", *words))
-        shown = capsys.readouterr()
-        return int(ended.value.code or 0), shown.out, shown.err
-
-    return run
+    return partial(typing, "new")
 
 
 def shop(*more: str) -> tuple[str, ...]:

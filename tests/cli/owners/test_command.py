@@ -6,6 +6,7 @@ import copy
 import json
 import re
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 from xml.dom.minidom import parseString
 
@@ -13,7 +14,6 @@ import pytest
 import yaml
 
 from cli.owned import IMAGE, LIVE, OWNER
-from hedgerow.cli import main
 from hedgerow.kube import client
 from hedgerow.kube.errors import Forbidden, Missing, Unavailable
 from support.objects.judged import Object
@@ -70,16 +70,9 @@ def cluster(monkeypatch) -> Fake:
 
 
 @pytest.fixture
-def typed(cluster, capsys):
+def typed(cluster, typing):
     """Type `hedgerow owners …`; give the exit code, standard output and standard error."""
-
-    def run(*words: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            main(("owners", *words))
-        shown = capsys.readouterr()
-        return int(ended.value.code or 0), shown.out, shown.err
-
-    return run
+    return partial(typing, "owners")
 
 
 class TestBuiltIn:

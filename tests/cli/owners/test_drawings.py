@@ -11,9 +11,9 @@ from xml.dom.minidom import parseString
 import pytest
 
 from cli.owned import LIVE, entry, told
-from hedgerow.cli.notes import Note
 from hedgerow.cli.owners import page_html as owners_html
 from hedgerow.cli.owners import page_svg as owners_svg
+from hedgerow.cli.widths import Note
 
 NASTY = copy.deepcopy(LIVE)
 NASTY["spec"]['<b>&"</b>'] = "<script>alert(1)</script>\x00\x1b"

@@ -10,13 +10,13 @@ import pytest
 from rich.console import Console
 
 from cli.owned import LIVE, NOW, told
-from hedgerow.cli.notes import Note
-from hedgerow.cli.owners.report import Page, age, worded
+from hedgerow.cli.owners.report import OwnersPage, age, worded
 from hedgerow.cli.owners.terminal import show
+from hedgerow.cli.widths import Note
 from hedgerow.texts import printable
 
 
-def drawn(width: int, told: Page) -> list[str]:
+def drawn(width: int, told: OwnersPage) -> list[str]:
     out = StringIO()
     show(told, Console(file=out, width=width, force_terminal=True, color_system=None))
     return [line.rstrip() for line in out.getvalue().splitlines()]

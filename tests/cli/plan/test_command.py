@@ -19,10 +19,15 @@ from cli.plan.asked import Asked
 from hedgerow.cli import main
 from hedgerow.cli.plan import command
 from hedgerow.cli.plan.client_side_apply import MANAGER as CLIENT_SIDE
-from hedgerow.cli.plan.forecast import PLACEHOLDER, Forecast, Held, ObjectForecast, Refusal
+from hedgerow.cli.plan.forecast import (
+    PLACEHOLDER,
+    Forecast,
+    HeldField,
+    ObjectForecast,
+    WriteRefusal,
+)
 from hedgerow.cli.plan.listing import listed
-from hedgerow.cli.plan.page import sections, summary
-from hedgerow.cli.plan.terminal import show
+from hedgerow.cli.plan.terminal import sections, show, summary
 from hedgerow.contract import Notice
 from hedgerow.fields.diff import Line
 from hedgerow.fields.managed import Holder
@@ -137,7 +142,7 @@ class TestSections:
         assert out.endswith("0 to create, 0 to change, 0 to delete; nothing was written\n")
 
     def test_what_is_contested_comes_with_holder_age_and_remedy(self):
-        held = Held("Deployment/web", ".spec.x", "kubectl", "Update", "scale", SCALE.time)
+        held = HeldField("Deployment/web", ".spec.x", "kubectl", "Update", "scale", SCALE.time)
         out = self.told(contested=(held, replace(held, path=".spec.y", since="")))
 
         assert "Deployment/web: .spec.x  kubectl (Update scale), 5m" in out
@@ -150,14 +155,17 @@ class TestSections:
     @pytest.mark.parametrize(
         ("held", "said"),
         [
-            (Held("BlueGreen/demo", ".spec.x", "x"), "apply with --force-conflicts"),
+            (HeldField("BlueGreen/demo", ".spec.x", "x"), "apply with --force-conflicts"),
             (
-                Held("BlueGreen/demo", ".spec.x", CLIENT_SIDE),
+                HeldField("BlueGreen/demo", ".spec.x", CLIENT_SIDE),
                 "`kubectl apply`, without --server-side",
             ),
-            (Held("Deployment/web", ".x", "before-first-apply"), "hedgerow adopt Deployment/web"),
             (
-                Held("Deployment/web", ".x", "hedgerow-two-bluegreen", "Apply"),
+                HeldField("Deployment/web", ".x", "before-first-apply"),
+                "hedgerow adopt Deployment/web",
+            ),
+            (
+                HeldField("Deployment/web", ".x", "hedgerow-two-bluegreen", "Apply"),
                 "hedgerow release --instance two --all",
             ),
         ],
@@ -166,14 +174,14 @@ class TestSections:
         assert said in self.told(contested=(held,))
 
     def test_the_values_are_told(self):
-        held = Held("Deployment/web", ".spec.x", "kubectl", declared="2", live="3")
+        held = HeldField("Deployment/web", ".spec.x", "kubectl", declared="2", live="3")
 
         assert "Deployment/web: .spec.x: you declare 2, it is 3  kubectl" in self.told(
             contested=(held,)
         )
 
     def test_of_many_the_first_ten_come_with_what_settles_them(self):
-        held = Held("Deployment/web", ".spec.x", "kubectl")
+        held = HeldField("Deployment/web", ".spec.x", "kubectl")
         many = tuple(replace(held, path=f".spec.x{number}") for number in range(12))
 
         out = self.told(contested=many)
@@ -182,7 +190,7 @@ class TestSections:
         assert out.count("hedgerow owners Deployment/web --contested -n shop\n") == 1
 
     def test_one_command_settles_all_that_can_be(self):
-        held = Held("Deployment/web", ".spec.x", "kubectl")
+        held = HeldField("Deployment/web", ".spec.x", "kubectl")
         own = replace(held, object="BlueGreen/demo")
         other = replace(held, object="Service/demo", path=".spec.type")
 
@@ -207,9 +215,9 @@ class TestSections:
         assert "Service/x is not ours" in self.told(after=after)
 
     def test_claims_yields_and_refusals_are_told(self):
-        held = Held("Deployment/web", ".spec.x", "other", "Apply")
+        held = HeldField("Deployment/web", ".spec.x", "other", "Apply")
         out = self.told(
-            claims=(held,), yields=(held,), refusals=(Refusal("a/b", ("no\nway", "never")),)
+            claims=(held,), yields=(held,), refusals=(WriteRefusal("a/b", ("no\nway", "never")),)
         )
 
         assert "Taken by force, as hedgerow.dev/claim asks (not tried out)" in out
@@ -260,7 +268,9 @@ class TestLayout:
 
     @pytest.mark.parametrize("width", [40, 80, 140])
     def test_no_line_is_wider_than_the_terminal_and_none_ends_in_blanks(self, width):
-        held = Held("Deployment/web", ".spec.template.spec", "kubectl", "Update", "", SCALE.time)
+        held = HeldField(
+            "Deployment/web", ".spec.template.spec", "kubectl", "Update", "", SCALE.time
+        )
         out = printed(replace(of("configured", self.LONG), claims=(held,)), width=width)
         body = out.split("\n\n")[1:-1]
 
@@ -277,13 +287,13 @@ class TestJson:
     def test_it_has_all_of_a_forecast(self):
         full = replace(
             of("configured", line("changed", 1, 2, SCALE), line("added", None, 1), forced=(".x",)),
-            contested=(Held("Deployment/web", ".b", "c", declared="1", live="2"),),
+            contested=(HeldField("Deployment/web", ".b", "c", declared="1", live="2"),),
             later=(ObjectForecast(OWNER, "deleted", (line("removed", 1, None, OURS),)),),
             after=(ready(True, "Serving"),),
             events=(("a/b", Notice("Why", "because")),),
             again_in=timedelta(seconds=90),
         )
-        told = json.loads(listed([full, NOTHING]))
+        told = listed([full, NOTHING])
         first, second = told["resources"]
 
         assert told["verdict"] == first["verdict"] == "conflicts"
@@ -316,9 +326,9 @@ class TestJson:
         assert first["looksAgainInSeconds"] == 90
 
     def test_it_has_the_commands_that_settle_several_fields(self):
-        held = Held("Deployment/web", ".b", "c")
+        held = HeldField("Deployment/web", ".b", "c")
         several = replace(NOTHING, contested=(held, replace(held, path=".d")))
-        [first] = json.loads(listed([several]))["resources"]
+        [first] = listed([several])["resources"]
 
         assert [one["effect"] for one in first["together"]] == [
             "To leave all fields that can be yielded",

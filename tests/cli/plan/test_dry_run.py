@@ -1,4 +1,4 @@
-"""Rehearsal: it meets an apply's own conditions as a server does, and comes to an end."""
+"""DryRunCluster: it meets an apply's own conditions as a server does, and comes to an end."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from cli.plan.asked import Asked
-from hedgerow.cli.plan.dry_run import Rehearsal
+from hedgerow.cli.plan.dry_run import DryRunCluster
 from hedgerow.cli.plan.planner import Planner
 from hedgerow.contract import Apply, Controller, Desired, Notice
 from hedgerow.kube.errors import AlreadyExists, Stale
@@ -39,30 +39,30 @@ def service(name: str = "demo", **meta: Any) -> Object:
     }
 
 
-async def rehearsal(world: World | None = None) -> Rehearsal:
-    return Rehearsal(cast("Any", Asked((world or await settled()).server)))
+async def dry_run_cluster(world: World | None = None) -> DryRunCluster:
+    return DryRunCluster(cast("Any", Asked((world or await settled()).server)))
 
 
 class TestConditions:
     async def test_what_is_there_is_not_created(self):
-        made = await rehearsal()
+        made = await dry_run_cluster()
         with pytest.raises(AlreadyExists):
             await made.apply(Service.api, service(resourceVersion="1"), manager=MANAGER)
 
     async def test_what_is_another_one_is_not_changed(self):
-        made = await rehearsal()
+        made = await dry_run_cluster()
         with pytest.raises(Stale):
             await made.apply(Service.api, service(uid="other"), manager=MANAGER)
 
     async def test_what_is_gone_is_not_changed(self):
-        made = await rehearsal()
+        made = await dry_run_cluster()
         with pytest.raises(Stale):
             await made.apply(Service.api, service("new", uid="x"), manager=MANAGER)
 
 
 class TestFedBack:
     async def test_what_was_made_can_be_read_and_changed(self):
-        made = await rehearsal()
+        made = await dry_run_cluster()
         new = service("new", resourceVersion="1")
         first = await made.apply(Service.api, new, manager=MANAGER)
         uid = metadata(first.object)["uid"]
@@ -73,7 +73,7 @@ class TestFedBack:
         assert await made.read(Service.api, "new", NS) == second.object
 
     async def test_what_was_deleted_is_gone_and_can_be_made_anew(self):
-        made = await rehearsal()
+        made = await dry_run_cluster()
         live = await made.read(Service.api, "demo", NS)
         assert live is not None
         uid = metadata(live)["uid"]
@@ -83,9 +83,9 @@ class TestFedBack:
         assert await made.delete(Service.api, "demo", NS, uid=uid) is False
         assert await made.read(Service.api, "demo", NS) is None
         again = await made.apply(Service.api, service(resourceVersion="1"), manager=MANAGER)
-        [played] = made.played.values()
+        [objects] = made.objects.values()
         assert again.created
-        assert played.merged == "it would be created again after its deletion"
+        assert objects.merged == "it would be created again after its deletion"
 
 
 class TestEnd:

@@ -9,9 +9,9 @@ from msgspec import structs
 
 from hedgerow.cli.plan.forecast import (
     Forecast,
-    Held,
+    HeldField,
     ObjectForecast,
-    Refusal,
+    WriteRefusal,
     rolled_out,
     worst,
     yielded,
@@ -28,10 +28,10 @@ from plan.one_child import CHILD, DATA, NOW, OWNER, WANT, plan_input
 
 NOTHING = Forecast(OWNER, "bluegreen", "hedgerow-bluegreen")
 CHANGED = replace(NOTHING, objects=(ObjectForecast(OWNER, "configured"),))
-CONTESTED = replace(CHANGED, contested=(Held("a", ".b", "c"),))
+CONTESTED = replace(CHANGED, contested=(HeldField("a", ".b", "c"),))
 TAKEN = replace(CHANGED, after=(condition("Stalled", True, "NameTaken"),))
 STALLED = replace(NOTHING, after=(condition("Stalled", True, "InvalidSpec"),))
-REFUSED = replace(CONTESTED, refusals=(Refusal("a", ("no",)),))
+REFUSED = replace(CONTESTED, refusals=(WriteRefusal("a", ("no",)),))
 
 
 class TestVerdict:
@@ -61,8 +61,10 @@ class TestHeld:
     def test_it_says_what_the_status_says(self):
         field = ContestedField(object="a", path=".b", manager="c", operation="Apply", since=NOW)
 
-        assert Held.of(field) == Held("a", ".b", "c", "Apply", "", NOW.isoformat())
-        assert Held.of(ContestedField(object="a", path=".b", manager="c")) == Held("a", ".b", "c")
+        assert HeldField.of(field) == HeldField("a", ".b", "c", "Apply", "", NOW.isoformat())
+        assert HeldField.of(ContestedField(object="a", path=".b", manager="c")) == HeldField(
+            "a", ".b", "c"
+        )
 
 
 class TestYielded:

@@ -11,8 +11,8 @@ import pytest
 from cli.plan.asked import Asked
 from hedgerow.cli.plan.client_side_apply import LAST_APPLIED
 from hedgerow.cli.plan.client_side_apply import MANAGER as CLIENT_SIDE
-from hedgerow.cli.plan.forecast import Forecast, Held, ObjectForecast
-from hedgerow.cli.plan.planner import Applier, Planner
+from hedgerow.cli.plan.forecast import Forecast, HeldField, ObjectForecast
+from hedgerow.cli.plan.planner import Planner, UserApply
 from hedgerow.cli.plan.submission import STORED_LIMIT, Submission
 from hedgerow.kube.errors import Cause, Conflict, Forbidden, Invalid, Missing, Unavailable
 from hedgerow.objects import Installation, ObjectRef
@@ -23,8 +23,8 @@ from runtime.world import BLUEGREEN, CONTROLLER, NS, World, pods
 pytestmark = pytest.mark.anyio
 
 Object = dict[str, Any]
-BY_SERVER = Applier("user", server_side=True)
-BY_CLIENT = Applier()
+BY_SERVER = UserApply("user", server_side=True)
+BY_CLIENT = UserApply()
 BLUE = "Deployment/demoblue-deployment"
 
 
@@ -50,7 +50,7 @@ def ref() -> ObjectRef:
 class Plan:
     """One plan, and the requests that it took."""
 
-    def __init__(self, world: World, *lacks: str, applier: Applier = BY_SERVER) -> None:
+    def __init__(self, world: World, *lacks: str, applier: UserApply = BY_SERVER) -> None:
         self.world = world
         self.cluster = Asked(world.server, *lacks)
         self.planner = Planner(cast("Any", self.cluster), world.clock, applier=applier)
@@ -318,7 +318,7 @@ class TestRefused:
         plan.cluster.refuse = {"BlueGreen": Conflict(causes=causes)}
         found = await plan.of(manifest())
 
-        assert found.contested == (Held("BlueGreen/demo", ".spec.x", "someone"),)
+        assert found.contested == (HeldField("BlueGreen/demo", ".spec.x", "someone"),)
 
     async def test_a_kind_that_is_not_served(self):
         plan = Plan(World())
@@ -477,7 +477,7 @@ class TestClientSide:
 class TestMigration:
     """`kubectl apply --server-side` of what client-side apply has: it takes the fields over."""
 
-    APPLIER = Applier(server_side=True)
+    APPLIER = UserApply(server_side=True)
 
     async def test_what_is_no_longer_declared_goes(self):
         world = by_client(manifest(promotion="WhenAvailable"))

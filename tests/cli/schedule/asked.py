@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from hedgerow.cli.schedule.fates import Fate, Forecast, Question
-from hedgerow.cli.schedule.simulation import forecast
+from hedgerow.cli.schedule.simulation import Fate, Question, StartForecast, forecast
 from hedgerow_schemas.cronjob import CronJob
 
 BEGIN = datetime(2026, 3, 2, tzinfo=UTC)
@@ -35,7 +34,7 @@ def foresee(
     limit: int = 100,
     since: datetime = BEGIN,
     now: datetime | None = None,
-) -> Forecast:
+) -> StartForecast:
     """Ask for so many minutes from BEGIN; Jobs take so many, and all else is in minutes too."""
     away = tuple((at(begin), at(end)) for begin, end in down)
     until = since + timedelta(minutes=minutes)

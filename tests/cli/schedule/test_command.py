@@ -6,25 +6,18 @@ import json
 import subprocess
 import sys
 from datetime import UTC, datetime
+from functools import partial
 
 import pytest
 
-from hedgerow.cli import main
 from hedgerow.runtime.clock import SystemClock
 
 
 @pytest.fixture
-def typed(capsys, monkeypatch):
+def typed(typing, monkeypatch):
     """Type `hedgerow schedule next` and more; give exit code, standard output, standard error."""
     monkeypatch.delenv("COLUMNS", raising=False)  # with it, lines are as long as it says
-
-    def run(*words: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            main(("schedule", "next", *words))
-        shown = capsys.readouterr()
-        return int(ended.value.code or 0), shown.out, shown.err
-
-    return run
+    return partial(typing, "schedule", "next")
 
 
 def lines(out: str) -> list[str]:

@@ -7,6 +7,7 @@ import json
 import sys
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -441,14 +442,8 @@ class TestCluster:
         return found
 
     @pytest.fixture
-    def typed(self, there, capsys):
-        def run(*words: str) -> tuple[int, str, str]:
-            with pytest.raises(SystemExit) as ended:
-                main(["schedule", "explain", *words])
-            shown = capsys.readouterr()
-            return int(ended.value.code or 0), shown.out, shown.err
-
-        return run
+    def typed(self, there, typing):
+        return partial(typing, "schedule", "explain")
 
     @pytest.mark.parametrize(
         ("words", "version"),

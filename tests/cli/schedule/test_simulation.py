@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cli.schedule.asked import BEGIN, at, cronjob, days, foresee, short
-from hedgerow.cli.schedule.fates import Happens
+from hedgerow.cli.schedule.simulation import Happens
 from hedgerow.controllers.cronjob.schedule import ScheduleError
 
 Told = list[tuple[int, str, int | None]]

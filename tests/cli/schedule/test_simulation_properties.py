@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cli.schedule.asked import BEGIN, at, cronjob, foresee
-from hedgerow.cli.schedule.fates import Happens
+from hedgerow.cli.schedule.simulation import Happens
 from hedgerow.contract import Create, Observed, RemoveFinalizer
 from hedgerow.controllers.cronjob.controller import CONTROLLER
 from hedgerow_schemas.cronjob import CronJob

@@ -6,12 +6,12 @@ import json
 from collections import Counter
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from hedgerow.cli import main
 from hedgerow.cli.schedule import explain
 from hedgerow.controllers.scaler.windows import BEFORE, DOMAIN
 from hedgerow.kube import client
@@ -85,17 +85,10 @@ def cluster(monkeypatch) -> Cluster:
 
 
 @pytest.fixture
-def typed(cluster, capsys, monkeypatch):
+def typed(cluster, typing, monkeypatch):
     """Type a line without a terminal; give the exit code, standard output and error."""
     monkeypatch.delenv("COLUMNS", raising=False)
-
-    def run(*words: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            main(["schedule", "explain", *words])
-        shown = capsys.readouterr()
-        return int(ended.value.code or 0), shown.out, shown.err
-
-    return run
+    return partial(typing, "schedule", "explain")
 
 
 class TestTable:

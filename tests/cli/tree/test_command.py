@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager, nullcontext
+from functools import partial
 from typing import Any
 
 import anyio
@@ -16,9 +17,8 @@ import pytest
 
 from cli.grove import Grove
 from cli.tree import kin
-from hedgerow.cli import main
 from hedgerow.cli.tree import live as tree_live
-from hedgerow.cli.tree.kinds import REPLICA_SET
+from hedgerow.cli.tree.look import REPLICA_SET
 from hedgerow.controllers.secretsync.sharing import SOURCES
 from hedgerow.kube import client
 from hedgerow.kube.discovery import Found
@@ -63,16 +63,9 @@ def cluster(monkeypatch) -> Grove:
 
 
 @pytest.fixture
-def typed(cluster, capsys):
+def typed(cluster, typing):
     """Type `hedgerow tree …`; give the exit code, standard output and standard error."""
-
-    def run(*words: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            main(("tree", *words))
-        shown = capsys.readouterr()
-        return int(ended.value.code or 0), shown.out, shown.err
-
-    return run
+    return partial(typing, "tree")
 
 
 def shown(told: tuple[int, str, str]) -> list[str]:

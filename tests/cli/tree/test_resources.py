@@ -139,9 +139,9 @@ class TestConflicts:
         own = contested("BlueGreen/demo", ".status.routeTo", "x", since="")
         root = tree(of=kin.resource(contested=[contested("Deployment/web"), own]))
 
-        assert [(c.path, c.holder) for c in root.children[0].conflicts] == [
-            (".spec.replicas", Holder("kubectl", "Update", "scale", kin.NOON))
-        ]
+        (found,) = root.children[0].conflicts
+        assert (found.path, found.since) == (".spec.replicas", kin.NOON)
+        assert (found.manager, found.operation, found.subresource) == ("kubectl", "Update", "scale")
         assert [c.path for c in root.conflicts] == [".status.routeTo"]
         assert root.children[1].conflicts == ()
 

@@ -228,12 +228,12 @@ class TestEnds:
 
     def test_it_ends_well_when_nobody_reads_on(self, typed, cluster, monkeypatch):
         silenced: list[bool] = []
-        monkeypatch.setattr("hedgerow.cli.broken_pipes.silence", lambda: silenced.append(True))
+        monkeypatch.setattr("hedgerow.cli.exits.silence", lambda: silenced.append(True))
 
         def broken(*_, **__) -> None:
             raise BrokenPipeError
 
-        monkeypatch.setattr("hedgerow.cli.watch.printer.echo", broken)
+        monkeypatch.setattr("hedgerow.cli.watch.lines.echo", broken)
 
         assert typed() == (0, [], "")
         assert silenced == [True]

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cli.watch.standin import CONFIG_MAP, StandIn, all_of, impatient
-from hedgerow.cli.watch.informer import Notification, inform
+from hedgerow.cli.watch.informer import WatchNotice, inform
 from hedgerow.cli.watch.memory import Memory
 from hedgerow.kube.errors import Forbidden, KubeError
 
@@ -20,16 +20,16 @@ Object = dict[str, Any]
 
 
 class Heard:
-    """A listener that writes everything down."""
+    """A printer that writes everything down."""
 
     def __init__(self) -> None:
         self.memory = Memory("key")
-        self.notices: list[Notification] = []
+        self.notices: list[WatchNotice] = []
         self.told: list[str] = []
         self.problems: list[KubeError] = []
         self.recoveries = 0
 
-    def heard(self, notice: Notification) -> None:
+    def heard(self, notice: WatchNotice) -> None:
         self.notices.append(notice)
         kept = notice.new or notice.old
         assert kept is not None
@@ -60,7 +60,7 @@ def informed(cluster: StandIn, heard: Heard | None = None) -> Heard:
                 await anyio.lowlevel.checkpoint()
 
             cluster.end = end
-            await inform(*where, labels="", memory=heard.memory, listener=heard, timing=timing)
+            await inform(*where, labels="", memory=heard.memory, printer=heard, timing=timing)
 
     anyio.run(run)
     return heard

@@ -11,7 +11,7 @@ import pytest
 
 from cli.watch.standin import CONFIG_MAP
 from hedgerow.cli.watch.changes import FieldChange
-from hedgerow.cli.watch.informer import Notification
+from hedgerow.cli.watch.informer import WatchNotice
 from hedgerow.cli.watch.lines import JsonLines, Scope, SeedLines, Sentences
 from hedgerow.fields.managed import Holder
 from hedgerow_schemas.base import ApiResource
@@ -41,20 +41,20 @@ def nobody(path: str, item: str = "") -> FieldChange:
 
 
 ADDED_BY_NOBODY = nobody("c")
-UPDATED = Notification("UPDATED", kept(), kept())
+UPDATED = WatchNotice("UPDATED", kept(), kept())
 
 
 class TestSentences:
     @pytest.mark.parametrize(
         ("notice", "line"),
         [
-            (Notification("ADDED", None, kept()), f"{AT} added ns/web  Running"),
-            (Notification("EXISTING", None, kept(), listed=True), f"{AT} existing ns/web  Running"),
-            (Notification("DELETED", kept(), None), f"{AT} deleted ns/web  Running"),
-            (Notification("ADDED", None, kept(phase="")), f"{AT} added ns/web  -"),
-            (Notification("ADDED", None, kept("n", "")), f"{AT} added n  Running"),
+            (WatchNotice("ADDED", None, kept()), f"{AT} added ns/web  Running"),
+            (WatchNotice("EXISTING", None, kept(), listed=True), f"{AT} existing ns/web  Running"),
+            (WatchNotice("DELETED", kept(), None), f"{AT} deleted ns/web  Running"),
+            (WatchNotice("ADDED", None, kept(phase="")), f"{AT} added ns/web  -"),
+            (WatchNotice("ADDED", None, kept("n", "")), f"{AT} added n  Running"),
             (
-                Notification("DELETED", kept(), None, listed=True),
+                WatchNotice("DELETED", kept(), None, listed=True),
                 f"{AT} deleted ns/web  Running  (during a gap of the watch)",
             ),
         ],
@@ -107,7 +107,7 @@ class TestSentences:
         long = change("x\x1b[2J\n" + "y" * 10_000, "m\n" + "z" * 10_000)
 
         line = Sentences(SCOPE).notice(
-            Notification("UPDATED", kept(), kept(phase="a\nb")), (long,), NOW
+            WatchNotice("UPDATED", kept(), kept(phase="a\nb")), (long,), NOW
         )
 
         assert line.isprintable()
@@ -154,14 +154,12 @@ class TestJson:
             ],
             "moreChanges": 0,
         }
-        for notice in (Notification("ADDED", None, kept()), Notification("DELETED", kept(), None)):
+        for notice in (WatchNotice("ADDED", None, kept()), WatchNotice("DELETED", kept(), None)):
             assert json.loads(form.notice(notice, (), NOW)).keys() == found.keys()
 
     def test_what_is_unknown_is_null(self):
         found = json.loads(
-            JsonLines(SCOPE).notice(
-                Notification("UPDATED", kept(), kept(phase=""), True), None, NOW
-            )
+            JsonLines(SCOPE).notice(WatchNotice("UPDATED", kept(), kept(phase=""), True), None, NOW)
         )
 
         assert (found["phase"], found["changes"], found["moreChanges"]) == (None, None, 0)
@@ -207,11 +205,11 @@ class TestSeed:
         form = SeedLines()
         lines = [
             *form.begun(NOW),
-            form.notice(Notification("EXISTING", None, kept()), (), NOW),
+            form.notice(WatchNotice("EXISTING", None, kept()), (), NOW),
             *form.synced(1, NOW, again=False),
-            form.notice(Notification("ADDED", None, kept("kuard", "default")), (), NOW),
+            form.notice(WatchNotice("ADDED", None, kept("kuard", "default")), (), NOW),
             form.notice(UPDATED, (), NOW),
-            form.notice(Notification("DELETED", kept(), None), (), NOW),
+            form.notice(WatchNotice("DELETED", kept(), None), (), NOW),
             *form.synced(1, NOW, again=True),
             *form.ended(NOW),
         ]
@@ -243,7 +241,7 @@ class TestGuide:
         changes = (FieldChange("changed", place, "wrote", (Holder(**holder),)),)
         form = JsonLines(Scope(CONFIG_MAP, synced["namespace"]))
 
-        notice = Notification("UPDATED", state, state)
+        notice = WatchNotice("UPDATED", state, state)
         printed = [
             *form.synced(synced["count"], datetime.fromisoformat(synced["time"]), again=False),
             form.notice(notice, changes, datetime.fromisoformat(updated["time"])),
@@ -277,15 +275,15 @@ class TestGuide:
         ending = tuple(nobody(f"metadata.{mark}") for mark in marks)
         printed = [
             *forms[0].synced(0, NOW, again=False),
-            forms[0].notice(Notification("ADDED", None, pending), (), NOW),
-            forms[0].notice(Notification("UPDATED", pending, pending), bound, NOW),
-            forms[0].notice(Notification("UPDATED", pending, running), kwok, NOW),
-            forms[0].notice(Notification("UPDATED", running, running), ending, NOW),
-            forms[0].notice(Notification("DELETED", running, None), (), NOW),
+            forms[0].notice(WatchNotice("ADDED", None, pending), (), NOW),
+            forms[0].notice(WatchNotice("UPDATED", pending, pending), bound, NOW),
+            forms[0].notice(WatchNotice("UPDATED", pending, running), kwok, NOW),
+            forms[0].notice(WatchNotice("UPDATED", running, running), ending, NOW),
+            forms[0].notice(WatchNotice("DELETED", running, None), (), NOW),
             *forms[1].begun(NOW),
             *forms[1].synced(1, NOW, again=False),
             *(
-                forms[1].notice(Notification(kind, kept("kuard", "default"), None), (), NOW)
+                forms[1].notice(WatchNotice(kind, kept("kuard", "default"), None), (), NOW)
                 for kind in ("EXISTING", "UPDATED", "DELETED")
             ),
         ]

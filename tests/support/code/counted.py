@@ -33,7 +33,7 @@ from math import log2
 from types import ModuleType
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 from pydantic import BaseModel
 
 PACKAGES = (
@@ -156,7 +156,9 @@ class Counter:
         name, owner = getattr(function, "__name__", ""), getattr(function, "__self__", None)
         if name in _AT_ONCE or (name == "pop" and (isinstance(owner, dict) or not args)):
             return
-        deep = deep or name == "repr" or _reads_deep(getattr(function, "__module__", None))
+        is_replace = function is structs.replace  # it takes the fields as they are
+        reads = _reads_deep(getattr(function, "__module__", None)) and not is_replace
+        deep = deep or name == "repr" or reads
         whole = owner is not None and not isinstance(owner, ModuleType) and name not in _AT_AN_END
         read = (owner, *args) if whole else args
         sorts = name in ("sorted", "sort")

@@ -7,14 +7,13 @@ from typing import Annotated
 import typer
 
 from hedgerow.cli import interrupts
-from hedgerow.cli.binaries import Build  # noqa: TC001 -- typer reads it
-from hedgerow.cli.demo.crd_install import crd_install_command
+from hedgerow.cli.demo import lesson
+from hedgerow.cli.options import Build
 from hedgerow.demo.page import Page
 from hedgerow.demo.stage import Target
 from hedgerow.demo.story import perform
 
 app = typer.Typer(invoke_without_command=True, rich_markup_mode="markdown")
-app.command("crd-install")(crd_install_command)
 
 
 @app.callback()
@@ -48,3 +47,27 @@ def demo(
         return
     target = Target(kubeconfig, kube_context, keep, build)
     interrupts.run(lambda: perform(Page(), target))
+
+
+@app.command("crd-install")
+def crd_install_command(
+    *,
+    kubeconfig: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Ask this kubeconfig's cluster instead; dry runs only."),
+    ] = None,
+    context: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Ask this context's cluster instead; dry runs only."),
+    ] = None,
+    build: Build = False,
+) -> None:
+    """Show why a large definition needs server-side apply.
+
+    Client-side `kubectl apply` keeps the whole object once more in an annotation, which the
+    definition of BlueGreen with its descriptions does not fit into; server-side apply needs no
+    annotation. It plays on a throwaway cluster of its own. On a cluster that you name every
+    command is a dry run: nothing is changed there.
+    """
+    target = Target(kubeconfig, context, build=build)
+    interrupts.run(lambda: lesson.perform(Page(), target))

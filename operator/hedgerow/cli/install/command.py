@@ -10,10 +10,9 @@ import typer
 from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.install import definitions
-from hedgerow.cli.install.definitions import Change, field_manager
-from hedgerow.cli.output import echo_lines
+from hedgerow.cli.install.definitions import DefinitionChange, field_manager
+from hedgerow.cli.output import echo_data, echo_lines
 from hedgerow.cli.program import program_name, registry, say, typed
-from hedgerow.encoding import to_json
 from hedgerow.manifest import to_yaml
 from hedgerow.settings import Settings
 from hedgerow.terminal import Terminal, one_line
@@ -103,7 +102,7 @@ def install_command(
         if not lacking:
             say(f"nothing to install: no custom resource belongs to {', '.join(names)}")
         if output == "json":
-            echo_lines(as_json((), dry_run=dry_run))
+            echo_data(as_data((), dry_run=dry_run))
         raise typer.Exit(lacking)
 
     async def carry_out() -> int:
@@ -159,7 +158,7 @@ async def run_install(
             cluster, resources, plain=plain, dry_run=dry_run, program=program_name()
         )
     if output == "json":
-        echo_lines(as_json(changes, dry_run=dry_run))
+        echo_data(as_data(changes, dry_run=dry_run))
     else:
         if dry_run:
             echo_lines(to_yaml(*(change.definition for change in changes)), nl=False)
@@ -184,13 +183,12 @@ async def run_uninstall(
     return Exit.DONE
 
 
-def as_json(changes: Iterable[Change], *, dry_run: bool) -> str:
-    """Return what happened to each definition as a JSON object."""
-    found = {"dryRun": dry_run, "definitions": [_listed(change) for change in changes]}
-    return to_json(found, indent=2).decode()
+def as_data(changes: Iterable[DefinitionChange], *, dry_run: bool) -> dict[str, Any]:
+    """Return what happened to each definition, for programs."""
+    return {"dryRun": dry_run, "definitions": [_listed(change) for change in changes]}
 
 
-def _listed(change: Change) -> dict[str, Any]:
+def _listed(change: DefinitionChange) -> dict[str, Any]:
     return {
         "name": change.name,
         "action": change.action,
@@ -199,7 +197,7 @@ def _listed(change: Change) -> dict[str, Any]:
     }
 
 
-def told(change: Change, *, plain: bool, dry_run: bool = False) -> Iterable[str]:
+def told(change: DefinitionChange, *, plain: bool, dry_run: bool = False) -> Iterable[str]:
     """Yield the lines of a change: what happened, the conflicts, and how to take these over."""
     kind = "without upstream descriptions" if plain else "described by this cluster's OpenAPI"
     size = f"{definitions.size(change.definition) / 1000:.0f} kB"

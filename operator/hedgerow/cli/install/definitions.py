@@ -56,7 +56,7 @@ class InstallError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldInDefinition:
     """A field of a definition that another field manager holds with another value."""
 
     path: str
@@ -64,13 +64,13 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class DefinitionChange:
     """What happened to one definition, or would happen; with `conflicts`, nothing happened."""
 
     name: str
     action: Literal["created", "configured", "unchanged", "conflicted", "deleted", "absent"]
     definition: Object
-    conflicts: tuple[Held, ...] = ()
+    conflicts: tuple[HeldInDefinition, ...] = ()
 
     def __str__(self) -> str:
         """Return it in kubectl's form: `customresourcedefinition/… created`."""
@@ -113,7 +113,7 @@ async def install(
     dry_run: bool = False,
     program: str = PROGRAM,
     timing: RetryClock | None = None,
-) -> list[Change]:
+) -> list[DefinitionChange]:
     """Apply the definitions of the resources and wait until the server serves them.
 
     With `plain` they have no descriptions of Kubernetes's own types; otherwise these come from the
@@ -163,7 +163,7 @@ async def uninstall(
     delete_resources: bool = False,
     program: str = PROGRAM,
     timing: RetryClock | None = None,
-) -> list[Change]:
+) -> list[DefinitionChange]:
     """Delete the definitions that `install` applied, and wait until they are gone.
 
     Nothing is deleted if one of them is not ours, or, without `delete_resources`, if any custom
@@ -212,7 +212,7 @@ async def _closed(
         raise
 
 
-async def _apply(cluster: Cluster, crd: Object, manager: str, *, dry_run: bool) -> Change:
+async def _apply(cluster: Cluster, crd: Object, manager: str, *, dry_run: bool) -> DefinitionChange:
     name = crd["metadata"]["name"]
     before = await cluster.read(CRD, name)
     if before is not None and View(before).text("metadata", "deletionTimestamp"):
@@ -222,12 +222,12 @@ async def _apply(cluster: Cluster, crd: Object, manager: str, *, dry_run: bool) 
             CRD, crd, manager=manager, dry_run=dry_run, timeout=APPLY_SECONDS
         )
     except Conflict as conflict:
-        held = tuple(Held(cause.field, cause.manager) for cause in conflict.causes)
-        return Change(name, "conflicted", crd, held)
+        held = tuple(HeldInDefinition(cause.field, cause.manager) for cause in conflict.causes)
+        return DefinitionChange(name, "conflicted", crd, held)
     if applied.created:
-        return Change(name, "created", crd)
+        return DefinitionChange(name, "created", crd)
     same = before is not None and _essence(before) == _essence(applied.object)
-    return Change(name, "unchanged" if same else "configured", crd)
+    return DefinitionChange(name, "unchanged" if same else "configured", crd)
 
 
 def _essence(crd: Object) -> Object:
@@ -330,10 +330,10 @@ async def _delete(
     timing: RetryClock,
     *,
     closed: bool = False,
-) -> Change:
+) -> DefinitionChange:
     name = crd_name(resource)
     if crd is None:
-        return Change(name, "absent", {})
+        return DefinitionChange(name, "absent", {})
     uid = crd["metadata"]["uid"]
     if not closed:
         await cluster.delete(CRD, name, uid=uid)
@@ -352,7 +352,7 @@ async def _delete(
             f"{name} is still there after {PATIENCE:.0f} s",
             f"see which finalizers its resources wait for: `kubectl get {plural} -A -o yaml`",
         )
-    return Change(name, "deleted", crd)
+    return DefinitionChange(name, "deleted", crd)
 
 
 async def _until(condition: Callable[[], Awaitable[bool]], timing: RetryClock) -> bool:

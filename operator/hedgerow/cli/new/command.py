@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from hedgerow.cli.new import names
-from hedgerow.cli.new.scaffold import Operator, files
+from hedgerow.cli.new.scaffold import NewOperator, files
 from hedgerow.cli.output import echo
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def new_command(
     - `hedgerow new shop --group shop.example.com --kind Shop`
     - `hedgerow new motd --group example.com --kind Message --children ConfigMap`
     """
-    operator = Operator(
+    operator = NewOperator(
         _checked("NAME", lambda: names.package(name)),
         _checked("--group", lambda: names.group(group)),
         _checked("--kind", lambda: names.kind(kind)),
@@ -87,7 +87,7 @@ def _checked(what: str, check: Callable[[], T]) -> T:
         raise typer.BadParameter(f"{what}: {error}") from None
 
 
-def _manifests(operator: Operator, folder: Path) -> str:
+def _manifests(operator: NewOperator, folder: Path) -> str:
     """Return the manifests of the new operator, made by itself as its task `generate` does."""
     command = [sys.executable, "-m", operator.name, "manifests", "--image", operator.image]
     done = subprocess.run(

@@ -42,7 +42,7 @@ _TEMPLATES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Operator:
+class NewOperator:
     """What the templates are filled in with."""
 
     name: str
@@ -71,7 +71,7 @@ class Operator:
         }
 
 
-def files(operator: Operator) -> dict[str, str]:
+def files(operator: NewOperator) -> dict[str, str]:
     """Return the text of every file by its path in the new folder."""
     folder = resources.files("hedgerow.cli.new") / "templates"
     return {
@@ -82,7 +82,7 @@ def files(operator: Operator) -> dict[str, str]:
     }
 
 
-def _filled(template: str, operator: Operator) -> str:
+def _filled(template: str, operator: NewOperator) -> str:
     kept = "".join(_kept(template.splitlines(keepends=True), operator.children))
     return Template(kept).substitute(operator.words)
 

@@ -9,12 +9,12 @@ import typer
 
 from hedgerow.cli.candidates import objects
 from hedgerow.cli.connecting import Context, Kubeconfig, connected
-from hedgerow.cli.exits import Exit
-from hedgerow.cli.output import echo_lines
+from hedgerow.cli.options import Namespace
+from hedgerow.cli.output import echo_data, echo_lines
 from hedgerow.cli.owners import selection
-from hedgerow.cli.owners.disputes import NO_DISPUTES, Disputes
+from hedgerow.cli.owners.selection import NO_DISPUTES, Disputes
 from hedgerow.cli.program import program_name, registry, say, typed
-from hedgerow.cli.targets import found_kind, joined, parted
+from hedgerow.cli.targets import joined, located, parted, read
 from hedgerow.fields.owners import owners
 from hedgerow.kube.errors import Forbidden, Missing
 from hedgerow.objects import ObjectRef, Salvaged, annotation, controller_of, metadata
@@ -38,16 +38,6 @@ Target = Annotated[
         help="The object, its kind as kubectl takes it: deploy/web, ingresses/web,"
         " certificate.cert-manager.io/web; or as two words: deploy web.",
         show_default=False,
-    ),
-]
-Namespace = Annotated[
-    str | None,
-    typer.Option(
-        "--namespace",
-        "-n",
-        metavar="NAMESPACE",
-        help="Its namespace.",
-        show_default="the context's",
     ),
 ]
 FieldManager = Annotated[
@@ -118,16 +108,11 @@ def owners_command(
 
 
 async def _read(cluster: Cluster, kind: str, name: str, namespace: str) -> Object:
-    api = await found_kind(cluster, kind)
-    place = namespace if api.namespaced else ""
-    live = await cluster.read(api, name, place)
-    if live is None:
-        where = f" in namespace {place}; name another with -n" if place else ""
-        say(f"{api.kind}/{name} does not exist{where}")
-        raise typer.Exit(Exit.FAILED)
+    place = await located(cluster, (kind, name), namespace)
+    live = await read(cluster, place)
     if isinstance(live, Salvaged):
         say(
-            f"{api.kind}/{name} cannot be read exactly: parts of it are not JSON, or nested too"
+            f"{place} cannot be read exactly: parts of it are not JSON, or nested too"
             f" deep, and are left out or replaced here, most likely in metadata.managedFields"
         )
     return live
@@ -218,8 +203,7 @@ def _print(
     if output in {"json", "yaml"}:
         from hedgerow.cli.owners import listing as owners_list
 
-        listed = owners_list.listed(live, chosen, disputes)
-        echo_lines(getattr(owners_list, output)(listed), nl=False)
+        echo_data(owners_list.listed(live, chosen, disputes), output)
         return
     from hedgerow.cli.owners.report import page
 

@@ -6,13 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import asdict
 
-from hedgerow.cli.owners.disputes import NO_DISPUTES
-from hedgerow.encoding import to_json
-from hedgerow.manifest import to_yaml
+from hedgerow.cli.owners.selection import NO_DISPUTES
 from hedgerow.objects import metadata
 
 if TYPE_CHECKING:
-    from hedgerow.cli.owners.disputes import Disputes
+    from hedgerow.cli.owners.selection import Disputes
     from hedgerow.fields.managed import Holder
     from hedgerow.fields.owners import Node, Ownership
     from hedgerow_schemas.base import Object
@@ -25,19 +23,15 @@ def listed(live: Object, chosen: Ownership, disputes: Disputes = NO_DISPUTES) ->
     that is held itself, without a value here. A contested field also has the declared value and
     the commands that settle it.
     """
-    meta = metadata(live)
-    named = {
-        name: meta[name] for name in ("namespace", "name", "uid", "resourceVersion") if name in meta
-    }
     return {
-        "object": {"apiVersion": live["apiVersion"], "kind": live["kind"], **named},
+        "object": identity_data(live),
         "fields": [
             {**_field(node), **_disputed(disputes, node.path)}
             for node in chosen.places()
             if _is_told(node)
         ],
         "gone": [
-            {"path": one.path, "apiVersion": one.version, "managers": [_holder(one.holder)]}
+            {"path": one.path, "apiVersion": one.version, "managers": [holder_data(one.holder)]}
             for one in chosen.gone
         ],
         "missing": [
@@ -47,14 +41,13 @@ def listed(live: Object, chosen: Ownership, disputes: Disputes = NO_DISPUTES) ->
     }
 
 
-def json(listed: Object) -> str:
-    """Return it as JSON text."""
-    return to_json(listed, indent=2).decode() + "\n"
-
-
-def yaml(listed: Object) -> str:
-    """Return it as YAML text."""
-    return to_yaml(listed)
+def identity_data(live: Object) -> Object:
+    """Return which object it is, in which version."""
+    meta = metadata(live)
+    named = {
+        name: meta[name] for name in ("namespace", "name", "uid", "resourceVersion") if name in meta
+    }
+    return {"apiVersion": live["apiVersion"], "kind": live["kind"], **named}
 
 
 def _is_told(node: Node) -> bool:
@@ -71,7 +64,7 @@ def _field(node: Node) -> Object:
         field["value"] = node.value
     if node.contested:
         field["contested"] = node.contested
-    return {**field, "managers": [_holder(holder) for holder in node.holders]}
+    return {**field, "managers": [holder_data(holder) for holder in node.holders]}
 
 
 def _disputed(disputes: Disputes, path: str) -> Object:
@@ -83,6 +76,6 @@ def _disputed(disputes: Disputes, path: str) -> Object:
     return {**{name: value for name, value in told.items() if value}, "remedies": remedies}
 
 
-def _holder(holder: Holder) -> Object:
+def holder_data(holder: Holder) -> Object:
     """Return a holder's known attributes."""
     return {name: value for name, value in asdict(holder).items() if value}

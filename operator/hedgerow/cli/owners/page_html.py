@@ -12,8 +12,8 @@ from hedgerow.cli.owners.report import CONTESTED, UNOWNED
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from hedgerow.cli.notes import Note
-    from hedgerow.cli.owners.report import Holding, Page, Row
+    from hedgerow.cli.owners.report import Holding, OwnersPage, OwnersRow
+    from hedgerow.cli.widths import Note
 
 _STYLE = (
     "*{box-sizing:border-box}"
@@ -42,7 +42,7 @@ _STYLE = (
 )
 
 
-def draw(page: Page) -> str:
+def draw(page: OwnersPage) -> str:
     """Return a page as an HTML document; a text that is cut has a title."""
     named = classes(page.managers)
     top = (
@@ -73,20 +73,20 @@ def _note(note: Note) -> str:
     return f'<p class="{kind}">{escape(note.text.strip())}</p>\n'
 
 
-def _legend(page: Page, named: dict[str, str]) -> Iterator[str]:
+def _legend(page: OwnersPage, named: dict[str, str]) -> Iterator[str]:
     yield "<ul>"
     for name, count in page.managers.items():
         yield f'<li><i class="{named[name]}"></i>{escape(name)} ({count})</li>'
     yield "</ul>\n"
 
 
-def _absent(page: Page, named: dict[str, str]) -> Iterator[str]:
+def _absent(page: OwnersPage, named: dict[str, str]) -> Iterator[str]:
     if page.absent:
         yield "<h2>Not in the object</h2>\n"
         yield from _tree(page.absent, named)
 
 
-def _tree(rows: Sequence[Row], named: dict[str, str]) -> Iterator[str]:
+def _tree(rows: Sequence[OwnersRow], named: dict[str, str]) -> Iterator[str]:
     """Yield the rows nested by depth; rows with others below them can be folded."""
     unfolded: list[int] = []
     for row, after in zip_longest(rows, rows[1:]):
@@ -101,7 +101,7 @@ def _tree(rows: Sequence[Row], named: dict[str, str]) -> Iterator[str]:
     yield "</details>\n" * len(unfolded)
 
 
-def _row(row: Row, named: dict[str, str]) -> str:
+def _row(row: OwnersRow, named: dict[str, str]) -> str:
     held = "".join((*(_held(one, named) for one in row.holdings), *_marked(row)))
     indent = f"padding-left:{row.depth * 1.1:.1f}rem"
     told = row.path if row.value is None else f"{row.path} = {row.value}"
@@ -109,7 +109,7 @@ def _row(row: Row, named: dict[str, str]) -> str:
     return f'<div class="row rule">{field}{held}</div>'
 
 
-def _field(row: Row) -> str:
+def _field(row: OwnersRow) -> str:
     branch = row.value is None
     kind = "alarm b" if row.contested else "b" if branch else "faint" if row.unowned else ""
     name = f'<span class="{kind}">{escape(row.name)}</span>'
@@ -136,7 +136,7 @@ def _aged(holding: Holding) -> str:
     )
 
 
-def _marked(row: Row) -> Iterator[str]:
+def _marked(row: OwnersRow) -> Iterator[str]:
     if row.unowned:
         yield f'<span class="held faint"><span><i></i>{UNOWNED}</span></span>'
     if row.contested:

@@ -14,8 +14,8 @@ from hedgerow.cli.widths import broken, shortened
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hedgerow.cli.notes import Note
-    from hedgerow.cli.owners.report import Holding, Page, Row
+    from hedgerow.cli.owners.report import Holding, OwnersPage, OwnersRow
+    from hedgerow.cli.widths import Note
 
 _WIDTH, _MARGIN, _LINE, _INDENT = 1080, 24, 20, 15
 _MANAGER, _OPERATION, _AGE = 600, 840, 1000
@@ -26,7 +26,7 @@ _CELLS = 135
 """Characters of a line that has no columns."""
 
 
-def draw(page: Page) -> str:
+def draw(page: OwnersPage) -> str:
     """Return a page as an SVG document; long paths and values are cut, but complete in titles."""
     named = classes(page.managers)
     top: list[str] = []
@@ -58,7 +58,7 @@ class _Part:
         return f'<g transform="translate(0 {top})">{"".join(self._marks)}</g>\n'
 
 
-def _heading(page: Page) -> Iterator[_Part]:
+def _heading(page: OwnersPage) -> Iterator[_Part]:
     yield _Part(46, _text(_MARGIN, page.title, "ink b", y=36, cells=110, size=16))
     yield _Part(26, _text(_MARGIN, f"{page.facts}; as of {page.asof}", "faint", cells=_CELLS))
     yield from (part for note in page.notes for part in _note(note))
@@ -76,7 +76,7 @@ def _note(note: Note) -> Iterator[_Part]:
     yield _Part(_LINE * len(lines), f'<text class="{kind}">{"".join(spans)}</text>')
 
 
-def _legend(page: Page, named: dict[str, str]) -> Iterator[_Part]:
+def _legend(page: OwnersPage, named: dict[str, str]) -> Iterator[_Part]:
     """Yield the lines of the legend, with as many managers in each as fit."""
     x, marks = _MARGIN, list[str]()
     for name, count in page.managers.items():
@@ -90,7 +90,7 @@ def _legend(page: Page, named: dict[str, str]) -> Iterator[_Part]:
     yield _Part(_LINE + 10, *marks)
 
 
-def _rows(page: Page, named: dict[str, str]) -> Iterator[_Part]:
+def _rows(page: OwnersPage, named: dict[str, str]) -> Iterator[_Part]:
     headers = ((_MARGIN, "FIELD"), (_MANAGER, "MANAGER"), (_OPERATION, "OPERATION"), (_AGE, "AGE"))
     yield _Part(_LINE + 4, *(_text(x, name, "faint b") for x, name in headers))
     yield from (_row(row, named) for row in page.rows)
@@ -99,7 +99,7 @@ def _rows(page: Page, named: dict[str, str]) -> Iterator[_Part]:
         yield from (_row(row, named) for row in page.absent)
 
 
-def _row(row: Row, named: dict[str, str]) -> _Part:
+def _row(row: OwnersRow, named: dict[str, str]) -> _Part:
     lines = [*(_held(one, named) for one in row.holdings), *_marked(row)] or [""]
     told = row.path if row.value is None else f"{row.path} = {row.value}"
     title = f"<title>{escape(told)}</title>"
@@ -109,7 +109,7 @@ def _row(row: Row, named: dict[str, str]) -> _Part:
     return _Part(_LINE * len(lines), title, *shifted, _guides(row, len(lines)), _field(row))
 
 
-def _field(row: Row) -> str:
+def _field(row: OwnersRow) -> str:
     x = _MARGIN + row.depth * _INDENT
     cells = int((_MANAGER - x - 12) / _CELL)
     name = shortened(row.name, cells)
@@ -136,14 +136,14 @@ def _held(holding: Holding, named: dict[str, str]) -> str:
     )
 
 
-def _marked(row: Row) -> Iterator[str]:
+def _marked(row: OwnersRow) -> Iterator[str]:
     if row.unowned:
         yield _text(_MANAGER + 12, UNOWNED, "faint")
     if row.contested:
         yield _text(_MANAGER + 12, f"✗ {CONTESTED}: {row.contested}", "alarm b", cells=55)
 
 
-def _guides(row: Row, lines: int) -> str:
+def _guides(row: OwnersRow, lines: int) -> str:
     """Return the tree's lines at a row: those that pass it, and the one that leads to its name."""
     strokes: list[str] = []
     for level in range(row.depth):

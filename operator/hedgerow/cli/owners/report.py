@@ -5,23 +5,28 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from hedgerow.cli.notes import Note
-from hedgerow.cli.owners.disputes import NO_DISPUTES
+from hedgerow.cli.owners.selection import NO_DISPUTES
+from hedgerow.cli.program import program_name
 from hedgerow.cli.times import utc
+from hedgerow.cli.widths import Note
 from hedgerow.fields.redaction import worded
 from hedgerow.objects import metadata
-from hedgerow.texts import printable
+from hedgerow.plan.conflict_reports import sentence
+from hedgerow.texts import escaped, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from hedgerow.cli.owners.disputes import Disputes
+    from hedgerow.cli.owners.selection import Disputes
     from hedgerow.fields.managed import Holder
     from hedgerow.fields.owners import Node, Ownership
+    from hedgerow.plan.remedies import Remedy
     from hedgerow_schemas.base import Object
 
+FIRST: Final = 3
+"""The most contested fields with remedies if the user did not ask for contested ones."""
 UNOWNED = "unowned"
 CONTESTED = "contested"
 
@@ -37,7 +42,7 @@ class Holding:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class OwnersRow:
     """One place: `guide` is drawn before its name, `below` in lines under it.
 
     `value` is None for a branch. `declared` is the value that the contesting resource declares.
@@ -56,7 +61,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class OwnersPage:
     """All that is shown of one object.
 
     `managers` has each manager's number of leaves, in the server's order. `absent` are rows of
@@ -66,8 +71,8 @@ class Page:
     title: str
     facts: str
     managers: dict[str, int]
-    rows: tuple[Row, ...]
-    absent: tuple[Row, ...] = ()
+    rows: tuple[OwnersRow, ...]
+    absent: tuple[OwnersRow, ...] = ()
     notes: tuple[Note, ...] = field(default=())
     asof: str = ""
 
@@ -78,17 +83,17 @@ def page(
     chosen: Ownership,
     now: datetime,
     disputes: Disputes = NO_DISPUTES,
-) -> Page:
+) -> OwnersPage:
     """Return the page of the chosen part of an object; its facts are about the whole object."""
     meta = metadata(live)
     place = "/".join(filter(None, (meta.get("namespace"), meta.get("name"))))
-    return Page(
+    return OwnersPage(
         printable(f"{live['kind']} {place}"),
         f"{live['apiVersion']}: {_counted(whole)}",
         _leaves_held(whole),
         tuple(_declaring(disputes, _rows(_visible(chosen.fields), now))),
         (*_gone(live, chosen, now), *_declaring(disputes, _missing(chosen))),
-        (*_notes(whole, chosen), *disputes.lines()),
+        (*_notes(whole, chosen), *_settling(disputes)),
         utc(now),
     )
 
@@ -141,13 +146,15 @@ def _is_hollow(node: Node) -> bool:
     return bare and all(child.kind == "identity" for child in node.children)
 
 
-def _rows(nodes: Sequence[Node], now: datetime, below: str = "", depth: int = 0) -> Iterator[Row]:
+def _rows(
+    nodes: Sequence[Node], now: datetime, below: str = "", depth: int = 0
+) -> Iterator[OwnersRow]:
     for node in nodes:
         last = node is nodes[-1]
         guide = below + ("└ " if last else "├ ") if depth else ""
         after = below + ("  " if last else "│ ") if depth else ""
         children = _visible(node.children)
-        yield Row(
+        yield OwnersRow(
             guide,
             after + ("│ " if children else "  "),
             depth,
@@ -161,7 +168,7 @@ def _rows(nodes: Sequence[Node], now: datetime, below: str = "", depth: int = 0)
         yield from _rows(children, now, after, depth + 1)
 
 
-def _declaring(disputes: Disputes, rows: Iterable[Row]) -> Iterator[Row]:
+def _declaring(disputes: Disputes, rows: Iterable[OwnersRow]) -> Iterator[OwnersRow]:
     """Yield the rows; contested ones get the declared value."""
     for row in rows:
         found = disputes.of(row.path) if row.contested else None
@@ -169,17 +176,19 @@ def _declaring(disputes: Disputes, rows: Iterable[Row]) -> Iterator[Row]:
         yield replace(row, declared=printable(declared)) if declared else row
 
 
-def _gone(live: Object, chosen: Ownership, now: datetime) -> Iterator[Row]:
+def _gone(live: Object, chosen: Ownership, now: datetime) -> Iterator[OwnersRow]:
     for gone in chosen.gone:
         path = printable(gone.path)
         same = gone.version in {"", live["apiVersion"]}
         other = "" if same else f"written as {printable(gone.version)}"
-        yield Row("", "", 0, path, other or None, path, (holding(gone.holder, now),))
+        yield OwnersRow("", "", 0, path, other or None, path, (holding(gone.holder, now),))
 
 
-def _missing(chosen: Ownership) -> Iterator[Row]:
+def _missing(chosen: Ownership) -> Iterator[OwnersRow]:
     for path, owner in chosen.missing:
-        yield Row("", "", 0, printable(path), None, printable(path), (), contested=printable(owner))
+        yield OwnersRow(
+            "", "", 0, printable(path), None, printable(path), (), contested=printable(owner)
+        )
 
 
 def _counted(whole: Ownership) -> str:
@@ -217,3 +226,22 @@ def _notes(whole: Ownership, chosen: Ownership) -> Iterator[Note]:
         )
     if not (chosen.fields or chosen.gone or chosen.missing):
         yield Note("no field of the object matches")
+
+
+def _settling(disputes: Disputes) -> Iterator[Note]:
+    """Yield what settles contested fields; each command has a line of its own, for pasting."""
+    shown = disputes.all if disputes.all_told else disputes.all[:FIRST]
+    for dispute in shown:
+        told = f"{dispute.field.path}: {sentence(dispute.field, program_name())}"
+        yield Note(printable(told), alarm=True)
+        for remedy in dispute.remedies:
+            yield from _offered(remedy, f"  {remedy.effect}:")
+    for remedy in disputes.together:
+        yield from _offered(remedy, f"{remedy.effect}, in one command:")
+    if len(disputes.all) > len(shown):
+        yield Note(f"--contested shows {len(disputes.all) - len(shown)} more contested fields")
+
+
+def _offered(remedy: Remedy, effect: str) -> Iterator[Note]:
+    yield Note(effect)
+    yield Note(f"  {escaped(remedy.command)}", is_command=True)

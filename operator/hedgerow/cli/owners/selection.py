@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from hedgerow.cli.owners.disputes import Disputes
 from hedgerow.objects import PROGRAM, metadata
 from hedgerow.plan.remedies import remedies, together
 from hedgerow.plan.status import said
@@ -44,6 +43,23 @@ class Dispute:
 
     field: ContestedField
     remedies: tuple[Remedy, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Disputes:
+    """All contested fields of an object; `all_told`: show remedies for each of them."""
+
+    all: tuple[Dispute, ...] = ()
+    all_told: bool = False
+    together: tuple[Remedy, ...] = ()
+    """What settles several of them at once."""
+
+    def of(self, path: str) -> Dispute | None:
+        """Return the dispute at a printed path, or None."""
+        return next((one for one in self.all if one.field.path == path), None)
+
+
+NO_DISPUTES: Final = Disputes()
 
 
 def disputes(

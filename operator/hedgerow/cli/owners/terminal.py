@@ -7,16 +7,22 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from hedgerow.cli.owners.report import CONTESTED, UNOWNED
-from hedgerow.cli.widths import ENDLESS, is_limited, shortened, shortened_apart, wrapped
-from hedgerow.terminal import Terminal
+from hedgerow.cli.widths import (
+    ENDLESS,
+    page_terminal,
+    shortened,
+    shortened_apart,
+    table_line,
+    wrapped,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rich.console import Console
 
-    from hedgerow.cli.notes import Note
-    from hedgerow.cli.owners.report import Holding, Page, Row
+    from hedgerow.cli.owners.report import Holding, OwnersPage, OwnersRow
+    from hedgerow.cli.widths import Note
 
 _COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_green")
 _HEADERS = ("FIELD", "MANAGER", "OPERATION", "AGE")
@@ -35,9 +41,9 @@ _SHORTEST = 12
 """The least columns of a manager on any terminal."""
 
 
-def show(page: Page, console: Console | None = None) -> None:
+def show(page: OwnersPage, console: Console | None = None) -> None:
     """Print a page; lines fit the terminal's width, if there is a terminal."""
-    out = console or Terminal(width=None if is_limited() else ENDLESS)
+    out = console or page_terminal()
     colours = dict(zip(page.managers, _COLOURS * len(page.managers), strict=False))
     title = Text.assemble((page.title, "bold"), "  ", (page.facts, "dim"))
     _say(out, wrapped(title, out.width))
@@ -59,54 +65,47 @@ def _say(out: Console, lines: Iterable[Text]) -> None:
         out.print(line, soft_wrap=True)
 
 
-def _table(rows: Sequence[Row], colours: Mapping[str, str], width: int) -> Iterator[Text]:
+def _table(rows: Sequence[OwnersRow], colours: Mapping[str, str], width: int) -> Iterator[Text]:
     columns = _Columns(rows, width)
-    yield columns.line(*(Text(header, "bold dim") for header in _HEADERS))
-    for row in rows:
-        yield from (columns.line(*cells) for cells in columns.cells(row, colours))
+    yield table_line((Text(header, "bold dim") for header in _HEADERS), columns.widths, _GAP)
+    for each in rows:
+        for cells in columns.cells(each, colours):
+            yield table_line(cells, columns.widths, _GAP)
 
 
 class _Columns:
     """Columns as wide as these rows need, or as the terminal allows."""
 
-    def __init__(self, rows: Sequence[Row], width: int) -> None:
+    def __init__(self, rows: Sequence[OwnersRow], width: int) -> None:
         self._is_limited = width < ENDLESS
         self._names: Mapping[tuple[str, int], str] = {}
         self._managers: Mapping[tuple[str, int], str] = {}
         lines = [line for row in rows for line in self.cells(row, {})]
-        self._widths = [
+        self.widths = [
             max(len(name), *(cell.cell_len for cell in column))
             for name, column in zip(_HEADERS, zip(*lines, strict=True), strict=True)
         ]
         if not self._is_limited:
-            self._widths = [min(wide, _PIPED) for wide in self._widths]
+            self.widths = [min(wide, _PIPED) for wide in self.widths]
             return
         self._fit(width)
         self._names = shortened_apart(map(self._room, rows))
         self._managers = shortened_apart(
-            (one.manager, self._widths[1]) for row in rows for one in row.holdings
+            (one.manager, self.widths[1]) for row in rows for one in row.holdings
         )
 
     def _fit(self, width: int) -> None:
         """Cut the managers first, then the fields; if little is left, leave columns out."""
-        field, manager, *rest = self._widths
+        field, manager, *rest = self.widths
         while True:
             left = width - sum(rest) - _GAP * len(rest) - _GAP
             wide = min(manager, max(_SHORTEST, min(_MANAGER, left - _FIELD)))
             if left - wide >= min(field, _NARROW) or not rest:
                 break
             rest.pop()
-        self._widths = [min(field, max(left - wide, 1)), wide, *rest]
+        self.widths = [min(field, max(left - wide, 1)), wide, *rest]
 
-    def line(self, *cells: Text) -> Text:
-        """Return a line of cells; one that had to stay whole may be wider than its column."""
-        whole = Text()
-        for cell, width in zip(cells, self._widths, strict=False):
-            whole.append_text(cell).append(" " * (max(width - cell.cell_len, 0) + _GAP))
-        whole.rstrip()
-        return whole
-
-    def cells(self, row: Row, colours: Mapping[str, str]) -> Iterable[tuple[Text, ...]]:
+    def cells(self, row: OwnersRow, colours: Mapping[str, str]) -> Iterable[tuple[Text, ...]]:
         """Yield the cells of a row: a line for each holder; the first line has the field."""
         cells = [self._held(one, colours) for one in row.holdings]
         if row.unowned:
@@ -117,11 +116,11 @@ class _Columns:
         for number, held in enumerate(cells or [(Text(), Text(), Text())]):
             yield (self._below(row, is_last=number == last) if number else self._field(row), *held)
 
-    def _room(self, row: Row) -> tuple[str, int]:
+    def _room(self, row: OwnersRow) -> tuple[str, int]:
         """Return a field's name, and the columns that its guide leaves for the name."""
-        return row.name, max(self._widths[0] - len(row.guide), _NAME)
+        return row.name, max(self.widths[0] - len(row.guide), _NAME)
 
-    def _field(self, row: Row) -> Text:
+    def _field(self, row: OwnersRow) -> Text:
         style = "bold red" if row.contested else "bold" if row.value is None else ""
         name = self._names[self._room(row)] if self._names else row.name
         text = Text.assemble((row.guide, "dim"), (name, style))
@@ -132,7 +131,7 @@ class _Columns:
             text.append(": ", "dim").append(value, "dim" if row.unowned else "") if value else text
         )
 
-    def _below(self, row: Row, *, is_last: bool) -> Text:
+    def _below(self, row: OwnersRow, *, is_last: bool) -> Text:
         told = f"declared: {row.declared}" if row.declared and is_last else ""
         told = self._cut(told, used=len(row.below))
         return Text.assemble((row.below if told else row.below.rstrip(), "dim"), (told, "red"))
@@ -141,11 +140,11 @@ class _Columns:
         """Return the part of a text for which a field's column has room; it may be empty."""
         if not self._names:
             return text
-        room = self._widths[0] - used
+        room = self.widths[0] - used
         return shortened(text, room) if text and room > 0 else ""
 
     def _held(self, holding: Holding, colours: Mapping[str, str]) -> tuple[Text, Text, Text]:
         manager = holding.manager
-        name = self._managers[manager, self._widths[1]] if self._managers else manager
+        name = self._managers[manager, self.widths[1]] if self._managers else manager
         colour = colours.get(manager, "")
         return Text(name, colour), Text(holding.operation), Text(holding.age)

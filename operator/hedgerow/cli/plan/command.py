@@ -4,30 +4,31 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import anyio
 import structlog
 import typer
 
-from hedgerow.cli import broken_pipes
+from hedgerow.cli import exits
 from hedgerow.cli.candidates import slashed
 from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.errors import explain
 from hedgerow.cli.exits import Exit
-from hedgerow.cli.output import echo_lines
+from hedgerow.cli.options import Output
+from hedgerow.cli.output import echo_data
 from hedgerow.cli.plan.files import (
     Declared,
     OtherObject,
     PlanError,
-    controllers_of,
     declared,
     kustomized,
     texts,
 )
 from hedgerow.cli.plan.forecast import worst
-from hedgerow.cli.plan.planner import Applier, Planner
-from hedgerow.cli.program import installation, program_name, say, typed
+from hedgerow.cli.plan.planner import Planner, UserApply
+from hedgerow.cli.program import installation, program_name, registry, say, typed
+from hedgerow.cli.targets import is_meant
 from hedgerow.kube.errors import Missing
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.settings import Settings
@@ -108,9 +109,6 @@ ServerSide = Annotated[
         help="The files would be applied by `kubectl apply --server-side`.",
     ),
 ]
-Output = Annotated[
-    Literal["text", "json"], typer.Option("--output", "-o", help="The output format.")
-]
 
 
 def plan_command(
@@ -139,123 +137,94 @@ def plan_command(
     Exit codes, for CI to gate on: 0 nothing to do, 2 changes, 3 conflicts, 1 failed or refused, 4
     no cluster answers. (Elsewhere 2 is wrong usage.)
     """
-    try:
-        forecasts = anyio.run(
-            _PlanRequest(
-                tuple(names or ()),
-                tuple(filename or ()),
-                kustomize,
-                namespace=namespace,
-                instance=instance,
-                applier=Applier(field_manager, server_side=server_side),
-            ).carry_out,
-            kubeconfig,
-            context,
+    given = bool(names), bool(filename), kustomize is not None
+    if given.count(True) != 1:
+        raise PlanError(
+            "name either resources or, with -f, files or, with -k, a directory; see"
+            f" `{typed()} plan --help`"
         )
-    except PlanError as error:
-        say(str(error))
-        raise typer.Exit(Exit.FAILED) from error
+    applier = UserApply(field_manager, server_side=server_side)
+
+    async def carry_out() -> list[Forecast]:
+        ours = installation(Settings(instance=instance).instance)
+        async with connected(kubeconfig, context, "plan") as cluster:
+            planner = Planner(cluster, SystemClock(), ours, applier)
+            with _quiet(), Terminal(stderr=True).status("reading") as progress:
+                if names:
+                    place = namespace or cluster.namespace
+                    progress.update(one_line(f"planning {', '.join(names)}"))
+                    return [f for name in names for f in await _named(planner, name, place)]
+                if kustomize is None:
+                    manifests = texts(filename or (), sys.stdin)
+                else:
+                    manifests = [(kustomize, await kustomized(kustomize))]
+                return await _of_files(planner, manifests, namespace, progress)
+
+    try:
+        forecasts = anyio.run(carry_out)
     except Exception as error:
         line, code = explain(error, program_name(), typed())
-        if code not in {Exit.NO_CLUSTER, Exit.USAGE}:
+        if code != Exit.USAGE:
             raise
-        say(line)
-        raise typer.Exit(Exit.FAILED if code == Exit.USAGE else code) from error
-    with broken_pipes.quiet():
+        raise PlanError(line) from error
+    with exits.quiet():
         _print(forecasts, output)
     raise typer.Exit(EXITS[worst(forecasts)])
 
 
-class _PlanRequest:
-    """What to plan, as the user typed it."""
+async def _of_files(
+    planner: Planner,
+    manifests: Iterable[tuple[str, str]],
+    namespace: str | None,
+    progress: Status,
+) -> list[Forecast]:
+    wanted = _declared(manifests, namespace, planner.cluster.namespace)
+    forecasts: list[Forecast] = []
+    for number, (found, coming) in enumerate(wanted, 1):
+        progress.update(one_line(f"planning {found.title}, {number} of {len(wanted)}"))
+        forecasts.append(await planner.of_manifest(found.controller, found.manifest, coming=coming))
+    return forecasts
 
-    def __init__(
-        self,
-        names: Sequence[str],
-        files: Sequence[str],
-        kustomize: str | None,
-        *,
-        namespace: str | None,
-        instance: str,
-        applier: Applier,
-    ) -> None:
-        if [bool(names), bool(files), kustomize is not None].count(True) != 1:
-            raise PlanError(
-                "name either resources or, with -f, files or, with -k, a directory; see"
-                f" `{typed()} plan --help`"
-            )
-        self._names = names
-        self._files = files
-        self._kustomize = kustomize
-        self._namespace = namespace
-        self._installation = installation(Settings(instance=instance).instance)
-        self._applier = applier
 
-    async def carry_out(self, kubeconfig: str | None, context: str | None) -> list[Forecast]:
-        """Return the forecasts. Raises PlanError and KubeError."""
-        async with connected(kubeconfig, context, "plan") as cluster:
-            planner = Planner(cluster, SystemClock(), self._installation, self._applier)
-            with _quiet(), Terminal(stderr=True).status("reading") as progress:
-                if not self._names:
-                    return await self._of_files(planner, progress)
-                place = self._namespace or cluster.namespace
-                progress.update(one_line(f"planning {', '.join(self._names)}"))
-                return [f for name in self._names for f in await _named(planner, name, place)]
+def _declared(
+    manifests: Iterable[tuple[str, str]], namespace: str | None, default: str
+) -> list[tuple[Declared, bool]]:
+    """Return the resources of the files, and whether an earlier object creates their namespace.
 
-    async def _of_files(self, planner: Planner, progress: Status) -> list[Forecast]:
-        wanted = self._declared(planner.cluster.namespace, await self._texts())
-        forecasts: list[Forecast] = []
-        for number, (found, coming) in enumerate(wanted, 1):
-            progress.update(one_line(f"planning {found.title}, {number} of {len(wanted)}"))
-            forecasts.append(
-                await planner.of_manifest(found.controller, found.manifest, coming=coming)
-            )
-        return forecasts
-
-    async def _texts(self) -> Iterable[tuple[str, str]]:
-        if self._kustomize is None:
-            return texts(self._files, sys.stdin)
-        return [(self._kustomize, await kustomized(self._kustomize))]
-
-    def _declared(
-        self, context: str, given: Iterable[tuple[str, str]]
-    ) -> list[tuple[Declared, bool]]:
-        """Return the resources of the files, and whether an earlier object creates their namespace.
-
-        If a resource occurs twice, the last one counts: kubectl applies one after the other.
-        """
-        found: dict[str, tuple[Declared, bool]] = {}
-        made: set[str] = set()
-        for name, text in given:
-            for each in declared(name, text, self._namespace or context):
-                if isinstance(each, OtherObject):
-                    made.add(each.namespace)
-                    say(
-                        f"{name}: {each.title} is not one of {program_name()}'s resources,"
-                        " and not planned"
-                    )
-                    continue
-                self._check(name, each)
-                if found.pop(each.title, None):
-                    say(f"{name}: {each.title} is there twice; the last one is planned")
-                found[each.title] = each, each.manifest["metadata"]["namespace"] in made
-        if not found:
-            raise PlanError(f"there is no resource of {program_name()} in the files given")
-        return list(found.values())
-
-    def _check(self, name: str, found: Declared) -> None:
-        place = found.manifest["metadata"]["namespace"]
-        if self._namespace not in {None, place}:
-            title = f"{found.manifest['kind']}/{found.manifest['metadata']['name']}"
-            raise PlanError(f"{name}: {title} is for namespace {place}, not for that of -n")
+    If a resource occurs twice, the last one counts: kubectl applies one after the other.
+    """
+    found: dict[str, tuple[Declared, bool]] = {}
+    made: set[str] = set()
+    for name, text in manifests:
+        for each in declared(name, text, namespace or default):
+            if isinstance(each, OtherObject):
+                made.add(each.namespace)
+                say(
+                    f"{name}: {each.title} is not one of {program_name()}'s resources,"
+                    " and not planned"
+                )
+                continue
+            meta = each.manifest["metadata"]
+            if namespace not in {None, meta["namespace"]}:
+                raise PlanError(
+                    f"{name}: {each.manifest['kind']}/{meta['name']} is for namespace"
+                    f" {meta['namespace']}, not for that of -n"
+                )
+            if found.pop(each.title, None):
+                say(f"{name}: {each.title} is there twice; the last one is planned")
+            found[each.title] = each, meta["namespace"] in made
+    if not found:
+        raise PlanError(f"there is no resource of {program_name()} in the files given")
+    return list(found.values())
 
 
 async def _named(planner: Planner, given: str, namespace: str) -> list[Forecast]:
     """Return the forecasts for a name; without a kind, for every kind that is served."""
     kind, slash, name = given.rpartition("/")
-    controllers = controllers_of(kind)
     if not name or "/" in kind or bool(slash) != bool(kind):
         raise PlanError(f"{given!r} is no [KIND/]NAME, such as bluegreen/demo")
+    ours = [each for each in registry().controllers if each.is_custom]
+    controllers = [each for each in ours if not kind or is_meant(each, kind)]
     if not controllers:
         raise PlanError(f"{kind} is not one of {program_name()}'s kinds")
     found: list[Forecast] = []
@@ -276,7 +245,7 @@ async def _named(planner: Planner, given: str, namespace: str) -> list[Forecast]
 
 @contextmanager
 def _quiet() -> Generator[None]:
-    """Keep the rehearsed passes from logging writes that they did not really make."""
+    """Keep the simulated passes from logging writes that they did not really make."""
     before = structlog.get_config()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(_SILENT))
     try:
@@ -290,7 +259,7 @@ def _print(forecasts: Sequence[Forecast], output: str) -> None:
     if output == "json":
         from hedgerow.cli.plan.listing import listed
 
-        echo_lines(listed(forecasts), nl=False)
+        echo_data(listed(forecasts))
         return
     from hedgerow.cli.plan.terminal import show
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from hedgerow.cli.plan.forecast import Refusal
+from hedgerow.cli.plan.forecast import WriteRefusal
 from hedgerow.cli.plan.merge import merge, taken
 from hedgerow.contract import Notice
 from hedgerow.fields import ownership
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 MOST_WRITES = 256
 """The most writes of a plan; a correct controller settles long before that."""
-GOING = "1970-01-01T00:00:00Z"
+DELETED_AT = "1970-01-01T00:00:00Z"
 """The deletionTimestamp of an object that would be deleted but still has finalizers."""
 _NEWEST = 2**62
 NO_RIGHTS = "you may not patch it"
@@ -52,8 +52,8 @@ class EndlessError(Exception):
 
 
 @dataclass(slots=True)
-class RehearsedObject:
-    """One object of the rehearsal: as it is stored, and as it would be by now.
+class DryRunObject:
+    """One object of the dry run: as it is stored, and as it would be by now.
 
     `merged` says why it was computed without the server. `claims` are the leaves that would have
     been taken by force; they are left out of dry runs.
@@ -70,40 +70,40 @@ class RehearsedObject:
 
 
 @dataclass(slots=True)
-class Rehearsal:
-    """What would be written so far. `absent`: the namespace does not exist.
+class DryRunCluster:
+    """A cluster in which nothing is written, with what would be so far.
+
+    `absent`: the namespace does not exist.
 
     Any method raises KubeError; methods that write raise EndlessError after too many writes.
     """
 
     cluster: Cluster
     absent: bool = False
-    played: dict[ObjectRef, RehearsedObject] = field(
-        default_factory=dict[ObjectRef, RehearsedObject]
-    )
+    objects: dict[ObjectRef, DryRunObject] = field(default_factory=dict[ObjectRef, DryRunObject])
     events: list[tuple[str, Notice]] = field(default_factory=list[tuple[str, Notice]])
-    refusals: list[Refusal] = field(default_factory=list[Refusal])
+    refusals: list[WriteRefusal] = field(default_factory=list[WriteRefusal])
     _versions: itertools.count[int] = field(default_factory=itertools.count)
     _rights: dict[tuple[str, ApiResource, str], bool] = field(
         default_factory=dict[tuple[str, "ApiResource", str], bool]
     )
 
-    def seat(self, ref: ObjectRef, stored: Object | None, live: Object, merged: str = "") -> Object:
+    def add(self, ref: ObjectRef, stored: Object | None, live: Object, merged: str = "") -> Object:
         """Start with an object that exists or would exist; return it in a form for the caches."""
         place = replace(ref, uid="")
         versioned = self._versioned(live)
-        self.played[place] = RehearsedObject(place, stored, versioned, merged=merged)
+        self.objects[place] = DryRunObject(place, stored, versioned, merged=merged)
         return versioned
 
     async def claim(self, ref: ObjectRef, leaves: Iterable[Leaf]) -> None:
         """Record what the next apply would take by force. Raises KubeError."""
-        found = await self._play(replace(ref, uid=""))
+        found = await self._object(replace(ref, uid=""))
         found.claims = (*found.claims, *leaves)
 
     def advance(self, ref: ObjectRef, live: Object) -> Object:
         """Take in an object as somebody else would have changed it; return it for the caches."""
         versioned = self._versioned(live)
-        found = self.played.get(replace(ref, uid=""))
+        found = self.objects.get(replace(ref, uid=""))
         if found is not None:
             found.live = versioned
         return versioned
@@ -112,7 +112,7 @@ class Rehearsal:
         self, api: ApiResource, name: str, namespace: str = "", **_: Any
     ) -> Object | None:
         """Return an object as it would be by now, or None."""
-        return (await self._play(ObjectRef(api, namespace, name))).live
+        return (await self._object(ObjectRef(api, namespace, name))).live
 
     async def list(self, api: ApiResource, namespace: str = "", **more: Any) -> Listing:
         """Return the list of real objects."""
@@ -129,7 +129,7 @@ class Rehearsal:
             about = f"{regarding['kind']}/{regarding['name']}"
             self.events.append((about, Notice(body["reason"], body["note"], body["type"])))
             return ApplyResult(body, created=True)
-        found = await self._play(ref)
+        found = await self._object(ref)
         if subresource:
             found.live = self._versioned(merge(found.live or {}, body, manager, subresource))
             return ApplyResult(found.live, created=False)
@@ -138,7 +138,7 @@ class Rehearsal:
             answer, found.merged = await self._answered(found, body, manager)
         except (Invalid, Conflict, Forbidden, Unavailable) as error:
             found.refused = True
-            self.refusals.append(Refusal(str(ref), error.details))
+            self.refusals.append(WriteRefusal(str(ref), error.details))
             raise
         created = found.live is None
         uid = metadata(found.live or answer).get("uid")
@@ -151,26 +151,26 @@ class Rehearsal:
         self, api: ApiResource, name: str, namespace: str = "", *, uid: str, **_: Any
     ) -> bool:
         """Pretend to delete; an object with finalizers stays until they are removed."""
-        found = await self._play(ObjectRef(api, namespace, name))
+        found = await self._object(ObjectRef(api, namespace, name))
         if found.live is None or metadata(found.live).get("uid") != uid:
             return False
         meta = metadata(found.live)
-        going = {**found.live, "metadata": {**meta, "deletionTimestamp": GOING}}
-        found.live = self._versioned(going) if meta.get("finalizers") else None
+        deleted = {**found.live, "metadata": {**meta, "deletionTimestamp": DELETED_AT}}
+        found.live = self._versioned(deleted) if meta.get("finalizers") else None
         found.written = True
         return True
 
-    async def _play(self, ref: ObjectRef) -> RehearsedObject:
-        found = self.played.get(ref)
+    async def _object(self, ref: ObjectRef) -> DryRunObject:
+        found = self.objects.get(ref)
         if found is None:
             stored = None
             if not self.absent:
                 stored = await self.cluster.read(ref.api, ref.name, ref.namespace)
-            found = self.played[ref] = RehearsedObject(ref, stored, stored)
+            found = self.objects[ref] = DryRunObject(ref, stored, stored)
         return found
 
     async def _answered(
-        self, found: RehearsedObject, body: Object, manager: str
+        self, found: DryRunObject, body: Object, manager: str
     ) -> tuple[Object, str]:
         """Return the server's answer, or an object merged here with the reason."""
         want = ownership.leave_out(body, found.claims) if found.claims else body
@@ -195,7 +195,7 @@ class Rehearsal:
         base = found.live or {**identity(found.ref), "metadata": self._born(found.ref)}
         return merge(base, want, manager), why
 
-    def _offline(self, found: RehearsedObject) -> str:
+    def _offline(self, found: DryRunObject) -> str:
         """Return why the server cannot be asked; empty if it can."""
         if self.absent:
             return NO_NAMESPACE
@@ -205,7 +205,7 @@ class Rehearsal:
         """Return the metadata of an object that is created only here."""
         return {**identity(ref)["metadata"], "uid": f"{ref}", "generation": 1}
 
-    async def _may_apply(self, found: RehearsedObject) -> bool:
+    async def _may_apply(self, found: DryRunObject) -> bool:
         """Return whether we have the rights for an apply, so that it was forbidden otherwise."""
         verbs = ("patch",) if found.stored is not None else ("patch", "create")
         for verb in verbs:
@@ -225,7 +225,7 @@ class Rehearsal:
         return {**obj, "metadata": {**metadata(obj), "resourceVersion": version}}
 
 
-def _guard(found: RehearsedObject, body: Mapping[str, Any]) -> None:
+def _guard(found: DryRunObject, body: Mapping[str, Any]) -> None:
     """Check an apply's preconditions as the server does; raises AlreadyExists and Stale."""
     meta = metadata(body)
     if "uid" not in meta and "resourceVersion" in meta and found.live is not None:
@@ -241,6 +241,6 @@ def _addressed(body: Object, stored: Object | None) -> Object:
     return {**body, "metadata": {**meta, **guard}}
 
 
-def is_gone(found: RehearsedObject) -> bool:
+def is_gone(found: DryRunObject) -> bool:
     """Return whether a stored object would be deleted."""
     return found.stored is not None and (found.live is None or is_terminating(found.live))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 
+from hedgerow.cli.exits import CommandError
 from hedgerow.cli.program import registry
 from hedgerow.fields.paths import is_map
 from hedgerow.manifest import ManifestError, from_yaml
@@ -26,8 +27,8 @@ _LOGGED = '"command failed" err="'
 _ENDINGS = frozenset({".yaml", ".yml", ".json"})
 
 
-class PlanError(Exception):
-    """Why a plan cannot be made at all, with the remedy, as one line."""
+class PlanError(CommandError):
+    """Why a plan cannot be made at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,24 +150,3 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, dict) and all(
         isinstance(text, str) for text in cast("Object", value).values()
     )
-
-
-def controllers_of(word: str) -> tuple[Controller[CustomResource], ...]:
-    """Return the controllers whose kind a word may mean, as in kubectl; all for an empty word."""
-    name, _, rest = word.lower().partition(".")
-    return tuple(
-        controller
-        for controller in registry().controllers
-        if controller.is_custom
-        if not word or (name in _names(controller) and rest in _places(controller))
-    )
-
-
-def _names(controller: Controller[CustomResource]) -> set[str]:
-    resource = controller.resource
-    return {resource.api.plural, resource.api.kind.lower(), *resource.definition.short_names}
-
-
-def _places(controller: Controller[CustomResource]) -> set[str]:
-    api = controller.resource.api
-    return {"", api.group, f"{api.version}.{api.group}"}

@@ -34,7 +34,7 @@ _RANKS: Final[tuple[Verdict, ...]] = ("failed", "conflicts", "changes", "nothing
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldField:
     """A field that would stay as it is, or be taken, and its holder, if any.
 
     `reason`, `declared` and `live` are those of a `ContestedField`.
@@ -51,7 +51,7 @@ class Held:
     live: str | None = None
 
     @classmethod
-    def of(cls, told: ContestedField) -> Held:
+    def of(cls, told: ContestedField) -> HeldField:
         """Return the field of a status entry."""
         since = told.since.isoformat() if told.since else ""
         return cls(
@@ -60,7 +60,7 @@ class Held:
         )  # fmt: skip
 
     @classmethod
-    def by(cls, target: ObjectRef, leaf: Leaf) -> Held:
+    def by(cls, target: ObjectRef, leaf: Leaf) -> HeldField:
         """Return the field of a contested leaf, with the first of its holders."""
         holder, kind = leaf.holders[0], target.api.kind
         values = both(kind, leaf.field_path, leaf.want, leaf.live)
@@ -71,7 +71,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class WriteRefusal:
     """Why the server would refuse a write; each of the causes is a line."""
 
     object: str
@@ -107,10 +107,10 @@ class Forecast:
     controller: str
     field_manager: str
     objects: tuple[ObjectForecast, ...] = ()
-    contested: tuple[Held, ...] = ()
-    claims: tuple[Held, ...] = ()
-    yields: tuple[Held, ...] = ()
-    refusals: tuple[Refusal, ...] = ()
+    contested: tuple[HeldField, ...] = ()
+    claims: tuple[HeldField, ...] = ()
+    yields: tuple[HeldField, ...] = ()
+    refusals: tuple[WriteRefusal, ...] = ()
     before: tuple[Condition, ...] = ()
     after: tuple[Condition, ...] = ()
     events: tuple[tuple[str, Notice], ...] = ()
@@ -146,7 +146,7 @@ def worst(forecasts: Iterable[Forecast]) -> Verdict:
     return next(rank for rank in _RANKS if rank in {*found, _RANKS[-1]})
 
 
-def yielded(plan_input: PlanInput, desired: Desired) -> Iterator[Held]:
+def yielded(plan_input: PlanInput, desired: Desired) -> Iterator[HeldField]:
     """Yield the fields that compose declares, but that are yielded to their holders.
 
     If that takes too many comparisons, these are not all.
@@ -160,7 +160,7 @@ def yielded(plan_input: PlanInput, desired: Desired) -> Iterator[Held]:
             for leaf in judge(planner.want, live, plan_input.field_manager).leaves:
                 kind, name = planner.id
                 if leaf.holders and plan_input.field_policy.yielded(kind, name, leaf.field_path):
-                    yield Held.by(planner.ref, leaf)
+                    yield HeldField.by(planner.ref, leaf)
 
 
 def rolled_out(deployment: Object) -> Object:

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from hedgerow.cli.owners.listing import holder_data
 from hedgerow.cli.plan.forecast import worst
-from hedgerow.cli.plan.page import settling, settling_all
-from hedgerow.encoding import to_json
+from hedgerow.cli.plan.terminal import settling, settling_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from hedgerow.cli.plan.forecast import Forecast, Held, ObjectForecast
+    from hedgerow.cli.plan.forecast import Forecast, HeldField, ObjectForecast
     from hedgerow.fields.diff import Line
-    from hedgerow.fields.managed import Holder
     from hedgerow.objects import ObjectRef
     from hedgerow.plan.remedies import Remedy
     from hedgerow_schemas.base import Object
 
 
-def listed(forecasts: Sequence[Forecast]) -> str:
-    """Return the forecasts as one JSON document, with a verdict for each and for all."""
-    told = {"verdict": worst(forecasts), "resources": [_forecast(f) for f in forecasts]}
-    return to_json(told, indent=2).decode() + "\n"
+def listed(forecasts: Sequence[Forecast]) -> Object:
+    """Return the forecasts for programs, with a verdict for each and for all."""
+    return {"verdict": worst(forecasts), "resources": [_forecast(f) for f in forecasts]}
 
 
 def _forecast(forecast: Forecast) -> Object:
@@ -89,35 +88,14 @@ def _line(line: Line) -> Object:
         "path": line.path,
         "change": line.kind,
         **values,
-        "holders": [_holder(holder) for holder in line.holders],
-        "holdersAfter": [_holder(holder) for holder in line.after],
+        "holders": [holder_data(holder) for holder in line.holders],
+        "holdersAfter": [holder_data(holder) for holder in line.after],
     }
-
-
-def _holder(holder: Holder) -> Object:
-    told = {
-        "manager": holder.manager,
-        "operation": holder.operation,
-        "subresource": holder.subresource,
-        "time": holder.time,
-    }
-    return {name: value for name, value in told.items() if value}
 
 
 def _remedies(found: Iterable[Remedy]) -> list[Object]:
     return [{"effect": one.effect, "command": one.command} for one in found]
 
 
-def _held(held: Held) -> Object:
-    told = {
-        "object": held.object,
-        "path": held.path,
-        "manager": held.manager,
-        "operation": held.operation,
-        "subresource": held.subresource,
-        "since": held.since,
-        "reason": held.reason,
-        "declared": held.declared,
-        "live": held.live,
-    }
-    return {name: value for name, value in told.items() if value not in ("", None)}
+def _held(held: HeldField) -> Object:
+    return {name: value for name, value in asdict(held).items() if value not in ("", None)}

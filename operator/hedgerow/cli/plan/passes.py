@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from hedgerow.cli.plan.dry_run import EndlessError, Rehearsal
+from hedgerow.cli.plan.dry_run import DryRunCluster, EndlessError
 from hedgerow.cli.plan.forecast import rolled_out
 from hedgerow.kube.errors import Forbidden
 from hedgerow.objects import ObjectRef, metadata
@@ -29,37 +29,38 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import Object
 
 
-class _Claimant(Applier):
+class _RecordingApplier(Applier):
     """Writes like the operator, but first records what it would take by force."""
 
-    def __init__(self, rehearsal: Rehearsal, field_manager: str) -> None:
-        super().__init__(cast("Cluster", rehearsal), field_manager)
-        self._rehearsal = rehearsal
+    def __init__(self, dry_run: DryRunCluster, field_manager: str) -> None:
+        super().__init__(cast("Cluster", dry_run), field_manager)
+        self._dry_run = dry_run
 
     async def apply(self, write: Write, before: Object | None, size: Size = USUAL) -> Applied:
-        await self._rehearsal.claim(write.ref, write.claims)
+        await self._dry_run.claim(write.ref, write.claims)
         return await super().apply(write, before, size)
 
 
-class Stage:
-    """One resource, its live children, and the real reconciler on a rehearsed cluster.
+class Simulation:
+    """One resource, its live children, and the real reconciler on a dry-run cluster.
 
-    `ref` is the resource as it would be. `unchecked` collects what could not be checked.
+    `ref` is the resource as it would be. `is_terminating`: its namespace is being deleted.
+    `unchecked` collects what could not be checked.
     """
 
     def __init__(
         self,
         controller: Controller[Any],
         installation: Installation,
-        rehearsal: Rehearsal,
+        dry_run: DryRunCluster,
         clock: Clock,
         ref: ObjectRef,
     ) -> None:
-        self.rehearsal = rehearsal
+        self.cluster = dry_run
         self.ref = ref
         self.field_manager = installation.field_manager(controller.name)
-        self.going = False
-        self.claiming = True
+        self.is_terminating = False
+        self.allows_claims = True
         self.unchecked: list[str] = []
         self._cache = build(controller, installation, (ref.namespace,))
         self._planner = ResourcePlanner(
@@ -67,13 +68,13 @@ class Stage:
             installation=installation,
             cache=self._cache,
             clock=clock,
-            is_terminating=lambda _: self.going,
-            allows_claims=lambda _: self.claiming,
+            is_terminating=lambda _: self.is_terminating,
+            allows_claims=lambda _: self.allows_claims,
         )
-        cluster = cast("Cluster", rehearsal)
+        cluster = cast("Cluster", dry_run)
         self._reconciler = Reconciler(
             self._planner,
-            _Claimant(rehearsal, self.field_manager),
+            _RecordingApplier(dry_run, self.field_manager),
             EventPublisher(cluster, self._planner, Recorder(cluster, clock, self.field_manager)),
         )
 
@@ -91,12 +92,12 @@ class Stage:
         """Fill the caches with what the operator's watches would have shown. Raises KubeError."""
         self._cache.resource_store(self.ref.namespace).adopt(resource)
         for source in (*self._cache.children, *self._cache.related):
-            if not self.rehearsal.absent:
+            if not self.cluster.absent:
                 await self._list(source)
 
     async def _list(self, source: Source) -> None:
         try:
-            listing = await self.rehearsal.list(
+            listing = await self.cluster.list(
                 source.api, source.namespace, labels=source.labels, reduce=source.reduce
             )
         except Forbidden:
@@ -108,7 +109,7 @@ class Stage:
         for _ in source.store.replacing(listing.items, listing.version):
             pass
 
-    async def play(self) -> Outcome:
+    async def run(self) -> Outcome:
         """Make passes until one has nothing left to do; return its outcome. Raises KubeError."""
         try:
             while True:
@@ -142,18 +143,18 @@ class Stage:
         ]
         for ref, after in due:
             store = self._cache.child_store(ref.api.kind, ref.namespace)
-            store.adopt(self.rehearsal.advance(ref, after))
+            store.adopt(self.cluster.advance(ref, after))
         return bool(due)
 
     def _written(self) -> tuple[object, ...]:
         return tuple(
             metadata(found.live or {}).get("resourceVersion")
-            for found in self.rehearsal.played.values()
+            for found in self.cluster.objects.values()
         )
 
     def _watch(self) -> None:
         """Update the caches with what would have been written or deleted, as watches would."""
-        for ref, found in self.rehearsal.played.items():
+        for ref, found in self.cluster.objects.items():
             if ref.api.kind == self.ref.api.kind or not found.written:
                 continue
             store = self._cache.child_store(ref.api.kind, ref.namespace)
@@ -165,7 +166,7 @@ class Stage:
 
 
 def _counts(deployment: Object) -> tuple[object, ...]:
-    """Return the progress of a Deployment; its generation is only a guess in a rehearsal."""
+    """Return the progress of a Deployment; its generation is only a guess in a dry run."""
     status: Object = deployment.get("status") or {}
     names = ("replicas", "updatedReplicas", "availableReplicas", "observedGeneration")
     return tuple(status.get(name, 0) for name in names)

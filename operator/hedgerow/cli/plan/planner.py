@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 from hedgerow.cli.plan import client_side_apply
 from hedgerow.cli.plan.client_side_apply import LAST_APPLIED
-from hedgerow.cli.plan.dry_run import Rehearsal, is_gone
+from hedgerow.cli.plan.dry_run import DryRunCluster, is_gone
 from hedgerow.cli.plan.forecast import (
     PLACEHOLDER,
     Forecast,
-    Held,
+    HeldField,
     ObjectForecast,
-    Refusal,
+    WriteRefusal,
     yielded,
 )
-from hedgerow.cli.plan.passes import Stage
+from hedgerow.cli.plan.passes import Simulation
 from hedgerow.cli.plan.submission import Submission, Submitted
 from hedgerow.cli.program import program_name
 from hedgerow.fields.diff import difference
@@ -37,7 +37,7 @@ from hedgerow.serving.admission import review as admission
 from hedgerow.serving.admission.review import Review, ReviewedKind, ReviewedResource
 
 if TYPE_CHECKING:
-    from hedgerow.cli.plan.dry_run import RehearsedObject
+    from hedgerow.cli.plan.dry_run import DryRunObject
     from hedgerow.contract import Controller
     from hedgerow.kube.cluster import Cluster
     from hedgerow.runtime.clock import Clock
@@ -49,7 +49,7 @@ _COPY = ("f:metadata", "f:annotations", f"f:{LAST_APPLIED}")
 
 
 @dataclass(frozen=True, slots=True)
-class Applier:
+class UserApply:
     """How a user applies resources: in which way, and as which field manager (empty: kubectl's)."""
 
     field_manager: str = ""
@@ -68,7 +68,7 @@ class Planner:
     cluster: Cluster
     clock: Clock
     installation: Installation = field(default_factory=Installation)
-    applier: Applier = field(default_factory=Applier)
+    applier: UserApply = field(default_factory=UserApply)
 
     async def of_name(
         self, controller: Controller[CustomResource], name: str, namespace: str
@@ -80,7 +80,7 @@ class Planner:
         stored = await self.cluster.read(controller.resource.api, name, namespace)
         if stored is None:
             return None
-        return await self._rehearse(controller, stored, Submitted(stored), absent=False)
+        return await self._simulate(controller, stored, Submitted(stored), absent=False)
 
     async def of_manifest(
         self, controller: Controller[CustomResource], manifest: Object, *, coming: bool = False
@@ -108,11 +108,11 @@ class Planner:
         except Missing as error:
             chosen = f" --controllers {controller.name}" if controller.opt_in else ""
             told = f"{error.message} Run `{program_name()} install{chosen}`"
-            submitted = Submitted(None, refusals=(Refusal(str(ref), (told,)),))
+            submitted = Submitted(None, refusals=(WriteRefusal(str(ref), (told,)),))
         submitted = _judged(controller, stored, submitted)
         if submitted.live is None:
             return self._stopped(controller, ref, stored, submitted)
-        return await self._rehearse(controller, stored, submitted, absent=absent)
+        return await self._simulate(controller, stored, submitted, absent=absent)
 
     async def _namespace(self, name: str) -> Object | None:
         """Return a namespace; without the right to read it, assume that it exists."""
@@ -141,7 +141,7 @@ class Planner:
             after=conditions,
         )
 
-    async def _rehearse(
+    async def _simulate(
         self,
         controller: Controller[CustomResource],
         stored: Object | None,
@@ -152,48 +152,48 @@ class Planner:
         live = submitted.live or {}
         meta = metadata(live)
         ref = ObjectRef(controller.resource.api, meta.get("namespace", ""), meta["name"])
-        rehearsal = Rehearsal(self.cluster, absent=absent)
-        stage = Stage(controller, self.installation, rehearsal, self.clock, ref)
+        dry_run = DryRunCluster(self.cluster, absent=absent)
+        simulation = Simulation(controller, self.installation, dry_run, self.clock, ref)
         place = await self._namespace(ref.namespace)
-        stage.going = is_terminating(place or {})
+        simulation.is_terminating = is_terminating(place or {})
         if place:
-            stage.claiming = allows_claims(place)
+            simulation.allows_claims = allows_claims(place)
         elif annotation(live, CLAIM):
-            stage.unchecked.append(
+            simulation.unchecked.append(
                 f"whether namespace {ref.namespace} allows {CLAIM} (label {ALLOW_CLAIMS}=true):"
                 " assumed so"
             )
-        if stage.going or is_terminating(live):
-            stage.unchecked.append("the resource is being deleted, so hedgerow writes nothing")
-        await stage.fill(rehearsal.seat(ref, stored, live))
-        outcome = await stage.play()
-        other_installation = stage.other_installation()
+        if simulation.is_terminating or is_terminating(live):
+            simulation.unchecked.append("the resource is being deleted, so hedgerow writes nothing")
+        await simulation.fill(dry_run.add(ref, stored, live))
+        outcome = await simulation.run()
+        other_installation = simulation.other_installation()
         if other_installation is not None:
-            stage.unchecked.append(
+            simulation.unchecked.append(
                 f"{managed_elsewhere(str(ref), other_installation)}; to plan as that one,"
                 f" --instance {shlex.quote(other_installation.instance)}"
             )
-        observation = await stage.observe()
-        after = said((rehearsal.played[ref].live if ref in rehearsal.played else None) or {})
+        observation = await simulation.observe()
+        after = said((dry_run.objects[ref].live if ref in dry_run.objects else None) or {})
         forecast = Forecast(
             ref,
             controller.name,
             self.installation.field_manager(controller.name),
-            (self._own(ref, stored, submitted), *_written(stage)),
-            contested=tuple(map(Held.of, after.contested)),
-            claims=tuple(_claims(stage)),
+            (self._own(ref, stored, submitted), *_written(simulation)),
+            contested=tuple(map(HeldField.of, after.contested)),
+            claims=tuple(_claims(simulation)),
             yields=tuple(yielded(observation.plan_input, observation.desired))
             if observation
             else (),
-            refusals=tuple(dict.fromkeys(rehearsal.refusals)),
+            refusals=tuple(dict.fromkeys(dry_run.refusals)),
             before=said(stored or {}).conditions,
             after=after.conditions,
-            events=tuple(dict.fromkeys(rehearsal.events)),
-            unchecked=tuple(dict.fromkeys(stage.unchecked)),
+            events=tuple(dict.fromkeys(dry_run.events)),
+            unchecked=tuple(dict.fromkeys(simulation.unchecked)),
             again_in=outcome.requeue_after,
             annotations=meta.get("annotations") or {},
         )
-        return replace(forecast, later=await _later(stage))
+        return replace(forecast, later=await _later(simulation))
 
     def _own(self, ref: ObjectRef, stored: Object | None, submitted: Submitted) -> ObjectForecast:
         """Return the forecast of the resource itself."""
@@ -224,20 +224,20 @@ def _judged(
     if answer["allowed"]:
         return replace(submitted, warnings=tuple(answer.get("warnings", ())))
     target = f"{api.kind}/{metadata(submitted.live)['name']}"
-    return Submitted(None, refusals=(Refusal(target, (answer["status"]["message"],)),))
+    return Submitted(None, refusals=(WriteRefusal(target, (answer["status"]["message"],)),))
 
 
-def _written(stage: Stage) -> list[ObjectForecast]:
+def _written(simulation: Simulation) -> list[ObjectForecast]:
     return [
-        _forecast(found, stage.field_manager)
-        for ref, found in stage.rehearsal.played.items()
-        if ref.api != stage.ref.api
+        _forecast(found, simulation.field_manager)
+        for ref, found in simulation.cluster.objects.items()
+        if ref.api != simulation.ref.api
         and (found.written or found.refused)
         and not (found.stored is None and found.live is None and not found.refused)
     ]
 
 
-def _forecast(found: RehearsedObject, field_manager: str) -> ObjectForecast:
+def _forecast(found: DryRunObject, field_manager: str) -> ObjectForecast:
     forced = tuple(leaf.path for leaf in found.claims)
     if is_gone(found):
         return ObjectForecast(found.ref, "deleted", difference(found.stored, None, field_manager))
@@ -248,29 +248,31 @@ def _forecast(found: RehearsedObject, field_manager: str) -> ObjectForecast:
     return ObjectForecast(found.ref, action, lines, found.merged, forced, found.warnings)
 
 
-def _claims(stage: Stage) -> list[Held]:
+def _claims(simulation: Simulation) -> list[HeldField]:
     return [
-        Held.by(ref, leaf) for ref, found in stage.rehearsal.played.items() for leaf in found.claims
+        HeldField.by(ref, leaf)
+        for ref, found in simulation.cluster.objects.items()
+        for leaf in found.claims
     ]
 
 
-async def _later(stage: Stage) -> tuple[ObjectForecast, ...]:
+async def _later(simulation: Simulation) -> tuple[ObjectForecast, ...]:
     """Return what more would be written if every Deployment rolled out."""
-    played = stage.rehearsal.played
-    if stage.rehearsal.refusals or not stage.roll_out():
+    objects = simulation.cluster.objects
+    if simulation.cluster.refusals or not simulation.roll_out():
         return ()
-    before = {ref: found.live for ref, found in played.items()}
-    for found in played.values():
+    before = {ref: found.live for ref, found in objects.items()}
+    for found in objects.values():
         found.written = False
-    await stage.play()
+    await simulation.run()
     return tuple(
-        _further(found, before.get(ref, found.stored), stage.field_manager)
-        for ref, found in played.items()
-        if ref.api != stage.ref.api and found.written
+        _further(found, before.get(ref, found.stored), simulation.field_manager)
+        for ref, found in objects.items()
+        if ref.api != simulation.ref.api and found.written
     )
 
 
-def _further(found: RehearsedObject, before: Object | None, field_manager: str) -> ObjectForecast:
+def _further(found: DryRunObject, before: Object | None, field_manager: str) -> ObjectForecast:
     if found.live is None or is_terminating(found.live):
         return ObjectForecast(found.ref, "deleted", difference(before, None, field_manager))
     lines = difference(before, found.live, field_manager)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from hedgerow.cli.plan import client_side_apply
 from hedgerow.cli.plan.client_side_apply import ANNOTATIONS_LIMIT, LAST_APPLIED
 from hedgerow.cli.plan.dry_run import NO_NAMESPACE, NO_RIGHTS
-from hedgerow.cli.plan.forecast import PLACEHOLDER, Held, Refusal
+from hedgerow.cli.plan.forecast import PLACEHOLDER, HeldField, WriteRefusal
 from hedgerow.cli.plan.merge import merge
 from hedgerow.encoding import to_json
 from hedgerow.fields import ownership
@@ -44,8 +44,8 @@ class Submitted:
 
     live: Object | None
     merged: str = ""
-    contested: tuple[Held, ...] = ()
-    refusals: tuple[Refusal, ...] = ()
+    contested: tuple[HeldField, ...] = ()
+    refusals: tuple[WriteRefusal, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
@@ -174,7 +174,7 @@ class Submission:
         return replace(submitted, live=asked)
 
     def _refused(self, *causes: str) -> Submitted:
-        return Submitted(None, refusals=(Refusal(str(self.ref), causes),))
+        return Submitted(None, refusals=(WriteRefusal(str(self.ref), causes),))
 
     async def _may_apply(self, cluster: Cluster) -> bool:
         """Return whether we have the rights for the apply, so that it was forbidden otherwise."""
@@ -188,9 +188,9 @@ class Submission:
         verdict = ownership.judge(self.manifest, self.stored or {}, self.field_manager)
         known = {leaf.path: leaf for leaf in verdict.contested}
         held = [
-            Held.by(self.ref, known[cause.field])
+            HeldField.by(self.ref, known[cause.field])
             if cause.field in known
-            else Held(str(self.ref), cause.field, cause.manager)
+            else HeldField(str(self.ref), cause.field, cause.manager)
             for cause in error.causes
         ]
         return Submitted(None, contested=tuple(held))

@@ -1,23 +1,334 @@
-"""Plan on a terminal: what would change on the left, who holds it now on the right."""
+"""Plan on a terminal: a forecast in words, with who holds each field now on the right."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
+from msgspec.structs import replace
 from rich.text import Text
 
-from hedgerow.cli.plan.page import sections, summary, title
-from hedgerow.cli.widths import is_limited, wrapped
+from hedgerow.cli.owners.report import age, worded
+from hedgerow.cli.plan import client_side_apply
+from hedgerow.cli.plan.forecast import PLACEHOLDER
+from hedgerow.cli.program import program_name, typed
+from hedgerow.cli.widths import hanging, is_limited, wrapped
+from hedgerow.fields.canonical import identical
+from hedgerow.fields.paths import is_map
+from hedgerow.plan.conflict_reports import values
+from hedgerow.plan.remedies import overview, remedies, together
+from hedgerow.plan.yield_and_claim import CLAIM, YIELD
 from hedgerow.terminal import Terminal, one_line
+from hedgerow.texts import printable
+from hedgerow_schemas.base import View
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
 
     from rich.console import Console
 
-    from hedgerow.cli.plan.forecast import Forecast
-    from hedgerow.cli.plan.page import Section
+    from hedgerow.cli.plan.forecast import Forecast, HeldField, ObjectForecast
+    from hedgerow.fields.diff import Kind, Line
+    from hedgerow.fields.managed import Holder
+    from hedgerow.plan.remedies import Remedy
+    from hedgerow_schemas.base import Condition, Object
+
+Tone = Literal["added", "changed", "removed", "alarm", "plain", "faint"]
+_SIGNS = {"added": "+", "changed": "~", "removed": "-", "released": "<", "shared": "="}
+_WORDS = {
+    "created": "would be created",
+    "configured": "would be changed",
+    "deleted": "would be deleted",
+    "unchanged": "would not be changed",
+    "refused": "would be refused",
+}
+_TONES: dict[str, Tone] = {
+    "created": "added", "configured": "changed", "deleted": "removed", "unchanged": "faint",
+    "refused": "alarm",
+}  # fmt: skip
+_UNKNOWN = "(known once it exists)"
+_OWNERS = ("f:metadata", "f:ownerReferences")
+_FIRST_SHOWN = 3
+_MOST_SETTLED = 10
+"""The most contested fields that are shown with their remedies."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRow:
+    """One line: its text, who holds the field now, and its colour.
+
+    A `command` is never broken, so that it can be pasted.
+    """
+
+    text: str
+    tone: Tone = "plain"
+    holder: str = ""
+    command: bool = False
+
+
+LONGEST_CAUSE: Final = 4000
+"""The most characters of a cause: it may quote a value, which the API server cuts by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSection:
+    """A title, and lines below it."""
+
+    title: str
+    tone: Tone
+    rows: tuple[PlanRow, ...] = ()
+
+
+def sections(forecast: Forecast, now: datetime) -> Iterator[PlanSection]:
+    """Yield a forecast's sections: objects first, then problems, then the rest."""
+    yield from (_object(found) for found in forecast.objects if _is_told(found))
+    refusals = (
+        PlanRow(f"{refusal.object}: {printable(cause, LONGEST_CAUSE)}", "alarm")
+        for refusal in forecast.refusals
+        for cause in refusal.causes
+    )
+    yield from _section("Refused by the server", "alarm", refusals)
+    yield from _section("Contested: these stay as they are", "alarm", _contested(forecast, now))
+    yield from _section(
+        f"Taken by force, as {CLAIM} asks (not tried out)", "alarm", _held(forecast.claims, now)
+    )
+    yield from _section(f"Left to others, as {YIELD} asks", "plain", _held(forecast.yields, now))
+    yield from _section("Status", "plain", _conditions(forecast.before, forecast.after))
+    yield from _section("Events", "plain", _events(forecast))
+    yield from _section("Later", "plain", _later(forecast))
+    yield from _section("Not checked", "faint", _unchecked(forecast))
+
+
+def title(forecast: Forecast) -> str:
+    """Return the resource's title: `BlueGreen shop/demo`."""
+    ref = forecast.owner
+    return f"{ref.api.kind} {ref.namespace}/{ref.name}"
+
+
+def summary(forecasts: Sequence[Forecast]) -> str:
+    """Return the counts: `2 to create, 1 to change, 0 to delete, 1 contested`."""
+    actions = Counter(o.action for f in forecasts for o in f.objects)
+    contested = sum(len(f.contested) for f in forecasts)
+    refused = sum(len(f.refusals) for f in forecasts)
+    taken = sum(one.reason == "NameTaken" for f in forecasts for one in f.problems)
+    counts = [f"{actions['created']} to create", f"{actions['configured']} to change"]
+    counts.append(f"{actions['deleted']} to delete")
+    counts += [f"{contested} contested"] if contested else []
+    counts += [f"{refused} refused"] if refused else []
+    counts += [f"{taken} with a name that is taken"] if taken else []
+    return ", ".join(counts)
+
+
+def _is_told(found: ObjectForecast) -> bool:
+    return found.action != "unchanged" or bool(found.warnings)
+
+
+def _section(name: str, tone: Tone, rows: Iterable[PlanRow]) -> Iterator[PlanSection]:
+    told = tuple(rows)
+    if told:
+        yield PlanSection(name, tone, told)
+
+
+def _object(found: ObjectForecast) -> PlanSection:
+    signs = {"created": "+", "configured": "~", "deleted": "-", "unchanged": "="}
+    sign = signs.get(found.action, "✗")
+    name = f"{sign} {found.ref} {_WORDS[found.action]}"
+    return PlanSection(name, _TONES[found.action], tuple(_rows(found)))
+
+
+def _rows(found: ObjectForecast) -> Iterator[PlanRow]:
+    if found.action == "deleted":
+        held = Counter(h.manager for line in found.lines for h in line.holders)
+        counts = (f"{count} by {printable(name)}" for name, count in held.most_common())
+        yield PlanRow(f"fields held: {', '.join(counts) or 'none'}", "faint")
+        return
+    shown, defaults = _parted(found)
+    yield from (_line(part) for line in shown for part in _parts(line))
+    if defaults:
+        yield PlanRow(f"and {defaults} {'default' if defaults == 1 else 'defaults'}", "faint")
+    yield from _counted("shared", "would be held as well, unchanged", found.lines)
+    if found.merged:
+        yield PlanRow(f"the server was not asked: {found.merged}", "alarm")
+    yield from (PlanRow(f"warning: {printable(text)}", "alarm") for text in found.warnings)
+
+
+def _parted(found: ObjectForecast) -> tuple[list[Line], int]:
+    """Return the lines to show, and how many others are only defaults of a new object."""
+    lines = [line for line in found.lines if line.kind != "shared"]
+    shown = [line for line in lines if found.action != "created" or line.after]
+    return shown, len(lines) - len(shown)
+
+
+def _counted(kind: str, words: str, lines: Iterable[Line]) -> Iterator[PlanRow]:
+    paths = [_path(line) for line in lines if line.kind == kind]
+    if paths:
+        named = ", ".join(paths[:_FIRST_SHOWN]) + (", …" if len(paths) > _FIRST_SHOWN else "")
+        yield PlanRow(f"{_SIGNS[kind]} {len(paths)} {words}: {named}", "faint")
+
+
+def _line(line: Line) -> PlanRow:
+    path, sign = _path(line), _SIGNS[line.kind]
+    old, new = (_worded(line, value) for value in (line.old, line.new))
+    match line.kind:
+        case "added":
+            return PlanRow(f"{sign} {path}: {new}", "added", _who(line))
+        case "removed":
+            return PlanRow(f"{sign} {path}: {old}", "removed", _who(line))
+        case "released":
+            return PlanRow(f"{sign} {path}: {new}, given up", "plain", _who(line))
+        case _:
+            return PlanRow(f"{sign} {path}: {old} -> {new}", "changed", _who(line))
+
+
+def _parts(line: Line) -> Iterator[Line]:
+    """Yield a line; for an atomic map, which is replaced as one value, what differs inside it."""
+    if line.kind != "changed" or not (is_map(line.old) and is_map(line.new)):
+        yield line
+        return
+    for name in dict.fromkeys((*line.old, *line.new)):
+        old, new = line.old.get(name), line.new.get(name)
+        if not identical(old, new):
+            kind: Kind = "removed" if new is None else "added" if old is None else "changed"
+            field_path = (*line.field_path, "f:" + name)
+            yield from _parts(replace(line, kind=kind, field_path=field_path, old=old, new=new))
+
+
+def _worded(line: Line, value: Any) -> str:
+    """Return a value in one line; for an owner reference, only kind and name."""
+    if line.field_path[:2] == _OWNERS and isinstance(value, dict):
+        owner = View(cast("Object", value))
+        controls = ", its controller" if owner.at("controller") else ""
+        return printable(f"{owner.text('kind')}/{owner.text('name')}{controls}")
+    return _known(worded(value))
+
+
+def _who(line: Line) -> str:
+    """Return who holds a field now, or that the server sets the value."""
+    held = ", ".join(dict.fromkeys(_holder(holder) for holder in line.holders))
+    if line.kind == "added":
+        return held or ("" if line.after else "by the server")
+    if line.kind == "changed" and not line.after:
+        return f"{held or 'unowned'}; by the server"
+    return held or "unowned"
+
+
+def _holder(holder: Holder | HeldField) -> str:
+    how = "" if holder.operation in ("Apply", "") else f" ({holder.operation}"
+    if not how:
+        return printable(holder.manager) or "nobody"
+    return f"{printable(holder.manager)}{how}{f' {holder.subresource}'.rstrip()})"
+
+
+def _path(line: Line) -> str:
+    return _known(printable(line.path))
+
+
+def _known(text: str) -> str:
+    return text.replace(PLACEHOLDER, _UNKNOWN)
+
+
+def _contested(forecast: Forecast, now: datetime) -> Iterator[PlanRow]:
+    settled, more = forecast.contested[:_MOST_SETTLED], forecast.contested[_MOST_SETTLED:]
+    for held in settled:
+        yield from _held((held,), now)
+        for remedy in settling(forecast, held):
+            yield PlanRow(f"  {remedy.effect}:", "faint")
+            yield PlanRow(remedy.command, "faint", command=True)
+    yield from _held(more, now)
+    for remedy in settling_all(forecast):
+        yield PlanRow(f"{remedy.effect}, in one command:", "faint")
+        yield PlanRow(remedy.command, "faint", command=True)
+    own = (held for held in forecast.contested if _is_own(forecast, held))
+    yield from (PlanRow(told, "faint") for told in dict.fromkeys(map(_own_remedy, own)))
+    rest = dict.fromkeys(held.object for held in more if not _is_own(forecast, held))
+    for target in rest:
+        yield PlanRow(overview(target, forecast.owner.namespace, typed()), "faint", command=True)
+    taken = (problem for problem in forecast.problems if problem.reason == "NameTaken")
+    yield from (PlanRow(printable(problem.message), "alarm") for problem in taken)
+
+
+def _held(fields: Iterable[HeldField], now: datetime) -> Iterator[PlanRow]:
+    for held in fields:
+        since = f", {age(held.since, now)}" if held.since else ""
+        differs = ": ".join(filter(None, (printable(held.path), values(held, program_name()))))
+        yield PlanRow(f"{held.object}: {differs}", "alarm", f"{_holder(held)}{since}")
+
+
+def _is_own(forecast: Forecast, held: HeldField) -> bool:
+    """Return whether it is a field of the resource itself, which the user applies."""
+    return held.object == str(forecast.owner) and not held.path.startswith(".status.")
+
+
+def settling(forecast: Forecast, held: HeldField) -> tuple[Remedy, ...]:
+    """Return what settles a contested field; nothing for one that the user applies."""
+    if _is_own(forecast, held):
+        return ()
+    return remedies(
+        forecast.owner, forecast.annotations, held, program=program_name(), command=typed()
+    )
+
+
+def settling_all(forecast: Forecast) -> tuple[Remedy, ...]:
+    """Return what settles several of a resource's contested fields, of all its objects, at once."""
+    fields = [held for held in forecast.contested if not _is_own(forecast, held)]
+    annotations, program = forecast.annotations, program_name()
+    return tuple(together(forecast.owner, annotations, fields, program=program, command=typed()))
+
+
+def _own_remedy(held: HeldField) -> str:
+    if held.manager == client_side_apply.MANAGER:
+        return "`kubectl apply`, without --server-side, keeps them where they are"
+    return "leave it out of the manifest, or apply with --force-conflicts"
+
+
+def _conditions(before: Iterable[Condition], after: Iterable[Condition]) -> Iterator[PlanRow]:
+    old, new = ({c.type: c for c in some} for some in (before, after))
+    messages = {""}
+    for kind in dict.fromkeys((*new, *old)):
+        was, now = (_condition(some.get(kind)) for some in (old, new))
+        if was != now:
+            message = new[kind].message if kind in new else ""
+            more = "" if message in messages else f": {printable(message)}"
+            messages.add(message)
+            yield PlanRow(f"{kind}: {was} -> {now}{more}")
+
+
+def _condition(found: Condition | None) -> str:
+    return f"{found.status} ({found.reason})" if found else "not set"
+
+
+def _events(forecast: Forecast) -> Iterator[PlanRow]:
+    for about, notice in forecast.events:
+        tone: Tone = "alarm" if notice.type == "Warning" else "plain"
+        yield PlanRow(f"{notice.type} {notice.reason} on {about}: {printable(notice.note)}", tone)
+
+
+def _later(forecast: Forecast) -> Iterator[PlanRow]:
+    for found in forecast.later:
+        yield PlanRow(f"once every Deployment has rolled out, {found.ref} {_WORDS[found.action]}")
+        if found.action == "configured":
+            parts = (part for line in found.lines if line.is_change for part in _parts(line))
+            yield from (_indented(_line(part)) for part in parts)
+    if forecast.again_in is not None:
+        seconds = int(forecast.again_in.total_seconds())
+        yield PlanRow(f"the operator looks again in {seconds} s, and may then do more")
+
+
+def _indented(row: PlanRow) -> PlanRow:
+    return PlanRow(f"  {row.text}", row.tone, row.holder)
+
+
+def _unchecked(forecast: Forecast) -> Iterator[PlanRow]:
+    yield from (PlanRow(text, "faint") for text in forecast.unchecked)
+    for why in dict.fromkeys(found.merged for found in forecast.objects if found.merged):
+        names = [str(found.ref) for found in forecast.objects if found.merged == why]
+        yield PlanRow(f"defaults, validation and admission of {', '.join(names)}: {why}", "faint")
+    deleted = [str(o.ref) for o in forecast.objects if o.action == "deleted"]
+    if deleted:
+        yield PlanRow(f"whether admission lets {', '.join(deleted)} be deleted", "faint")
+
 
 _STYLES = {
     "added": "green", "changed": "yellow", "removed": "red", "alarm": "bold red",
@@ -50,7 +361,7 @@ def show(forecasts: Sequence[Forecast], now: datetime, console: Console | None =
         _say(out, line)
 
 
-def _print(out: Console, section: Section) -> None:
+def _print(out: Console, section: PlanSection) -> None:
     _say(out, one_line(section.title, _STYLES[section.tone]))
     wide = out.width >= _NARROW and any(row.holder for row in section.rows)
     rows = [
@@ -64,18 +375,13 @@ def _print(out: Console, section: Section) -> None:
         if row.command:
             _say(out, Text(" " * _MARGIN * 2).append(text))
             continue
-        first, *more = _wrapped(text, left if holder else out.width - _MARGIN)
+        first, *more = hanging(text, left if holder else out.width - _MARGIN, _MARGIN)
         if wide and holder:
             first.pad_right(column - first.cell_len)
             first.append(" " * _GAP).append(holder)
-        below = [] if wide or not holder else _wrapped(holder, left - _MARGIN)
+        below = [] if wide or not holder else hanging(holder, left - _MARGIN, _MARGIN)
         for line in (first, *(_deeper(line) for line in (*more, *below))):
             _say(out, Text(" " * _MARGIN).append(line))
-
-
-def _wrapped(text: Text, width: int) -> list[Text]:
-    """Return a text broken into lines; after the first, lines are indented and so narrower."""
-    return wrapped(text, width - _MARGIN) if text.cell_len > width else [text]
 
 
 def _deeper(line: Text) -> Text:

@@ -5,19 +5,18 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
-from hedgerow.cli.output import echo, echo_lines
+from hedgerow.cli.options import TableOutput
+from hedgerow.cli.output import echo, echo_data
 from hedgerow.cli.program import typed
 from hedgerow.cli.schedule.explain import explain_command
 from hedgerow.cli.times import local, moment, utc
-from hedgerow.cli.widths import ENDLESS, is_limited
+from hedgerow.cli.widths import page_terminal
 from hedgerow.controllers.cronjob import schedule as cron
-from hedgerow.terminal import Terminal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,13 +31,6 @@ _YEARS = range(2, 9990)
 _MOST = 1000
 
 app.command("explain")(explain_command)
-
-
-class Output(StrEnum):
-    """How the starts are printed."""
-
-    TABLE = "table"
-    JSON = "json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +58,7 @@ class Coming:
             notes.append(f"skipped before it: {', '.join(times)}{more}")
         return "; ".join(notes)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_data(self) -> dict[str, Any]:
         """Return it as an object for programs: times in RFC 3339, the distance in seconds."""
         return {
             "local": self.start.isoformat(),
@@ -124,9 +116,7 @@ def next_command(
     count: Annotated[
         int, typer.Option(min=1, max=_MOST, metavar="N", help="How many starts to print.")
     ] = 10,
-    output: Annotated[
-        Output, typer.Option("--output", "-o", help="The output format.")
-    ] = Output.TABLE,
+    output: TableOutput = "table",
 ) -> None:
     """Print the coming starts of a schedule, and what daylight saving does to them.
 
@@ -136,16 +126,14 @@ def next_command(
     found = _parse(_one(expression), zone)
     begin = _now() if since is None else moment("--from", since, found.zone)
     rows = list(coming(found, begin, count))
-    if output is Output.JSON:
-        from hedgerow.encoding import to_json  # noqa: PLC0415 - not needed for the table
-
-        echo_lines(to_json([row.as_json() for row in rows], indent=2).decode())
+    if output == "json":
+        echo_data([row.as_data() for row in rows])
     elif rows:
         _show(rows, found.zone)
-    if len(rows) < count and output is Output.TABLE:
+    if len(rows) < count and output == "table":
         last = rows[-1].start if rows else begin
         echo(f"No {'further ' if rows else ''}start within five years of {utc(last)}.")
-    if isinstance(found, cron.Every) and output is Output.TABLE:
+    if isinstance(found, cron.Every) and output == "table":
         begun = "now" if since is None else "--from"
         echo(
             f"Counted from {begun}; in a cluster @every counts from the creation of the CronJob:"
@@ -205,7 +193,7 @@ def _now() -> datetime:
 def _show(rows: Sequence[Coming], zone: tzinfo) -> None:
     from rich.table import Table  # noqa: PLC0415
 
-    console = Terminal(width=None if is_limited() else ENDLESS)
+    console = page_terminal()
     table = Table(box=None)
     for title in (f"local ({zone})", "UTC", "in"):
         table.add_column(title, no_wrap=True)

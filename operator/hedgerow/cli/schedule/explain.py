@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import anyio
 import typer
@@ -15,7 +15,8 @@ import typer
 from hedgerow.cli.candidates import objects
 from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.exits import Exit
-from hedgerow.cli.output import echo_lines
+from hedgerow.cli.options import Namespace, TableOutput
+from hedgerow.cli.output import echo_data
 from hedgerow.cli.program import say
 from hedgerow.cli.schedule.documents import (
     LARGEST,
@@ -25,10 +26,9 @@ from hedgerow.cli.schedule.documents import (
     of_object,
 )
 from hedgerow.cli.schedule.documents import read as documents_of
-from hedgerow.cli.schedule.explained import Explained, as_json, show
-from hedgerow.cli.schedule.fates import Question
-from hedgerow.cli.schedule.simulation import forecast
-from hedgerow.cli.targets import Namespace, Place, joined, located, parted, read
+from hedgerow.cli.schedule.explained import ExplainedCronJob, as_data, show
+from hedgerow.cli.schedule.simulation import Question, forecast
+from hedgerow.cli.targets import ObjectPlace, joined, located, parted, read
 from hedgerow.cli.times import moment
 from hedgerow.controllers.cronjob.missed import timetable
 from hedgerow.controllers.cronjob.schedule import ScheduleError
@@ -93,9 +93,6 @@ Down = Annotated[
     ),
 ]
 Limit = Annotated[int, typer.Option(min=1, max=1000, help="The most starts to show, or windows.")]
-Output = Annotated[
-    Literal["table", "json"], typer.Option("--output", "-o", help="The output format.")
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +125,7 @@ def explain_command(  # noqa: PLR0917 - the parameters are the command's flags, 
     duration: Duration = "0s",
     down: Down = None,
     limit: Limit = 100,
-    output: Output = "table",
+    output: TableOutput = "table",
     namespace: Namespace = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
@@ -175,7 +172,7 @@ def _show(documents: Iterable[Document], asked: Asked, output: str) -> None:
         _explained(doc, doc.resource, asked, now) for doc in documents if doc.resource is not None
     ]
     if output == "json":
-        echo_lines(as_json(explained))
+        echo_data(as_data(explained))
     else:
         show(explained)
 
@@ -192,7 +189,7 @@ def _of_cluster(
 
     now = SystemClock().now()
 
-    async def carry_out() -> Document | windows.Explained:
+    async def carry_out() -> Document | windows.WindowsForecast:
         async with connected(*where) as cluster:
             if apis := cronjobs(target[0]):
                 place = namespace or cluster.namespace
@@ -213,7 +210,7 @@ def _of_cluster(
             raise typer.Exit(Exit.FAILED)
         _show([found], asked, output)
     elif output == "json":
-        echo_lines(windows.as_json(found))
+        echo_data(windows.as_data(found))
     else:
         windows.show(found, now)
 
@@ -230,13 +227,13 @@ async def _cronjob(
         with suppress(Missing):
             if (found := await cluster.read(api, name, namespace)) is not None:
                 return found
-    return await read(cluster, Place(last, namespace, name))
+    return await read(cluster, ObjectPlace(last, namespace, name))
 
 
-def _explained(document: Document, cj: CronJob, asked: Asked, now: datetime) -> Explained:
+def _explained(document: Document, cj: CronJob, asked: Asked, now: datetime) -> ExplainedCronJob:
     schedule = timetable(cj.spec.schedule, cj.spec.time_zone, cj.metadata.creation_timestamp)
     question = asked.question(schedule.zone, now)
-    return Explained(cj, schedule.zone, document.foreign, question, forecast(cj, question))
+    return ExplainedCronJob(cj, schedule.zone, document.foreign, question, forecast(cj, question))
 
 
 def _documents(filename: str) -> Iterable[Document]:

@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from hedgerow.cli.schedule.fates import Happens
+from hedgerow.cli.schedule.simulation import Happens
 from hedgerow.cli.times import local, utc
-from hedgerow.encoding import to_json
 from hedgerow.terminal import Terminal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from datetime import datetime, tzinfo
 
-    from hedgerow.cli.schedule.fates import Fate, Forecast, Question
+    from hedgerow.cli.schedule.simulation import Fate, Question, StartForecast
     from hedgerow_schemas.cronjob import CronJob
 
 LABELS = {
@@ -45,22 +44,22 @@ _ORDINALS = (None, "first", "second")
 
 
 @dataclass(frozen=True, slots=True)
-class Explained:
+class ExplainedCronJob:
     """A CronJob, the question, and the answer; `foreign` if it is Kubernetes's own."""
 
     cj: CronJob
     zone: tzinfo
     foreign: bool
     question: Question
-    forecast: Forecast
+    forecast: StartForecast
 
 
-def as_json(explained: Iterable[Explained]) -> str:
-    """Return a JSON array with an object for each CronJob; times are RFC 3339."""
-    return to_json([_wire(each) for each in explained], indent=2).decode()
+def as_data(explained: Iterable[ExplainedCronJob]) -> list[dict[str, Any]]:
+    """Return an object for each CronJob; times are RFC 3339."""
+    return [_wire(each) for each in explained]
 
 
-def show(explained: Iterable[Explained]) -> None:
+def show(explained: Iterable[ExplainedCronJob]) -> None:
     """Print a table for each CronJob, with the question before it and a summary after it."""
     console = Terminal()
     if not console.is_terminal:
@@ -75,7 +74,7 @@ def show(explained: Iterable[Explained]) -> None:
         console.print(_summary(each))
 
 
-def _heading(each: Explained) -> Iterator[str]:
+def _heading(each: ExplainedCronJob) -> Iterator[str]:
     cj, asked, found = each.cj, each.question, each.forecast
     yield (
         f"CronJob/{cj.metadata.name}: {cj.spec.schedule!r} in {each.zone},"
@@ -101,7 +100,7 @@ def _heading(each: Explained) -> Iterator[str]:
         yield _at_once(each, found.at_once)
 
 
-def _at_once(each: Explained, start: datetime) -> str:
+def _at_once(each: ExplainedCronJob, start: datetime) -> str:
     """Return what the operator starts at once, for example after the schedule is edited."""
     fate = next((fate for fate in each.forecast.fates if fate.start == start), None)
     ends = ", and ends the Job that runs" if fate and fate.happens is Happens.REPLACES else ""
@@ -111,7 +110,7 @@ def _at_once(each: Explained, start: datetime) -> str:
     )
 
 
-def _table(each: Explained, width: int) -> Table:
+def _table(each: ExplainedCronJob, width: int) -> Table:
     """Return the table; if there is little room, the reasons get the rest of it."""
     zoned, named = each.zone is not UTC and width >= ROOM_FOR_UTC, width >= ROOM_FOR_JOBS
     table = Table(box=None, pad_edge=False)
@@ -128,7 +127,7 @@ def _table(each: Explained, width: int) -> Table:
     return table
 
 
-def _summary(each: Explained) -> str:
+def _summary(each: ExplainedCronJob) -> str:
     found, until = each.forecast, utc(each.question.until)
     if not found.fates:
         return f"There is no start until {until}."
@@ -138,7 +137,7 @@ def _summary(each: Explained) -> str:
     return f"{', '.join(parts)}{more}"
 
 
-def _wire(each: Explained) -> dict[str, Any]:
+def _wire(each: ExplainedCronJob) -> dict[str, Any]:
     cj, asked, found = each.cj, each.question, each.forecast
     return {
         "apiVersion": "batch/v1" if each.foreign else cj.api.group_version,

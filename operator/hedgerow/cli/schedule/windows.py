@@ -10,17 +10,15 @@ import typer
 from rich.measure import Measurement
 from rich.table import Table
 
-from hedgerow.cli.exits import Exit
-from hedgerow.cli.program import program_name, say
+from hedgerow.cli.exits import CommandError
+from hedgerow.cli.program import program_name
 from hedgerow.cli.targets import read
 from hedgerow.cli.times import local, moment, utc
-from hedgerow.cli.widths import ENDLESS, is_limited
+from hedgerow.cli.widths import ENDLESS, page_terminal
 from hedgerow.contract import Observed
 from hedgerow.controllers.scaler import controller as scaler
 from hedgerow.controllers.scaler.windows import ASKED, AnnotationsError
-from hedgerow.encoding import to_json
 from hedgerow.plan.installations import installation_of
-from hedgerow.terminal import Terminal
 from hedgerow.texts import printable
 from hedgerow_schemas.base import View
 from hedgerow_schemas.builtin import Deployment, HorizontalPodAutoscaler, StatefulSet
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from hedgerow.cli.targets import Place
+    from hedgerow.cli.targets import ObjectPlace
     from hedgerow.controllers.scaler.controller import ScaledField
     from hedgerow.controllers.scaler.windows import Phase
     from hedgerow.kube.cluster import Cluster
@@ -45,7 +43,7 @@ MODELS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Explained:
+class WindowsForecast:
     """The phases of an object, and the field that they are about.
 
     `former` is what the field is to have outside of windows, if no number is given for that.
@@ -62,10 +60,10 @@ class Explained:
 
 async def explained(
     cluster: Cluster,
-    place: Place,
+    place: ObjectPlace,
     now: datetime,
     span: tuple[str | None, str | None, int],
-) -> Explained:
+) -> WindowsForecast:
     """Return what becomes of an object; `span` is begin and end as typed, and the most phases.
 
     Raises BadParameter for an object of another kind, and exits if it has no windows.
@@ -81,11 +79,9 @@ async def explained(
     try:
         plan = scaler.planned(workload)
     except AnnotationsError as error:
-        say(f"{place}: {printable(str(error))}")
-        raise typer.Exit(Exit.FAILED) from None
+        raise CommandError(f"{place}: {printable(str(error))}") from None
     if plan is None:
-        say(f"{place} has none of the annotations {', '.join(ASKED)}")
-        raise typer.Exit(Exit.FAILED)
+        raise CommandError(f"{place} has none of the annotations {', '.join(ASKED)}")
     target = await _target(cluster, kind, live, (place.namespace, place.name))
     since = moment("--from", span[0], plan.zone) if span[0] else now
     until = moment("--to", span[1], plan.zone) if span[1] else since + WEEK
@@ -99,7 +95,7 @@ async def explained(
     record = target.record if target.ours else None
     former = record.replicas if record else target.value
     shown, more = tuple(phases[: span[2]]), len(phases) > span[2]
-    return Explained(str(place), place.namespace, plan.zone, target, shown, more, former)
+    return WindowsForecast(str(place), place.namespace, plan.zone, target, shown, more, former)
 
 
 async def _target(
@@ -119,14 +115,15 @@ async def _target(
     own, targets = scaler.targets(kind, observed)
     if len(targets) > 1:
         names = ", ".join(one.id for one in targets)
-        say(f"{names} all target it: hedgerow scales nothing until only one of them does")
-        raise typer.Exit(Exit.FAILED)
+        raise CommandError(
+            f"{names} all target it: hedgerow scales nothing until only one of them does"
+        )
     return targets[0] if targets else own
 
 
-def as_json(found: Explained) -> str:
-    """Return a JSON object; times are RFC 3339."""
-    wire: dict[str, Any] = {
+def as_data(found: WindowsForecast) -> dict[str, Any]:
+    """Return an object for programs; times are RFC 3339."""
+    return {
         "object": found.object,
         "namespace": found.namespace,
         "zone": str(found.zone),
@@ -144,12 +141,11 @@ def as_json(found: Explained) -> str:
         ],
         "more": found.more,
     }
-    return to_json(wire, indent=2).decode()
 
 
-def show(found: Explained, now: datetime) -> None:
+def show(found: WindowsForecast, now: datetime) -> None:
     """Print the phases as a table, with the field before it and who holds that."""
-    console = Terminal(width=None if is_limited() else ENDLESS)
+    console = page_terminal()
     target = found.target
     console.print(
         f"{found.object}: windows in {found.zone}, which set {_field(found)}", soft_wrap=True
@@ -168,7 +164,7 @@ def show(found: Explained, now: datetime) -> None:
         console.print("Nothing changes after that.", soft_wrap=True)
 
 
-def _table(found: Explained, now: datetime, console: Console) -> Table:
+def _table(found: WindowsForecast, now: datetime, console: Console) -> Table:
     """Return the phases as a table that loses nothing on a narrow terminal.
 
     There, the zone is only in the line above, and the least of its texts is wrapped, or all are.
@@ -195,7 +191,7 @@ def _filled(rows: Sequence[Sequence[str]], first: str, whole: Sequence[str], *, 
     return table
 
 
-def _row(phase: Phase, found: Explained, now: datetime) -> tuple[str, str, str, str]:
+def _row(phase: Phase, found: WindowsForecast, now: datetime) -> tuple[str, str, str, str]:
     number = str(phase.replicas) if phase.replicas is not None else f"{found.former}, as before"
     words = "window" if phase.in_force else "no window"
     begun = " (now)" if phase.since <= now and (not phase.until or now < phase.until) else ""
@@ -205,5 +201,5 @@ def _row(phase: Phase, found: Explained, now: datetime) -> tuple[str, str, str, 
     return since, utc(phase.since), f"{words}{begun}", number
 
 
-def _field(found: Explained) -> str:
+def _field(found: WindowsForecast) -> str:
     return f"{found.target.id}: spec.{found.target.field}"

@@ -9,17 +9,19 @@ import typer
 
 from hedgerow.cli.candidates import objects
 from hedgerow.cli.connecting import Context, Kubeconfig, connected
-from hedgerow.cli.exits import Exit
+from hedgerow.cli.exits import CommandError
 from hedgerow.cli.interrupts import EXIT_BY_SIGNAL
-from hedgerow.cli.program import program_name, registry, say, typed
+from hedgerow.cli.options import Namespace
+from hedgerow.cli.program import program_name, registry, typed
 from hedgerow.cli.targets import joined
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hedgerow.cli.tree.kinds import Family
     from hedgerow.cli.tree.look import WatchedTrees
+    from hedgerow.contract import Controller
     from hedgerow.kube.cluster import Cluster
+    from hedgerow_schemas.base import Resource
 
 Format = Literal["tree", "json", "yaml"]
 
@@ -31,16 +33,6 @@ Target = Annotated[
         help="The resource: bluegreen/demo, or bluegreen demo; or demo if only one kind has that"
         " name; or bluegreens for all of a kind. Or an object below it: deploy/web.",
         show_default="all of hedgerow's kinds",
-    ),
-]
-Namespace = Annotated[
-    str | None,
-    typer.Option(
-        "--namespace",
-        "-n",
-        metavar="NAMESPACE",
-        help="Its namespace.",
-        show_default="the context's",
     ),
 ]
 AllNamespaces = Annotated[
@@ -114,9 +106,9 @@ def _parted(target: str) -> tuple[str, str]:
 
     A word alone is a kind if it means one of ours, as in kubectl.
     """
-    from hedgerow.cli.tree.kinds import families, meant  # noqa: PLC0415
+    from hedgerow.cli.targets import is_meant  # noqa: PLC0415
 
-    if meant(target, families(registry().controllers)):
+    if any(is_meant(each, target) for each in registry().controllers):
         return target, ""
     kind, slash, name = target.rpartition("/")
     if "/" in kind or name in {".", ".."} or (slash and not (kind and name)):
@@ -126,51 +118,56 @@ def _parted(target: str) -> tuple[str, str]:
 
 async def _chosen(
     cluster: Cluster, kind: str, name: str, namespace: str
-) -> tuple[Sequence[Family], str, str]:
-    """Return the kinds to read, the resource's name, and the object that was asked for below it.
+) -> tuple[Sequence[Controller[Resource]], str, str]:
+    """Return the controllers of what to read, the resource's name, and the object asked for below.
 
     That object is empty if it is the resource itself. Raises BadParameter for a kind that is not
-    ours, Exit for an object that no resource of ours controls, and KubeError. The server is asked
-    only about a word that is no name of a kind of ours, such as a short name of a built-in kind,
-    and about an object of a built-in kind.
+    ours, CommandError for an object that no resource of ours controls, and KubeError. The server is
+    asked only about a word that is no name of a kind of ours, such as a short name of a built-in
+    kind, and about an object of a built-in kind.
     """
-    from hedgerow.cli.targets import found_kind  # noqa: PLC0415
+    from hedgerow.cli.targets import found_kind, is_meant  # noqa: PLC0415
     from hedgerow.cli.tree.ancestry import resource_of  # noqa: PLC0415
-    from hedgerow.cli.tree.kinds import families, meant  # noqa: PLC0415
 
-    ours = families(registry().controllers)
+    ours = registry().controllers
     if not kind:
         return ours, name, ""
-    family, api = meant(kind, ours), None
-    if family is None:
+    chosen, api = next((each for each in ours if is_meant(each, kind)), None), None
+    if chosen is None:
         api = await found_kind(cluster, kind)
-        family = meant(f"{api.plural}.{api.group}", ours)
-    if name and namespace and (family is None or not family.is_custom):
-        api = api or (family.api if family else None)
-        found = await resource_of(cluster, api, name, namespace, ours) if api else None
+        word = f"{api.plural}.{api.group}"
+        chosen = next((each for each in ours if is_meant(each, word)), None)
+    if name and namespace and (chosen is None or not chosen.is_custom):
+        api = api or (chosen.resource.api if chosen else None)
+        found = await resource_of(cluster, api, name, namespace) if api else None
         if found:
-            return found
-    if family is None:
-        there_are = ", ".join(each.api.kind.lower() for each in ours)
+            return found[:1], *found[1:]
+    if chosen is None:
+        there_are = ", ".join(each.resource.api.kind.lower() for each in ours)
         raise typer.BadParameter(
             f"{kind!r} is no kind of {program_name()}'s: {there_are}; of any other kind,"
             f" `{typed()} owners` shows who holds its fields"
         )
-    return (family,), name, ""
+    return (chosen,), name, ""
 
 
-def _require(watched: WatchedTrees, chosen: Sequence[Family], place: str, name: str) -> None:
-    """Raise Exit if no kind has the name, and BadParameter if several kinds have it."""
+def _require(
+    watched: WatchedTrees, chosen: Sequence[Controller[Resource]], place: str, name: str
+) -> None:
+    """Raise CommandError if no kind has the name, and BadParameter if several kinds have it."""
     kinds = list(dict.fromkeys(tree.kind for tree in watched.trees()))
     if len(kinds) > 1:
         either = " and ".join(f"{kind.lower()}/{name}" for kind in kinds)
         raise typer.BadParameter(f"{name!r} could be any of {either}: say which")
     if not kinds:
-        what = f"{chosen[0].api.kind}/{name}" if len(chosen) == 1 else f"a resource named {name}"
-        where = f" in namespace {place}; name another with -n" if place else ""
         if unheld := watched.unheld():
-            say(f"{', '.join(unheld)} exists, and {program_name()} holds no field of it now")
-        else:
-            say(f"{what} does not exist{where}")
-        raise typer.Exit(Exit.FAILED)
-    watched.families = tuple(family for family in watched.families if family.api.kind == kinds[0])
+            raise CommandError(
+                f"{', '.join(unheld)} exists, and {program_name()} holds no field of it now"
+            )
+        several = len(chosen) > 1
+        what = f"a resource named {name}" if several else f"{chosen[0].resource.api.kind}/{name}"
+        where = f" in namespace {place}; name another with -n" if place else ""
+        raise CommandError(f"{what} does not exist{where}")
+    watched.controllers = tuple(
+        each for each in watched.controllers if each.resource.api.kind == kinds[0]
+    )

@@ -11,7 +11,7 @@ from hedgerow.plan.conflict_reports import sentence
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from hedgerow.cli.tree.resources import Conflict, ShownCondition, TreeNode
+    from hedgerow.cli.tree.resources import ShownCondition, ShownConflict, TreeNode
 
 Key = tuple[str, str, str]
 
@@ -91,5 +91,5 @@ def _content(condition: ShownCondition) -> tuple[str, ...]:
     return condition.status, condition.reason, condition.message
 
 
-def _held(conflict: Conflict, program: str) -> str:
+def _held(conflict: ShownConflict, program: str) -> str:
     return f"{conflict.path}: {sentence(conflict, program)}"

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from hedgerow.cli.owners.listing import holder_data
 from hedgerow.encoding import to_json
 from hedgerow.manifest import to_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from hedgerow.cli.tree.resources import Conflict, TreeNode
-    from hedgerow.fields.managed import Holder
+    from hedgerow.cli.tree.resources import ShownConflict, TreeNode
 
 
 def listed(trees: Iterable[TreeNode], unread: Mapping[str, str]) -> dict[str, Any]:
@@ -22,11 +23,9 @@ def listed(trees: Iterable[TreeNode], unread: Mapping[str, str]) -> dict[str, An
     }
 
 
-def text(found: Mapping[str, Any], output: str = "json", *, part: bool = False) -> str:
-    """Return it as JSON or YAML; a `part` of several is one line of JSON, or a document."""
-    if output == "yaml":
-        return ("---\n" if part else "") + to_yaml(found)
-    return to_json(found, indent=None if part else 2).decode() + "\n"
+def part(found: Mapping[str, Any], output: str) -> str:
+    """Return it as one of several: a line of JSON, or a document of YAML."""
+    return f"---\n{to_yaml(found)}" if output == "yaml" else to_json(found).decode() + "\n"
 
 
 def _member(node: TreeNode) -> dict[str, Any]:
@@ -45,7 +44,7 @@ def _member(node: TreeNode) -> dict[str, Any]:
         "readiness": node.readiness.words,
         "past": node.past,
         "asked": node.asked,
-        "changed": _holder(node.changed) if node.changed else None,
+        "changed": holder_data(node.changed) if node.changed else None,
         "conditions": conditions,
         "contested": [_conflict(conflict) for conflict in node.conflicts],
         "warning": node.warning,
@@ -54,19 +53,10 @@ def _member(node: TreeNode) -> dict[str, Any]:
     return {key: value for key, value in full.items() if value}
 
 
-def _conflict(conflict: Conflict) -> dict[str, str]:
-    told = _holder(conflict.holder)
-    since = told.pop("time", "")
-    values = {"reason": conflict.reason, "declared": conflict.declared, "live": conflict.live}
-    known = {name: value for name, value in values.items() if value is not None}
-    return {"path": conflict.path, **known, **told, **({"since": since} if since else {})}
-
-
-def _holder(holder: Holder) -> dict[str, str]:
-    found = {
-        "manager": holder.manager,
-        "operation": holder.operation,
-        "subresource": holder.subresource,
-        "time": holder.time,
-    }
-    return {key: value for key, value in found.items() if value}
+def _conflict(conflict: ShownConflict) -> dict[str, str]:
+    """Return what is known of a contested field, in the order of a status."""
+    told = asdict(conflict)
+    names = ("reason", "declared", "live")
+    values = {name: told[name] for name in names if told[name] is not None}
+    others = ("manager", "operation", "subresource", "since")
+    return {"path": conflict.path, **values, **{name: told[name] for name in others if told[name]}}

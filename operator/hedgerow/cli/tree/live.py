@@ -11,15 +11,14 @@ from rich.console import Group
 from rich.live import Live
 from rich.text import Text
 
-from hedgerow.cli import broken_pipes
+from hedgerow.cli import exits
 from hedgerow.cli.interrupts import until_signal
-from hedgerow.cli.output import echo, echo_lines
+from hedgerow.cli.output import echo, echo_data, echo_lines
 from hedgerow.cli.program import program_name, say
 from hedgerow.cli.tree.diff import tree_changes
-from hedgerow.cli.tree.listing import listed, text
-from hedgerow.cli.tree.page import sections
-from hedgerow.cli.tree.terminal import lines
-from hedgerow.cli.widths import ENDLESS, is_limited
+from hedgerow.cli.tree.listing import listed, part
+from hedgerow.cli.tree.terminal import lines, sections
+from hedgerow.cli.widths import ENDLESS, page_terminal
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.terminal import Terminal
 from hedgerow.texts import printable
@@ -61,7 +60,7 @@ async def watch(watched: WatchedTrees, drawing: Drawing) -> int:
             try:
                 await _draw(watched, drawing)
             except BrokenPipeError:
-                broken_pipes.silence()
+                exits.silence()
                 group.cancel_scope.cancel()
 
     return await until_signal(show)
@@ -153,10 +152,10 @@ class Streamed:
 
     def draw(self, trees: Sequence[TreeNode], unread: Mapping[str, str]) -> None:
         """Print them unless they are as they were."""
-        part = text(listed(trees, unread), self._output, part=True)
-        if part != self._last:
-            echo_lines(part, nl=False)
-        self._last = part
+        new = part(listed(trees, unread), self._output)
+        if new != self._last:
+            echo_lines(new, nl=False)
+        self._last = new
 
 
 def print_once(trees: Sequence[TreeNode], unread: Mapping[str, str], output: str) -> None:
@@ -165,9 +164,9 @@ def print_once(trees: Sequence[TreeNode], unread: Mapping[str, str], output: str
     Kinds that could not be read are reported on standard error.
     """
     if output in FOR_PROGRAMS:
-        echo_lines(text(listed(trees, unread), output), nl=False)
+        echo_data(listed(trees, unread), output)
         return
-    console = Terminal(width=None if is_limited() else ENDLESS)
+    console = page_terminal()
     for line in pictured(trees, SystemClock(), console.width) if trees else ():
         console.print(line, soft_wrap=True)
     if not trees:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import aclosing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import anyio
 
@@ -12,37 +12,45 @@ from hedgerow.cli.tree.resources import ObjectIndex, is_ours, reduced, resource_
 from hedgerow.kube.errors import Forbidden, Missing
 from hedgerow.kube.watch import Bookmark, Snapshot, reflect
 from hedgerow.objects import metadata
+from hedgerow_schemas.base import ApiResource
+from hedgerow_schemas.builtin import Pod
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from hedgerow.cli.tree.kinds import Family
     from hedgerow.cli.tree.resources import TreeNode
+    from hedgerow.contract import Controller
     from hedgerow.kube.cluster import Cluster
     from hedgerow.kube.errors import KubeError
     from hedgerow.kube.watch import Changed
-    from hedgerow_schemas.base import ApiResource, Object
+    from hedgerow_schemas.base import Object, Resource
 
+REPLICA_SET: Final = ApiResource("apps/v1", "ReplicaSet", "replicasets")
+BELOW: Final[Mapping[str, tuple[ApiResource, ...]]] = {
+    "Deployment": (REPLICA_SET, Pod.api),
+    "Job": (Pod.api,),
+}
+"""The kinds that Kubernetes's own controllers create for a child, as far as they are shown."""
 Key = tuple[str, str]
 
 
 class WatchedTrees:
-    """The objects of some kinds, in one namespace or (if empty) in all; only `name` if given.
+    """The resources of some controllers, in one namespace or (if empty) in all; `name` if given.
 
     `asked` is an object below that resource, as `Kind/name`, which is marked.
 
-    Before `read`, `families` are all requested ones.
+    Before `read`, `controllers` are all requested ones.
     """
 
     def __init__(
         self,
         cluster: Cluster,
-        families: Sequence[Family],
+        controllers: Sequence[Controller[Resource]],
         namespace: str,
         name: str = "",
         asked: str = "",
     ) -> None:
-        self.families = tuple(families)
+        self.controllers = tuple(controllers)
         self._problems: dict[ApiResource, KubeError] = {}
         self._cluster = cluster
         self._namespace = namespace
@@ -58,14 +66,14 @@ class WatchedTrees:
         roots = [
             resource_tree(
                 resource,
-                family.owned,
+                tuple(kind.api.kind for kind in controller.owns),
                 index,
                 program_name(),
-                custom=family.is_custom,
+                custom=controller.is_custom,
                 asked=self._asked,
             )
-            for family in self.families
-            for resource in self._resources(family)
+            for controller in self.controllers
+            for resource in self._resources(controller)
         ]
         return tuple(sorted(roots, key=lambda root: root.namespace))
 
@@ -78,7 +86,7 @@ class WatchedTrees:
         }
 
     async def read(self) -> None:
-        """Read once; afterwards `families` has only those that could be read.
+        """Read once; afterwards `controllers` has only those that could be read.
 
         Raises Missing if none of our kinds is served, Forbidden if none may be read, KubeError.
         Kinds that Kubernetes has built in are served anyway: they count only if there are resources
@@ -86,34 +94,41 @@ class WatchedTrees:
         """
         unserved: list[KubeError] = []
         async with anyio.create_task_group() as group:
-            for family in self.families:
-                group.start_soon(self._list, family.api, self._name, unserved)
-        refused = [self._problems[f.api] for f in self.families if f.api in self._problems]
-        asked = self.families
-        self.families = tuple(f for f in asked if f.api in self._objects)
-        counted = [f for f in self.families if f.is_custom or any(self._resources(f))]
+            for controller in self.controllers:
+                group.start_soon(self._list, controller.resource.api, self._name, unserved)
+        refused = [
+            self._problems[c.resource.api]
+            for c in self.controllers
+            if c.resource.api in self._problems
+        ]
+        asked = self.controllers
+        self.controllers = tuple(c for c in asked if c.resource.api in self._objects)
+        counted = [c for c in self.controllers if c.is_custom or any(self._resources(c))]
         if (refused or unserved) and not counted:
             raise next(iter((*refused, *unserved)))
-        for family in asked:
-            if not family.is_custom:
-                self._problems.pop(family.api, None)
+        for controller in asked:
+            if not controller.is_custom:
+                self._problems.pop(controller.resource.api, None)
         async with anyio.create_task_group() as group:
-            for api in _descendants(f for f in self.families if any(self._resources(f))):
+            for api in descendants(c for c in self.controllers if any(self._resources(c))):
                 group.start_soon(self._list, api)
 
     def unheld(self) -> tuple[str, ...]:
         """Return the objects of built-in kinds with the name of which nothing is held now."""
         return tuple(
-            f"{family.api.kind}/{name}"
-            for family in self.families
-            if not family.is_custom
-            for _, name in self._objects.get(family.api, {})
+            f"{controller.resource.api.kind}/{name}"
+            for controller in self.controllers
+            if not controller.is_custom
+            for _, name in self._objects.get(controller.resource.api, {})
             if name == self._name
         )
 
     async def follow(self) -> None:
         """Keep what was read up to date until cancelled."""
-        apis = [*(family.api for family in self.families), *_descendants(self.families)]
+        apis = [
+            *(controller.resource.api for controller in self.controllers),
+            *descendants(self.controllers),
+        ]
         async with anyio.create_task_group() as group:
             for api in apis:
                 group.start_soon(self._follow, api)
@@ -123,14 +138,14 @@ class WatchedTrees:
         await self._news.wait()
         self._news = anyio.Event()
 
-    def _resources(self, family: Family) -> Iterator[Object]:
-        found = self._objects.get(family.api, {})
+    def _resources(self, controller: Controller[Resource]) -> Iterator[Object]:
+        found = self._objects.get(controller.resource.api, {})
         named = (found[key] for key in sorted(found))
         return (
             obj
             for obj in named
             if self._name in {"", metadata(obj)["name"]}
-            if family.is_custom or is_ours(obj, family.manager, program_name())
+            if controller.is_custom or is_ours(obj, controller.name, program_name())
         )
 
     async def _list(
@@ -178,5 +193,12 @@ def _key(obj: Object) -> Key:
     return meta.get("namespace", ""), meta["name"]
 
 
-def _descendants(families: Iterable[Family]) -> list[ApiResource]:
-    return list(dict.fromkeys(api for family in families for api in family.descendants))
+def descendants(controllers: Iterable[Controller[Resource]]) -> list[ApiResource]:
+    """Return the kinds of the controllers' children, and of what is created for these."""
+    found: dict[ApiResource, None] = {}
+    for controller in controllers:
+        owned = [kind.api for kind in controller.owns]
+        found |= dict.fromkeys(
+            (*owned, *(api for kind in owned for api in BELOW.get(kind.kind, ())))
+        )
+    return [*found]

@@ -37,33 +37,18 @@ _TAKEN: Final = "exists and is not controlled by"
 
 
 @dataclass(frozen=True, slots=True)
-class Conflict:
-    """A field with another value than the resource declares; `holder` may be empty.
-
-    `reason`, `declared` and `live` are those of a `ContestedField`.
-    """
+class ShownConflict:
+    """A `ContestedField` as a status has it, whatever is missing in it."""
 
     path: str
-    holder: Holder
-    object: str = ""
+    object: str
+    manager: str
+    operation: str
+    subresource: str
+    since: str
     reason: str | None = None
     declared: str | None = None
     live: str | None = None
-
-    @property
-    def manager(self) -> str:
-        """The field manager that holds the field; empty if nobody does."""
-        return self.holder.manager
-
-    @property
-    def operation(self) -> str:
-        """The manager's operation: `Apply` or `Update`."""
-        return self.holder.operation
-
-    @property
-    def subresource(self) -> str:
-        """The subresource through which the manager wrote."""
-        return self.holder.subresource
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +79,7 @@ class TreeNode:
     readiness: Readiness
     changed: Holder | None = None
     conditions: tuple[ShownCondition, ...] = ()
-    conflicts: tuple[Conflict, ...] = ()
+    conflicts: tuple[ShownConflict, ...] = ()
     children: tuple[TreeNode, ...] = ()
     past: bool = False
     asked: bool = False
@@ -220,7 +205,7 @@ class _TreeBuilder:
         says = self._view if custom else _says(resource)
         self._says = says
         self._conditions = tuple(_conditions(says))
-        self._contested: dict[str, list[Conflict]] = {}
+        self._contested: dict[str, list[ShownConflict]] = {}
         for ref, conflict in _contested(says):
             self._contested.setdefault(ref, []).append(conflict)
 
@@ -269,7 +254,7 @@ class _TreeBuilder:
         ranks = {kind: rank for rank, kind in enumerate(self._owned)}
         return tuple(sorted(nodes, key=lambda m: (ranks.get(m.kind, len(ranks)), m.kind, m.name)))
 
-    def _conflicts(self, ref: str) -> tuple[Conflict, ...]:
+    def _conflicts(self, ref: str) -> tuple[ShownConflict, ...]:
         return tuple(self._contested.get(ref, ()))
 
     def _absent(self, there: Collection[str]) -> Iterator[TreeNode]:
@@ -342,13 +327,12 @@ def _conditions(view: View) -> Iterator[ShownCondition]:
         yield ShownCondition(*(one.text(name) for name in names))
 
 
-def _contested(view: View) -> Iterator[tuple[str, Conflict]]:
+def _contested(view: View) -> Iterator[tuple[str, ShownConflict]]:
     for one in map(View, view.items("status", "contested")):
-        names = ("manager", "operation", "subresource", "since")
-        holder = Holder(*(one.text(name) for name in names))
-        target, values = one.text("object"), (one.at(key) for key in ("reason", "declared", "live"))
+        names = ("path", "object", "manager", "operation", "subresource", "since")
+        values = (one.at(key) for key in ("reason", "declared", "live"))
         texts = (value if isinstance(value, str) else None for value in values)
-        yield target, Conflict(one.text("path"), holder, target, *texts)
+        yield one.text("object"), ShownConflict(*(one.text(name) for name in names), *texts)
 
 
 def _is_spent(live: Object) -> bool:

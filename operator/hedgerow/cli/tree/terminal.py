@@ -2,18 +2,172 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from hedgerow.cli.widths import shortened_apart, wrapped
+from hedgerow.cli import widths
+from hedgerow.cli.owners.report import age
+from hedgerow.cli.program import program_name, typed
+from hedgerow.cli.widths import Note, hanging, shortened_apart, wrapped
+from hedgerow.plan.conditions import UNMATCHED
+from hedgerow.plan.conflict_reports import OTHER_VALUE, sentence
+from hedgerow.plan.remedies import overview
+from hedgerow.texts import escaped, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
 
-    from hedgerow.cli.notes import Note
-    from hedgerow.cli.tree.page import Row, Section
     from hedgerow.cli.tree.readiness import Verdict
+    from hedgerow.cli.tree.resources import ShownCondition, ShownConflict, TreeNode
+
+ASKED: Final = " ←"
+"""The mark of the object that was asked for, below its resource."""
+MOST: Final = 8
+"""The most Current children of a kind with equal state that are listed; the rest is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class TreeRow:
+    """One object: `guide` is drawn before its name, `below` in lines under it.
+
+    `short` is its name for narrow terminals. Rows without verdict are objects that are only
+    counted.
+    """
+
+    guide: str
+    below: str
+    name: str
+    short: str
+    verdict: Verdict | None
+    words: str
+    changed: str
+    ago: str
+    notes: tuple[Note, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TreeSection:
+    """The rows of one namespace."""
+
+    title: str
+    facts: str
+    rows: tuple[TreeRow, ...]
+
+
+def sections(trees: Iterable[TreeNode], now: datetime) -> tuple[TreeSection, ...]:
+    """Return the sections of trees that are sorted by namespace."""
+    return tuple(
+        _section(namespace, tuple(roots), now)
+        for namespace, roots in groupby(trees, key=lambda root: root.namespace)
+    )
+
+
+def _section(namespace: str, roots: Sequence[TreeNode], now: datetime) -> TreeSection:
+    counts = Counter[str]()
+    for root in roots:
+        counts.update(node.readiness.verdict for node in root.walk())
+        counts["contested"] += sum(len(node.conflicts) for node in root.walk())
+    number = sum(1 for root in roots for _ in root.walk())
+    told = [f"{number} object{'s' if number > 1 else ''}"]
+    told += [f"{counts[key]} {words}" for key, words in _COUNTED.items() if counts[key]]
+    rows = tuple(row for root in roots for row in _rows(root, None, "", "", now))
+    return TreeSection(printable(f"Namespace {namespace}"), ", ".join(told), rows)
+
+
+_COUNTED: Final = {
+    "InProgress": "in progress", "Failed": "failed", "Terminating": "being deleted",
+    "NotFound": "missing", "contested": "contested",
+}  # fmt: skip
+
+
+def _rows(
+    node: TreeNode, parent: TreeNode | None, guide: str, after: str, now: datetime
+) -> Iterator[TreeRow]:
+    shown, counted = _folded(node.present)
+    mark = ASKED if node.asked else ""
+    yield TreeRow(
+        guide,
+        after + ("│ " if shown else "  "),
+        printable(str(node)) + mark,
+        printable(_shortened(node, parent)) + mark,
+        node.readiness.verdict,
+        printable(node.readiness.words),
+        printable(node.changed.manager) if node.changed else "",
+        age(node.changed.time, now) if node.changed else "",
+        tuple(_notes(node, now)),
+    )
+    for child in shown:
+        last = child is shown[-1] and not counted
+        yield from _rows(
+            child, node, after + ("└ " if last else "├ "), after + ("  " if last else "│ "), now
+        )
+    for number, words in enumerate(counted, 1):
+        mark = "└ " if number == len(counted) else "├ "
+        yield TreeRow(after + mark, after, words, words, None, "", "", "")
+
+
+def _folded(children: Sequence[TreeNode]) -> tuple[list[TreeNode], list[str]]:
+    """Return the children to show, and the others in words."""
+    alike = Counter[tuple[str, str]]()
+    shown: list[TreeNode] = []
+    for child in children:
+        key = child.kind, child.readiness.words
+        plain = child.readiness.verdict == "Current" and not (
+            child.present or child.conflicts or child.asked
+        )
+        alike[key] += plain
+        if not plain or alike[key] <= MOST:
+            shown.append(child)
+    more = {key: count - MOST for key, count in alike.items() if count > MOST}
+    return shown, [f"… {n} more {kind}: {words}" for (kind, words), n in more.items()]
+
+
+def _shortened(node: TreeNode, parent: TreeNode | None) -> str:
+    """Return a name without the parent's name as prefix: `Pod/…-x2x1z`."""
+    if parent is None or not node.name.startswith(f"{parent.name}-"):
+        return str(node)
+    return f"{node.kind}/…{node.name.removeprefix(parent.name)}"
+
+
+def _notes(node: TreeNode, now: datetime) -> Iterator[Note]:
+    others = [told for told in node.conditions if told.type != "Ready"]
+    if others:
+        yield Note(printable(", ".join(f"{c.type}={c.status} {c.reason}" for c in others)))
+    whys = [_why(told, node) for told in node.conditions if told.status != "True"]
+    yield from (Note(printable(why)) for why in dict.fromkeys(whys) if why)
+    yield from (Note(_held(conflict, now), True) for conflict in node.conflicts)
+    if node.conflicts:
+        group = node.api_version.rpartition("/")[0]
+        kind = ".".join(filter(None, (node.kind, group)))
+        what = overview(f"{kind}/{node.name}", node.namespace, typed())
+        yield Note(escaped(what), is_command=True)
+    if node.warning:
+        yield Note(printable(node.warning), True)
+
+
+def _why(told: ShownCondition, node: TreeNode) -> str:
+    """Return why a condition is not met, without what is said at the contested objects."""
+    if not _is_conflict(told.reason, node):
+        return told.message
+    unmatched = told.message.partition(UNMATCHED)[2]
+    return f"{UNMATCHED.removeprefix('; ')}{unmatched}" if unmatched else ""
+
+
+def _is_conflict(reason: str, node: TreeNode) -> bool:
+    """Return whether a condition only repeats conflicts that are shown at their own objects."""
+    return reason == "FieldConflict" and any(each.conflicts for each in node.walk())
+
+
+def _held(conflict: ShownConflict, now: datetime) -> str:
+    since = conflict.since if conflict.reason in (None, OTHER_VALUE) else ""
+    told = f" for {age(since, now)}" if since else ""
+    return printable(f"{conflict.path}: {sentence(conflict, program_name())}{told}")
+
 
 _MARKS: Final[Mapping[Verdict | None, tuple[str, str]]] = {
     "Current": ("✓ ", "green"),
@@ -40,7 +194,7 @@ _NOTE: Final = 12
 """The least columns of a note on any terminal."""
 
 
-def lines(sections: Iterable[Section], width: int) -> Iterator[Text]:
+def lines(sections: Iterable[TreeSection], width: int) -> Iterator[Text]:
     """Yield the lines of sections, in a width of so many columns."""
     for number, section in enumerate(sections):
         if number:
@@ -52,7 +206,7 @@ def lines(sections: Iterable[Section], width: int) -> Iterator[Text]:
         yield from _table(section.rows, width)
 
 
-def _table(rows: Sequence[Row], width: int) -> Iterator[Text]:
+def _table(rows: Sequence[TreeRow], width: int) -> Iterator[Text]:
     columns = _Columns(rows, width)
     yield columns.line(*(Text(header, "bold dim") for header in _HEADERS))
     for row in rows:
@@ -62,7 +216,7 @@ def _table(rows: Sequence[Row], width: int) -> Iterator[Text]:
 class _Columns:
     """Columns as wide as these rows need, or as the terminal allows."""
 
-    def __init__(self, rows: Sequence[Row], width: int) -> None:
+    def __init__(self, rows: Sequence[TreeRow], width: int) -> None:
         self._width = width
         self._short = False
         self._widths = self._natural(rows)
@@ -87,7 +241,7 @@ class _Columns:
         wide = self._widths[column]
         self._widths[column] = min(wide, max(least, wide - max(self._excess(), 0)))
 
-    def _natural(self, rows: Sequence[Row]) -> list[int]:
+    def _natural(self, rows: Sequence[TreeRow]) -> list[int]:
         cells = [
             (Text(row.guide + self._called(row)), _words(row), Text(row.changed), Text(row.ago))
             for row in rows
@@ -102,12 +256,12 @@ class _Columns:
         shown = [width for width in self._widths if width]
         return sum(shown) + _GAP * (len(shown) - 1) - self._width
 
-    def row(self, row: Row) -> Iterator[Text]:
+    def row(self, row: TreeRow) -> Iterator[Text]:
         """Yield the lines of a row: its columns, the rest of its readiness, its notes."""
         if row.verdict is None:
             yield Text.assemble((row.guide, "dim"), (row.name, "dim"))
             return
-        words = _wrapped(_words(row), self._widths[1], hanging=_GAP)
+        words = hanging(_words(row), self._widths[1], _GAP)
         changed = Text(self._managers[row.changed, self._widths[2]])
         cells = (self._name(row), words[0], changed, Text(row.ago, "dim"))
         yield self.line(*cells)
@@ -118,50 +272,37 @@ class _Columns:
             yield from self._note(row, note)
 
     def line(self, *cells: Text) -> Text:
-        """Return a line of cells, each in its column; a name that stays whole may be wider."""
-        whole = Text()
-        for cell, width in zip(cells, self._widths, strict=True):
-            if not width:
-                continue
-            whole.append_text(cell).append(" " * (max(width - cell.cell_len, 0) + _GAP))
-        whole.rstrip()
-        return whole
+        """Return a line of cells, each in its column."""
+        return widths.table_line(cells, self._widths, _GAP)
 
-    def _note(self, row: Row, note: Note) -> Iterator[Text]:
+    def _note(self, row: TreeRow, note: Note) -> Iterator[Text]:
         if note.is_command:
             yield from self._command(row, note.text)
             return
         mark, style = ("✗ ", "red") if note.alarm else ("  ", "dim")
         room = max(self._width - len(row.below) - len(mark), _NOTE)
-        for number, part in enumerate(_wrapped(Text(note.text, style), room)):
+        for number, part in enumerate(hanging(Text(note.text, style), room, 0)):
             first = Text("  " if number else mark, style)
             yield Text.assemble((row.below, "dim"), first, part)
 
-    def _command(self, row: Row, command: str) -> Iterator[Text]:
+    def _command(self, row: TreeRow, command: str) -> Iterator[Text]:
         """Yield a command on one line, whatever its width: a broken one cannot be pasted."""
         told = Text.assemble((f"{row.below}  what to do:", "dim"))
         whole = Text.assemble(told, (f" {command}", "dim"))
         yield from [whole] if whole.cell_len <= self._width else [told, Text(command, "dim")]
 
-    def _called(self, row: Row) -> str:
+    def _called(self, row: TreeRow) -> str:
         return row.short if self._short else row.name
 
-    def _room(self, row: Row) -> tuple[str, int]:
+    def _room(self, row: TreeRow) -> tuple[str, int]:
         """Return a row's name, and the columns that its guide leaves for the name."""
         return self._called(row), max(self._widths[0] - len(row.guide), _NAME)
 
-    def _name(self, row: Row) -> Text:
+    def _name(self, row: TreeRow) -> Text:
         kind, slash, rest = self._names[self._room(row)].partition("/")
         return Text.assemble((row.guide, "dim"), (kind + slash, "dim"), (rest, "bold"))
 
 
-def _words(row: Row) -> Text:
+def _words(row: TreeRow) -> Text:
     mark, style = _MARKS[row.verdict]
     return Text(mark + row.words, style)
-
-
-def _wrapped(text: Text, width: int, *, hanging: int = 0) -> list[Text]:
-    """Return a text as lines; lines after the first will be indented, so all are narrower."""
-    if text.cell_len <= width:
-        return [text]
-    return wrapped(text, width - hanging)

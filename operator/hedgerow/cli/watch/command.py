@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import anyio
 import typer
 
-from hedgerow.cli import broken_pipes
+from hedgerow.cli import exits
 from hedgerow.cli.candidates import kinds
 from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.interrupts import EXIT_BY_SIGNAL, until_signal
+from hedgerow.cli.options import Namespace
 
 if TYPE_CHECKING:
-    from hedgerow.cli.watch.lines import Lines, Scope
+    from hedgerow.cli.watch.lines import Scope, WatchLines
     from hedgerow.kube.cluster import Cluster
 
 Format = Literal["text", "json"]
@@ -25,16 +26,6 @@ Kind = Annotated[
         metavar="KIND",
         autocompletion=kinds,
         help="What to watch, as kubectl takes it: pods, deploy, deployments.apps, certificates.",
-    ),
-]
-Namespace = Annotated[
-    str | None,
-    typer.Option(
-        "--namespace",
-        "-n",
-        metavar="NAMESPACE",
-        help="Its namespace.",
-        show_default="the context's",
     ),
 ]
 AllNamespaces = Annotated[
@@ -109,7 +100,7 @@ def watch_command(
         raise typer.Exit(EXIT_BY_SIGNAL + number)
 
 
-def _lines(scope: Scope, output: Format, *, seed_format: bool) -> Lines:
+def _lines(scope: Scope, output: Format, *, seed_format: bool) -> WatchLines:
     from hedgerow.cli.watch.lines import JsonLines, SeedLines, Sentences
 
     if seed_format:
@@ -118,13 +109,13 @@ def _lines(scope: Scope, output: Format, *, seed_format: bool) -> Lines:
 
 
 async def _watch(
-    cluster: Cluster, scope: Scope, selector: str, lines: Lines, *, existing: bool
+    cluster: Cluster, scope: Scope, selector: str, lines: WatchLines, *, existing: bool
 ) -> int:
     """Print until a signal, and return its number; 0 if nobody reads the output any more."""
     # ruff: noqa: PLC0415
     from hedgerow.cli.watch.informer import inform
+    from hedgerow.cli.watch.lines import Printer
     from hedgerow.cli.watch.memory import Memory
-    from hedgerow.cli.watch.printer import Printer
     from hedgerow.kube.errors import Invalid
     from hedgerow.runtime.clock import SystemClock, unique
 
@@ -134,7 +125,7 @@ async def _watch(
     async def watch() -> None:
         printer.begin()
         await inform(
-            cluster, scope.api, scope.namespace, labels=selector, memory=memory, listener=printer
+            cluster, scope.api, scope.namespace, labels=selector, memory=memory, printer=printer
         )
 
     number = 0
@@ -143,7 +134,7 @@ async def _watch(
         if number:
             printer.end()
     except BrokenPipeError:
-        broken_pipes.silence()
+        exits.silence()
     except Invalid as error:
         if selector and error.code == HTTPStatus.BAD_REQUEST:
             raise typer.BadParameter(f"--selector: {error.message}") from error

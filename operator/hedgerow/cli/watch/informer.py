@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 from hedgerow.kube.watch import Bookmark, Changed, Snapshot, reflect
 from hedgerow.objects import metadata
@@ -18,8 +18,8 @@ from hedgerow.runtime.cache.store import Store
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from hedgerow.cli.watch.lines import Printer
     from hedgerow.cli.watch.memory import Memory
-    from hedgerow.kube.errors import KubeError
     from hedgerow.kube.retry import RetryClock
     from hedgerow.kube.watch import ListerWatcher
     from hedgerow.runtime.cache.store import Change
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Notification:
+class WatchNotice:
     """One object was there already, or was added, updated or deleted.
 
     `old` and `new` are what is kept of it. `old` of a deletion is its last known state. `listed`: a
@@ -40,26 +40,6 @@ class Notification:
     listed: bool = False
 
 
-class Listener(Protocol):
-    """Whoever is told."""
-
-    def heard(self, notice: Notification) -> None:
-        """Take in a notice."""
-        ...
-
-    def synced(self, count: int, *, again: bool) -> None:
-        """Take in that all was told, of `count` objects; `again`: after a gap of the watch."""
-        ...
-
-    def failed(self, error: KubeError) -> None:
-        """Take in what keeps the watch from working, at each attempt. What it raises ends it."""
-        ...
-
-    def recovered(self) -> None:
-        """Take in that the watch works, at each event."""
-        ...
-
-
 async def inform(
     cluster: ListerWatcher,
     api: ApiResource,
@@ -67,31 +47,31 @@ async def inform(
     *,
     labels: str,
     memory: Memory,
-    listener: Listener,
+    printer: Printer,
     timing: RetryClock | None = None,
 ) -> None:
-    """Tell the listener everything, until it raises an error or is cancelled."""
-    informer = _Informer(memory, listener)
+    """Have everything printed, until the printer raises an error or this is cancelled."""
+    informer = _Informer(memory, printer)
     events = reflect(
         cluster,
         api,
         namespace,
         labels=labels,
         reduce=memory.reduce,
-        on_problem=listener.failed,
+        on_problem=printer.failed,
         on_listed=informer.listed,
         timing=timing,
     )
     async with aclosing(events):
         async for event in events:
-            listener.recovered()
+            printer.recovered()
             informer.take(event)
 
 
 class _Informer:
-    def __init__(self, memory: Memory, listener: Listener) -> None:
+    def __init__(self, memory: Memory, printer: Printer) -> None:
         self._memory = memory
-        self._listener = listener
+        self._printer = printer
         self._store = Store()
         self._is_synced = False
 
@@ -107,7 +87,7 @@ class _Informer:
                 for changes in self._store.replacing(items, version, met, rewound=rewound):
                     self._tell(changes, listed=True)
                 self._store.rewound = False
-                self._listener.synced(len(self._store), again=self._is_synced)
+                self._printer.synced(len(self._store), again=self._is_synced)
                 self._is_synced = True
             case Bookmark(version):
                 self._store.bookmark(version)
@@ -124,14 +104,14 @@ class _Informer:
         for old, new in changes:
             self._memory.settle(old, new)
             if old and new and _uid(old) == _uid(new):
-                self._listener.heard(Notification("UPDATED", old, new, listed))
+                self._printer.heard(WatchNotice("UPDATED", old, new, listed))
                 continue
             if old:
                 known = last if last and _uid(last) == _uid(old) else old
-                self._listener.heard(Notification("DELETED", known, None, listed))
+                self._printer.heard(WatchNotice("DELETED", known, None, listed))
             if new:
                 added = "ADDED" if self._is_synced else "EXISTING"
-                self._listener.heard(Notification(added, None, new, listed))
+                self._printer.heard(WatchNotice(added, None, new, listed))
 
 
 def _uid(kept: Object) -> str:

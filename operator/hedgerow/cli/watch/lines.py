@@ -1,24 +1,32 @@
-"""Lines: how notices are printed: as sentences, as JSON, or as the seed's log lines."""
+"""Lines: prints what an informer tells, as sentences, as JSON, or as the log lines of the seed."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
 
+from hedgerow.cli.output import echo
+from hedgerow.cli.program import say
 from hedgerow.cli.times import utc
+from hedgerow.cli.watch.changes import changes
 from hedgerow.cli.watch.memory import kept_phase
 from hedgerow.encoding import to_json
+from hedgerow.kube.errors import Throttled, Unavailable
 from hedgerow.objects import metadata
 from hedgerow.texts import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
 
     from hedgerow.cli.watch.changes import FieldChange
-    from hedgerow.cli.watch.informer import Notification
+    from hedgerow.cli.watch.informer import WatchNotice
+    from hedgerow.cli.watch.memory import Memory
     from hedgerow.fields.managed import Holder
+    from hedgerow.kube.errors import KubeError
+    from hedgerow.runtime.clock import Clock
     from hedgerow_schemas.base import ApiResource, Object
 
 MOST_PATHS: Final = 4
@@ -57,26 +65,26 @@ class Scope:
         return f"{many} in {f'namespace {self.namespace}' if self.namespace else 'all namespaces'}"
 
 
-class Lines(Protocol):
+class WatchLines:
     """A form of output. `wants_changes`: updates are told with what changed."""
 
-    wants_changes: bool
+    wants_changes = True
 
-    def begun(self, now: datetime) -> Iterator[str]:
-        """Yield the lines before anything was read."""
-        ...
+    def begun(self, _now: datetime) -> Iterable[str]:
+        """Return the lines before anything was read."""
+        return ()
 
-    def synced(self, count: int, now: datetime, *, again: bool) -> Iterator[str]:
-        """Yield the lines that say that everything up to now was told."""
-        ...
+    def synced(self, count: int, now: datetime, *, again: bool) -> Iterable[str]:
+        """Return the lines that say that everything up to now was told."""
+        raise NotImplementedError
 
-    def notice(self, notice: Notification, changes: Changes, now: datetime) -> str:
-        """Return the line for a notice."""
-        ...
+    def notice(self, notice: WatchNotice, changes: Changes, now: datetime) -> str:
+        """Return the line for a notice; `changes` are those of an update."""
+        raise NotImplementedError
 
-    def ended(self, now: datetime) -> Iterator[str]:
-        """Yield the lines after a signal."""
-        ...
+    def ended(self, _now: datetime) -> Iterable[str]:
+        """Return the lines after a signal."""
+        return ()
 
 
 def key_of(kept: Object) -> str:
@@ -85,25 +93,18 @@ def key_of(kept: Object) -> str:
     return "/".join(filter(None, (meta.get("namespace", ""), meta["name"])))
 
 
-class Sentences:
+class Sentences(WatchLines):
     """Lines for people."""
-
-    wants_changes = True
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
 
-    def begun(self, now: datetime) -> Iterator[str]:
-        """Yield nothing."""
-        del now
-        yield from ()
-
-    def synced(self, count: int, now: datetime, *, again: bool) -> Iterator[str]:
+    def synced(self, count: int, now: datetime, *, again: bool) -> Iterable[str]:
         """Yield one line with the number of objects."""
         word = "synced again after a gap" if again else "synced"
         yield f"{utc(now)} {word}: {self._scope.counted(count)}"
 
-    def notice(self, notice: Notification, changes: Changes, now: datetime) -> str:
+    def notice(self, notice: WatchNotice, changes: Changes, now: datetime) -> str:
         """Return time, type, key, phase, and for an update what changed by whom."""
         kept = _kept(notice)
         told = [f"{utc(now)} {notice.type.lower()} {key_of(kept)}", kept_phase(kept) or "-"]
@@ -112,11 +113,6 @@ class Sentences:
         if notice.listed and notice.type != "EXISTING":
             told.append("(during a gap of the watch)")
         return printable("  ".join(told), _LONGEST_LINE)
-
-    def ended(self, now: datetime) -> Iterator[str]:
-        """Yield nothing."""
-        del now
-        yield from ()
 
 
 _LONGEST_LINE: Final = MOST_GROUPS * (MOST_PATHS * LONGEST_PATH + MOST_MANAGERS * LONGEST_NAME)
@@ -161,25 +157,18 @@ def _group(who: str, changes: Sequence[FieldChange]) -> str:
     return f"{who}: " + ", ".join([*paths, f"{rest} more"] if rest else paths)
 
 
-class JsonLines:
+class JsonLines(WatchLines):
     """One JSON object a line, for programs; all lines of one type have the same keys."""
-
-    wants_changes = True
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
 
-    def begun(self, now: datetime) -> Iterator[str]:
-        """Yield nothing."""
-        del now
-        yield from ()
-
-    def synced(self, count: int, now: datetime, *, again: bool) -> Iterator[str]:
+    def synced(self, count: int, now: datetime, *, again: bool) -> Iterable[str]:
         """Yield one line with the number of objects."""
         head = self._head("SYNCED", now)
         yield _json({**head, "namespace": self._scope.namespace, "count": count, "again": again})
 
-    def notice(self, notice: Notification, changes: Changes, now: datetime) -> str:
+    def notice(self, notice: WatchNotice, changes: Changes, now: datetime) -> str:
         """Return identity, phase and changes; `changes` is null if they are unknown."""
         kept = _kept(notice)
         meta = metadata(kept)
@@ -198,11 +187,6 @@ class JsonLines:
                 "moreChanges": len(changes or ()) - len(listed),
             }
         )
-
-    def ended(self, now: datetime) -> Iterator[str]:
-        """Yield nothing."""
-        del now
-        yield from ()
 
     def _head(self, kind: str, now: datetime) -> dict[str, Any]:
         api = self._scope.api
@@ -234,28 +218,28 @@ def _json(line: dict[str, Any]) -> str:
     return to_json(line).decode()
 
 
-class SeedLines:
+class SeedLines(WatchLines):
     """The log lines of the pod watcher that this command goes back to."""
 
     wants_changes = False
 
-    def begun(self, now: datetime) -> Iterator[str]:
+    def begun(self, now: datetime) -> Iterable[str]:
         """Yield what the seed logs when it starts."""
         yield _logged(now, "waiting for cache sync")
 
-    def synced(self, count: int, now: datetime, *, again: bool) -> Iterator[str]:
+    def synced(self, count: int, now: datetime, *, again: bool) -> Iterable[str]:
         """Yield what the seed logs when it has read everything, which it does once."""
         del count
         if not again:
             yield _logged(now, "caches are synced")
             yield _logged(now, "waiting for stop signal")
 
-    def notice(self, notice: Notification, changes: Changes, now: datetime) -> str:
+    def notice(self, notice: WatchNotice, changes: Changes, now: datetime) -> str:
         """Return `onAdd`, `onUpdate` or `onDelete` with the key."""
         del changes
         return _logged(now, f"{_SEED_WORDS[notice.type]}: {key_of(_kept(notice))}")
 
-    def ended(self, now: datetime) -> Iterator[str]:
+    def ended(self, now: datetime) -> Iterable[str]:
         """Yield what the seed logs at a signal."""
         yield _logged(now, "received stop signal")
 
@@ -264,8 +248,82 @@ def _logged(now: datetime, message: str) -> str:
     return f"{now.astimezone():{_SEED_TIME}} {message}"
 
 
-def _kept(notice: Notification) -> Object:
+def _kept(notice: WatchNotice) -> Object:
     """Return the object as it is now, or as it was last known."""
     kept = notice.new or notice.old
     assert kept is not None  # noqa: S101 - a notice has one of them
     return kept
+
+
+class Printer:
+    """Prints each notice when it comes; `existing`: also those of objects that are there already.
+
+    Problems go to standard error, each once. Before the first list is complete, a refusal is
+    raised instead: it is the answer to the command. Later, rights may be given back; but a kind
+    that can be listed and not watched ends it.
+    """
+
+    def __init__(self, lines: WatchLines, memory: Memory, clock: Clock, *, existing: bool) -> None:
+        self._lines = lines
+        self._memory = memory
+        self._clock = clock
+        self._tells = existing
+        self._is_synced = False
+        self._problem: type[KubeError] | None = None
+        self._is_full = False
+
+    def begin(self) -> None:
+        """Print what comes before anything else."""
+        self._print(self._lines.begun(self._clock.now()))
+
+    def end(self) -> None:
+        """Print what comes after a signal."""
+        self._print(self._lines.ended(self._clock.now()))
+
+    def heard(self, notice: WatchNotice) -> None:
+        """Print a notice."""
+        self._tell_if_full()
+        if self._tells:
+            found = self._changes(notice)
+            echo(self._lines.notice(notice, found, self._clock.now()))
+
+    def synced(self, count: int, *, again: bool) -> None:
+        """Print that everything up to now was told."""
+        self._is_synced = self._tells = True
+        self._print(self._lines.synced(count, self._clock.now(), again=again))
+
+    def failed(self, error: KubeError) -> None:
+        """Print a problem, unless it was the last one; raise what waiting does not help with."""
+        passes = self._is_synced or isinstance(error, (Throttled, Unavailable))
+        if not passes or error.code == HTTPStatus.METHOD_NOT_ALLOWED:
+            raise error
+        if self._problem is not type(error):
+            self._problem = type(error)
+            say(f"the watch is interrupted, and tries again: {error}")
+
+    def recovered(self) -> None:
+        """Print once that the watch works again."""
+        if self._problem is not None:
+            self._problem = None
+            say("the watch works again")
+
+    def _changes(self, notice: WatchNotice) -> Changes:
+        if notice.old is None or notice.new is None or not self._lines.wants_changes:
+            return ()
+        before, after = self._memory.state(notice.old), self._memory.state(notice.new)
+        if before is None or after is None:
+            return None
+        return changes(before, after, one_write=not notice.listed)
+
+    def _tell_if_full(self) -> None:
+        if self._memory.forgotten and not self._is_full:
+            self._is_full = True
+            say(
+                f"more objects than {self._memory.most // 1024**2} MiB hold: updates of some"
+                f" objects are printed without the fields that changed; choose fewer objects with"
+                f" -n or -l"
+            )
+
+    def _print(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            echo(line)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
-from hedgerow.cli.adopt.plan import Adoption, AdoptRequest, Target, adopt
+from hedgerow.cli.transfers.adoption import Adoption, AdoptRequest, NewManager, adopt
 from hedgerow.fields.sets import leaves
 from hedgerow.plan.transfers import Refusal, changes, holdings
 from hedgerow.testing.memory.kinds import BUILTIN
@@ -38,7 +38,7 @@ THEIRS: Object = {
     }
 }
 MINE: Object = {"f:spec": {"f:replicas": LEAF, "f:selector": LEAF}}
-CONTROLLER = Target(OURS, frozenset({IMAGE}))
+CONTROLLER = NewManager(OURS, frozenset({IMAGE}))
 
 
 def child(*entries: tuple[str, Object]) -> Object:
@@ -75,7 +75,7 @@ class TestController:
         assert (body["metadata"]["uid"], body["metadata"]["resourceVersion"]) == ("u", "7")
 
     def test_what_is_within_a_contested_field_is_taken_with_it(self):
-        target = Target(OURS, frozenset({".spec.containers"}))
+        target = NewManager(OURS, frozenset({".spec.containers"}))
 
         found = fates(adopt(child(), AdoptRequest("old"), target))
 
@@ -91,7 +91,7 @@ class TestController:
         other = {"f:spec": {"f:selector": {"f:a": LEAF}}}
         obj = child(("old", tree), ("x", other))
 
-        found = adopt(obj, AdoptRequest("old"), Target("team"))
+        found = adopt(obj, AdoptRequest("old"), NewManager("team"))
 
         assert fates(found) == {".spec.gone": "unowned", ".spec.selector": "unowned"}
         assert found.applies == {}
@@ -112,7 +112,7 @@ class TestNamed:
     def test_who_is_named_takes_all_that_he_has_not(self):
         obj = child(("old/Update", THEIRS), ("team", {"f:spec": {"f:paused": LEAF}}))
 
-        found = adopt(obj, AdoptRequest("old"), Target("team"))
+        found = adopt(obj, AdoptRequest("old"), NewManager("team"))
 
         assert set(fates(found).values()) == {"taken team", "shared team"}
         assert found.applies[""]["spec"] == {
@@ -123,24 +123,24 @@ class TestNamed:
     def test_what_he_shares_is_his_though_it_is_all_there_is(self):
         obj = child(("old/Update", MINE), ("team", MINE))
 
-        assert adopt(obj, AdoptRequest("old"), Target("team")).applies == {}
+        assert adopt(obj, AdoptRequest("old"), NewManager("team")).applies == {}
 
     def test_the_only_records_are_never_removed(self):
         obj = child(("old/Update", THEIRS), (OURS, {}))
         shared = child(("old/Update", MINE), ("old", MINE))
 
         with pytest.raises(Refusal):
-            adopt(obj, AdoptRequest("old"), Target(OURS, frozenset({".spec.never"})))
-        assert adopt(shared, AdoptRequest("old"), Target("team")).applies
+            adopt(obj, AdoptRequest("old"), NewManager(OURS, frozenset({".spec.never"})))
+        assert adopt(shared, AdoptRequest("old"), NewManager("team")).applies
         with pytest.raises(Refusal, match="drops the managed fields"):
-            adopt(child(("old", {"f:gone": LEAF})), AdoptRequest("old"), Target("team"))
+            adopt(child(("old", {"f:gone": LEAF})), AdoptRequest("old"), NewManager("team"))
 
     def test_his_own_apply_is_not_moved_to_himself_but_his_updates_are(self):
         obj = child((f"{OURS}/Update", THEIRS), (OURS, MINE))
 
-        assert adopt(obj, AdoptRequest(OURS), Target(OURS)).edits == {0: None}
+        assert adopt(obj, AdoptRequest(OURS), NewManager(OURS)).edits == {0: None}
         with pytest.raises(Refusal, match="already is the manager that gets the fields"):
-            adopt(child((OURS, MINE)), AdoptRequest(OURS), Target(OURS))
+            adopt(child((OURS, MINE)), AdoptRequest(OURS), NewManager(OURS))
 
 
 class TestFields:
@@ -197,12 +197,12 @@ class TestEntries:
     def test_all_of_one_name_are_meant_or_those_that_are_chosen(
         self, several, operation, subresource, indices
     ):
-        found = adopt(several, AdoptRequest("old", operation, subresource), Target("team"))
+        found = adopt(several, AdoptRequest("old", operation, subresource), NewManager("team"))
 
         assert set(found.edits) == indices
 
     def test_what_was_scaled_is_applied_to_the_object_and_status_to_the_status(self, several):
-        applies = adopt(several, AdoptRequest("old"), Target("team")).applies
+        applies = adopt(several, AdoptRequest("old"), NewManager("team")).applies
 
         assert applies[""]["spec"] == {"replicas": 5, "paused": True}
         assert "status" not in applies[""]
@@ -212,17 +212,17 @@ class TestEntries:
     def test_a_status_is_not_held_by_who_applied_the_object(self):
         obj = child(("old/Update/status", self.STATUS), ("team", self.STATUS))
 
-        found = adopt(obj, AdoptRequest("old"), Target("team"))
+        found = adopt(obj, AdoptRequest("old"), NewManager("team"))
 
         assert set(fates(found).values()) == {"taken team"}
 
     def test_of_its_resource_a_controller_takes_the_status_alone(self, several):
-        target = Target(OURS, only="status")
+        target = NewManager(OURS, only="status")
 
         found = adopt(several, AdoptRequest("old"), target)
 
         assert target.is_controller
-        assert not Target(OURS).is_controller
+        assert not NewManager(OURS).is_controller
         assert set(found.edits) == {2}
         assert set(fates(found)) == {".status.nodes", ".status.size"}
         with pytest.raises(Refusal, match="nothing of Deployment/x but its status"):
@@ -230,13 +230,13 @@ class TestEntries:
 
     def test_none_in_that_way_is_told_with_the_ways_there_are(self, several):
         with pytest.raises(Refusal, match="it has Apply, Update scale, Update status"):
-            adopt(several, AdoptRequest("old", "Apply", "status"), Target("team"))
+            adopt(several, AdoptRequest("old", "Apply", "status"), NewManager("team"))
 
     def test_an_unknown_manager_is_told_with_those_there_are(self, several):
         with pytest.raises(Refusal, match=r"nobody holds nothing of Deployment/x; others: old$"):
-            adopt(several, AdoptRequest("nobody"), Target(OURS))
+            adopt(several, AdoptRequest("nobody"), NewManager(OURS))
         with pytest.raises(Refusal, match="others: nobody"):
-            adopt(child((OURS, MINE)), AdoptRequest("x"), Target(OURS))
+            adopt(child((OURS, MINE)), AdoptRequest("x"), NewManager(OURS))
 
     def test_one_written_in_another_version_is_to_be_read_in_it(self):
         obj = child()
@@ -258,7 +258,7 @@ class TestNoValueChanges:
         before = world.server.get(target)
         assume(before is not None)
         try:
-            adopt(before, wish, Target("team"))
+            adopt(before, wish, NewManager("team"))
         except Refusal:
             event("nothing to adopt")
             return
@@ -288,12 +288,12 @@ def held_by(live: Object, manager: str) -> list[tuple[str, ...]]:
 
 def moved(world: ModelWorld, before: Object, wish: AdoptRequest) -> Object:
     """Have the team hold what is wished too; no value may change, and all that can be is held."""
-    found, now = adopt(before, wish, Target("team")), before
+    found, now = adopt(before, wish, NewManager("team")), before
     for endpoint in found.applies:
-        body = adopt(now, wish, Target("team")).applies[endpoint]
+        body = adopt(now, wish, NewManager("team")).applies[endpoint]
         now = world.server.apply(body, "team", subresource=endpoint)[0]
     assert changes(before, now, [move.field_path for move in found.moves]) == ()
-    again = adopt(now, wish, Target("team"))
+    again = adopt(now, wish, NewManager("team"))
     assert set(again.edits.values()) == {None}
     held = set(held_by(now, "team"))
     for move in again.moves:

@@ -1,13 +1,12 @@
-"""Transfers: fields that change managers, as lines for people and as JSON."""
+"""Report: fields that change managers, as lines for people and as JSON."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from hedgerow.cli.owners.listing import holder_data, identity_data
 from hedgerow.cli.owners.report import worded
-from hedgerow.encoding import to_json
 from hedgerow.fields.sets import ABSENT
-from hedgerow.objects import metadata
 from hedgerow.texts import cut, printable
 
 if TYPE_CHECKING:
@@ -36,8 +35,13 @@ def table(moves: Iterable[Move]) -> str:
 
 
 def counted(moves: Sequence[Move]) -> str:
-    """Return the number of fields in words."""
-    return "1 field" if len(moves) == 1 else f"{len(moves)} fields"
+    """Return the number of moved fields in words."""
+    return number_of_fields(len(moves))
+
+
+def number_of_fields(number: int) -> str:
+    """Return a number of fields in words."""
+    return "1 field" if number == 1 else f"{number} fields"
 
 
 def told(change: Change) -> str:
@@ -45,27 +49,18 @@ def told(change: Change) -> str:
     return f"{printable(change.path)}: {_value(change.before)} → {_value(change.after)}"
 
 
-def listed(live: Object, moves: Sequence[Move], *, dry_run: bool, **more: Any) -> str:
-    """Return all as JSON, for programs."""
-    meta = metadata(live)
-    named = {
-        name: meta[name] for name in ("namespace", "name", "uid", "resourceVersion") if name in meta
-    }
-    whole = {
-        "object": {"apiVersion": live["apiVersion"], "kind": live["kind"], **named},
+def listed(live: Object, moves: Sequence[Move], *, dry_run: bool, **more: Any) -> Object:
+    """Return all for programs."""
+    return {
+        "object": identity_data(live),
         "dryRun": dry_run,
         "moves": [_listed(move) for move in moves],
         **more,
     }
-    return to_json(whole, indent=2).decode()
 
 
 def _listed(move: Move) -> Object:
-    source = {
-        "manager": move.source.manager,
-        "operation": move.source.operation,
-        **({"subresource": move.source.subresource} if move.source.subresource else {}),
-    }
+    source = {name: value for name, value in holder_data(move.source).items() if name != "time"}
     value = {} if move.value is ABSENT else {"value": move.value}
     return {"path": move.path, **value, "fate": move.fate, "from": source, "to": list(move.to)}
 

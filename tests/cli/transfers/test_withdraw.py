@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
 
 from cli.gardens import NAME, OURS, Garden
-from hedgerow.cli import main
-from hedgerow.cli.withdraw import command
+from hedgerow.cli.transfers import withdraw, writing
 from hedgerow.kube import client, errors
 from hedgerow.kube.retry import RetryClock
 from hedgerow.process import leadership
@@ -39,19 +39,13 @@ def garden(monkeypatch) -> Garden:
     async def at_once(_seconds: float) -> None:
         """Wait for nothing."""
 
-    monkeypatch.setattr(command, "RetryClock", lambda: RetryClock(sleep=at_once))
+    monkeypatch.setattr(writing, "RetryClock", lambda: RetryClock(sleep=at_once))
     return garden
 
 
 @pytest.fixture
-def typed(garden, capsys):
-    def run(*words: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            main(("release", *words))
-        shown = capsys.readouterr()
-        return int(ended.value.code or 0), shown.out, shown.err
-
-    return run
+def typed(garden, typing):
+    return partial(typing, "release")
 
 
 def managers(garden: Garden) -> set[str]:
@@ -192,9 +186,9 @@ class TestAsDone:
     @pytest.mark.parametrize(
         ("error", "verb"),
         [
-            *((error, "read") for error in command.ITS_OWN),
+            *((error, "read") for error in withdraw.ITS_OWN),
             # An apply that is refused as invalid keeps what it was to give up: see below.
-            *((error, "apply") for error in command.ITS_OWN if error is not errors.Invalid),
+            *((error, "apply") for error in withdraw.ITS_OWN if error is not errors.Invalid),
         ],
     )
     def test_what_is_wrong_with_one_object_leaves_the_rest(self, garden, typed, error, verb):

@@ -45,7 +45,7 @@ class AdoptRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class NewManager:
     """Who gets the fields.
 
     `declares` are the contested paths of a child, if the target is its controller. It takes only
@@ -65,7 +65,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class LosingEntry:
     """One entry of the manager that loses the fields; `index` is its place in managed fields."""
 
     index: int
@@ -105,7 +105,7 @@ class Adoption:
     edits: Mapping[int, Tree | None] = field(default_factory=dict[int, "Tree | None"])
 
 
-def adopt(live: Object, asked: AdoptRequest, target: Target) -> Adoption:
+def adopt(live: Object, asked: AdoptRequest, target: NewManager) -> Adoption:
     """Return what an adoption does; raises Refusal if it matches nothing or would lose records."""
     sources = _sources(live, asked, target)
     field_policy = patterns(str(live["kind"]), str(metadata(live)["name"]), asked.fields)
@@ -137,7 +137,7 @@ def adopt(live: Object, asked: AdoptRequest, target: Target) -> Adoption:
     return Adoption(moves, applies, edits)
 
 
-def left_over(live: Object, adoption: Adoption, target: Target) -> Mapping[str, Object]:
+def left_over(live: Object, adoption: Adoption, target: NewManager) -> Mapping[str, Object]:
     """Return the applies, by endpoint, of adopted fields that nobody holds now."""
     places = _Places(live)
     moves = [
@@ -149,9 +149,9 @@ def left_over(live: Object, adoption: Adoption, target: Target) -> Mapping[str, 
     return _applies(live, adoption.applies, moves, target)
 
 
-def _sources(live: Object, asked: AdoptRequest, target: Target) -> list[Source]:
+def _sources(live: Object, asked: AdoptRequest, target: NewManager) -> list[LosingEntry]:
     named = [
-        Source(index, holder, version, tree)
+        LosingEntry(index, holder, version, tree)
         for index, (holder, version, tree) in enumerate(entries(live))
         if holder.manager == asked.manager
         if not holder.is_applier(target.manager, holder.subresource)
@@ -188,20 +188,20 @@ def _sources(live: Object, asked: AdoptRequest, target: Target) -> list[Source]:
     return own
 
 
-def _is_requested(source: Source, asked: AdoptRequest) -> bool:
+def _is_requested(source: LosingEntry, asked: AdoptRequest) -> bool:
     return asked.operation in (None, source.holder.operation) and asked.subresource in (
         None,
         source.holder.subresource,
     )
 
 
-def _ways(sources: Iterable[Source]) -> str:
+def _ways(sources: Iterable[LosingEntry]) -> str:
     ways = {f"{source.holder.operation} {source.holder.subresource}" for source in sources}
     return ", ".join(sorted(way.strip() for way in ways))
 
 
 def _chosen(
-    live: Object, source: Source, field_policy: Sequence[PolicyEntry]
+    live: Object, source: LosingEntry, field_policy: Sequence[PolicyEntry]
 ) -> Iterator[FieldPath]:
     kind, name = str(live["kind"]), str(metadata(live)["name"])
     for field_path in leaves(source.tree):
@@ -213,10 +213,10 @@ def _chosen(
 
 def _moves(
     places: _Places,
-    source: Source,
+    source: LosingEntry,
     chosen: Iterable[FieldPath],
     gone: Collection[tuple[Holder, FieldPath]],
-    target: Target,
+    target: NewManager,
 ) -> Iterator[Move]:
     for field_path in chosen:
         rest = [holder for holder in places.holders[field_path] if (holder, field_path) not in gone]
@@ -226,7 +226,12 @@ def _moves(
 
 
 def _fate(
-    field_path: FieldPath, rest: Sequence[Holder], endpoint: str, target: Target, *, is_there: bool
+    field_path: FieldPath,
+    rest: Sequence[Holder],
+    endpoint: str,
+    target: NewManager,
+    *,
+    is_there: bool,
 ) -> tuple[Fate, tuple[str, ...]]:
     others = tuple(dict.fromkeys(holder.manager for holder in rest))
     if any(holder.is_applier(target.manager, endpoint) for holder in rest):
@@ -236,7 +241,7 @@ def _fate(
     return ("kept" if others else "unowned"), others
 
 
-def _with_items(moves: Sequence[Move], target: Target) -> Iterator[Move]:
+def _with_items(moves: Sequence[Move], target: NewManager) -> Iterator[Move]:
     """Yield the moves; keys of a list item count as taken if another field in the item is."""
     taken = {
         (move.source.subresource, move.field_path[:length])
@@ -256,7 +261,7 @@ def _is_under(field_path: FieldPath, paths: Collection[str]) -> bool:
 
 
 def _left(
-    source: Source, places: Collection[FieldPath], field_policy: Sequence[PolicyEntry]
+    source: LosingEntry, places: Collection[FieldPath], field_policy: Sequence[PolicyEntry]
 ) -> Tree | None:
     """Return what an entry keeps; None if only keys of list items would be left."""
     if not field_policy:
@@ -266,7 +271,7 @@ def _left(
 
 
 def _applies(
-    live: Object, endpoints: Iterable[str], moves: Sequence[Move], target: Target
+    live: Object, endpoints: Iterable[str], moves: Sequence[Move], target: NewManager
 ) -> dict[str, Object]:
     found: dict[str, Object] = {}
     for endpoint in endpoints:
@@ -287,7 +292,7 @@ def _is_kept(live: Object, edits: Mapping[int, Tree | None]) -> bool:
     )
 
 
-def _unrelated(live: Object, asked: AdoptRequest, target: Target) -> str:
+def _unrelated(live: Object, asked: AdoptRequest, target: NewManager) -> str:
     return (
         f"nothing of what {asked.manager} holds of {_named(live)} is declared by {target.manager},"
         " as far as is known here: let the operator look at it first, or name the manager that gets"

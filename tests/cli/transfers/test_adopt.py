@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import pytest
 
 from cli.gardens import CHILD, IMAGE, NAME, OURS, Garden
-from hedgerow.cli import main
 from hedgerow.kube import client
 
 FROM = ("--from", "old")
@@ -21,19 +21,13 @@ def garden(monkeypatch) -> Garden:
     garden.declare(image="")
     garden.contest(IMAGE)
     monkeypatch.setattr(client, "connect", garden.connect)
-    monkeypatch.setattr("hedgerow.cli.adopt.command.backoff", lambda *_: 0.0)
+    monkeypatch.setattr("hedgerow.cli.transfers.writing.LONGEST_PAUSE", 0.0)
     return garden
 
 
 @pytest.fixture
-def typed(garden, capsys):
-    def run(*words: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            main(("adopt", *words))
-        shown = capsys.readouterr()
-        return int(ended.value.code or 0), shown.out, shown.err
-
-    return run
+def typed(garden, typing):
+    return partial(typing, "adopt")
 
 
 class TestFromOneself:
@@ -136,7 +130,7 @@ class TestMeanwhile:
         assert fates[IMAGE] == "taken"
 
     def test_an_operator_that_gives_it_up_again_has_it_at_last(self, garden, typed):
-        for number in (2, 4, 6):
+        for number in (2, 4, 6, 8):
             garden.interruptions[number] = lambda: garden.declare(image="")
 
         assert typed(CHILD, *FROM)[0] == 0
@@ -144,7 +138,9 @@ class TestMeanwhile:
         assert garden.held("image") == set()
         assert garden.declare(image="new:1")["spec"]["template"]["spec"]["containers"]
 
-    @pytest.mark.parametrize("hasty", [(2, 4, 6), (2, 4, 6, 8)], ids=["then at rest", "and again"])
+    @pytest.mark.parametrize(
+        "hasty", [(2, 4, 6, 8), (2, 4, 6, 8, 10)], ids=["then at rest", "and again"]
+    )
     def test_of_its_status_an_operator_has_in_the_end_what_it_does_not_declare(
         self, garden, typed, hasty
     ):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
-from hedgerow.cli.release.plan import given_up, left_over, release
+from hedgerow.cli.transfers.giving_up import given_up, left_over, release
 from hedgerow.fields.paths import path_of
 from hedgerow.fields.sets import ABSENT, Values, declaring
 from hedgerow.objects import CONTROLLER_LABEL

@@ -2,7 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from hedgerow.cli.withdraw.plan import co_owning_apply, count, endpoints, is_mark, losses, nothing
+from hedgerow.cli.transfers.giving_up import (
+    co_owning_apply,
+    count,
+    endpoints,
+    is_mark,
+    losses,
+    nothing,
+)
 from hedgerow.objects import CONTROLLER_LABEL
 from support.objects.judged import live, want
 
@@ -37,7 +44,7 @@ class TestLosses:
         before = live(want(spec={"replicas": 1, "paused": True}), (OURS, SPEC))
         after = live(want(spec={"replicas": 1}), ("other", {}))
 
-        assert [change.path for change in losses(before, after).values()] == [".spec.paused"]
+        assert [change.path for change in losses(before, after)] == [".spec.paused"]
 
     def test_what_others_held_in_an_item_that_goes_is_one_too(self):
         inside = {"f:spec": {"f:ports": {'k:{"port":80}': {"f:nodePort": {}}}}}
@@ -45,14 +52,14 @@ class TestLosses:
         before = live(want("Service", "v1", spec={"ports": [port]}), (OURS, PORTS), ("x", inside))
         after = live(want("Service", "v1", spec={}))
 
-        paths = [change.path for change in losses(before, after).values()]
+        paths = [change.path for change in losses(before, after)]
         assert ".spec.ports[port=80].nodePort" in paths
 
     def test_a_secrets_values_are_not_told(self):
         tree = {"f:data": {"f:key": {}}}
         before = live(want("Secret", "v1", data={"key": "c2VjcmV0"}), (OURS, tree))
 
-        (change,) = losses(before, live(want("Secret", "v1"))).values()
+        (change,) = losses(before, live(want("Secret", "v1")))
         assert "c2VjcmV0" not in repr(change)
 
 

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from itertools import count
+from typing import TYPE_CHECKING, Annotated
 
 import anyio
 import typer
 from pydantic import ValidationError
 
-from hedgerow.cli import targets, transfers
+from hedgerow.cli import targets
 from hedgerow.cli.connecting import Context, Kubeconfig, connected
-from hedgerow.cli.exits import Exit
-from hedgerow.cli.output import echo, echo_lines
-from hedgerow.cli.program import field_manager, installation, program_name, registry
-from hedgerow.cli.release.plan import Release, given_up, left_over, release
-from hedgerow.cli.targets import Instance, Namespace, Place, say
+from hedgerow.cli.exits import CommandError, Exit
+from hedgerow.cli.options import DryRun, Instance, Namespace, Output
+from hedgerow.cli.output import echo, echo_data, echo_lines
+from hedgerow.cli.program import field_manager, installation, program_name, registry, say
 from hedgerow.cli.times import duration
-from hedgerow.cli.withdraw.command import Order, withdraw
+from hedgerow.cli.transfers import report
+from hedgerow.cli.transfers.giving_up import PlannedRelease, given_up, left_over, release
+from hedgerow.cli.transfers.withdraw import Order, withdraw
+from hedgerow.cli.transfers.writing import Subject, pause, subject, until_settled
 from hedgerow.fields.sets import declaring
 from hedgerow.kube.errors import Conflict, Forbidden, Invalid, Stale
-from hedgerow.kube.retry import RetryClock, backoff
-from hedgerow.kube.withholding import withholding
 from hedgerow.objects import metadata
 from hedgerow.plan.transfers import Change, Refusal, changes
 from hedgerow.plan.yield_and_claim import YIELD
@@ -33,15 +34,10 @@ if TYPE_CHECKING:
 
     from hedgerow.cli.targets import ManagingResource
     from hedgerow.contract import Controller
-    from hedgerow.kube.cluster import Cluster
     from hedgerow_schemas.base import Object, Resource
 
-ATTEMPTS = 5
-"""The most attempts of a write if the object has just changed."""
 LONGEST_MANAGER = 128
 """The most characters of a field manager's name; the API server accepts only printable ones."""
-LONGEST_PAUSE = 1.0
-"""The most seconds between two reads of the object."""
 
 Fields = Annotated[
     list[str] | None,
@@ -61,16 +57,12 @@ To = Annotated[
         show_default="none",
     ),
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and stop.")]
 Wait = Annotated[
     str,
     typer.Option(
         metavar="DURATION",
         help="How long to wait for the operator to release the fields; then this command does it.",
     ),
-]
-Output = Annotated[
-    Literal["text", "json"], typer.Option("--output", "-o", help="The output format.")
 ]
 Given = Annotated[
     list[str] | None,
@@ -121,14 +113,17 @@ SystemNamespace = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """One release: the cluster, the object, who gives up fields, and who gets them."""
+    """One release: the object, who gives up which fields, and who gets them."""
 
-    cluster: Cluster
-    place: Place
-    live: Object
+    subject: Subject
     managing: ManagingResource
-    found: Release
+    planned: PlannedRelease
     to: str
+
+    @property
+    def owner(self) -> str:
+        """The resource that yields the fields, as `Kind/name`."""
+        return f"{self.managing.api.kind}/{metadata(self.managing.object)['name']}"
 
 
 def release_command(
@@ -184,41 +179,34 @@ def release_command(
             drop=drop,
             yes=yes,
         )
-        _withdraw(order, output, kubeconfig, context)
+        if code := anyio.run(_withdrawn, order, output, kubeconfig, context):
+            raise typer.Exit(code)
         return
     if drop or yes or controller:
         raise typer.BadParameter("--drop, --yes and --controller go with --all")
     if not target:
         raise typer.BadParameter("name a KIND/NAME, such as deployment/web, or --all")
-    parts = targets.parted(targets.joined(target))
 
     async def carry_out() -> None:
         async with connected(kubeconfig, context) as cluster:
-            place = await targets.located(cluster, parts, namespace)
-            task = await _planned(cluster, place, instance, tuple(field or ()), to)
+            found = await subject(cluster, target, namespace)
+            task = await _planned(found, instance, tuple(field or ()), to)
             await _refuse_losses(task)
             await _try_out(task)
             lost = () if dry_run else await _carried_out(task, patience)
-            _tell(task, output, dry_run=dry_run, lost=bool(lost))
+            _print(task, output, dry_run=dry_run, lost=bool(lost))
             if lost:
-                say("; ".join(["but a value has changed meanwhile", *map(transfers.told, lost)]))
-                raise typer.Exit(Exit.FAILED)
+                told = "; ".join(["but a value has changed meanwhile", *map(report.told, lost)])
+                raise CommandError(told)
 
-    try:
-        anyio.run(carry_out)
-    except Refusal as refusal:
-        say(str(refusal))
-        raise typer.Exit(Exit.FAILED) from None
+    anyio.run(carry_out)
 
 
-def _withdraw(order: Order, output: str, kubeconfig: str | None, context: str | None) -> None:
-    async def carry_out() -> Exit:
-        async with connected(kubeconfig, context) as cluster:
-            return await withdraw(cluster, order, output)
-
-    code = anyio.run(carry_out)
-    if code is not Exit.DONE:
-        raise typer.Exit(code)
+async def _withdrawn(
+    order: Order, output: str, kubeconfig: str | None, context: str | None
+) -> Exit:
+    async with connected(kubeconfig, context) as cluster:
+        return await withdraw(cluster, order, output)
 
 
 def _instance(name: str) -> str:
@@ -236,163 +224,140 @@ def _controllers(names: Iterable[str]) -> tuple[Controller[Resource], ...]:
     return known.chosen(names or known.names)
 
 
-async def _planned(
-    cluster: Cluster, place: Place, instance: str | None, fields: tuple[str, ...], to: str
-) -> _Task:
-    live = await targets.read_exactly(cluster, place)
-    managing = await targets.managing_resource(cluster, live, instance)
+async def _planned(found: Subject, instance: str | None, fields: tuple[str, ...], to: str) -> _Task:
+    managing = await targets.managing_resource(found.cluster, found.live, instance)
     if managing is None or managing.itself:
         raise Refusal(
-            f"{place} is no child of a {program_name()} resource; only of those it holds fields"
+            f"{found.place} is no child of a {program_name()} resource; only of those it holds"
+            " fields"
         )
     if to == managing.manager:
         raise Refusal(f"{to} is the field manager that lets go; name another one with --to")
-    found = release(live, managing.object, managing.manager, fields, to)
-    return _Task(cluster, place, live, managing, found, to)
+    planned = release(found.live, managing.object, managing.manager, fields, to)
+    return _Task(found, managing, planned, to)
 
 
 async def _refuse_losses(task: _Task) -> None:
-    """Exit if fields would be lost, after printing what would happen to them."""
-    sole = [move for move in task.found.moves if move.field_path in task.found.sole]
+    """Raise CommandError if fields would be lost, after printing what would happen to them."""
+    sole = [move for move in task.planned.moves if move.field_path in task.planned.sole]
     if task.to or not sole:
         return
-    body = given_up(task.live, task.managing.manager, task.found.sole) or {}
+    live, manager, places = task.subject.live, task.managing.manager, task.planned.sole
     try:
-        with withholding(task.place.api):
-            after = await task.cluster.apply(
-                task.place.api, body, manager=task.managing.manager, dry_run=True
-            )
-        lines = list(map(transfers.told, changes(task.live, after.object, task.found.sole)))
+        after = await task.subject.apply(
+            given_up(live, manager, places) or {}, manager, dry_run=True
+        )
+        lines = list(map(report.told, changes(live, after, places)))
         kept = "nobody would hold them, and the next write of somebody else may change them"
     except (Invalid, Stale) as error:
         lines, kept = [], f"the server would refuse it: {error}"
-    say(
-        f"{task.place}: nobody but {task.managing.manager} holds {transfers.counted(sole)} of these"
-    )
+    say(f"{task.subject.place}: nobody but {manager} holds {report.counted(sole)} of these")
     for line in lines or [kept]:
         echo(f"  {line}", err=True)
-    say("name their new field manager with --to, or fewer fields with --field; nothing was changed")
-    raise typer.Exit(Exit.CONFLICT)
+    raise CommandError(
+        "name their new field manager with --to, or fewer fields with --field; nothing was changed",
+        Exit.CONFLICT,
+    )
 
 
 async def _try_out(task: _Task) -> None:
-    """Exit, before anything is yielded, if the new manager cannot hold the fields."""
-    if not (task.to and task.found.sole):
+    """Raise CommandError, before anything is yielded, if the new manager cannot hold the fields."""
+    if not (task.to and task.planned.sole):
         return
     try:
-        await _guarded(task, task.to, coown=True, dry_run=True)
+        await _held_by_new_manager(task, dry_run=True)
     except (Conflict, Forbidden, Invalid) as error:
-        say(f"{printable(task.to)} cannot hold them: {error.message}; nothing was changed")
-        raise typer.Exit(Exit.CONFLICT) from None
+        raise CommandError(
+            f"{printable(task.to)} cannot hold them: {error.message}; nothing was changed",
+            Exit.CONFLICT,
+        ) from None
 
 
 async def _carried_out(task: _Task, seconds: float) -> tuple[Change, ...]:
     """Yield, hand over, and wait until hedgerow gives up the fields; return changed values."""
     await _yield(task)
-    if task.found.sole:
+    if task.planned.sole:
         await _handed_over(task)
-    after = await _let_go(task, seconds) or await _guarded(task, task.managing.manager, coown=False)
-    return changes(task.live, after, task.found.leaves)
+    after = await _let_go(task, seconds) or await _given_up(task)
+    return changes(task.subject.live, after, task.planned.leaves)
 
 
 async def _yield(task: _Task) -> None:
-    if not task.found.field_policy:
+    if not task.planned.field_policy:
         return
     managing = task.managing
     ours = metadata(managing.object)
     meta = {key: ours[key] for key in ("name", "namespace", "uid") if key in ours}
-    body = {"metadata": {**meta, "annotations": {YIELD: task.found.field_policy}}}
+    body = {"metadata": {**meta, "annotations": {YIELD: task.planned.field_policy}}}
     try:
-        await task.cluster.apply(managing.api, body, manager=field_manager())
+        await task.subject.cluster.apply(managing.api, body, manager=field_manager())
     except Conflict as conflict:
         holder = conflict.causes[0].manager
         place = f" -n {meta['namespace']}" if managing.api.namespaced else ""
         name = f"{managing.api.kind.lower()} {meta['name']}{place}"
-        text = printable(task.found.field_policy)
-        say(
-            f"{managing.api.kind}/{meta['name']}: {YIELD} is held by {printable(holder)}; set it"
+        text = printable(task.planned.field_policy)
+        raise CommandError(
+            f"{task.owner}: {YIELD} is held by {printable(holder)}; set it"
             f" there, or kubectl annotate --overwrite {name} '{YIELD}={text}', and release again;"
-            " nothing was changed"
-        )
-        raise typer.Exit(Exit.CONFLICT) from None
+            " nothing was changed",
+            Exit.CONFLICT,
+        ) from None
 
 
 async def _handed_over(task: _Task) -> None:
     """Make the new manager hold the fields; this may fail even though a dry run succeeded."""
     try:
-        await _guarded(task, task.to, coown=True)
+        await _held_by_new_manager(task)
     except (Conflict, Forbidden, Invalid) as error:
-        told = f"{_owner(task)} yields them already: take that out of its {YIELD} or release again"
+        told = f"{task.owner} yields them already: take that out of its {YIELD} or release again"
         raise Refusal(f"{error}; {told}") from None
 
 
-async def _guarded(task: _Task, manager: str, *, coown: bool, dry_run: bool = False) -> Object:
-    """Apply what a manager will hold from now on, to exactly the version that was read."""
-    for attempt in range(1, ATTEMPTS + 1):
-        live = await _again(task)
-        if coown:
-            body = declaring(live, manager, task.found.sole)
-        else:
-            body = given_up(live, manager, task.found.leaves) or {}
-        if not body:
-            return live
-        try:
-            with withholding(task.place.api):
-                answer = await task.cluster.apply(
-                    task.place.api, body, manager=manager, dry_run=dry_run
-                )
-        except Stale:
-            await _pause(attempt)
-        else:
-            return answer.object
-    raise Refusal(f"{task.place} changes all the time; try again")
+async def _held_by_new_manager(task: _Task, *, dry_run: bool = False) -> Object:
+    """Make the new manager hold the fields too, in exactly the version that was read."""
+
+    async def attempt(_: int) -> Object:
+        body = declaring(await task.subject.again(), task.to, task.planned.sole)
+        return await task.subject.apply(body, task.to, dry_run=dry_run)
+
+    return await until_settled(task.subject.place, attempt)
+
+
+async def _given_up(task: _Task) -> Object:
+    """Give up the fields as the operator would, in exactly the version that was read."""
+
+    async def attempt(_: int) -> Object:
+        live = await task.subject.again()
+        body = given_up(live, task.managing.manager, task.planned.leaves)
+        return await task.subject.apply(body, task.managing.manager) if body else live
+
+    return await until_settled(task.subject.place, attempt)
 
 
 async def _let_go(task: _Task, seconds: float) -> Object | None:
     """Wait until the operator has given up the fields; return the object, None if it has not."""
     with anyio.move_on_after(seconds):
-        attempt = 0
-        while True:
-            attempt += 1
-            live = await _again(task)
-            if not left_over(live, task.managing.manager, task.found.leaves):
+        for number in count(1):
+            live = await task.subject.again()
+            if not left_over(live, task.managing.manager, task.planned.leaves):
                 return live
-            await _pause(attempt)
+            await pause(number)
     return None
 
 
-async def _again(task: _Task) -> Object:
-    live = await targets.read_exactly(task.cluster, task.place)
-    if metadata(live)["uid"] != metadata(task.live)["uid"]:
-        raise Refusal(
-            f"{task.place} was deleted and created again meanwhile; look at the new object"
-        )
-    return live
-
-
-async def _pause(attempt: int) -> None:
-    timing = RetryClock()
-    await timing.sleep(min(LONGEST_PAUSE, backoff(attempt, timing.draw())))
-
-
-def _owner(task: _Task) -> str:
-    return f"{task.managing.api.kind}/{metadata(task.managing.object)['name']}"
-
-
-def _tell(task: _Task, output: str, *, dry_run: bool, lost: bool) -> None:
-    owner = _owner(task)
+def _print(task: _Task, output: str, *, dry_run: bool, lost: bool) -> None:
+    field_policy, moves = task.planned.field_policy, task.planned.moves
     if output == "json":
-        field_policy = (
-            {"resource": owner, "yield": task.found.field_policy} if task.found.field_policy else {}
-        )
-        echo_lines(transfers.listed(task.live, task.found.moves, dry_run=dry_run, **field_policy))
+        told = {"resource": task.owner, "yield": field_policy} if field_policy else {}
+        echo_data(report.listed(task.subject.live, moves, dry_run=dry_run, **told))
         return
-    if task.found.moves:
-        echo_lines(transfers.table(task.found.moves))
-    if task.found.field_policy:
+    if moves:
+        echo_lines(report.table(moves))
+    if field_policy:
         verb = "would be annotated" if dry_run else "is annotated"
-        echo(f"{owner} {verb} to yield: {printable(task.found.field_policy)}")
+        echo(f"{task.owner} {verb} to yield: {printable(field_policy)}")
     if not dry_run:
-        count = transfers.counted(task.found.moves)
         end = "" if lost else ", no value changed"
-        echo(f"{task.place}: {task.managing.manager} let go of {count}{end}")
+        echo(
+            f"{task.subject.place}: {task.managing.manager} let go of {report.counted(moves)}{end}"
+        )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import pytest
 
 from cli.gardens import CHILD, NAME, OURS, Garden
-from hedgerow.cli import main
 from hedgerow.kube import client, errors
 from hedgerow.plan.yield_and_claim import YIELD
 
@@ -19,19 +19,13 @@ def garden(monkeypatch) -> Garden:
     garden = Garden()
     garden.declare(replicas=5)
     monkeypatch.setattr(client, "connect", garden.connect)
-    monkeypatch.setattr("hedgerow.cli.release.command.LONGEST_PAUSE", 0.01)
+    monkeypatch.setattr("hedgerow.cli.transfers.writing.LONGEST_PAUSE", 0.01)
     return garden
 
 
 @pytest.fixture
-def typed(garden, capsys):
-    def run(*words: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            main(("release", *words))
-        shown = capsys.readouterr()
-        return int(ended.value.code or 0), shown.out, shown.err
-
-    return run
+def typed(garden, typing):
+    return partial(typing, "release")
 
 
 def let_go(garden: Garden) -> None:

@@ -1,27 +1,36 @@
-"""Release plan: which fields of a child are given up, and who holds them afterwards."""
+"""Giving up: which fields a manager lets go of, who holds them then, and what changes by it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from hedgerow.fields.applyconfiguration import extract
-from hedgerow.fields.managed import Holder, entry, held
+from hedgerow.fields.managed import Holder, entry, held, managers
 from hedgerow.fields.ownership import Leaf, leave_out
 from hedgerow.fields.paths import path_of
-from hedgerow.fields.sets import FieldPath, Values, is_hollow, is_key, leaves, versioned
+from hedgerow.fields.sets import ABSENT, FieldPath, Values, is_hollow, is_key, leaves, versioned
 from hedgerow.objects import annotation, metadata
-from hedgerow.plan.transfers import Move, Refusal, are_meant, holdings, patterns, shown
-from hedgerow.plan.yield_and_claim import YIELD, FieldPolicyError, field_policy_of, is_ours
+from hedgerow.plan.transfers import Move, Refusal, are_meant, changes, holdings, patterns, shown
+from hedgerow.plan.yield_and_claim import (
+    YIELD,
+    FieldPolicyError,
+    field_policy_of,
+    is_controller_label,
+    is_ours,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
+    from hedgerow.plan.transfers import Change
     from hedgerow_schemas.base import Object
+
+_FINALIZERS: Final[FieldPath] = ("f:metadata", "f:finalizers")
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
+class PlannedRelease:
     """What to give up.
 
     `leaves` are held by hedgerow; `sole` are those that nobody else holds. `moves` describe each.
@@ -36,7 +45,7 @@ class Release:
 
 def release(
     live: Object, resource: Object, manager: str, fields: Sequence[str], to: str = ""
-) -> Release:
+) -> PlannedRelease:
     """Return what a release gives up: the requested fields, or all; raises Refusal.
 
     Fields that hedgerow does not hold but contests can be requested too: they are also yielded.
@@ -52,7 +61,7 @@ def release(
         _move(values, field_path, holders[field_path], manager, to) for field_path in meant
     )
     sole = tuple(move.field_path for move in moves if move.fate in ("taken", "unowned"))
-    return Release(tuple(meant), sole, moves, _yielding(resource, kind, name, fields, meant))
+    return PlannedRelease(tuple(meant), sole, moves, _yielding(resource, kind, name, fields, meant))
 
 
 def given_up(live: Object, manager: str, places: Iterable[FieldPath]) -> Object | None:
@@ -154,3 +163,46 @@ def _broad(field_path: FieldPath) -> str:
     if len(field_path) == 1 or field_path[0] == "f:metadata":
         return path_of(field_path)
     return path_of(field_path[:1]) + (".**" if field_path[1].startswith("f:") else "**")
+
+
+def endpoints(live: Object, manager: str) -> tuple[str, ...]:
+    """Return the subresources (empty: the object) at which a manager's applies hold fields."""
+    applied = (one for one in managers(live) if one.manager == manager and one.operation == "Apply")
+    return tuple(sorted({one.subresource for one in applied}))
+
+
+def count(live: Object, manager: str, endpoint: str) -> int:
+    """Return how many fields a manager holds at an endpoint."""
+    return sum(1 for _ in leaves(entry(live, manager, endpoint) or {}))
+
+
+def nothing(live: Object) -> Object:
+    """Return the apply by which a manager declares nothing any more, for exactly this version."""
+    meta = metadata(live)
+    named = {key: meta[key] for key in ("name", "namespace", "uid") if meta.get(key)}
+    body: Object = {"apiVersion": live["apiVersion"], "kind": live["kind"], "metadata": named}
+    return versioned(body, live)
+
+
+def losses(before: Object, after: Object) -> tuple[Change, ...]:
+    """Return the held fields whose value differs afterwards.
+
+    This includes fields of others: if a list item is removed, their fields in it are lost too.
+    """
+    return changes(before, after, holdings(before))
+
+
+def is_mark(field_path: FieldPath) -> bool:
+    """Return whether only the operator that wrote a field uses it."""
+    return is_controller_label(field_path) or field_path[:2] == _FINALIZERS
+
+
+def co_owning_apply(live: Object, manager: str, endpoint: str) -> tuple[FieldPath, ...]:
+    """Return the fields that only this manager holds, which are lost if nobody else takes them."""
+    holders, known, values = holdings(live), held(live), Values(live)
+    return tuple(
+        field_path
+        for field_path in leaves(entry(live, manager, endpoint) or {})
+        if len(holders[field_path]) == 1 and values.at(field_path) is not ABSENT
+        if not is_key(field_path) and not is_hollow(known, field_path) and not is_mark(field_path)
+    )

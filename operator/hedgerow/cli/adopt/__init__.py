@@ -1,1 +1,0 @@
-"""Adopt: `hedgerow adopt`, moving fields over from another field manager."""

@@ -1,1 +1,0 @@
-"""Release: `hedgerow release`, giving up fields of a child."""

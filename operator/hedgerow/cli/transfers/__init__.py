@@ -1,0 +1,1 @@
+"""Transfers: `hedgerow release` and `hedgerow adopt`, fields that change managers."""

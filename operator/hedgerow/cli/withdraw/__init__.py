@@ -1,1 +1,0 @@
-"""Withdraw: `hedgerow release --instance`, giving up all that an installation holds."""
