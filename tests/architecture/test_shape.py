@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 
 import pytest
 
@@ -68,6 +69,18 @@ def test_the_values_of_the_core_are_structs():
 
     assert [name for name in structs if not name.startswith(core)] == []
     assert dataclasses == []
+
+
+def test_no_two_classes_have_one_name():
+    """A reader who meets a name knows which class it is."""
+    names = Counter(
+        found.name
+        for module in modules()
+        for found in ast.walk(module.tree)
+        if isinstance(found, ast.ClassDef) and not found.name.startswith("_")
+    )
+
+    assert [name for name, number in names.items() if number > 1] == []
 
 
 def test_every_module_says_in_one_sentence_what_it_promises():

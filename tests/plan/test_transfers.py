@@ -5,7 +5,15 @@ import pytest
 from hedgerow.fields.managed import Holder
 from hedgerow.fields.redaction import HIDDEN
 from hedgerow.fields.sets import ABSENT, Values
-from hedgerow.plan.transfers import Change, Refusal, are_meant, changes, holdings, patterns, shown
+from hedgerow.plan.transfers import (
+    Change,
+    MoveRefused,
+    are_meant,
+    changes,
+    holdings,
+    patterns,
+    shown,
+)
 from support.objects.judged import OTHER, OURS, live, want
 
 REPLICAS, DATA = ("f:spec", "f:replicas"), ("f:data", "f:key")
@@ -51,7 +59,7 @@ class TestHoldings:
 class TestPatterns:
     @pytest.mark.parametrize("field", ["a; B/y: b", "a\nB/y: b", "a;"])
     def test_what_would_be_another_entry_is_no_field(self, field):
-        with pytest.raises(Refusal, match="is more than a path"):
+        with pytest.raises(MoveRefused, match="is more than a path"):
             patterns("A", "x", ("spec.a", field))
 
     def test_a_semicolon_in_quotes_is_none_of_that(self):
@@ -69,5 +77,5 @@ class TestPatterns:
         ("name", "field", "told"), [("x", "a..b", "no path"), ("system:x", "a", "no path")]
     )
     def test_what_cannot_be_read_is_refused(self, name, field, told):
-        with pytest.raises(Refusal, match=told):
+        with pytest.raises(MoveRefused, match=told):
             patterns("ClusterRole", name, [field])

@@ -18,7 +18,7 @@ from hedgerow.objects import ObjectRef
 from hedgerow.runtime.controller import SHARE
 from hedgerow.runtime.heavy import USUAL, Size
 from hedgerow.runtime.observation import ResourcePlanner
-from hedgerow.runtime.workqueue import FAIR, Lane
+from hedgerow.runtime.workqueue import FAIR, Priority
 from hedgerow.testing.memory.cluster import Sent
 from hedgerow_schemas.builtin import Service
 from runtime.clockwork import MINUTE, Clockwork
@@ -340,7 +340,7 @@ class TestDueFirst:
         world.deliver()
         queue = world.runner.queue
         assert await queue.get() == DEMO
-        queue.add(("default", "other"), Lane.DUE)
+        queue.add(("default", "other"), Priority.DUE)
 
         await world.runner._pass(DEMO, USUAL)
         queue.done(DEMO)

@@ -11,7 +11,7 @@ from hedgerow.kube import errors
 from hedgerow.plan import oversized
 from hedgerow.plan.oversized import Family, Oversize
 from hedgerow.runtime.applier import Applier
-from hedgerow.runtime.cache.budget import Budget, Scale
+from hedgerow.runtime.cache.budget import Budget, Weigher
 from hedgerow.runtime.finalizer_removal import Finalizers
 from hedgerow.runtime.heavy import USUAL
 from hedgerow.runtime.refusals import Backoff
@@ -78,12 +78,12 @@ class TestWhose:
         (before,) = world.server.list("batch", "Job").items
         store = world.cache.child_store("Job", "default")
         key = ("default", world.job(1))
-        scale = Scale(Budget(), lambda _: Family("cronjob", *key), manager="hedgerow-cronjob")
+        weigher = Weigher(Budget(), lambda _: Family("cronjob", *key), manager="hedgerow-cronjob")
         part = oversized.reduced(
             before, Oversize(2, 1, "object"), "hedgerow-cronjob", [START_GUARD]
         )
-        store._scale = scale
-        store._entries[key].obj = scale.weigh((store._shelf, key), part)
+        store._weigher = weigher
+        store._entries[key].obj = weigher.weigh((store._shelf, key), part)
         world.delete("CronJob")
         world.deliver(kind="CronJob")
 

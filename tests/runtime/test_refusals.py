@@ -29,9 +29,9 @@ from hedgerow.runtime.refusals import (
     TABLE,
     Answer,
     Follow,
+    RefusalRule,
     Refusals,
-    Request,
-    Rule,
+    RequestKind,
 )
 from hedgerow.runtime.state import ResourceState, Unsent
 from hedgerow.testing.memory.cluster import Sent
@@ -82,7 +82,7 @@ ANSWERS: dict[Answer, list[KubeError]] = {
 class TestTable:
     @pytest.mark.parametrize("answer", Answer)
     def test_it_says_of_each_answer_to_each_request_what_follows(self, answer):
-        assert set(TABLE[answer]) == set(Request)
+        assert set(TABLE[answer]) == set(RequestKind)
         assert {refusals.answer(error) for error in ANSWERS[answer]} == {answer}
 
     def test_only_the_end_of_a_namespace_and_what_is_there_already_end_a_request(self):
@@ -93,9 +93,15 @@ class TestTable:
             if rule.follow is Follow.END
         }
 
-        children = {Request.CREATE, Request.APPLY, Request.DELETE, Request.STATUS, Request.EVENT}
+        children = {
+            RequestKind.CREATE,
+            RequestKind.APPLY,
+            RequestKind.DELETE,
+            RequestKind.STATUS,
+            RequestKind.EVENT,
+        }
         ending = {(Answer.ENDING, request) for request in children}
-        assert ends == ending | {(Answer.EXISTS, Request.EVENT)}
+        assert ends == ending | {(Answer.EXISTS, RequestKind.EVENT)}
 
     def test_what_is_told_on_the_resource_is_told_of_its_children(self):
         told = {
@@ -105,7 +111,7 @@ class TestTable:
             if rule.reason and rule.follow in (Follow.WAIT, Follow.LOOK)
         }
 
-        assert told == {Request.CREATE, Request.APPLY, Request.DELETE}
+        assert told == {RequestKind.CREATE, RequestKind.APPLY, RequestKind.DELETE}
 
 
 class TestRefusals:
@@ -197,12 +203,12 @@ def flip(world: World) -> None:
 
 
 TROUBLE = ("Forbidden", "Rejected", "StatusRefused")
-REQUESTS: dict[Request, tuple[Act, Callable[[Sent], bool]]] = {
-    Request.CREATE: (create, lambda s: s.verb == "apply" and s.api.kind == "Deployment"),
-    Request.APPLY: (change, lambda s: s.verb == "apply" and s.api.kind == "Deployment"),
-    Request.DELETE: (drop_green, lambda s: s.verb == "delete"),
-    Request.STATUS: (flip, lambda s: s.subresource == "status"),
-    Request.EVENT: (take_image, lambda s: s.api.kind == "Event"),
+REQUESTS: dict[RequestKind, tuple[Act, Callable[[Sent], bool]]] = {
+    RequestKind.CREATE: (create, lambda s: s.verb == "apply" and s.api.kind == "Deployment"),
+    RequestKind.APPLY: (change, lambda s: s.verb == "apply" and s.api.kind == "Deployment"),
+    RequestKind.DELETE: (drop_green, lambda s: s.verb == "delete"),
+    RequestKind.STATUS: (flip, lambda s: s.subresource == "status"),
+    RequestKind.EVENT: (take_image, lambda s: s.api.kind == "Event"),
 }
 
 
@@ -239,7 +245,7 @@ class TestWayBack:
             if TABLE[answer][request].follow is not Follow.END
             for error in several
             # That an object is gone is what a deletion is for.
-            if (request, str(error)) != (Request.DELETE, "gone")
+            if (request, str(error)) != (RequestKind.DELETE, "gone")
         ],
     )
     async def test_it_ends_as_if_nothing_had_been_refused(self, request_, error):
@@ -507,17 +513,17 @@ class TestEvents:
 
 def test_the_decision_record_shows_the_table_as_it_is():
     """docs/adr/0013 is for people; the table there is made of the code's."""
-    lines = ["| answer | " + " | ".join(request.value for request in Request) + " |"]
-    lines.append("|---|" + "---|" * len(Request))
+    lines = ["| answer | " + " | ".join(request.value for request in RequestKind) + " |"]
+    lines.append("|---|" + "---|" * len(RequestKind))
     for answer, row in TABLE.items():
-        cells = [shown(row[request]) for request in Request]
+        cells = [shown(row[request]) for request in RequestKind]
         lines.append(f"| {answer.value} | " + " | ".join(cells) + " |")
     record = Path(__file__).parents[2] / "docs/adr/0013-every-refusal-has-a-way-back.md"
 
     assert "\n".join(lines) in record.read_text("utf-8")
 
 
-def shown(rule: Rule) -> str:
+def shown(rule: RefusalRule) -> str:
     name = {Follow.LOOK: "look", Follow.WAIT: "wait", Follow.PUT_OFF: "put off", Follow.END: "end"}
     told = f", `{rule.reason}`" if rule.reason else ""
     return name[rule.follow] + told + (" (Stalled)" if rule.stalled else "")

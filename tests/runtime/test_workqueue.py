@@ -15,7 +15,7 @@ from hedgerow.runtime.workqueue import (
     FIRST_RETRY,
     LONGEST_RETRY,
     Closed,
-    Lane,
+    Priority,
     WorkQueue,
 )
 from hedgerow.testing.virtual import VirtualClock
@@ -68,22 +68,22 @@ class TestAddAll:
         assert await soon(queue) == ("other", "x")
 
     async def test_of_two_requests_the_first_lane_counts(self, queue):
-        queue.add_all([A], Lane.CHANGED)
-        queue.add_all([A], Lane.BACKLOG)
+        queue.add_all([A], Priority.CHANGED)
+        queue.add_all([A], Priority.BACKLOG)
 
         assert await queue.get() == A
-        assert queue.lane(A) is Lane.CHANGED
+        assert queue.priority(A) is Priority.CHANGED
 
     async def test_everyone_is_who_there_is_when_a_key_is_handed_out(self):
         there = [A, B]
         queue = WorkQueue(VirtualClock(), everyone=lambda: there)
-        queue.add_everyone(Lane.CHANGED)
-        queue.add_everyone(Lane.BACKLOG)
+        queue.add_everyone(Priority.CHANGED)
+        queue.add_everyone(Priority.BACKLOG)
         assert len(queue) == 2
         there.append(C)
 
         assert [await queue.get() for _ in there] == there
-        assert queue.lane(C) is Lane.CHANGED
+        assert queue.priority(C) is Priority.CHANGED
         assert await soon(queue) is None
 
     async def test_everyone_is_asked_for_while_others_are_added(self):
@@ -667,17 +667,17 @@ class TestLanes:
     """What is due comes first, then what has changed, then what is only looked through."""
 
     async def test_the_first_lane_comes_first(self, queue):
-        queue.add(A, Lane.BACKLOG)
+        queue.add(A, Priority.BACKLOG)
         queue.add(B)
-        queue.add(C, Lane.DUE)
+        queue.add(C, Priority.DUE)
 
         assert [await queue.get() for _ in range(3)] == [C, B, A]
 
     async def test_a_key_moves_to_an_earlier_lane_and_never_to_a_later_one(self, queue):
-        queue.add(A, Lane.BACKLOG)
+        queue.add(A, Priority.BACKLOG)
         queue.add(B)
-        queue.add(A, Lane.DUE)
-        queue.add(A, Lane.BACKLOG)
+        queue.add(A, Priority.DUE)
+        queue.add(A, Priority.BACKLOG)
 
         assert len(queue) == 2
         assert [await queue.get(), await queue.get()] == [A, B]
@@ -695,15 +695,15 @@ class TestLanes:
     async def test_a_retry_is_not_due_before_others(self, queue):
         queue.retry(B)
         await anyio.sleep(1)
-        queue.add(A, Lane.DUE)
+        queue.add(A, Priority.DUE)
 
         assert [await queue.get(), await queue.get()] == [A, B]
 
     async def test_no_lane_waits_for_ever(self, queue):
         many = [("ns", f"due-{number}") for number in range(2 * FAIR)]
-        queue.add(A, Lane.BACKLOG)
+        queue.add(A, Priority.BACKLOG)
         for key in many:
-            queue.add(key, Lane.DUE)
+            queue.add(key, Priority.DUE)
 
         queue.add(B)
 
@@ -713,19 +713,19 @@ class TestLanes:
 
     async def test_a_key_that_the_server_asked_to_wait_is_due_afterwards(self, queue):
         queue.retry(B, least=5)
-        queue.add(B, Lane.DUE)
+        queue.add(B, Priority.DUE)
         await anyio.sleep(10)
         queue.add(A)
 
         assert await queue.get() == B
-        assert queue.lane(B) == Lane.DUE
+        assert queue.priority(B) == Priority.DUE
 
     async def test_what_may_have_no_pass_is_not_due(self):
         queue, elsewhere = WorkQueue(VirtualClock(), share=1), ("elsewhere", "a")
         for key in (A, elsewhere):
             queue.add(key)
             await queue.get()
-        queue.add(B, Lane.DUE)
+        queue.add(B, Priority.DUE)
 
         assert not queue.is_due_after(elsewhere)
         assert queue.is_due_after(A)  # whose pass makes room for another one of its namespace
@@ -735,8 +735,8 @@ class TestLanes:
     async def test_a_key_added_during_its_pass_keeps_the_lane_asked_for(self, queue):
         queue.add(A)
         await queue.get()
-        queue.add(A, Lane.BACKLOG)
-        queue.add(A, Lane.DUE)
+        queue.add(A, Priority.BACKLOG)
+        queue.add(A, Priority.DUE)
         queue.done(A)
         queue.add(B)
 

@@ -14,7 +14,7 @@ from hedgerow.kube.discovery import find, spelled
 from hedgerow.objects import Salvaged, controller_of, metadata
 from hedgerow.plan.installations import installation_of
 from hedgerow.plan.oversized import WHY_UNREADABLE
-from hedgerow.plan.transfers import Refusal
+from hedgerow.plan.transfers import MoveRefused
 from hedgerow_schemas.base import CustomResource
 
 if TYPE_CHECKING:
@@ -109,11 +109,11 @@ async def read(cluster: Cluster, place: ObjectPlace) -> Object:
 async def read_exactly(cluster: Cluster, place: ObjectPlace) -> Object:
     """Return the object, for a write that is based on it.
 
-    Raises CommandError if there is none, Refusal if parts of it are not as the server has them.
+    Raises CommandError if there is none, MoveRefused if parts of it are not as the server has them.
     """
     live = await read(cluster, place)
     if isinstance(live, Salvaged):
-        raise Refusal(f"{place} {WHY_UNREADABLE}")
+        raise MoveRefused(f"{place} {WHY_UNREADABLE}")
     return live
 
 

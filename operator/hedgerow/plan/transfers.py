@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Fate = Literal["taken", "shared", "kept", "unowned"]
 
 
-class Refusal(Exception):  # noqa: N818 - named for the situation
+class MoveRefused(Exception):  # noqa: N818 - named for the situation
     """The request would lose something, or makes no sense; the text says why in one line."""
 
     explains_itself = True
@@ -90,15 +90,15 @@ def holdings(live: Object) -> dict[FieldPath, tuple[Holder, ...]]:
 def patterns(kind: str, name: str, fields: Sequence[str]) -> tuple[PolicyEntry, ...]:
     """Return terms for the requested fields of one object, each a path as in `yield`.
 
-    Raises Refusal if a path cannot be read, or would start an entry about another object.
+    Raises MoveRefused if a path cannot be read, or would start an entry about another object.
     """
     several = next((field for field in fields if len(parts(field)) > 1), None)
     if several is not None:
-        raise Refusal(f"{several!r:.80} is more than a path: a semicolon or line end is in it")
+        raise MoveRefused(f"{several!r:.80} is more than a path: a semicolon or line end is in it")
     try:
         return tuple(term for field in fields for term in parse(f"{kind}/{name}: {field}"))
     except FieldPolicyError as error:
-        raise Refusal(str(error)) from None
+        raise MoveRefused(str(error)) from None
 
 
 def are_meant(

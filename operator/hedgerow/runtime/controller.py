@@ -200,7 +200,7 @@ class ControllerRunner:
             size = self._cache.size(key)
             lane = self._lane(key) if size.is_large else None
             self._lanes.pass_by((self, key), but=lane)
-            again = partial(self.queue.add, key, self.queue.lane(key))
+            again = partial(self.queue.add, key, self.queue.priority(key))
             if lane and not lane.enter(again, (self, key), self.controller.home(key)):
                 self.queue.done(key)
                 continue

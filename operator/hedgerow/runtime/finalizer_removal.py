@@ -14,7 +14,7 @@ from hedgerow.plan.finalizers import finalization
 from hedgerow.plan.oversized import oversize_of
 from hedgerow.plan.writes import release
 from hedgerow.runtime import refusals
-from hedgerow.runtime.refusals import Backoff, Follow, Refusals, Request
+from hedgerow.runtime.refusals import Backoff, Follow, Refusals, RequestKind
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -106,10 +106,10 @@ class Finalizers:
         try:
             answer = (await self._applier.apply(write, before, size)).obj
         except KubeError as error:
-            if refusals.rule(Request.FINALIZER, error).follow is Follow.PUT_OFF:
+            if refusals.rule(RequestKind.FINALIZER, error).follow is Follow.PUT_OFF:
                 raise
             self._backoff.wait(
-                known, write.id, mark, request=Request.FINALIZER, ref=write.ref, error=error
+                known, write.id, mark, request=RequestKind.FINALIZER, ref=write.ref, error=error
             )
             return
         known.drop(write.id)

@@ -44,7 +44,7 @@ UNUSUAL_FROM = 3
 """Attempts before a refusal that a stale cache often causes is logged as a warning."""
 
 
-class Request(Enum):
+class RequestKind(Enum):
     """A kind of request, with its name in the table and the metric."""
 
     CREATE = "create"
@@ -78,7 +78,7 @@ class Follow(Enum):
     END = "nothing: it is there already, or its namespace ends"
 
 
-class Rule(Struct, frozen=True):
+class RefusalRule(Struct, frozen=True):
     """What follows a refusal, and what a user sees of it.
 
     `reason` is that of the resource's `Ready` condition, and of `Stalled` if waiting may not help.
@@ -90,31 +90,41 @@ class Rule(Struct, frozen=True):
     stalled: bool = False
 
 
-_LOG, _OFF, _END = Rule(Follow.WAIT), Rule(Follow.PUT_OFF), Rule(Follow.END)
+_LOG, _OFF, _END = RefusalRule(Follow.WAIT), RefusalRule(Follow.PUT_OFF), RefusalRule(Follow.END)
 
 
-def _row(child: Rule, *, status: Rule, finalizer: Rule, event: Rule) -> Mapping[Request, Rule]:
-    children = dict.fromkeys((Request.CREATE, Request.APPLY, Request.DELETE), child)
+def _row(
+    child: RefusalRule, *, status: RefusalRule, finalizer: RefusalRule, event: RefusalRule
+) -> Mapping[RequestKind, RefusalRule]:
+    children = dict.fromkeys((RequestKind.CREATE, RequestKind.APPLY, RequestKind.DELETE), child)
     return {
         **children,
-        Request.STATUS: status,
-        Request.FINALIZER: finalizer,
-        Request.EVENT: event,
+        RequestKind.STATUS: status,
+        RequestKind.FINALIZER: finalizer,
+        RequestKind.EVENT: event,
     }
 
 
-TABLE: Mapping[Answer, Mapping[Request, Rule]] = {
-    Answer.EXISTS: _row(Rule(Follow.LOOK, "Refused"), status=_LOG, finalizer=_LOG, event=_END),
-    Answer.STALE: _row(Rule(Follow.LOOK, "Refused"), status=_LOG, finalizer=_LOG, event=_LOG),
-    Answer.HELD: _row(Rule(Follow.LOOK, "FieldConflict"), status=_LOG, finalizer=_LOG, event=_LOG),
+TABLE: Mapping[Answer, Mapping[RequestKind, RefusalRule]] = {
+    Answer.EXISTS: _row(
+        RefusalRule(Follow.LOOK, "Refused"), status=_LOG, finalizer=_LOG, event=_END
+    ),
+    Answer.STALE: _row(
+        RefusalRule(Follow.LOOK, "Refused"), status=_LOG, finalizer=_LOG, event=_LOG
+    ),
+    Answer.HELD: _row(
+        RefusalRule(Follow.LOOK, "FieldConflict"), status=_LOG, finalizer=_LOG, event=_LOG
+    ),
     Answer.FORBIDDEN: _row(
-        Rule(Follow.WAIT, "Forbidden", stalled=True), status=_LOG, finalizer=_LOG, event=_LOG
+        RefusalRule(Follow.WAIT, "Forbidden", stalled=True), status=_LOG, finalizer=_LOG, event=_LOG
     ),
     Answer.ENDING: _row(_END, status=_END, finalizer=_LOG, event=_END),
     Answer.INVALID: _row(
-        Rule(Follow.WAIT, "Rejected", stalled=True), status=_LOG, finalizer=_LOG, event=_LOG
+        RefusalRule(Follow.WAIT, "Rejected", stalled=True), status=_LOG, finalizer=_LOG, event=_LOG
     ),
-    Answer.FAILED: _row(Rule(Follow.WAIT, "Refused"), status=_LOG, finalizer=_LOG, event=_LOG),
+    Answer.FAILED: _row(
+        RefusalRule(Follow.WAIT, "Refused"), status=_LOG, finalizer=_LOG, event=_LOG
+    ),
     Answer.MISSING: _row(_OFF, status=_OFF, finalizer=_LOG, event=_LOG),
     Answer.AWAY: _row(_OFF, status=_OFF, finalizer=_OFF, event=_LOG),
 }
@@ -140,7 +150,7 @@ def answer(error: KubeError) -> Answer:
     return _ANSWERS.get(type(error), Answer.AWAY)
 
 
-def rule(request: Request, error: KubeError) -> Rule:
+def rule(request: RequestKind, error: KubeError) -> RefusalRule:
     """Return what follows when a request is refused with this error."""
     return TABLE[answer(error)][request]
 
@@ -251,7 +261,7 @@ class Backoff:
         target: ChildId,
         fingerprint: str,
         *,
-        request: Request,
+        request: RequestKind,
         ref: ObjectRef,
         error: KubeError,
         problem: Problem | None = None,

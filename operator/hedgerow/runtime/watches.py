@@ -25,7 +25,7 @@ from hedgerow.plan.writes import content
 from hedgerow.runtime.cache.caches import Source, concerned
 from hedgerow.runtime.cache.store import key_of
 from hedgerow.runtime.metrics import watched
-from hedgerow.runtime.workqueue import Lane
+from hedgerow.runtime.workqueue import Priority
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -158,8 +158,8 @@ class Watches:
 
     def _enqueue_listed(self, source: Source, obj: Object) -> None:
         change = source.store.meet(obj)
-        lane = Lane.CHANGED if self._is_behind(source, obj) else Lane.BACKLOG
-        self.enqueue(source, (change,) if change else (), lane)
+        priority = Priority.CHANGED if self._is_behind(source, obj) else Priority.BACKLOG
+        self.enqueue(source, (change,) if change else (), priority)
 
     def _is_behind(self, source: Source, obj: Object) -> bool:
         """Return whether a resource's status is about an older spec, which has changed since."""
@@ -197,26 +197,28 @@ class Watches:
         )
         self._on_rewound()
 
-    def enqueue(self, source: Source, changes: Iterable[Change], lane: Lane = Lane.CHANGED) -> None:
+    def enqueue(
+        self, source: Source, changes: Iterable[Change], priority: Priority = Priority.CHANGED
+    ) -> None:
         """Queue the resources that changes of a source concern."""
         if source.relation is not None:  # what is not cached of an object is not read
             changes = [change for change in changes if not _is_equal(change)]
         if source.concerns_all:
             if any(changes):
-                self._queue.add_everyone(lane)
+                self._queue.add_everyone(priority)
             return
         for change in changes:
             may_hold = source.kind is not self._controller.resource or _is_of_status(change)
             for obj in filter(None, change):
-                self._enqueue_concerned(source, obj, lane, may_hold=may_hold)
+                self._enqueue_concerned(source, obj, priority, may_hold=may_hold)
 
     def _enqueue_concerned(
-        self, source: Source, obj: Object, lane: Lane, *, may_hold: bool
+        self, source: Source, obj: Object, priority: Priority, *, may_hold: bool
     ) -> None:
         for key in concerned(self._controller, source, obj):
             if may_hold and self._in_flight.holds_back(source.api.kind, key_of(obj), key):
                 continue
-            self._queue.add(key, lane)
+            self._queue.add(key, priority)
 
     def _failed(self, number: int, source: Source, error: KubeError) -> None:
         now = self._clock.monotonic()

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 FIRST_RETRY = 0.1
 LONGEST_RETRY = 300.0
 FAIR = 16
-"""Of so many turns, one each goes to the second and the last lane first: none waits for ever."""
+"""Of so many turns, one each goes to the second and to the lowest priority: none waits for ever."""
 AT_ONCE = 500
 """Keys of `add_all` to add between two turns of the event loop: about a millisecond."""
 
 
-class Lane(IntEnum):
-    """How soon a ready key is handed out; the first lane comes first."""
+class Priority(IntEnum):
+    """How soon a ready key is handed out: a smaller number is a higher priority."""
 
     DUE = 0
     """Its time has come, such as that of a scheduled start."""
@@ -43,8 +43,8 @@ class Lane(IntEnum):
     """It is looked through, as after a start, when most are settled already."""
 
 
-LAST: Final = len(Lane)
-"""After the last lane."""
+LAST: Final = len(Priority)
+"""Below the lowest priority."""
 
 
 def _no_keys() -> tuple[Key, ...]:
@@ -118,51 +118,51 @@ class _Turns:
 
 
 class _Ready:
-    """The keys that are ready for a pass, each in one lane."""
+    """The keys that are ready for a pass, by priority."""
 
     def __init__(self) -> None:
-        self._lanes = {lane: _Turns() for lane in Lane}
-        self._lane_of: dict[Key, Lane] = {}
+        self._of_priority = {priority: _Turns() for priority in Priority}
+        self._priority_of: dict[Key, Priority] = {}
         self._turns = count(1)
 
     def __len__(self) -> int:
-        return len(self._lane_of)
+        return len(self._priority_of)
 
     def __contains__(self, namespace: str) -> bool:
-        return any(namespace in lane for lane in self._lanes.values())
+        return any(namespace in priority for priority in self._of_priority.values())
 
-    def add(self, key: Key, lane: Lane, now: float) -> bool:
+    def add(self, key: Key, priority: Priority, now: float) -> bool:
         """Make a key ready; return whether it was not yet, and so needs a worker."""
-        before, since = self._lane_of.get(key), now
-        if before is not None and before <= lane:
+        before, since = self._priority_of.get(key), now
+        if before is not None and before <= priority:
             return False
         if before is not None:
-            since = self._lanes[before].remove(key)
-        self._lane_of[key] = lane
-        self._lanes[lane].add(key, since)
+            since = self._of_priority[before].remove(key)
+        self._priority_of[key] = priority
+        self._of_priority[priority].add(key, since)
         return before is None
 
-    def has(self, may: Callable[[str], bool], lanes: Iterable[Lane] = Lane) -> bool:
-        """Return whether there is a key, in these lanes, of a namespace that `may` have a pass."""
-        return any(self._lanes[lane].has(may) for lane in lanes)
+    def has(self, may: Callable[[str], bool], priorities: Iterable[Priority] = Priority) -> bool:
+        """Return whether a key of these priorities is of a namespace that `may` have a pass."""
+        return any(self._of_priority[priority].has(may) for priority in priorities)
 
-    def pop(self, may: Callable[[str], bool]) -> tuple[Key, Lane, float] | None:
-        """Take the next key that `may` have a pass, its lane, and when it became ready; or None."""
-        first = Lane.DUE
-        if len(self._lane_of) > 1:
+    def pop(self, may: Callable[[str], bool]) -> tuple[Key, Priority, float] | None:
+        """Take the next key that `may` have a pass, its priority, and since when it is ready."""
+        first = Priority.DUE
+        if len(self._priority_of) > 1:
             turn = next(self._turns) % FAIR
-            first = {0: Lane.BACKLOG, FAIR // 2: Lane.CHANGED}.get(turn, first)
-        for lane in sorted(self._lanes, key=lambda lane: lane != first):
-            if found := self._lanes[lane].pop(may):
+            first = {0: Priority.BACKLOG, FAIR // 2: Priority.CHANGED}.get(turn, first)
+        for priority in sorted(self._of_priority, key=lambda priority: priority != first):
+            if found := self._of_priority[priority].pop(may):
                 key, since = found
-                return key, self._lane_of.pop(key), since
+                return key, self._priority_of.pop(key), since
         return None
 
     def clear(self) -> None:
         """Remove all keys."""
-        for lane in self._lanes.values():
-            lane.clear()
-        self._lane_of.clear()
+        for priority in self._of_priority.values():
+            priority.clear()
+        self._priority_of.clear()
 
 
 class _Delays:
@@ -174,7 +174,7 @@ class _Delays:
         self._due: set[Key] = set()
 
     def add(self, key: Key, due: float, *, is_due: bool) -> bool:
-        """Delay a key; return False if it is ready earlier anyway. `is_due`: see `Lane.DUE`."""
+        """Delay a key; return False if it is ready earlier anyway. `is_due`: see `Priority.DUE`."""
         if key in self.at and self.at[key] <= due:
             return False
         self.at[key] = due
@@ -191,14 +191,14 @@ class _Delays:
         self.at.pop(key, None)
         self._due.discard(key)
 
-    def matured(self, now: float) -> Iterator[tuple[Key, Lane]]:
-        """Take the keys whose time has come, with their lanes."""
+    def matured(self, now: float) -> Iterator[tuple[Key, Priority]]:
+        """Take the keys whose time has come, with their priorities."""
         while self.heap and self.heap[0][0] <= now:
             due, key = heapq.heappop(self.heap)
             if self.at.get(key) == due:
-                lane = Lane.DUE if key in self._due else Lane.CHANGED
+                priority = Priority.DUE if key in self._due else Priority.CHANGED
                 self.discard(key)
-                yield key, lane
+                yield key, priority
 
     def next(self) -> float:
         """Return the instant of the next key."""
@@ -212,31 +212,31 @@ class _Passes:
 
     def __init__(self, share: float) -> None:
         self._share = share
-        self._lane_of: dict[Key, Lane] = {}
+        self._priority_of: dict[Key, Priority] = {}
         self._number: Counter[str] = Counter()
 
     def __len__(self) -> int:
-        return len(self._lane_of)
+        return len(self._priority_of)
 
     def __contains__(self, key: Key) -> bool:
-        return key in self._lane_of
+        return key in self._priority_of
 
-    def lane(self, key: Key) -> Lane:
-        """Return the lane that a key came from."""
-        return self._lane_of[key]
+    def priority(self, key: Key) -> Priority:
+        """Return the priority with which a key was handed out."""
+        return self._priority_of[key]
 
     def may(self, namespace: str) -> bool:
         """Return whether a namespace may have one more pass at a time."""
         return self._number[namespace] < self._share
 
-    def begin(self, key: Key, lane: Lane) -> None:
+    def begin(self, key: Key, priority: Priority) -> None:
         """Record that a pass begins."""
-        self._lane_of[key] = lane
+        self._priority_of[key] = priority
         self._number[key[0]] += 1
 
     def end(self, key: Key) -> bool:
         """Record that a pass has ended; return whether its namespace could not have one more."""
-        self._lane_of.pop(key, None)
+        self._priority_of.pop(key, None)
         left = self._number[key[0]] - 1
         if left:
             self._number[key[0]] = left
@@ -304,13 +304,13 @@ class WorkQueue:
         self._on_wait = on_wait
         self._on_retry = on_retry
         self._ready = _Ready()
-        self._later: OrderedDict[Key, Lane] = OrderedDict()
+        self._later: OrderedDict[Key, Priority] = OrderedDict()
         """What `add_all` has not added yet."""
         self._everyone = everyone
-        self._of_all: Lane | None = None
-        """The lane of `add_everyone`, until the next key is handed out."""
+        self._of_all: Priority | None = None
+        """The priority of `add_everyone`, until the next key is handed out."""
         self._passes = _Passes(share)
-        self._again: dict[Key, Lane] = {}
+        self._again: dict[Key, Priority] = {}
         self._delays = _Delays()
         self._failures: dict[Key, int] = {}
         self._barred: dict[Key, float] = {}
@@ -334,46 +334,46 @@ class WorkQueue:
         """
         self._mature()
         return self._ready.has(
-            lambda other: other == key[0] or self._passes.may(other), lanes=(Lane.DUE,)
+            lambda other: other == key[0] or self._passes.may(other), priorities=(Priority.DUE,)
         )
 
-    def lane(self, key: Key) -> Lane:
-        """Return the lane that a key whose pass runs came from."""
-        return self._passes.lane(key)
+    def priority(self, key: Key) -> Priority:
+        """Return the priority of a key whose pass runs."""
+        return self._passes.priority(key)
 
-    def add(self, key: Key, lane: Lane = Lane.CHANGED) -> None:
-        """Request a pass now; of several requests, the one for the first lane counts."""
+    def add(self, key: Key, priority: Priority = Priority.CHANGED) -> None:
+        """Request a pass now; of several requests, the highest priority counts."""
         if self._closed:
             return
         barred = self._barred.get(key, 0.0) - self._clock.monotonic()
         if barred > 0:
-            self.add_after(key, barred, is_due=lane is Lane.DUE)
+            self.add_after(key, barred, is_due=priority is Priority.DUE)
         elif key in self._passes:
-            self._again[key] = min(lane, self._again.get(key, lane))
-        elif self._ready.add(key, lane, self._clock.monotonic()):
+            self._again[key] = min(priority, self._again.get(key, priority))
+        elif self._ready.add(key, priority, self._clock.monotonic()):
             self._waiting.rouse()
 
-    def add_all(self, keys: Iterable[Key], lane: Lane = Lane.BACKLOG) -> None:
+    def add_all(self, keys: Iterable[Key], priority: Priority = Priority.BACKLOG) -> None:
         """Request a pass of each of many keys; they are added in parts before one is handed out."""
         if self._closed:
             return
         for key in keys:
-            if lane < self._later.get(key, LAST):
-                self._later[key] = lane
+            if priority < self._later.get(key, LAST):
+                self._later[key] = priority
         self._waiting.rouse()
 
-    def add_everyone(self, lane: Lane = Lane.BACKLOG) -> None:
+    def add_everyone(self, priority: Priority = Priority.BACKLOG) -> None:
         """Request a pass of every key that there is when the next one is handed out."""
         if not self._closed:
-            self._of_all = lane if self._of_all is None else min(lane, self._of_all)
+            self._of_all = priority if self._of_all is None else min(priority, self._of_all)
             self._waiting.rouse()
 
     async def _add_later(self) -> None:
         """Add what was requested for many keys, in parts between which other work can run."""
         while self._of_all is not None or self._later:
             if self._of_all is not None:
-                lane, self._of_all = self._of_all, None
-                self.add_all(self._everyone(), lane)
+                priority, self._of_all = self._of_all, None
+                self.add_all(self._everyone(), priority)
             for _ in range(min(AT_ONCE, len(self._later))):
                 self.add(*self._later.popitem(last=False))
             await anyio.lowlevel.checkpoint()
@@ -381,7 +381,7 @@ class WorkQueue:
     def add_after(self, key: Key, seconds: float, *, is_due: bool = False) -> None:
         """Request a pass in `seconds`; the earliest of several requests counts.
 
-        `is_due`: the pass must not be late then, it goes to the first lane.
+        `is_due`: the pass must not be late then, it goes to the first priority.
         """
         if self._closed:
             return
@@ -429,13 +429,13 @@ class WorkQueue:
             else:
                 await self._waiting.wait(self._delays.next() - self._clock.monotonic())
 
-    def _hand_out(self, key: Key, lane: Lane, since: float) -> Key:
+    def _hand_out(self, key: Key, priority: Priority, since: float) -> Key:
         """Record that a key, which was ready since then, has a pass from now on."""
         self._on_wait(self._clock.monotonic() - since)
         # This pass decides again when the next one is due.
         self._delays.discard(key)
         self._barred.pop(key, None)
-        self._passes.begin(key, lane)
+        self._passes.begin(key, priority)
         return key
 
     async def _take_turn(self) -> None:
@@ -458,9 +458,9 @@ class WorkQueue:
         """End the key's pass; queue the key again if it was added during the pass."""
         if self._passes.end(key) and key[0] in self._ready:
             self._waiting.rouse()
-        lane = self._again.pop(key, None)
-        if lane is not None:
-            self.add(key, lane)
+        priority = self._again.pop(key, None)
+        if priority is not None:
+            self.add(key, priority)
 
     def close(self) -> None:
         """Take no more work; running passes may end, and waiting workers get Closed."""
@@ -472,5 +472,5 @@ class WorkQueue:
             self._waiting.rouse()
 
     def _mature(self) -> None:
-        for key, lane in self._delays.matured(self._clock.monotonic()):
-            self.add(key, lane)
+        for key, priority in self._delays.matured(self._clock.monotonic()):
+            self.add(key, priority)

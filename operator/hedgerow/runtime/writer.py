@@ -13,7 +13,7 @@ from hedgerow.plan.input import SettledChild
 from hedgerow.plan.writes import ChildId, Deletion, Write
 from hedgerow.runtime import refusals
 from hedgerow.runtime.cache.store import version_of
-from hedgerow.runtime.refusals import Follow, Request
+from hedgerow.runtime.refusals import Follow, RequestKind
 from hedgerow.runtime.state import MOST_REPEATS
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def _urgency(error: Exception) -> tuple[bool, float]:
     return not isinstance(error, KubeError), getattr(error, "after", 0.0)
 
 
-def _request(step: Write | Deletion) -> Request:
+def _request(step: Write | Deletion) -> RequestKind:
     if isinstance(step, Deletion):
-        return Request.DELETE
-    return Request.CREATE if step.create else Request.APPLY
+        return RequestKind.DELETE
+    return RequestKind.CREATE if step.create else RequestKind.APPLY

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from hedgerow.testing.api import Object, Reply
 
-    class Writer(Protocol):
+    class SendsWrites(Protocol):
         """Where the requests go: `Api`, or a user of the cluster in memory."""
 
         def apply(
@@ -38,7 +38,7 @@ class SomebodyElse:
     object as it is afterwards.
     """
 
-    def __init__(self, writer: Writer, manager: str = "somebody-else") -> None:
+    def __init__(self, writer: SendsWrites, manager: str = "somebody-else") -> None:
         self._writer = writer
         self.manager = manager
 

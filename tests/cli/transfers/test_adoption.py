@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from hedgerow.cli.transfers.adoption import Adoption, AdoptRequest, NewManager, adopt
 from hedgerow.fields.sets import leaves
-from hedgerow.plan.transfers import Refusal, changes, holdings
+from hedgerow.plan.transfers import MoveRefused, changes, holdings
 from hedgerow.testing.memory.kinds import BUILTIN
 from hedgerow.testing.memory.server import Server
 from model.bodies import NAMESPACE
@@ -104,7 +104,7 @@ class TestController:
 
     def test_what_it_knows_nothing_of_is_refused(self):
         for field in ((), ("spec.paused",)):
-            with pytest.raises(Refusal, match="let the operator look at it first"):
+            with pytest.raises(MoveRefused, match="let the operator look at it first"):
                 adopt(child(), AdoptRequest("old", fields=field or ("spec.paused",)), CONTROLLER)
 
 
@@ -129,17 +129,17 @@ class TestNamed:
         obj = child(("old/Update", THEIRS), (OURS, {}))
         shared = child(("old/Update", MINE), ("old", MINE))
 
-        with pytest.raises(Refusal):
+        with pytest.raises(MoveRefused):
             adopt(obj, AdoptRequest("old"), NewManager(OURS, frozenset({".spec.never"})))
         assert adopt(shared, AdoptRequest("old"), NewManager("team")).applies
-        with pytest.raises(Refusal, match="drops the managed fields"):
+        with pytest.raises(MoveRefused, match="drops the managed fields"):
             adopt(child(("old", {"f:gone": LEAF})), AdoptRequest("old"), NewManager("team"))
 
     def test_his_own_apply_is_not_moved_to_himself_but_his_updates_are(self):
         obj = child((f"{OURS}/Update", THEIRS), (OURS, MINE))
 
         assert adopt(obj, AdoptRequest(OURS), NewManager(OURS)).edits == {0: None}
-        with pytest.raises(Refusal, match="already is the manager that gets the fields"):
+        with pytest.raises(MoveRefused, match="already is the manager that gets the fields"):
             adopt(child((OURS, MINE)), AdoptRequest(OURS), NewManager(OURS))
 
 
@@ -162,11 +162,11 @@ class TestFields:
         assert found.edits == {0: None}
 
     def test_what_is_called_so_by_none_is_refused(self):
-        with pytest.raises(Refusal, match=r"called spec\.never, status"):
+        with pytest.raises(MoveRefused, match=r"called spec\.never, status"):
             adopt(child(), AdoptRequest("old", fields=("spec.never", "status")), CONTROLLER)
 
     def test_what_is_no_path_is_refused(self):
-        with pytest.raises(Refusal, match="no path"):
+        with pytest.raises(MoveRefused, match="no path"):
             adopt(child(), AdoptRequest("old", fields=("a..b",)), CONTROLLER)
 
 
@@ -225,24 +225,26 @@ class TestEntries:
         assert not NewManager(OURS).is_controller
         assert set(found.edits) == {2}
         assert set(fates(found)) == {".status.nodes", ".status.size"}
-        with pytest.raises(Refusal, match="nothing of Deployment/x but its status"):
+        with pytest.raises(MoveRefused, match="nothing of Deployment/x but its status"):
             adopt(several, AdoptRequest("old", "Apply"), target)
 
     def test_none_in_that_way_is_told_with_the_ways_there_are(self, several):
-        with pytest.raises(Refusal, match="it has Apply, Update scale, Update status"):
+        with pytest.raises(MoveRefused, match="it has Apply, Update scale, Update status"):
             adopt(several, AdoptRequest("old", "Apply", "status"), NewManager("team"))
 
     def test_an_unknown_manager_is_told_with_those_there_are(self, several):
-        with pytest.raises(Refusal, match=r"nobody holds nothing of Deployment/x; others: old$"):
+        with pytest.raises(
+            MoveRefused, match=r"nobody holds nothing of Deployment/x; others: old$"
+        ):
             adopt(several, AdoptRequest("nobody"), NewManager(OURS))
-        with pytest.raises(Refusal, match="others: nobody"):
+        with pytest.raises(MoveRefused, match="others: nobody"):
             adopt(child((OURS, MINE)), AdoptRequest("x"), NewManager(OURS))
 
     def test_one_written_in_another_version_is_to_be_read_in_it(self):
         obj = child()
         obj["metadata"]["managedFields"][0]["apiVersion"] = "apps/v1beta1"
 
-        with pytest.raises(Refusal, match="wrote it as apps/v1beta1"):
+        with pytest.raises(MoveRefused, match="wrote it as apps/v1beta1"):
             adopt(obj, AdoptRequest("old"), CONTROLLER)
 
 
@@ -259,7 +261,7 @@ class TestNoValueChanges:
         assume(before is not None)
         try:
             adopt(before, wish, NewManager("team"))
-        except Refusal:
+        except MoveRefused:
             event("nothing to adopt")
             return
         moved(world, before, wish)

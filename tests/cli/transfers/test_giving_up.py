@@ -11,7 +11,7 @@ from hedgerow.fields.paths import path_of
 from hedgerow.fields.sets import ABSENT, Values, declaring
 from hedgerow.objects import CONTROLLER_LABEL
 from hedgerow.plan.field_patterns import steps_of
-from hedgerow.plan.transfers import Refusal, changes, holdings
+from hedgerow.plan.transfers import MoveRefused, changes, holdings
 from hedgerow.plan.yield_and_claim import LONGEST, YIELD, field_policy_of
 from hedgerow.testing.memory.kinds import BUILTIN
 from hedgerow.testing.memory.server import Server
@@ -75,7 +75,7 @@ class TestLeaves:
         ],
     )
     def test_what_names_none_is_refused(self, fields, told):
-        with pytest.raises(Refusal) as refused:
+        with pytest.raises(MoveRefused) as refused:
             paths(*fields)
 
         assert told in str(refused.value)
@@ -88,7 +88,7 @@ class TestLeaves:
 
     def test_where_we_hold_nothing_there_is_nothing_to_release(self):
         for fields in ([], ["spec.replicas"]):
-            with pytest.raises(Refusal, match="that could be released"):
+            with pytest.raises(MoveRefused, match="that could be released"):
                 paths(*fields, obj=live(want(**BODY), ("other", {"f:spec": SPEC})))
 
 
@@ -157,11 +157,11 @@ class TestYielding:
         if text == "":
             assert self.field_policy(owner(text), "spec.paused") == "Deployment/x: spec.paused"
             return
-        with pytest.raises(Refusal, match="the annotation of BlueGreen"):
+        with pytest.raises(MoveRefused, match="the annotation of BlueGreen"):
             self.field_policy(owner(text), "spec.paused")
 
     def test_what_would_be_too_long_is_told(self):
-        with pytest.raises(Refusal, match="longer than"):
+        with pytest.raises(MoveRefused, match="longer than"):
             self.field_policy(owner("A/" + "a" * (LONGEST - 10) + ": a"), "spec.paused")
 
     CONTESTED = {"object": "Deployment/x", "path": ".spec.minReadySeconds"}
@@ -175,7 +175,7 @@ class TestYielding:
         other = {"object": "Deployment/y", "path": ".spec.minReadySeconds"}
         bare = {"object": "Deployment/x"}
 
-        with pytest.raises(Refusal):
+        with pytest.raises(MoveRefused):
             release(child(), owner(None, other, bare), OURS, ["spec.minReadySeconds"])
 
 
@@ -211,7 +211,7 @@ class TestNoValueChanges:
         ours, to = APPLIERS[0], "team"
         try:
             found = release(before, owner(), ours, [], to)
-        except Refusal:
+        except MoveRefused:
             event("nothing to release")
             return
         now = before

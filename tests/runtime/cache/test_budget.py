@@ -15,7 +15,7 @@ from hedgerow.runtime.cache.budget import (
     UNLIMITED,
     Budget,
     Kept,
-    Scale,
+    Weigher,
     most_for_caches,
 )
 from hedgerow.runtime.cache.store import Store
@@ -361,7 +361,7 @@ class TestOver:
         def family(obj: dict[str, Any]) -> Family:
             return Family("c", metadata(obj)["namespace"], metadata(obj)["name"])
 
-        return Store(scale=Scale(budget, family, manager="m", reducible=False))
+        return Store(weigher=Weigher(budget, family, manager="m", reducible=False))
 
     def test_what_cannot_be_reduced_is_complained_of_now_and_then(self, world):
         budget = Budget(20_000)
@@ -379,7 +379,7 @@ class TestOver:
         budget, heard = Budget(100_000), list[Any]()
         budget.on_room["c"] = heard.append
         family = Family("c", "ns", "a")
-        store = Store(scale=Scale(budget, lambda _: family, manager="m"))
+        store = Store(weigher=Weigher(budget, lambda _: family, manager="m"))
         big = thing(version=1)
         big["spec"] = {"text": "x" * 1500}
         budget.bound = 200_000

@@ -11,7 +11,7 @@ from pydantic_core import to_json
 
 from hedgerow.objects import digest, metadata
 from hedgerow.plan.oversized import Family
-from hedgerow.runtime.cache.budget import DECODED, HEAVY, OVERHEAD, Budget, Scale
+from hedgerow.runtime.cache.budget import DECODED, HEAVY, OVERHEAD, Budget, Weigher
 from hedgerow.runtime.cache.packing import Packing
 from hedgerow.runtime.cache.store import Store
 from runtime.things import contents, owners, replaced, thing
@@ -44,7 +44,7 @@ def packing_store(*, decoded: int = 1) -> tuple[Store, Budget]:
     """Make a store that keeps one object decoded, or so many bytes of them."""
     budget = Budget()
     budget.most_decoded = decoded
-    return Store({"owner": owners}, Scale(budget, family_of, manager="m")), budget
+    return Store({"owner": owners}, Weigher(budget, family_of, manager="m")), budget
 
 
 class TestPacking:
@@ -163,7 +163,7 @@ class TestStore:
 
     def test_over_the_budget_all_is_packed_before_anything_is_left_out(self):
         budget = Budget(400_000)
-        store = Store({"owner": owners}, Scale(budget, family_of, manager="m"))
+        store = Store({"owner": owners}, Weigher(budget, family_of, manager="m"))
         for number in range(100):
             store.put({**thing(f"n{number}"), "text": "x" * 10_000})
 
@@ -205,7 +205,7 @@ class TestStore:
     def test_what_every_pass_asks_for_is_never_packed(self):
         budget = Budget()
         budget.most_decoded = 1
-        store = Store({}, Scale(budget, family_of, manager="m", packable=False))
+        store = Store({}, Weigher(budget, family_of, manager="m", packable=False))
         for number in range(10):
             store.put({**thing(f"n{number}"), "text": "x" * 10_000})
 

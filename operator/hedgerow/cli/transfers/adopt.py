@@ -23,7 +23,7 @@ from hedgerow.fields.ownership import BEFORE_FIRST_APPLY
 from hedgerow.kube.errors import Conflict
 from hedgerow.kube.withholding import withholding
 from hedgerow.objects import ObjectRef, identity, metadata
-from hedgerow.plan.transfers import Refusal, changes
+from hedgerow.plan.transfers import MoveRefused, changes
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.texts import printable
 
@@ -135,7 +135,7 @@ async def _target(found: Subject, instance: str | None, to: str) -> NewManager:
         return NewManager(to)
     managing = await targets.managing_resource(found.cluster, found.live, instance)
     if managing is None:
-        raise Refusal(
+        raise MoveRefused(
             f"no {program_name()} resource controls {found.place}; name its new field manager with"
             " --to"
         )
@@ -211,7 +211,7 @@ async def _coowned(task: _Task, live: Object, endpoint: str) -> Object:
     lost = changes(live, now, places)
     if lost:
         told = "; ".join(map(report.told, lost))
-        raise Refusal(
+        raise MoveRefused(
             f"admission changed values that were applied unchanged, so adoption stops: {told}"
         )
     return now

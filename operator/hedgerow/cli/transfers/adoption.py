@@ -20,7 +20,15 @@ from hedgerow.fields.sets import (
     leaves,
 )
 from hedgerow.objects import metadata
-from hedgerow.plan.transfers import Fate, Move, Refusal, are_meant, holdings, patterns, shown
+from hedgerow.plan.transfers import (
+    Fate,
+    Move,
+    MoveRefused,
+    are_meant,
+    holdings,
+    patterns,
+    shown,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -106,13 +114,15 @@ class Adoption:
 
 
 def adopt(live: Object, asked: AdoptRequest, target: NewManager) -> Adoption:
-    """Return what an adoption does; raises Refusal if it matches nothing or would lose records."""
+    """Return what an adoption does; raises MoveRefused if it matches nothing or loses records."""
     sources = _sources(live, asked, target)
     field_policy = patterns(str(live["kind"]), str(metadata(live)["name"]), asked.fields)
     chosen = {source.index: tuple(_chosen(live, source, field_policy)) for source in sources}
     if not any(chosen.values()):
         names = ", ".join(asked.fields)
-        raise Refusal(f"{asked.manager} holds no field of {_named(live)} that is called {names}")
+        raise MoveRefused(
+            f"{asked.manager} holds no field of {_named(live)} that is called {names}"
+        )
     gone = {
         (source.holder, field_path) for source in sources for field_path in chosen[source.index]
     }
@@ -123,13 +133,13 @@ def adopt(live: Object, asked: AdoptRequest, target: NewManager) -> Adoption:
         for move in _moves(places, source, chosen[source.index], gone, target)
     )
     if target.declares is not None and all(move.fate in ("kept", "unowned") for move in moves):
-        raise Refusal(_unrelated(live, asked, target))
+        raise MoveRefused(_unrelated(live, asked, target))
     moves = tuple(_with_items(moves, target))
     edits = {source.index: _left(source, chosen[source.index], field_policy) for source in sources}
     endpoints = dict.fromkeys(source.endpoint for source in sources)
     applies = _applies(live, endpoints, moves, target)
     if not applies and not _is_kept(live, edits):
-        raise Refusal(
+        raise MoveRefused(
             f"no other field manager holds a field of {_named(live)}, and the API server drops"
             f" the managed fields of an object without any entry; name the new field manager with"
             f" --to"
@@ -159,29 +169,29 @@ def _sources(live: Object, asked: AdoptRequest, target: NewManager) -> list[Losi
     if not named:
         names = ", ".join(sorted({one.manager for one in managers(live)} - {target.manager}))
         if asked.manager == target.manager:
-            raise Refusal(
+            raise MoveRefused(
                 f"{asked.manager} already is the manager that gets the fields of {_named(live)};"
                 f" with --from, name another field manager that holds fields:"
                 f" {names or 'nobody does'}"
             )
-        raise Refusal(
+        raise MoveRefused(
             f"{asked.manager} holds nothing of {_named(live)}; others: {names or 'nobody'}"
         )
     found = [source for source in named if _is_requested(source, asked)]
     if not found:
-        raise Refusal(
+        raise MoveRefused(
             f"{asked.manager} holds no field with that operation and subresource;"
             f" it has {_ways(named)}"
         )
     own = [source for source in found if target.only in (None, source.endpoint)]
     if not own:
-        raise Refusal(
+        raise MoveRefused(
             f"{target.manager} declares nothing of {_named(live)} but its {target.only};"
             " name the new field manager with --to"
         )
     other = next((s for s in own if s.version != live["apiVersion"]), None)
     if other is not None:
-        raise Refusal(
+        raise MoveRefused(
             f"{asked.manager} wrote it as {other.version}, it was read as {live['apiVersion']}:"
             " name the kind with its version, as in hpa.v1.autoscaling/web"
         )

@@ -11,7 +11,15 @@ from hedgerow.fields.ownership import Leaf, leave_out
 from hedgerow.fields.paths import path_of
 from hedgerow.fields.sets import ABSENT, FieldPath, Values, is_hollow, is_key, leaves, versioned
 from hedgerow.objects import annotation, metadata
-from hedgerow.plan.transfers import Move, Refusal, are_meant, changes, holdings, patterns, shown
+from hedgerow.plan.transfers import (
+    Move,
+    MoveRefused,
+    are_meant,
+    changes,
+    holdings,
+    patterns,
+    shown,
+)
 from hedgerow.plan.yield_and_claim import (
     YIELD,
     FieldPolicyError,
@@ -46,7 +54,7 @@ class PlannedRelease:
 def release(
     live: Object, resource: Object, manager: str, fields: Sequence[str], to: str = ""
 ) -> PlannedRelease:
-    """Return what a release gives up: the requested fields, or all; raises Refusal.
+    """Return what a release gives up: the requested fields, or all; raises MoveRefused.
 
     Fields that hedgerow does not hold but contests can be requested too: they are also yielded.
     """
@@ -55,7 +63,7 @@ def release(
     ours = _releasable(live, manager)
     meant = [field_path for field_path in ours if are_meant(asked, kind, name, field_path)]
     if not meant and not (fields and _contests(resource, kind, name, fields)):
-        raise Refusal(_nothing(kind, name, manager, fields, ours))
+        raise MoveRefused(_nothing(kind, name, manager, fields, ours))
     holders, values = holdings(live), Values(live)
     moves = tuple(
         _move(values, field_path, holders[field_path], manager, to) for field_path in meant
@@ -146,7 +154,7 @@ def _yielding(
         text = "; ".join(filter(None, (old.strip().rstrip(";"), _entry(kind, name, paths))))
         field_policy_of({YIELD: text})
     except FieldPolicyError as error:
-        raise Refusal(f"the annotation of {resource['kind']}: {error}") from None
+        raise MoveRefused(f"the annotation of {resource['kind']}: {error}") from None
     return "" if text == old else text
 
 

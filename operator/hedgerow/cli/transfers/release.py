@@ -24,7 +24,7 @@ from hedgerow.cli.transfers.writing import Subject, pause, subject, until_settle
 from hedgerow.fields.sets import declaring
 from hedgerow.kube.errors import Conflict, Forbidden, Invalid, Stale
 from hedgerow.objects import metadata
-from hedgerow.plan.transfers import Change, Refusal, changes
+from hedgerow.plan.transfers import Change, MoveRefused, changes
 from hedgerow.plan.yield_and_claim import YIELD
 from hedgerow.settings import SYSTEM_NAMESPACE, Settings
 from hedgerow.texts import printable
@@ -227,12 +227,12 @@ def _controllers(names: Iterable[str]) -> tuple[Controller[Resource], ...]:
 async def _planned(found: Subject, instance: str | None, fields: tuple[str, ...], to: str) -> _Task:
     managing = await targets.managing_resource(found.cluster, found.live, instance)
     if managing is None or managing.itself:
-        raise Refusal(
+        raise MoveRefused(
             f"{found.place} is no child of a {program_name()} resource; only of those it holds"
             " fields"
         )
     if to == managing.manager:
-        raise Refusal(f"{to} is the field manager that lets go; name another one with --to")
+        raise MoveRefused(f"{to} is the field manager that lets go; name another one with --to")
     planned = release(found.live, managing.object, managing.manager, fields, to)
     return _Task(found, managing, planned, to)
 
@@ -310,7 +310,7 @@ async def _handed_over(task: _Task) -> None:
         await _held_by_new_manager(task)
     except (Conflict, Forbidden, Invalid) as error:
         told = f"{task.owner} yields them already: take that out of its {YIELD} or release again"
-        raise Refusal(f"{error}; {told}") from None
+        raise MoveRefused(f"{error}; {told}") from None
 
 
 async def _held_by_new_manager(task: _Task, *, dry_run: bool = False) -> Object:

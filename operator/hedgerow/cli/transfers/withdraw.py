@@ -28,7 +28,7 @@ from hedgerow.objects import Salvaged, metadata
 from hedgerow.plan.finalizers import finalization
 from hedgerow.plan.installations import STATUS, named, reporters
 from hedgerow.plan.oversized import WHY_UNREADABLE
-from hedgerow.plan.transfers import Refusal
+from hedgerow.plan.transfers import MoveRefused
 from hedgerow.process.leadership import refuse_while_at_work
 from hedgerow.texts import printable
 
@@ -199,7 +199,7 @@ class _Withdrawal:
 
         try:
             return await until_settled("it", attempt)
-        except Refusal as refusal:
+        except MoveRefused as refusal:
             why = str(refusal)
         except ITS_OWN as error:
             why = error.message

@@ -10,7 +10,7 @@ from hedgerow.kube.errors import Stale
 from hedgerow.kube.retry import RetryClock, backoff
 from hedgerow.kube.withholding import withholding
 from hedgerow.objects import metadata
-from hedgerow.plan.transfers import Refusal
+from hedgerow.plan.transfers import MoveRefused
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -36,10 +36,10 @@ class Subject:
     live: Object
 
     async def again(self) -> Object:
-        """Return the object as it is now; raises Refusal if it is another one of that name."""
+        """Return the object as it is now; raises MoveRefused if it is another one of that name."""
         live = await targets.read_exactly(self.cluster, self.place)
         if metadata(live)["uid"] != metadata(self.live)["uid"]:
-            raise Refusal(
+            raise MoveRefused(
                 f"{self.place} was deleted and created again meanwhile; look at the new object"
             )
         return live
@@ -79,14 +79,14 @@ async def applied(
 async def until_settled(what: object, attempt: Callable[[int], Awaitable[T]]) -> T:
     """Return what an attempt returns; make another one if the object has just changed.
 
-    Attempts count from 1. Raises Refusal if the last one failed too.
+    Attempts count from 1. Raises MoveRefused if the last one failed too.
     """
     for number in range(1, ATTEMPTS + 1):
         try:
             return await attempt(number)
         except Stale:
             await pause(number)
-    raise Refusal(f"{what} changes all the time; try again")
+    raise MoveRefused(f"{what} changes all the time; try again")
 
 
 async def pause(number: int) -> None:

@@ -369,7 +369,7 @@ class Budget:
             self.reduced[oversize.of] -= 1
 
 
-class Scale:
+class Weigher:
     """Weighs the objects of one store, and reduces those that are too large.
 
     `reducible`: objects of this store may be kept in part, as passes over their resource notice it.

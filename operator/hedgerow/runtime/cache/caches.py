@@ -15,7 +15,7 @@ from hedgerow.fields import managed
 from hedgerow.objects import Installation, controller_of, metadata
 from hedgerow.plan.finalizers import finalizers_of
 from hedgerow.plan.oversized import Family, oversize_of
-from hedgerow.runtime.cache.budget import HEAVY, Budget, Scale
+from hedgerow.runtime.cache.budget import HEAVY, Budget, Weigher
 from hedgerow.runtime.cache.store import Index, Store, key_of
 from hedgerow.runtime.heavy import LARGE, USUAL, Size
 from hedgerow_schemas.base import ApiResource, Object, Resource, View
@@ -267,7 +267,7 @@ def build(
         reads = claimable.reduce if claimable else unreduced
         if budget is None:
             return Store(indices, reads=reads)
-        scale = Scale(
+        weigher = Weigher(
             budget,
             partial(_family, controller, kind, relation, claimable),
             manager=manager,
@@ -276,7 +276,7 @@ def build(
             packable=relation is None or relation.of is not None,
             keeps=partial(_claim_marks, claimable) if claimable else _nothing,
         )
-        return Store(indices, scale, reads)
+        return Store(indices, weigher, reads)
 
     prefix = built_in.annotation_prefix
     picks = partial(_is_picked, prefix, manager) if prefix else None

@@ -15,7 +15,7 @@ from hedgerow_schemas.base import Object
 
 if TYPE_CHECKING:
     from hedgerow.contract import Key
-    from hedgerow.runtime.cache.budget import Scale
+    from hedgerow.runtime.cache.budget import Weigher
 
 AT_ONCE = 100
 """Objects of a list to store between two turns of the event loop: a few milliseconds."""
@@ -94,18 +94,18 @@ class _Indices:
 
 
 class _Shelf:
-    """The cached objects, decoded or packed; with a `scale`, a budget decides which."""
+    """The cached objects, decoded or packed; with a `weigher`, a budget decides which."""
 
-    def __init__(self, scale: Scale | None) -> None:
-        self._scale = scale
+    def __init__(self, weigher: Weigher | None) -> None:
+        self._weigher = weigher
         self._packing = Packing()
         self.entries: dict[Key, _Entry] = {}
 
     def opened(self, key: Key) -> Object:
         """Return an object that somebody asks for: it stays decoded for a while."""
         entry = self.entries[key]
-        if self._scale is not None:
-            self._scale.opened((self, key))
+        if self._weigher is not None:
+            self._weigher.opened((self, key))
         if entry.obj is None:
             entry.obj = self._packing.unpack(entry.packed)
         return entry.obj
@@ -119,8 +119,8 @@ class _Shelf:
         """Keep only a part of a cached object."""
         entry = self.entries[key]
         obj = self.decoded(entry)
-        if self._scale is not None and oversize_of(obj) is None:
-            entry.obj, entry.packed = self._scale.reduce((self, key), obj, oversize), b""
+        if self._weigher is not None and oversize_of(obj) is None:
+            entry.obj, entry.packed = self._weigher.reduce((self, key), obj, oversize), b""
 
     def pack(self, key: Key) -> int:
         """Keep a cached object packed until somebody asks for it; return its bytes."""
@@ -137,7 +137,7 @@ class Store:
     It has two sources: the watch, in order, and the responses to our own writes, which may come
     before or after the watch reports them. `version` is how far the watch has come. A response at
     or below it is old, and so is an event below the cached version. `rewound`: a list has shown
-    that the API server's store was restored from a backup; the reader resets it. With a `scale`,
+    that the API server's store was restored from a backup; the reader resets it. With a `weigher`,
     objects are weighed: those that nobody has asked for lately are packed, and only a part is kept
     of those that are too large. `reads` returns what is cached of an object that was not read by
     the watch.
@@ -146,12 +146,12 @@ class Store:
     def __init__(
         self,
         indices: Mapping[str, Index] | None = None,
-        scale: Scale | None = None,
+        weigher: Weigher | None = None,
         reads: Callable[[Object], Object] = unreduced,
     ) -> None:
-        self._scale = scale
+        self._weigher = weigher
         self._reads = reads
-        self._shelf = _Shelf(scale)
+        self._shelf = _Shelf(weigher)
         self._entries = self._shelf.entries
         self._indices = _Indices(indices or {})
         self._older: dict[Key, Object] = {}
@@ -311,8 +311,8 @@ class Store:
         old = None if entry is None else self._shelf.decoded(entry)
         if anyway and old == obj:
             return None
-        if self._scale is not None:
-            obj = self._scale.weigh((self._shelf, key), obj, listed=listed)
+        if self._weigher is not None:
+            obj = self._weigher.weigh((self._shelf, key), obj, listed=listed)
         content_version = change = next(self._changes)
         is_whole = oversize_of(obj) is None  # of a reduced one, what is left out may have changed
         if entry and old is not None and is_whole and content(old) == content(obj):
@@ -320,8 +320,8 @@ class Store:
         filed = self._indices.values(obj)
         self._indices.file(key, () if entry is None else entry.filed, filed)
         self._entries[key] = _Entry(obj, change, content_version, filed)
-        if self._scale is not None:
-            self._scale.settle(None)
+        if self._weigher is not None:
+            self._weigher.settle(None)
         kept = self._entries[key].obj
         return old, obj if kept is None else kept
 
@@ -330,6 +330,6 @@ class Store:
         old = self._shelf.decoded(entry)
         self._indices.file(key, entry.filed, ())
         del self._entries[key]
-        if self._scale is not None:
-            self._scale.settle((self._shelf, key))
+        if self._weigher is not None:
+            self._weigher.settle((self._shelf, key))
         return old, None

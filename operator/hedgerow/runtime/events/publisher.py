@@ -15,7 +15,7 @@ from hedgerow.plan.conditions import REWRITTEN
 from hedgerow.runtime.events import mutations, notices
 from hedgerow.runtime.events.recorder import PutOff, event_name
 from hedgerow.runtime.metrics import Meter, Meters
-from hedgerow.runtime.refusals import EVENTS, Backoff, Request
+from hedgerow.runtime.refusals import EVENTS, Backoff, RequestKind
 from hedgerow.runtime.reports import told_elsewhere
 from hedgerow.runtime.state import Unsent
 
@@ -250,7 +250,7 @@ class EventPublisher:
                 state.refusals,
                 EVENTS,
                 "",
-                request=Request.EVENT,
+                request=RequestKind.EVENT,
                 ref=event.regarding,
                 error=error,
             )

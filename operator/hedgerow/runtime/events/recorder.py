@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hedgerow.kube.errors import KubeError, Stale, Throttled
 from hedgerow.objects import CONTROLLER_LABEL, ObjectRef, digest
 from hedgerow.runtime import refusals
-from hedgerow.runtime.refusals import Follow, Request
+from hedgerow.runtime.refusals import Follow, RequestKind
 from hedgerow.texts import printable
 from hedgerow_schemas.base import ApiResource, Object
 
@@ -127,7 +127,10 @@ class Recorder:
             await self._cluster.apply(EVENTS, body, manager=self._field_manager)
         except KubeError as error:
             # It already exists: it was sent before a restart.
-            if _is_there(error, name) or refusals.rule(Request.EVENT, error).follow is Follow.END:
+            if (
+                _is_there(error, name)
+                or refusals.rule(RequestKind.EVENT, error).follow is Follow.END
+            ):
                 return None
             self._told.pop(name, None)  # it may have been forgotten meanwhile
             return error

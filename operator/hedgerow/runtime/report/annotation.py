@@ -10,7 +10,7 @@ from hedgerow.plan import status as statuses
 from hedgerow.plan import status_annotation
 from hedgerow.plan.plan import claims_of, plan_own
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
-from hedgerow.runtime.refusals import STATUS, Request
+from hedgerow.runtime.refusals import STATUS, RequestKind
 from hedgerow.runtime.report.reporter import Reporter
 from hedgerow_schemas.base import Status
 
@@ -50,7 +50,7 @@ class AnnotationReporter(Reporter):
             try:
                 await this.writer.write(write)
             except KubeError as error:
-                self.delay(this, error, Request.APPLY, write.ref, write.fingerprint)
+                self.delay(this, error, RequestKind.APPLY, write.ref, write.fingerprint)
                 return this.outcome()
             state.refusals.drop(STATUS)
             return None

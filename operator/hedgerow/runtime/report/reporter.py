@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from hedgerow.plan.input import has_no_holder
 from hedgerow.runtime import refusals
-from hedgerow.runtime.refusals import STATUS, Follow, Refusal, Request
+from hedgerow.runtime.refusals import STATUS, Follow, Refusal, RequestKind
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -60,7 +60,7 @@ class Reporter(ABC):
 
     @staticmethod
     def delay(
-        this: Pass, error: KubeError, request: Request, ref: ObjectRef, fingerprint: str
+        this: Pass, error: KubeError, request: RequestKind, ref: ObjectRef, fingerprint: str
     ) -> Refusal:
         """Delay what was refused, and return that. Raises the error if it ends the pass."""
         if refusals.rule(request, error).follow in (Follow.PUT_OFF, Follow.END):

@@ -14,7 +14,7 @@ from hedgerow.plan.finalizers import finalizers_of
 from hedgerow.plan.installations import reporters
 from hedgerow.plan.status import StatusReport
 from hedgerow.plan.writes import checksum
-from hedgerow.runtime.refusals import STATUS, Request
+from hedgerow.runtime.refusals import STATUS, RequestKind
 from hedgerow.runtime.report.reporter import Reporter
 from hedgerow_schemas.base import Status
 
@@ -106,7 +106,7 @@ class StatusReporter(Reporter):
         try:
             await _apply(this, plan_input.owner, version, report)
         except KubeError as error:
-            self.delay(this, error, Request.STATUS, plan_input.owner, version)
+            self.delay(this, error, RequestKind.STATUS, plan_input.owner, version)
             return state.refusals.due_in(plan_input.now)
         return None
 
@@ -117,7 +117,7 @@ class StatusReporter(Reporter):
             state.status_too_large = True  # still report the number of contested fields
             return None
         owner = this.observation.plan_input.owner
-        refusal = self.delay(this, error, Request.STATUS, owner, version)
+        refusal = self.delay(this, error, RequestKind.STATUS, owner, version)
         # A conflict is reported in the status itself, once it has been seen; others pass.
         if refusal.attempts > 1 and isinstance(error, Forbidden | Invalid):
             await this.context.publisher.publish_status_refused(this.observation, state, error)
