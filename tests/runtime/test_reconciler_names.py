@@ -200,6 +200,11 @@ class TestNames:
 
         assert world.the("Service") == theirs
         assert world.condition("Stalled") == "True/NameTaken"
+        (message,) = (c["message"] for c in world.status()["conditions"] if c["type"] == "Stalled")
+        assert message == (
+            "Service/demo exists and is not controlled by BlueGreen/demo; it is left alone: delete"
+            " or rename one of the two"
+        )
         assert world.the("Deployment", "demoblue-deployment")
         assert sum("Service" in write for write in world.writes) == 1
 

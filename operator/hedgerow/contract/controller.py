@@ -50,7 +50,8 @@ class BuiltIn:
 class Option:
     """A setting of one controller: the option `--<controller>-<name>` and its variable.
 
-    `run` and `manifests` have it. Without a `metavar` it is a switch. `default` is for people.
+    The commands `run` and `manifests` take it. Without a `metavar` it is a switch. `default` is
+    only shown in the help.
     """
 
     name: str

@@ -315,11 +315,9 @@ class ChildPlanner:
                 problems=(problem,),
                 history={self.id: ChildHistory(taken=True, other_installation=other_installation)},
             )
-        owner = controller_of(self.plan_input.live.get(self.id) or {})
-        by = f"by {owner.get('kind', '')}/{owner.get('name', '')}" if owner else "by nobody"
         message = (
-            f"{self.ref} exists and is not controlled by {self.plan_input.owner} but {by}; it is"
-            " left alone: delete or rename one of the two"
+            f"{self.ref} exists and is not controlled by {self.plan_input.owner}; it is left alone:"
+            " delete or rename one of the two"
         )
         return Plan(
             problems=(Problem("NameTaken", message, about=self.id),),

@@ -201,6 +201,7 @@ class ControllerRunner:
             lane = self._lane(key) if size.is_large else None
             self._lanes.pass_by((self, key), but=lane)
             again = partial(self.queue.add, key, self.queue.priority(key))
+            # If another large pass runs, the lane calls `again` when it is the turn of this one.
             if lane and not lane.enter(again, (self, key), self.controller.home(key)):
                 self.queue.done(key)
                 continue

@@ -1,7 +1,7 @@
 """Finalizer removal: our finalizers are removed from children whose resource is gone.
 
-Our finalizers are removed from its children, so that they can be deleted. What it claimed of other
-objects is given back, except for what the controller says remains.
+So the children can be deleted. What the resource claimed of other objects is given back, except for
+what the controller says remains.
 """
 
 from __future__ import annotations

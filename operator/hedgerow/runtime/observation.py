@@ -136,8 +136,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
 
         It is None if the resource or its namespace is being deleted, if the resource was replaced
         by a new one of its name, if another installation manages it, or if it is the operator's own
-        namespace. A resource that our
-        finalizer holds is written until it is let go.
+        namespace. A resource that our finalizer holds is written until it is let go.
         """
         live = self.cache.resource(key)
         if live is None or metadata(live)["uid"] != state.uid:
@@ -393,7 +392,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         """Return what the annotations yield and claim, and a problem if there is one.
 
         The problem: the annotations cannot be read, or the namespace does not allow claims; claims
-        are ignored then. The terms are None while it is unknown whether the namespace allows them.
+        are ignored then. The policy is None while it is unknown whether the namespace allows them.
         """
         try:
             field_policy = field_policy_of(metadata(live).get("annotations") or {}, comparisons)

@@ -91,7 +91,8 @@ class Reconciler:
         if guarded_for is None:
             return outcome
         again = soonest(outcome.requeue_after, guarded_for)
-        return replace(outcome, requeue_after=again, refused=True)
+        is_due = outcome.is_due and again == outcome.requeue_after
+        return replace(outcome, requeue_after=again, is_due=is_due, refused=True)
 
     def rewind(self) -> None:
         """Forget which children were deleted and which Events were sent: a restore may undo both.
@@ -145,7 +146,7 @@ class Reconciler:
         One that is being deleted says so.
         """
         if not this.is_writable:
-            # Otherwise it is only not known yet what children there are.
+            # Otherwise it is only not known yet whether the namespace allows claims.
             self._left(this.key)
         outcome = self._other_installations_own(this.key)
         again = await self.context.reporter.report_deletion(this)

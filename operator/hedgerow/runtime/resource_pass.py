@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import Resource
 
 LOOKS = 16
-"""The looks of one pass after which compose is called twice with the same, and must return it."""
+"""At each so many looks of a pass, compose is called twice with the same, and must return the same
+twice."""
 AT_ONCE_AGAIN = timedelta(milliseconds=10)
 """A resource that asks to be called again sooner than that asks to be called at once."""
 
@@ -76,7 +77,7 @@ class Pass:
         self._looks = 0
 
     async def run(self) -> Outcome | None:
-        """Make the pass; return None if nothing may be written for the resource.
+        """Make the pass; return None if nothing may be written for the resource, or not yet.
 
         Raises KubeError if the server cannot be reached or asks us to wait, or if the namespace is
         being deleted or is gone.
@@ -96,8 +97,8 @@ class Pass:
     async def observe(self) -> bool:
         """Take in what is cached now; return False if nothing may be written for the resource.
 
-        That includes the changes that were held back. If there is no such resource, as it is gone
-        or was made anew, only another pass can take them in.
+        What is cached includes the changes that were held back, as they may be our own writes. If
+        the resource is gone or was created again, only another pass can take them in.
         """
         found = await self._look()
         while found is not None and await self.reads.kept(found):
