@@ -108,7 +108,8 @@ class Scenario:
         owned = copy.deepcopy({key: value for key, value in live.items() if key != "status"})
         meta = owned["metadata"]
         owned["metadata"] = {key: meta[key] for key in ("name", "annotations") if key in meta}
-        for *path, name in (STATUS, *(path for one in self.declared for path in one.fields)):
+        claims = (path for one in self.declared for path in one.built_in.claims)
+        for *path, name in (STATUS, *claims):
             found = owned
             for step in path:
                 found = found.get(step, {})

@@ -109,7 +109,8 @@ class Operator:
             listing = await self.cluster.list(
                 source.api, self.namespace, labels=source.labels, reduce=source.reduce
             )
-            source.store.replace(listing.items, listing.version)
+            for _ in source.store.replacing(listing.items, listing.version):
+                pass
             seen += [metadata(obj).get("resourceVersion") for obj in listing.items]
         return seen
 
