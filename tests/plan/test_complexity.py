@@ -190,14 +190,14 @@ def wish(m: Any) -> Any:
 def adopted(m: Any, case: Case) -> Any:
     try:
         return m.adopt.adopt(case.live, wish(m), m.adopt.NewManager(MANAGER))
-    except m.transfers.Refusal:
+    except m.transfers.MoveRefused:
         return None
 
 
 def refused(m: Any, function: Callable[[], object]) -> object:
     try:
         return function()
-    except m.transfers.Refusal:
+    except m.transfers.MoveRefused:
         return None
 
 
