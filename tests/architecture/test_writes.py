@@ -61,7 +61,7 @@ class TestWrites:
         assert made == ["_params(manager)"] * 2
 
     def test_only_planning_asks_so(self):
-        words = ("rehearse_create", "rehearse_patch")
+        words = ("dry_run_create", "dry_run_patch")
         named = {m.name for m in running() for word in words if word in m.text}
 
         assert named == {CLIENT, "hedgerow/cli/plan/submission.py"}

@@ -36,7 +36,7 @@ class TestApply:
         assert json.loads(request.content) == {"apiVersion": "v1", "kind": "ConfigMap", **BODY}
         assert b"\\u0085\xc3\xa4" in request.content
 
-    async def test_forces_and_rehearses_only_when_told(self, server, connected):
+    async def test_forces_and_makes_a_dry_run_only_when_told(self, server, connected):
         server.answers = [reply()]
 
         async with connected() as cluster:
@@ -102,7 +102,7 @@ class TestApply:
 
         assert len(server.requests) == requests
 
-    async def test_of_a_rehearsal_may_always_be_repeated(self, server, connected):
+    async def test_a_dry_run_may_always_be_repeated(self, server, connected):
         server.answers = [httpx.ReadError("cut"), reply()]
         body = {**BODY, "metadata": {**BODY["metadata"], "resourceVersion": "1"}}
 
@@ -128,7 +128,7 @@ class TestRehearsed:
         server.answers = [reply()]
 
         async with connected() as cluster:
-            await cluster.rehearse_create(CONFIG_MAP, "ns", BODY, manager="m")
+            await cluster.dry_run_create(CONFIG_MAP, "ns", BODY, manager="m")
 
         (request,) = server.requests
         assert (request.method, request.url.path) == ("POST", PATH)
@@ -141,7 +141,7 @@ class TestRehearsed:
         server.answers = [reply()]
 
         async with connected() as cluster:
-            await cluster.rehearse_patch(CONFIG_MAP, "ns", "x", {"data": {"a": None}}, manager="m")
+            await cluster.dry_run_patch(CONFIG_MAP, "ns", "x", {"data": {"a": None}}, manager="m")
 
         (request,) = server.requests
         assert (request.method, request.url.path) == ("PATCH", f"{PATH}/x")
@@ -153,7 +153,7 @@ class TestRehearsed:
         body = {**BODY, "data": {"a": "x" * wire.BODY_LIMIT}}
         async with connected() as cluster:
             with pytest.raises(errors.Invalid):
-                await cluster.rehearse_create(CONFIG_MAP, "ns", body, manager="m")
+                await cluster.dry_run_create(CONFIG_MAP, "ns", body, manager="m")
 
         assert server.requests == []
 

@@ -25,7 +25,7 @@ SMALLER = 10
 """The factor by which a page of a list is made smaller if it had too many bytes."""
 PAGE_SECONDS = 60.0
 """Seconds for all attempts at one page of a list."""
-REHEARSAL_SECONDS = 30.0
+DRY_RUN_SECONDS = 30.0
 """Seconds for all attempts at a dry run of a client-side apply."""
 
 
@@ -98,21 +98,21 @@ class Cluster:
             answer.warnings,
         )
 
-    async def rehearse_create(
+    async def dry_run_create(
         self, api: ApiResource, namespace: str, body: Object, *, manager: str
     ) -> ApplyResult:
         """Return what a client-side apply would create, by a dry run."""
-        return await self._rehearsed(clientside.created(api, namespace, body, manager=manager))
+        return await self._dry_run(clientside.created(api, namespace, body, manager=manager))
 
-    async def rehearse_patch(
+    async def dry_run_patch(
         self, api: ApiResource, namespace: str, name: str, patch: Object, *, manager: str
     ) -> ApplyResult:
         """Return what a client-side apply would change an existing object to, by a dry run."""
         request = clientside.patched(api, namespace, name, patch, manager=manager)
-        return await self._rehearsed(request)
+        return await self._dry_run(request)
 
-    async def _rehearsed(self, request: Request) -> ApplyResult:
-        answer = await self._session.send(request, seconds=REHEARSAL_SECONDS)
+    async def _dry_run(self, request: Request) -> ApplyResult:
+        answer = await self._session.send(request, seconds=DRY_RUN_SECONDS)
         return ApplyResult(await bodies.kubernetes(answer, request), False, answer.warnings)
 
     async def replace_managed_fields(

@@ -37,13 +37,13 @@ class Asked(MemoryCluster):
         self._admit("patch", api)
         return self._answered(await super().apply(api, body, **more))
 
-    async def rehearse_create(self, api: ApiResource, *args: Any, **more: Any) -> ApplyResult:
+    async def dry_run_create(self, api: ApiResource, *args: Any, **more: Any) -> ApplyResult:
         self._admit("create", api)
-        return self._answered(await super().rehearse_create(api, *args, **more))
+        return self._answered(await super().dry_run_create(api, *args, **more))
 
-    async def rehearse_patch(self, api: ApiResource, *args: Any, **more: Any) -> ApplyResult:
+    async def dry_run_patch(self, api: ApiResource, *args: Any, **more: Any) -> ApplyResult:
         self._admit("patch", api)
-        return self._answered(await super().rehearse_patch(api, *args, **more))
+        return self._answered(await super().dry_run_patch(api, *args, **more))
 
     def _admit(self, verb: str, api: ApiResource) -> None:
         self._check(f"{verb} {api.plural}")

@@ -496,7 +496,7 @@ class TestMigration:
         async def unanswered(*_: Any, **__: Any) -> Any:
             raise Unavailable("not now", code=503)
 
-        asked.cluster.rehearse_patch = unanswered
+        asked.cluster.dry_run_patch = unanswered
         own = the(await asked.of(manifest(greenSpec=None)), "BlueGreen/demo")
 
         assert ".spec.promotion" in {line.path for line in own.lines if line.kind == "removed"}

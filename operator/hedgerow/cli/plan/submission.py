@@ -115,7 +115,7 @@ class Submission:
         api, place, manager = self.ref.api, self.ref.namespace, self.field_manager
         if self.stored is None:
             body = client_side_apply.creation(self.manifest)
-            return self._answered(await cluster.rehearse_create(api, place, body, manager=manager))
+            return self._answered(await cluster.dry_run_create(api, place, body, manager=manager))
         try:
             patch = client_side_apply.patch(self.stored, self.manifest)
         except ValueError as error:
@@ -127,7 +127,7 @@ class Submission:
             return Submitted(self.stored)
         name = self.ref.name
         submitted = self._answered(
-            await cluster.rehearse_patch(api, place, name, patch, manager=manager)
+            await cluster.dry_run_patch(api, place, name, patch, manager=manager)
         )
         more = () if annotation(self.stored, LAST_APPLIED) else (NOTHING_GOES,)
         return replace(submitted, warnings=(*submitted.warnings, *more))
@@ -164,7 +164,7 @@ class Submission:
         stored = self.stored or {}
         patch = _difference(_content(stored), _content(merged))
         try:
-            answer = await cluster.rehearse_patch(
+            answer = await cluster.dry_run_patch(
                 self.ref.api, self.ref.namespace, self.ref.name, patch, manager=self.field_manager
             )
         except KubeError:

@@ -109,7 +109,7 @@ class MemoryCluster:
         )
         return ApplyResult(live, created)
 
-    async def rehearse_create(
+    async def dry_run_create(
         self, api: ApiResource, namespace: str, body: Object, *, manager: str
     ) -> ApplyResult:
         """Return what a POST would make."""
@@ -119,7 +119,7 @@ class MemoryCluster:
             await self._ask(sent, lambda: self.model.fork().create(body, manager)), True
         )
 
-    async def rehearse_patch(
+    async def dry_run_patch(
         self, api: ApiResource, namespace: str, name: str, patch: Object, *, manager: str
     ) -> ApplyResult:
         """Return what a JSON merge patch would make."""
