@@ -13,7 +13,7 @@ from hedgerow.encoding import canonical
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from hedgerow_schemas.base import ApiResource, CustomResource, Object
+    from hedgerow_schemas.base import ApiResource, Object
 
 PROGRAM: Final = "hedgerow"
 """The name of a program that has none of its own."""
@@ -164,12 +164,6 @@ def variable_prefix(program: str) -> str:
     return f"{program.upper()}_"
 
 
-def ref_of(resource: CustomResource) -> ObjectRef:
-    """Return the reference of a resource that was read from the cluster."""
-    meta = resource.metadata
-    return ObjectRef(resource.api, meta.namespace, meta.name, meta.uid)
-
-
 def metadata(obj: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return an object's metadata, or an empty map."""
     return obj.get("metadata") or {}
@@ -195,6 +189,12 @@ def annotation(obj: Mapping[str, Any], name: str) -> str:
     annotations: Mapping[str, Any] = metadata(obj).get("annotations") or {}
     value = annotations.get(name)
     return value if isinstance(value, str) else ""
+
+
+def ref_of(api: ApiResource, live: Mapping[str, Any]) -> ObjectRef:
+    """Return the reference of a live object, with its uid."""
+    meta = metadata(live)
+    return ObjectRef(api, meta.get("namespace", ""), meta["name"], meta.get("uid", ""))
 
 
 def is_terminating(obj: Mapping[str, Any]) -> bool:

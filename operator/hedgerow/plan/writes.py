@@ -20,6 +20,7 @@ from hedgerow.objects import (
     digest,
     identity,
     metadata,
+    ref_of,
 )
 
 if TYPE_CHECKING:
@@ -189,8 +190,7 @@ def release(
     """
     if not managed.entry(live, manager):
         return None
-    meta = metadata(live)
-    ref = ObjectRef(api, meta.get("namespace", ""), meta["name"], meta["uid"])
+    ref = ref_of(api, live)
     want = claimed(ref, {**remains})
     if remains:
         contested = ownership.judge(want, live, manager).contested
@@ -198,7 +198,7 @@ def release(
         if ownership.judge(want, live, manager).settled:
             return None
     body = {**want, "metadata": {**want["metadata"], "uid": ref.uid}}
-    mark = checksum(body, meta.get("managedFields"))
+    mark = checksum(body, metadata(live).get("managedFields"))
     return Write(ref, body, mark, create=False, foreign=True)
 
 
@@ -207,8 +207,7 @@ def given_back(api: ApiResource, live: Object, keeps: Iterable[str]) -> Write:
 
     The other parts of the object that others hold stay.
     """
-    meta = metadata(live)
-    ref = ObjectRef(api, meta.get("namespace", ""), meta["name"], meta["uid"])
+    ref = ref_of(api, live)
     body = {**identity(ref), **{name: live[name] for name in keeps if name in live}}
     return Write(ref, body, checksum(body, content(live)), create=False, foreign=True)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hedgerow.kube.errors import KubeError
-from hedgerow.objects import ObjectRef, controller_of, is_terminating, metadata
+from hedgerow.objects import controller_of, is_terminating, metadata, ref_of
 from hedgerow.plan.finalizers import finalization
 from hedgerow.plan.oversized import oversize_of
 from hedgerow.plan.writes import release
@@ -92,9 +92,9 @@ class Finalizers:
         """Return the whole child: an apply would remove what it leaves out. Raises KubeError."""
         if oversize_of(child) is None:
             return child
-        meta = metadata(child)
-        found = await self._applier.read(ObjectRef(api, meta.get("namespace", ""), meta["name"]))
-        return found if metadata(found or {}).get("uid") == meta["uid"] else None
+        ref = ref_of(api, child)
+        found = await self._applier.read(ref)
+        return found if metadata(found or {}).get("uid") == ref.uid else None
 
     async def _take_off(self, write: Write, known: Refusals, size: Size) -> None:
         mark = _mark(write)

@@ -12,7 +12,14 @@ from msgspec.structs import replace
 from pydantic import ValidationError
 
 from hedgerow.contract import Controller, Desired, Key, Observed
-from hedgerow.objects import Installation, ObjectRef, controller_of, is_terminating, metadata
+from hedgerow.objects import (
+    Installation,
+    ObjectRef,
+    controller_of,
+    is_terminating,
+    metadata,
+    ref_of,
+)
 from hedgerow.plan import oversized
 from hedgerow.plan.conditions import Problem
 from hedgerow.plan.declaration import check_read, checked, compose_failed
@@ -164,7 +171,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             return None
         if found:
             return found[0]
-        if self.cache.owned(state.uid, self._ref(live).home):
+        if self.cache.owned(state.uid, ref_of(self.controller.resource.api, live).home):
             return None
         return next(
             (
@@ -178,7 +185,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
     def is_new(self, live: Object, state: ResourceState) -> bool:
         """Return whether nothing shows yet that this installation manages a resource."""
         return not (
-            self.cache.owned(state.uid, self._ref(live).home)
+            self.cache.owned(state.uid, ref_of(self.controller.resource.api, live).home)
             or reporters(live, self.controller.name, self.installation.program)
         )
 
@@ -267,7 +274,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
     def plan_input(self, live: Object, state: ResourceState) -> PlanInput:
         """Return the input of a plan for a resource, without children and status."""
         return PlanInput(
-            owner=self._ref(live),
+            owner=ref_of(self.controller.resource.api, live),
             controller=self.controller.name,
             installation=self.installation,
             now=self.clock.now(),
@@ -349,10 +356,10 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
 
     def _composed(self, cached: Observation, hindrance: Problem | None) -> Observation:
         live, controller, reporter = cached.live, self.controller, self.reporter
-        problems, again = size_problems(cached), ROOM_AGAIN * (0.5 + self.clock.jitter())
+        problems = size_problems(cached)
+        again = ROOM_AGAIN * (0.5 + self.clock.jitter()) if problems else None
         resource: Resource | None = None
         if not problems:
-            again = None
             try:
                 resource = read(controller.resource, live)
             except ValidationError as error:
@@ -415,11 +422,6 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             if obj is not None:
                 found[(kind, child.name)] = obj
         return found
-
-    def _ref(self, live: Object) -> ObjectRef:
-        meta = metadata(live)
-        api = self.controller.resource.api
-        return ObjectRef(api, meta.get("namespace", ""), meta["name"], meta["uid"])
 
 
 def read(model: type[R], live: Object) -> R:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from hedgerow.contract import Keep
 from hedgerow.kube.errors import Forbidden
-from hedgerow.objects import ObjectRef, controller_of, metadata
+from hedgerow.objects import ObjectRef, controller_of, metadata, ref_of
 from hedgerow.plan import installations
 from hedgerow.plan.input import ChildHistory
 from hedgerow.runtime.cache.caches import owner_key
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hedgerow.runtime.context import PassContext
     from hedgerow.runtime.observation import Observation
     from hedgerow.runtime.state import ResourceState
-    from hedgerow_schemas.base import Object, Resource, View
+    from hedgerow_schemas.base import Object
 
 MOST_READS = 8
 """The most reads of one object in one pass; if it changes faster, the next pass goes on."""
@@ -135,7 +135,7 @@ class Reads:
     async def _fitting_again(self) -> None:
         """Read and cache the objects that were left out, and for which there is room again."""
         for kind, obj in self._context.cache.fitting(self._key):
-            ref = _ref(kind, obj)
+            ref = ref_of(kind.api, obj)
             found = await self._context.applier.find(ref)
             if found is not None:
                 self._context.answers.store(ref).adopt(found)
@@ -146,7 +146,7 @@ class Reads:
         Otherwise no pass could make a child smaller that is too large for the caches.
         """
         for kind, obj in self._context.cache.reduced_children(self._key):
-            ref = _ref(kind, obj)
+            ref = ref_of(kind.api, obj)
             target = kind.api.kind, ref.name
             known = self.whole.get(target)
             is_known = known is not None and version_of(known) >= version_of(obj)
@@ -160,11 +160,6 @@ class Reads:
         """Take in a newer version of a child that was read in whole."""
         if target in self.whole:
             self.whole[target] = obj
-
-
-def _ref(kind: type[View | Resource], obj: Object) -> ObjectRef:
-    meta = metadata(obj)
-    return ObjectRef(kind.api, meta.get("namespace", ""), meta["name"])
 
 
 async def read_owned(context: PassContext, ref: ObjectRef, key: Key) -> Object | None:

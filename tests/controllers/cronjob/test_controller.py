@@ -29,7 +29,7 @@ from controllers.crons import (
 )
 from hedgerow.contract import Create
 from hedgerow.controllers.cronjob.controller import CONTROLLER, START_GUARD
-from hedgerow.objects import ref_of
+from hedgerow.objects import ObjectRef
 from hedgerow.plan.writes import declare
 from hedgerow_schemas.cronjob import CronJob
 from hedgerow_schemas.job import Job
@@ -82,8 +82,10 @@ class TestJobs:
 
     def test_it_is_controlled_by_the_cronjob(self):
         cj = cronjob()
+        meta = cj.metadata
+        owner = ObjectRef(cj.api, meta.namespace, meta.name, meta.uid)
 
-        assert declare(creation(cj), ref_of(cj), "cronjob")["metadata"]["ownerReferences"] == [
+        assert declare(creation(cj), owner, "cronjob")["metadata"]["ownerReferences"] == [
             {
                 "apiVersion": "batch.tutorial.kubebuilder.io/v1",
                 "kind": "CronJob",

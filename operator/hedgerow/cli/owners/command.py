@@ -17,7 +17,7 @@ from hedgerow.cli.program import program_name, registry, say, typed
 from hedgerow.cli.targets import joined, located, parted, read
 from hedgerow.fields.owners import owners
 from hedgerow.kube.errors import Forbidden, Missing
-from hedgerow.objects import ObjectRef, Salvaged, annotation, controller_of, metadata
+from hedgerow.objects import ObjectRef, Salvaged, annotation, controller_of, metadata, ref_of
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow.runtime.clock import SystemClock
 
@@ -128,22 +128,22 @@ async def _declarer(
     """
     own = _ours(live["apiVersion"], live["kind"])
     if own:
-        return _ref(own, live), live
+        return ref_of(own, live), live
     owner = controller_of(live)
     api = _ours(owner.get("apiVersion", ""), owner.get("kind", ""))
     if api is not None:
         resource = await _resource(cluster, api, owner["name"], live, required=required)
         if resource is None or metadata(resource).get("uid") != owner["uid"]:
             return None
-        return _ref(api, resource), resource
+        return ref_of(api, resource), resource
     built_in = _built_in(live["apiVersion"], live["kind"])
     if built_in and annotation(live, STATUS_ANNOTATION):
-        return _ref(built_in, live), live
+        return ref_of(built_in, live), live
     api, name = _claimant(live)
     if api is None:
         return None
     resource = await _resource(cluster, api, name, live, required=required)
-    return (_ref(api, resource), resource) if resource else None
+    return (ref_of(api, resource), resource) if resource else None
 
 
 async def _resource(
@@ -173,11 +173,6 @@ def _claimant(live: Object) -> tuple[ApiResource | None, str]:
             if key is not None and key[0] == view.namespace:
                 return controller.resource.api, key[1]
     return None, ""
-
-
-def _ref(api: ApiResource, live: Object) -> ObjectRef:
-    meta = metadata(live)
-    return ObjectRef(api, meta.get("namespace", ""), meta["name"], meta.get("uid", ""))
 
 
 def _ours(group_version: str, kind: str) -> ApiResource | None:

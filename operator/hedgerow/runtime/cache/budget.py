@@ -118,8 +118,9 @@ UNLIMITED: Final = 1024 * MIB
 """Bytes for the caches of a process without a limit."""
 OBJECTS: Final = 24
 """One object may take the budget divided by this: 8 MiB if the limit is 512 MiB."""
-READ: Final = 6
-"""Children that one large pass reads whole may take the budget divided by this in addition."""
+BESIDE: Final = 6
+"""What is decoded and may be packed, and children that a large pass reads in whole, may each take
+the budget divided by this."""
 LOW: Final = 0.9
 """The part of the budget to which the caches are reduced, and up to which they fill again."""
 STEP: Final = 1.05
@@ -210,8 +211,8 @@ class Budget:
         """The objects that are decoded and may be packed, the one asked for last at the end. Those
         that a list brought, and that nobody has asked for yet, are at the beginning."""
         self._decoded_weight = 0
-        self.most_decoded = min(DECODED, most // 6)
-        self.most_read = most // READ
+        self.most_decoded = min(DECODED, most // BESIDE)
+        self.most_read = most // BESIDE
         """The most bytes of a resource and its children that a pass may read in whole."""
         self._excess: dict[Place, Oversize] = {}
         self._families: defaultdict[Family, dict[Place, None]] = defaultdict(dict)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 
     from hedgerow.contract import Claimable, Controller, Key, Relation
+    from hedgerow.plan.oversized import Oversize
 
 ALL_NAMESPACES = ""
 OWNER, CONCERNS, FINALIZED, UNWATCHED = "owner", "concerns", "finalized", "unwatched"
@@ -126,12 +127,9 @@ class Cache(Struct, frozen=True, dict=True, eq=False):
 
     def fitting(self, key: Key) -> list[tuple[type[View | Resource], Object]]:
         """Return the objects of a resource that were left out, if there is room for them again."""
-        left_out = [
-            (kind, obj)
-            for kind, obj in _reduced(self, key)
-            if (oversize := oversize_of(obj)) is not None and oversize.of == "sum"
-        ]
-        has_room = self.budget is not None and self.budget.has_room(Family(self.controller, *key))
+        left_out = [(kind, obj) for kind, obj, why in _reduced(self, key) if why.of == "sum"]
+        budget = self.budget
+        has_room = budget and left_out and budget.has_room(Family(self.controller, *key))
         return left_out if has_room else []
 
     def reduced_children(self, key: Key) -> list[tuple[type[View | Resource], Object]]:
@@ -139,17 +137,12 @@ class Cache(Struct, frozen=True, dict=True, eq=False):
 
         Without this, a pass could never make a child smaller that is too large for the caches.
         """
-        live = self.resource(key)
-        if self.budget is None or live is None or oversize_of(live) is not None:
+        found, budget = _reduced(self, key), self.budget
+        if not (found and budget) or any(kind is self.resources[0].kind for kind, _, _ in found):
             return []
-        is_small_enough = self.budget.of(Family(self.controller, *key)) <= self.budget.most_read
-        return [
-            (kind, obj)
-            for kind, obj in _reduced(self, key)
-            if is_small_enough
-            and (oversize := oversize_of(obj)) is not None
-            and oversize.of != "undecodable"
-        ]
+        if budget.of(Family(self.controller, *key)) > budget.most_read:
+            return []
+        return [(kind, obj) for kind, obj, why in found if why.of != "undecodable"]
 
     def resource_keys(self) -> tuple[Key, ...]:
         """Return the keys of all cached resources."""
@@ -226,14 +219,16 @@ class Cache(Struct, frozen=True, dict=True, eq=False):
         ]
 
 
-def _reduced(cache: Cache, key: Key) -> list[tuple[type[View | Resource], Object]]:
-    """Return the objects of a resource of which only a part is cached."""
+def _reduced(cache: Cache, key: Key) -> list[tuple[type[View | Resource], Object, Oversize]]:
+    """Return the resource and those of its children of which only a part is cached, and why."""
+    if cache.budget is None or not any(cache.budget.reduced.values()):
+        return []
     live = cache.resource(key)
-    if cache.budget is None or not any(cache.budget.reduced.values()) or live is None:
+    if live is None:
         return []
     owned = [*cache.owned(metadata(live)["uid"], key[0]), *cache.claimable(key)]
     together = [(cache.resources[0].kind, live), *owned]
-    return [(kind, obj) for kind, obj in together if oversize_of(obj) is not None]
+    return [(kind, obj, why) for kind, obj in together if (why := oversize_of(obj)) is not None]
 
 
 def build(
