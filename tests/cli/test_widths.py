@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.text import Text
@@ -45,6 +45,7 @@ class TestShortenedApart:
 
         assert list(shortened_apart((name, 1) for name in names).values()) == names
 
+    @example([("日", 1), ("日a", 1)])
     @given(st.lists(st.tuples(NAMES, st.integers(1, 20)), max_size=12))
     def test_different_texts_stay_different(self, texts):
         cut = shortened_apart(texts)

@@ -85,7 +85,9 @@ def _cut_at_difference(keys: list[tuple[str, int]]) -> dict[tuple[str, int], str
 def _without_middle(text: str, cells: int, start: int) -> str:
     """Return the beginning of a text, and what follows from `start`, or its end if that is less."""
     head = set_cell_size(text, cells // 3) + "…"
-    left = max(cells - cell_len(head), 0)
+    left = cells - cell_len(head)
+    if left <= 0:
+        return head
     end = set_cell_size(text[::-1], left)[::-1].lstrip()
     return head + (end if len(text) - start <= len(end) else shortened(text[start:], left))
 
