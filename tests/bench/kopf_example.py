@@ -27,7 +27,7 @@ import yaml
 from hedgerow.sandbox.cluster import Options, Sandbox
 from hedgerow.testing import (
     Api,
-    Audit,
+    AuditLog,
     OperatorProcess,
     SomebodyElse,
     assert_settled,
@@ -112,8 +112,8 @@ def lines_of(path: Path) -> int:
 class Run:
     """One operator on one sandbox, and the people who use it."""
 
-    def __init__(self, peer: Peer, sandbox: Sandbox, audit: Audit, count: int) -> None:
-        self._audit, self._mark = audit, 0
+    def __init__(self, peer: Peer, sandbox: Sandbox, audit_log: AuditLog, count: int) -> None:
+        self._audit, self._mark = audit_log, 0
         self._names = [f"claim-{number:03}" for number in range(count)]
         self._api = Api(sandbox.kubeconfig)
         peer.install(sandbox.kubeconfig)
@@ -217,7 +217,7 @@ def measured(peer: Peer, count: int) -> Figures:
     with tempfile.TemporaryDirectory(prefix="hedgerow-kopf-") as work:
         log = Path(work) / "audit.log"
         with running(Path(work) / "cluster", Options(audit=log)) as sandbox:
-            return Run(peer, sandbox, Audit(log), count).measure()
+            return Run(peer, sandbox, AuditLog(log), count).measure()
 
 
 def table(found: Mapping[str, Figures], count: int) -> Iterator[str]:

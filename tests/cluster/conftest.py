@@ -10,7 +10,7 @@ import pytest
 from hedgerow.sandbox.cluster import Options, Sandbox
 from hedgerow.sandbox.pins import pick
 from hedgerow.testing.api import Api
-from hedgerow.testing.audit import Audit
+from hedgerow.testing.audit_log import AuditLog
 from hedgerow.testing.plugin import telling
 from hedgerow.testing.sandboxes import find_binaries, name_for, running
 from support.cluster import binaries
@@ -72,9 +72,9 @@ def nodes_binaries() -> None:
 
 
 @pytest.fixture(scope="session")
-def nodes_audit(nodes_sandbox: Sandbox) -> Audit:
+def nodes_audit(nodes_sandbox: Sandbox) -> AuditLog:
     """What was asked of `nodes_sandbox`."""
-    return Audit(nodes_sandbox.directory.with_name("audit.log"))
+    return AuditLog(nodes_sandbox.directory.with_name("audit.log"))
 
 
 @pytest.fixture(scope="module")

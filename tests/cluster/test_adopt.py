@@ -73,8 +73,8 @@ class TestMoves:
         spec = live["spec"]["template"]["spec"]["containers"][0]
         assert (spec["image"], spec["args"]) == ("example/echo:1", ["x"])
 
-    def test_they_are_shown_first_and_nothing_is_written(self, contested, typed, audit):
-        mark = audit.mark()
+    def test_they_are_shown_first_and_nothing_is_written(self, contested, typed, audit_log):
+        mark = audit_log.mark()
 
         told = typed("adopt", CHILD, "--from", "manager", "--dry-run", "-o", "json")
 
@@ -83,7 +83,7 @@ class TestMoves:
         assert rows[".spec.selector"] == f"shared {FIELD_MANAGER}"
         assert rows[ARGS] == rows[".spec.replicas"] == "unowned"
         assert told.json["dryRun"] is True
-        assert audit.writes(mark, namespace=contested.namespace) == []
+        assert audit_log.writes(mark, namespace=contested.namespace) == []
         table = typed("adopt", CHILD, "--from", "manager", "--dry-run").out
         assert "FIELD" in table
         assert "old:1" in table
@@ -130,14 +130,14 @@ class TestSeveralEntries:
         garden.contest(".spec.replicas", manager="kubectl")
         return garden
 
-    def test_all_go_in_one_write(self, scaled, typed, audit):
-        mark = audit.mark()
+    def test_all_go_in_one_write(self, scaled, typed, audit_log):
+        mark = audit_log.mark()
 
         assert typed("adopt", CHILD, "--from", "kubectl").code == 0
 
         assert others(scaled.live()) == [(FIELD_MANAGER, "Apply")]
         assert scaled.live()["spec"]["replicas"] == 4
-        writes = audit.writes(mark, namespace=scaled.namespace)
+        writes = audit_log.writes(mark, namespace=scaled.namespace)
         assert [w["requestURI"].partition("?")[2].partition("&")[0] for w in writes] == [
             f"fieldManager={FIELD_MANAGER}",
             "fieldManager=hedgerow-cli",

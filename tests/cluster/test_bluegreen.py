@@ -8,7 +8,7 @@ import pytest
 
 from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.testing.api import Api
-from hedgerow.testing.audit import Audit, must_be_unforced_applies
+from hedgerow.testing.audit_log import AuditLog, must_be_unforced_applies
 from hedgerow.testing.silence import Silence, assert_settled
 from hedgerow.testing.waiting import eventually
 from support.cluster.bluegreens import FIELD_MANAGER, USER, World, pods, prepare
@@ -27,7 +27,7 @@ def operator(nodes_sandbox: Sandbox, run_as: RunAs) -> Operator:
 
 
 @pytest.fixture(scope="module")
-def still(operator: Operator, nodes_sandbox: Sandbox, nodes_audit: Audit) -> Iterator[Silence]:
+def still(operator: Operator, nodes_sandbox: Sandbox, nodes_audit: AuditLog) -> Iterator[Silence]:
     """Converged, contested, taken and oddly spelled side by side: nothing is written there."""
     api = Api(nodes_sandbox.kubeconfig)
     world = World(api, api.namespace("steady"))
@@ -284,7 +284,7 @@ class TestConflicts:
 
 class TestNamesOfOthers:
     def test_a_bluegreen_named_kubernetes_never_touches_that_service(
-        self, world: World, nodes_audit: Audit
+        self, world: World, nodes_audit: AuditLog
     ):
         mark = nodes_audit.mark()
         there = World(world.api, "default")
@@ -331,7 +331,7 @@ class TestNamesOfOthers:
 
 class TestEndings:
     def test_a_deleted_resource_is_not_written_and_its_children_go(
-        self, world: World, nodes_audit: Audit
+        self, world: World, nodes_audit: AuditLog
     ):
         world.apply()
         ready(world)
@@ -364,7 +364,7 @@ class TestEndings:
         assert world.condition("Stalled") == ""
 
     def test_a_terminating_namespace_gets_no_write_and_makes_no_noise(
-        self, world: World, operator: Operator, nodes_audit: Audit
+        self, world: World, operator: Operator, nodes_audit: AuditLog
     ):
         world.apply()
         ready(world)
@@ -383,7 +383,7 @@ class TestEndings:
 
 class TestSilence:
     def test_nothing_is_written_in_steady_state_nor_after_a_restart(
-        self, still: Silence, operator: Operator, nodes_audit: Audit
+        self, still: Silence, operator: Operator, nodes_audit: AuditLog
     ):
         still.kept(60, "in steady state")
 
@@ -391,5 +391,5 @@ class TestSilence:
         operator.start()
         still.kept_on(5, "after a restart")
 
-    def test_every_write_of_this_module_was_an_unforced_apply(self, nodes_audit: Audit):
+    def test_every_write_of_this_module_was_an_unforced_apply(self, nodes_audit: AuditLog):
         must_be_unforced_applies(nodes_audit.writes(user=USER), FIELD_MANAGER)

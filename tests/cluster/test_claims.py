@@ -15,7 +15,7 @@ import library.scaler
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.testing.api import Api
-from hedgerow.testing.audit import Audit, must_be_unforced_applies
+from hedgerow.testing.audit_log import AuditLog, must_be_unforced_applies
 from hedgerow.testing.waiting import eventually
 from library.scaler import WANTED
 from support.programs.packages import Package
@@ -139,17 +139,17 @@ def test_an_autoscaler_is_claimed_and_given_back_once_the_deployment_is_gone(sho
     assert shop.live(shop.autoscaler())["spec"]["minReplicas"] == 1
 
 
-def test_a_settled_claim_is_not_written_again_by_a_new_process(shop: Shop, audit: Audit):
+def test_a_settled_claim_is_not_written_again_by_a_new_process(shop: Shop, audit_log: AuditLog):
     shop.want("3")
     with shop.running():
         shop.soon(lambda: shop.held() == REPLICAS, "the claim")
-    mark = audit.mark()
+    mark = audit_log.mark()
     late = shop.deployment(**{WANTED: "2"})
     late["metadata"]["name"] = "late"
     with shop.running():
         shop.api.apply({**late, "spec": SPEC}, "helm").must()
         shop.soon(lambda: shop.held(late) == REPLICAS, "the claim on the other one")
 
-    written = audit.writes(mark, agent="hedgerow", namespace=shop.namespace)
+    written = audit_log.writes(mark, agent="hedgerow", namespace=shop.namespace)
     assert [entry["objectRef"]["name"] for entry in written] == ["late"]
     must_be_unforced_applies(written, MANAGER)

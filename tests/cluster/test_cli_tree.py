@@ -16,7 +16,7 @@ import pytest
 
 from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.testing.api import Api, Object
-from hedgerow.testing.audit import Audit
+from hedgerow.testing.audit_log import AuditLog
 from hedgerow.testing.waiting import eventually
 from support.cluster import cronjobs, memcacheds
 from support.cluster.bluegreens import World
@@ -221,7 +221,7 @@ class TestCronJob:
 
 class TestRights:
     def test_it_needs_to_read_and_what_it_may_not_read_is_left_out(
-        self, world: World, nodes_sandbox: Sandbox, nodes_audit: Audit, typed
+        self, world: World, nodes_sandbox: Sandbox, nodes_audit: AuditLog, typed
     ):
         world.apply()
         all_up(world)

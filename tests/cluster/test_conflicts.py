@@ -12,7 +12,7 @@ import pytest
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
 from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.testing.api import Api
-from hedgerow.testing.audit import Audit
+from hedgerow.testing.audit_log import AuditLog
 from hedgerow.testing.silence import Silence
 from hedgerow.testing.waiting import eventually
 from support.cluster import bluegreens, memcacheds
@@ -110,7 +110,7 @@ def upset(operator: Operator, api: Api, nodes_sandbox: Sandbox) -> Iterator[Look
 
 
 @pytest.fixture(scope="module")
-def still(upset: Looks, nodes_audit: Audit) -> Silence:
+def still(upset: Looks, nodes_audit: AuditLog) -> Silence:
     """From here on nothing is written in that namespace, while other tests go on elsewhere."""
     for situation in SITUATIONS:
         eventually(lambda s=situation: upset.told(s.kind, s.name) == s.contested, within=60)
@@ -158,7 +158,7 @@ class TestSettling:
         assert image(world, "demo") == "set/echo:9"
 
     def test_what_is_claimed_is_taken_back_by_one_forced_apply(
-        self, world: Looks, nodes_audit: Audit
+        self, world: Looks, nodes_audit: AuditLog
     ):
         make(world)
         world.set_image(deployment("demo"), "blue", "set/echo:9")
@@ -183,7 +183,7 @@ class TestSettling:
         eventually(lambda: world.regarded("FieldClaimed") == claimed)
 
     def test_who_may_edit_only_the_resource_takes_nothing_where_claims_are_not_allowed(
-        self, world: Looks, nodes_sandbox: Sandbox, nodes_audit: Audit
+        self, world: Looks, nodes_sandbox: Sandbox, nodes_audit: AuditLog
     ):
         make(world)
         world.set_image(deployment("demo"), "blue", "set/echo:9")
@@ -287,7 +287,7 @@ class TestMany:
         return [event["note"] for event in events if event["reason"] == "FieldConflict"]
 
     def test_the_status_stays_small_and_ready_is_not_true_nor_after_a_restart(
-        self, world: Looks, operator: Operator, nodes_audit: Audit
+        self, world: Looks, operator: Operator, nodes_audit: AuditLog
     ):
         manifest = bluegreens.bluegreen(
             world.namespace, "demo", blueSpec=self.spec("ours"), greenSpec=None
@@ -324,7 +324,7 @@ class TestMany:
 class TestAdmission:
     @pytest.mark.usefixtures("newest")  # older ones serve no MutatingAdmissionPolicy unasked
     def test_what_it_rewrites_is_reported_with_who_may_have_and_not_fought(
-        self, world: Looks, operator: Operator, nodes_audit: Audit
+        self, world: Looks, operator: Operator, nodes_audit: AuditLog
     ):
         remove = mirror(world)
         try:
@@ -362,7 +362,7 @@ class TestSecondOperator:
         self,
         world: Looks,
         nodes_sandbox: Sandbox,
-        nodes_audit: Audit,
+        nodes_audit: AuditLog,
         tmp_path_factory: pytest.TempPathFactory,
         claims: str,
     ):

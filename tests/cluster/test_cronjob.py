@@ -13,7 +13,7 @@ import pytest
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.testing.api import Api, Object
-from hedgerow.testing.audit import Audit, must_be_unforced_applies
+from hedgerow.testing.audit_log import AuditLog, must_be_unforced_applies
 from hedgerow.testing.silence import Silence
 from hedgerow.testing.waiting import eventually, throughout
 from support.cluster.cronjobs import (
@@ -326,7 +326,7 @@ class TestNames:
 @pytest.mark.oldest
 class TestStartGuard:
     def test_a_job_carries_the_guard_until_its_start_is_on_record(
-        self, world: World, nodes_audit: Audit
+        self, world: World, nodes_audit: AuditLog
     ):
         mark = nodes_audit.mark()
         world.apply("hello", "@every 2s", startGuard=True, successfulJobsHistoryLimit=10)
@@ -372,7 +372,7 @@ class TestStartGuard:
 
 class TestQuiet:
     def test_nothing_is_written_while_no_start_is_due_nor_after_a_restart(
-        self, world: World, operator: Operator, nodes_audit: Audit
+        self, world: World, operator: Operator, nodes_audit: AuditLog
     ):
         world.apply("done", "@every 2s")
         world.apply("waiting", "0 0 1 1 *")
@@ -414,7 +414,7 @@ class TestTheWhole:
         eventually(lambda: ended(every_minute.jobs("minutely")[0], "Complete"))
 
     def test_of_more_than_a_hundred_missed_starts_the_newest_is_made_and_the_rest_are_told(
-        self, every_minute: World, nodes_audit: Audit
+        self, every_minute: World, nodes_audit: AuditLog
     ):
         world = every_minute
         began = created(world.get("held"))
@@ -459,7 +459,7 @@ class TestTheWhole:
 
         eventually(lambda: world.get(f"waits-{int(start.timestamp())}", "Job"), what="the start")
 
-    def test_no_start_was_made_twice(self, nodes_audit: Audit):
+    def test_no_start_was_made_twice(self, nodes_audit: AuditLog):
         made = Counter(
             (entry["objectRef"]["namespace"], entry["objectRef"]["name"])
             for entry in nodes_audit.writes(user=USER, resource="jobs")
@@ -469,5 +469,5 @@ class TestTheWhole:
         assert len(made) > 20
         assert set(made.values()) == {1}
 
-    def test_every_write_was_an_unforced_apply_or_a_guarded_delete(self, nodes_audit: Audit):
+    def test_every_write_was_an_unforced_apply_or_a_guarded_delete(self, nodes_audit: AuditLog):
         must_be_unforced_applies(nodes_audit.writes(user=USER), FIELD_MANAGER)

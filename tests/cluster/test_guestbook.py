@@ -17,7 +17,7 @@ from hedgerow.deploy.overlays import parts
 from hedgerow.generate import CRDS, crd_file
 from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.testing.api import Api, Object
-from hedgerow.testing.audit import Audit, must_be_unforced_applies
+from hedgerow.testing.audit_log import AuditLog, must_be_unforced_applies
 from hedgerow.testing.silence import Silence
 from hedgerow.testing.waiting import eventually
 from hedgerow_schemas.guestbook import Guestbook
@@ -139,7 +139,7 @@ class TestConverging:
         ready(world, 3)
         assert world.status()["active"] == second, "a new pod does not take over"
 
-    def test_a_settled_one_gets_no_request(self, world: World, nodes_audit: Audit):
+    def test_a_settled_one_gets_no_request(self, world: World, nodes_audit: AuditLog):
         world.make()
         ready(world, 2)
 
@@ -256,7 +256,7 @@ class TestRefusals:
 
 class TestRequests:
     def test_every_write_of_this_module_was_an_unforced_apply_and_none_was_refused(
-        self, nodes_audit: Audit
+        self, nodes_audit: AuditLog
     ):
         must_be_unforced_applies(
             nodes_audit.writes(user=ACCOUNT, resource="configmaps"), FIELD_MANAGER

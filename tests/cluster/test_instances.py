@@ -101,7 +101,7 @@ def holders(world: World) -> set[str]:
 class TestWithoutElection:
     """Operators without leader election, as on laptops: nothing tells one of the other."""
 
-    def test_two_write_what_one_writes_and_then_nothing(self, start, api, world, audit):
+    def test_two_write_what_one_writes_and_then_nothing(self, start, api, world, audit_log):
         alone = World(api, api.namespace(f"alone-{secrets.token_hex(4)}"))
         start()
         start()
@@ -111,22 +111,22 @@ class TestWithoutElection:
 
         eventually(lambda: outcome(world) == outcome(alone), 60, "both are alike")
         throughout(lambda: outcome(world) != outcome(alone), 2, "they stay alike")
-        mark = audit.mark()
-        throughout(lambda: audit.writes(mark, namespace=world.namespace), 4, "none writes")
+        mark = audit_log.mark()
+        throughout(lambda: audit_log.writes(mark, namespace=world.namespace), 4, "none writes")
         assert world.condition("Contested") == "True/FieldConflict"
         assert [field["manager"] for field in world.status()["contested"]] == ["kubectl-set"]
         assert world.get("Deployment", "othergreen-deployment") is None
 
-    def test_the_successor_of_one_that_was_killed_works_at_once(self, start, api, world, audit):
+    def test_the_successor_of_one_that_was_killed_works_at_once(self, start, api, world, audit_log):
         system = api.namespace(f"system-{secrets.token_hex(4)}")
         first = start("--system-namespace", system)
         first.stop(signal.SIGKILL)
-        mark = audit.mark()
+        mark = audit_log.mark()
 
         start("--system-namespace", system)
 
         settle(world)
-        looks = audit.since(mark, resource="leases", namespace=system)
+        looks = audit_log.since(mark, resource="leases", namespace=system)
         assert [entry["verb"] for entry in looks] == ["get"]
 
     def test_one_beside_a_leader_is_refused_in_one_line_that_says_what_to_do(
@@ -173,18 +173,18 @@ def outcome(world: World) -> Any:
 
 class TestSecondInstance:
     def test_it_leaves_all_as_it_was_and_nothing_is_contested_once_it_has_gone(
-        self, start, world, audit
+        self, start, world, audit_log
     ):
         start()
         settle(world)
-        before, mark = everything(world), audit.mark()
+        before, mark = everything(world), audit_log.mark()
 
         two = start("--instance", "two")
         eventually(lambda: two.logged("resources are left alone"), 60, "it says so")
         assert two.stop() == 0
 
         assert everything(world) == before
-        assert audit.writes(mark, namespace=world.namespace) == []
+        assert audit_log.writes(mark, namespace=world.namespace) == []
         world.apply(route_to="Green")
         eventually(lambda: world.selected() == "Green", 60, "the first goes on")
         assert world.condition("Contested") == ""
@@ -242,8 +242,8 @@ class TestGivingUpAll:
         Polluted(world)
         return world
 
-    def test_it_is_shown_first_and_nothing_is_written(self, polluted, typed, audit):
-        before, mark = everything(polluted), audit.mark()
+    def test_it_is_shown_first_and_nothing_is_written(self, polluted, typed, audit_log):
+        before, mark = everything(polluted), audit_log.mark()
 
         told = typed("release", "--instance", "two", "--all")
 
@@ -252,7 +252,7 @@ class TestGivingUpAll:
         assert "nothing was changed. --yes does it." in told.out
         assert f"BlueGreen {polluted.namespace}/demo status" in told.out
         assert everything(polluted) == before
-        writes = audit.writes(mark, namespace=polluted.namespace)
+        writes = audit_log.writes(mark, namespace=polluted.namespace)
         assert [w["requestURI"] for w in writes if "dryRun=All" not in w["requestURI"]] == []
 
     def test_one_command_undoes_what_the_second_instance_did(self, polluted, typed, start):

@@ -22,7 +22,7 @@ from hedgerow.runtime.leaderelection.other_leader import Leader, live_leader
 from hedgerow.runtime.leaderelection.record import LEASES, Take, seen
 from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.testing.api import Api, Object
-from hedgerow.testing.audit import Audit, must_be_unforced_applies
+from hedgerow.testing.audit_log import AuditLog, must_be_unforced_applies
 from hedgerow.testing.waiting import eventually, throughout
 from runtime.leases import Server
 from support.cluster.rights import grant
@@ -86,8 +86,8 @@ def time(entry: Object, which: str) -> datetime:
 class Ledger:
     """What the audit log says of the leaders and of what they wrote, in one namespace."""
 
-    def __init__(self, audit: Audit, namespace: str) -> None:
-        writes = audit.since(verbs=("patch", "delete"), namespace=namespace)
+    def __init__(self, audit_log: AuditLog, namespace: str) -> None:
+        writes = audit_log.since(verbs=("patch", "delete"), namespace=namespace)
         done = [entry for entry in writes if entry["responseStatus"]["code"] < 300]
         patches = [entry for entry in done if "requestObject" in entry]
         self.leases = [e for e in patches if e["objectRef"]["resource"] == "leases"]
@@ -129,7 +129,13 @@ class TestProcesses:
         "where", [0, 1, 2], ids=["between_writes", "before_bytes", "before_the_last_bytes"]
     )
     def test_a_stopped_leader_that_comes_back_writes_nothing(
-        self, sandbox: Sandbox, namespace: str, api: Api, audit: Audit, tmp_path: Path, where: int
+        self,
+        sandbox: Sandbox,
+        namespace: str,
+        api: Api,
+        audit_log: AuditLog,
+        tmp_path: Path,
+        where: int,
     ):
         vacant(api, namespace)
         with Contender(sandbox.kubeconfig, namespace, "a", tmp_path, stops_after=where) as a:
@@ -146,13 +152,13 @@ class TestProcesses:
                 b.send(signal.SIGTERM)
                 assert b.ended() == 0
 
-        ledger = Ledger(audit, namespace)
+        ledger = Ledger(audit_log, namespace)
         assert ledger.must_have_one_writer_at_a_time() == ["a", "b"]
         assert [name for name, _, _ in ledger.reigns][-1] == ""
         must_be_unforced_applies(ledger.all_lease_writes[1:], LEASE_MANAGER)
 
     def test_five_of_them_and_many_ends_never_make_two_leaders(
-        self, sandbox: Sandbox, namespace: str, api: Api, audit: Audit, tmp_path: Path
+        self, sandbox: Sandbox, namespace: str, api: Api, audit_log: AuditLog, tmp_path: Path
     ):
         vacant(api, namespace)
         with ExitStack() as stack:
@@ -179,7 +185,7 @@ class TestProcesses:
             last.send(signal.SIGTERM)
             assert last.ended() == 0
 
-        reigned = Ledger(audit, namespace).must_have_one_writer_at_a_time()
+        reigned = Ledger(audit_log, namespace).must_have_one_writer_at_a_time()
         assert sorted(reigned) == ["c0", "c1", "c2", "c3", "c4"]
 
 

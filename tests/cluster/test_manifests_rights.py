@@ -19,7 +19,7 @@ from hedgerow.plan.yield_and_claim import CLAIM
 from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.sandbox.ports import choose
 from hedgerow.testing.api import Api, Object
-from hedgerow.testing.audit import Audit
+from hedgerow.testing.audit_log import AuditLog
 from hedgerow.testing.waiting import eventually
 from support.cluster import bluegreens, cronjobs, memcacheds
 from support.cluster.granted import denied, granted, requests, used
@@ -82,7 +82,7 @@ class TestTheController:
         self,
         api: Api,
         nodes_sandbox: Sandbox,
-        nodes_audit: Audit,
+        nodes_audit: AuditLog,
         nodes_namespace: str,
         kubeconfig: Path,
         tmp_path: Path,
@@ -107,7 +107,7 @@ class TestTheReplica:
         self,
         api: Api,
         nodes_sandbox: Sandbox,
-        nodes_audit: Audit,
+        nodes_audit: AuditLog,
         kubeconfig: Path,
         tmp_path: Path,
         free_port: int,
@@ -132,7 +132,7 @@ class TestTheReplica:
     def test_one_of_some_namespaces_needs_no_right_in_the_cluster(
         self,
         api: Api,
-        nodes_audit: Audit,
+        nodes_audit: AuditLog,
         nodes_namespace: str,
         kubeconfig: Path,
         tmp_path: Path,

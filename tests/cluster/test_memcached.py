@@ -10,7 +10,7 @@ import pytest
 
 from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.testing.api import Api
-from hedgerow.testing.audit import Audit, must_be_unforced_applies
+from hedgerow.testing.audit_log import AuditLog, must_be_unforced_applies
 from hedgerow.testing.silence import Silence
 from hedgerow.testing.waiting import eventually, throughout
 from support.cluster.memcacheds import FIELD_MANAGER, ORIGINAL, RESTRICTED, USER, World, prepare
@@ -299,7 +299,7 @@ def message(world: World, kind: str) -> str:
 
 class TestSilence:
     def test_nothing_is_written_in_steady_state_nor_after_a_restart(
-        self, world: World, operator: Operator, nodes_audit: Audit
+        self, world: World, operator: Operator, nodes_audit: AuditLog
     ):
         """Converged, empty, contested and original resources side by side."""
         world.make("plain")
@@ -328,7 +328,7 @@ class TestSilence:
         ready(autoscaled, 4)
         assert autoscaled.contested() == set()
 
-    def test_every_write_of_this_module_was_an_unforced_apply(self, nodes_audit: Audit):
+    def test_every_write_of_this_module_was_an_unforced_apply(self, nodes_audit: AuditLog):
         must_be_unforced_applies(nodes_audit.writes(user=USER), FIELD_MANAGER)
 
 

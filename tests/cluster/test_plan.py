@@ -15,7 +15,7 @@ import yaml
 from hedgerow.kube.client import connect
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.testing.api import Api, Object
-from hedgerow.testing.audit import Audit
+from hedgerow.testing.audit_log import AuditLog
 from hedgerow.testing.waiting import eventually
 from support.cluster.bluegreens import World, bluegreen, pods
 from support.cluster.rights import grant
@@ -158,13 +158,13 @@ class TestThere:
             "example/echo:1", "->", "example/echo:2", "hedgerow-bluegreen",
         ]  # fmt: skip
 
-    def test_a_claim_is_told_and_not_tried(self, world, namespace, typed, audit: Audit):
+    def test_a_claim_is_told_and_not_tried(self, world, namespace, typed, audit_log: AuditLog):
         world.set_image("demoblue-deployment", "blue", "example/echo:9")
         manifest = bluegreen(namespace)
         manifest["metadata"]["annotations"] = {"hedgerow.dev/claim": "*/*: **"}
         refused = typed(manifest)
         world.allow_claims()
-        mark = audit.mark()
+        mark = audit_log.mark()
         code, out, _ = typed(manifest)
 
         assert refused[0] == 1
@@ -173,7 +173,7 @@ class TestThere:
         assert code == 2
         assert f"~ {IMAGE}: example/echo:9 -> example/echo:1" in out
         assert "Taken by force, as hedgerow.dev/claim asks (not tried out)" in out
-        asked = audit.since(mark, agent="hedgerow")
+        asked = audit_log.since(mark, agent="hedgerow")
         assert asked
         assert "force=" not in " ".join(e["requestURI"] for e in asked)
 
@@ -408,17 +408,17 @@ class TestRights:
 
 class TestPromise:
     def test_every_request_that_could_change_something_is_a_dry_run(
-        self, sandbox, world, namespace, typed, audit: Audit
+        self, sandbox, world, namespace, typed, audit_log: AuditLog
     ):
         world.api.apply(bluegreen(namespace), "kubectl").must()
         settle(world, sandbox.kubeconfig)
         world.set_image("demoblue-deployment", "blue", "example/echo:9")
-        mark = audit.mark()
+        mark = audit_log.mark()
         typed(bluegreen(namespace, blueSpec=pods("blue", "x"), greenSpec=None))
         typed(bluegreen(namespace, "new"))
         typed(bluegreen(namespace, "new"), "--server-side")
         typed("demo")
-        writes = audit.writes(mark, agent="hedgerow")
+        writes = audit_log.writes(mark, agent="hedgerow")
 
         assert len(writes) > 4
         assert {entry["verb"] for entry in writes} == {"create", "patch"}

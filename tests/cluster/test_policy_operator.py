@@ -9,7 +9,7 @@ import pytest
 
 from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.testing.api import Api
-from hedgerow.testing.audit import Audit
+from hedgerow.testing.audit_log import AuditLog
 from hedgerow.testing.waiting import eventually
 from support.cluster import bluegreens, cronjobs, memcacheds
 from support.cluster.policies import in_force
@@ -52,7 +52,7 @@ def operator(
 
 
 @pytest.fixture(autouse=True)
-def judged(operator: Operator, nodes_audit: Audit) -> Iterator[None]:
+def judged(operator: Operator, nodes_audit: AuditLog) -> Iterator[None]:
     """Fail when the policy refused one of the operator's writes."""
     mark = nodes_audit.mark()
     yield

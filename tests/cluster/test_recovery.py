@@ -14,7 +14,7 @@ import yaml
 
 from hedgerow.sandbox.cluster import Options, Sandbox
 from hedgerow.testing.api import Api
-from hedgerow.testing.audit import Audit
+from hedgerow.testing.audit_log import AuditLog
 from hedgerow.testing.sandboxes import running as cluster
 from hedgerow.testing.waiting import eventually
 from support.cluster.bluegreens import USER, World, prepare
@@ -66,20 +66,20 @@ class TestCounting:
     def test_a_bluegreen_takes_four_writes_to_create_and_two_to_flip(
         self, fragile: Sandbox, world: World, kubeconfig: Path, tmp_path: Path
     ):
-        audit = Audit(fragile.directory.with_name("audit.log"))
+        audit_log = AuditLog(fragile.directory.with_name("audit.log"))
         with Operator(kubeconfig, tmp_path / "log"):
-            mark = audit.mark()
+            mark = audit_log.mark()
             world.apply()
             eventually(lambda: world.status().get("routeTo") == "Blue")
             # What is there to be read is on record a moment later.
-            eventually(lambda: len(audit.writes(mark, user=USER)) >= 4)
-            assert len(audit.writes(mark, user=USER)) == 4
+            eventually(lambda: len(audit_log.writes(mark, user=USER)) >= 4)
+            assert len(audit_log.writes(mark, user=USER)) == 4
 
-            mark = audit.mark()
+            mark = audit_log.mark()
             world.apply(route_to="Green")
             eventually(lambda: world.status().get("routeTo") == "Green")
-            eventually(lambda: len(audit.writes(mark, user=USER)) >= 2)
-            assert len(audit.writes(mark, user=USER)) == 2
+            eventually(lambda: len(audit_log.writes(mark, user=USER)) >= 2)
+            assert len(audit_log.writes(mark, user=USER)) == 2
 
 
 class TestLosingTheServer:

@@ -41,16 +41,16 @@ class TestShared:
         assert garden.held("image") == {FIELD_MANAGER}
         assert garden.annotations() == {YIELD: f"Deployment/{Garden.NAME}: spec.replicas"}
 
-    def test_it_is_shown_first_and_nothing_is_written(self, garden, typed, audit):
+    def test_it_is_shown_first_and_nothing_is_written(self, garden, typed, audit_log):
         garden.declare(replicas=5)
         garden.api.apply({**garden.target, "spec": {"replicas": 5}}, "scaler").must()
-        mark = audit.mark()
+        mark = audit_log.mark()
 
         told = typed("release", CHILD, "--field", "spec.replicas", "--dry-run", "-o", "json")
 
         assert told.rows() == {".spec.replicas": "kept scaler"}
         assert told.json["yield"] == f"Deployment/{Garden.NAME}: spec.replicas"
-        assert audit.writes(mark, namespace=garden.namespace) == []
+        assert audit_log.writes(mark, namespace=garden.namespace) == []
 
     def test_what_is_only_contested_is_yielded(self, garden, typed):
         garden.declare()

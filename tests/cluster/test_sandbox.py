@@ -20,7 +20,7 @@ from hedgerow.sandbox.errors import SandboxError
 from hedgerow.sandbox.leash import marked
 from hedgerow.sandbox.ports import choose
 from hedgerow.testing.api import Api
-from hedgerow.testing.audit import WRITES, Audit
+from hedgerow.testing.audit_log import WRITES, AuditLog
 from hedgerow.testing.waiting import eventually
 from support.programs.killed import killed
 from support.programs.leftovers import leftovers, nothing_left
@@ -213,12 +213,12 @@ class TestServers:
 
 class TestAudit:
     def test_a_write_can_be_read_at_once_with_its_body(
-        self, api: Api, audit: Audit, namespace: str
+        self, api: Api, audit_log: AuditLog, namespace: str
     ) -> None:
-        mark = audit.mark()
+        mark = audit_log.mark()
         api.apply(config_map(namespace, {"key": "value"}), "audited").must()
 
-        (entry,) = audit.writes(mark, namespace=namespace)
+        (entry,) = audit_log.writes(mark, namespace=namespace)
 
         assert entry["verb"] == "patch"
         assert "fieldManager=audited" in entry["requestURI"]
@@ -227,53 +227,55 @@ class TestAudit:
         assert entry["responseStatus"]["code"] == 201
 
     def test_a_write_that_changes_nothing_counts_as_a_write(
-        self, api: Api, audit: Audit, namespace: str
+        self, api: Api, audit_log: AuditLog, namespace: str
     ) -> None:
         api.apply(config_map(namespace, {"key": "value"}), "audited").must()
-        mark = audit.mark()
+        mark = audit_log.mark()
 
         api.apply(config_map(namespace, {"key": "value"}), "audited").must()
 
-        assert len(audit.writes(mark, namespace=namespace)) == 1
+        assert len(audit_log.writes(mark, namespace=namespace)) == 1
 
-    def test_reads_are_there_without_bodies(self, api: Api, audit: Audit, namespace: str) -> None:
-        mark = audit.mark()
+    def test_reads_are_there_without_bodies(
+        self, api: Api, audit_log: AuditLog, namespace: str
+    ) -> None:
+        mark = audit_log.mark()
         api.raw("GET", f"/api/v1/namespaces/{namespace}/configmaps")
 
-        (entry,) = audit.since(mark, namespace=namespace)
+        (entry,) = audit_log.since(mark, namespace=namespace)
 
         assert entry["verb"] == "list"
         assert "requestObject" not in entry
-        assert audit.writes(mark, namespace=namespace) == []
+        assert audit_log.writes(mark, namespace=namespace) == []
 
     def test_entries_are_chosen_by_agent_user_verb_and_resource(
-        self, api: Api, audit: Audit, sandbox: Sandbox, namespace: str
+        self, api: Api, audit_log: AuditLog, sandbox: Sandbox, namespace: str
     ) -> None:
-        mark = audit.mark()
+        mark = audit_log.mark()
         with session(sandbox.kubeconfig, **{"User-Agent": "tester/1.0"}) as client:
             client.get(f"/api/v1/namespaces/{namespace}/configmaps")
             client.delete(f"/api/v1/namespaces/{namespace}/configmaps/none")
         api.raw("GET", f"/api/v1/namespaces/{namespace}/secrets")
 
-        found = audit.since(mark, agent="tester", user="admin", resource="configmaps")
+        found = audit_log.since(mark, agent="tester", user="admin", resource="configmaps")
         assert [entry["verb"] for entry in found] == ["list", "delete"]
-        assert len(audit.since(mark, agent="tester", verbs=WRITES)) == 1
-        assert audit.since(mark, agent="other") == []
-        assert audit.since(mark, user="jane") == []
+        assert len(audit_log.since(mark, agent="tester", verbs=WRITES)) == 1
+        assert audit_log.since(mark, agent="other") == []
+        assert audit_log.since(mark, user="jane") == []
 
     def test_leases_are_kept_in_the_log_and_left_out_of_the_writes(
-        self, api: Api, audit: Audit, namespace: str
+        self, api: Api, audit_log: AuditLog, namespace: str
     ) -> None:
         lease = {
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
             "metadata": {"name": "it", "namespace": namespace},
         }
-        mark = audit.mark()
+        mark = audit_log.mark()
         api.apply(lease, "audited").must()
 
-        assert len(audit.since(mark, resource="leases", namespace=namespace)) == 1
-        assert audit.writes(mark, namespace=namespace) == []
+        assert len(audit_log.since(mark, resource="leases", namespace=namespace)) == 1
+        assert audit_log.writes(mark, namespace=namespace) == []
 
 
 def config_map(namespace: str, content: dict[str, str]) -> dict[str, object]:

@@ -25,7 +25,7 @@ from hedgerow.runtime.clock import SystemClock
 from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.settings import Settings
 from hedgerow.testing.api import Api
-from hedgerow.testing.audit import Audit
+from hedgerow.testing.audit_log import AuditLog
 from hedgerow.testing.somebody import holders
 from hedgerow.testing.waiting import eventually, throughout
 from support.cluster.granted import denied, requests
@@ -138,16 +138,18 @@ def operator(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 @pytest.fixture
-def shop(sandbox: Sandbox, namespace: str, operator: Operator, audit: Audit) -> Iterator[Shop]:
+def shop(
+    sandbox: Sandbox, namespace: str, operator: Operator, audit_log: AuditLog
+) -> Iterator[Shop]:
     """A shop; in the end, nothing that the operator asked was refused, and all writes applies."""
     assert operator.running
-    mark = audit.mark()
+    mark = audit_log.mark()
     api = Api(sandbox.kubeconfig)
     yield Shop(api, namespace, sandbox.kubeconfig)
     api.close()
-    asked = requests(audit, mark, USER)
+    asked = requests(audit_log, mark, USER)
     assert denied(asked) == []
-    for entry in audit.writes(mark, user=USER):
+    for entry in audit_log.writes(mark, user=USER):
         uri, code, body = (
             entry["requestURI"],
             entry["responseStatus"]["code"],
@@ -162,8 +164,8 @@ def shop(sandbox: Sandbox, namespace: str, operator: Operator, audit: Audit) -> 
     assert "foreign" not in read
 
 
-def forced(audit: Audit, mark: int, namespace: str) -> int:
-    found = audit.writes(mark, user=USER, namespace=namespace)
+def forced(audit_log: AuditLog, mark: int, namespace: str) -> int:
+    found = audit_log.writes(mark, user=USER, namespace=namespace)
     return sum("force=true" in entry["requestURI"] for entry in found)
 
 
@@ -218,8 +220,8 @@ def test_the_clock_begins_a_window(shop: Shop):
     shop.soon(10)
 
 
-def test_what_its_author_holds_is_told_claimed_once_and_given_back(shop: Shop, audit: Audit):
-    mark = audit.mark()
+def test_what_its_author_holds_is_told_claimed_once_and_given_back(shop: Shop, audit_log: AuditLog):
+    mark = audit_log.mark()
     shop.deploy(windows(), replicas=3)
     eventually(lambda: shop.has_event("FieldConflict", "hedgerow.dev/claim"), what="the Event")
     assert (shop.value(), "f:spec" in shop.held()) == (3, False)
@@ -239,7 +241,7 @@ def test_what_its_author_holds_is_told_claimed_once_and_given_back(shop: Shop, a
     eventually(lambda: shop.has_event("FieldConflict", "kubectl"), what="the Event")
     eventually(lambda: "kubectl" in shop.tree(), what="the tree")
     assert shop.value() == 4
-    assert forced(audit, mark, shop.namespace) == 1
+    assert forced(audit_log, mark, shop.namespace) == 1
 
 
 def test_the_former_number_is_held_until_somebody_takes_it(shop: Shop):

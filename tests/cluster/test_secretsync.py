@@ -23,7 +23,7 @@ from hedgerow.deploy.overlays import parts
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.testing.api import Api
-from hedgerow.testing.audit import Audit, must_be_unforced_applies
+from hedgerow.testing.audit_log import AuditLog, must_be_unforced_applies
 from hedgerow.testing.waiting import eventually
 from support.cluster.granted import denied, requests
 from support.operator.registered import ALL
@@ -160,8 +160,8 @@ def world(api: Api, operator: Operator, namespace: str) -> World:
     return World(api, namespace)
 
 
-def test_a_source_is_copied_pruned_and_removed_with_its_copies(world: World, audit: Audit):
-    mark = audit.mark()
+def test_a_source_is_copied_pruned_and_removed_with_its_copies(world: World, audit_log: AuditLog):
+    mark = audit_log.mark()
     one, two = world.open("a"), world.open("b")
     left_out = world.open("c", sync="no")
     made = world.source("app", {"user": "one", "password": MARKER})
@@ -187,7 +187,7 @@ def test_a_source_is_copied_pruned_and_removed_with_its_copies(world: World, aud
     world.soon(name, one, {"theirs": "kept"})
     world.soon(name, HOME, None)
 
-    written = audit.writes(mark, user=ACCOUNT, resource="secrets")
+    written = audit_log.writes(mark, user=ACCOUNT, resource="secrets")
     must_be_unforced_applies([w for w in written if w["objectRef"]["namespace"] != HOME], COPIES)
     must_be_unforced_applies([w for w in written if w["objectRef"]["namespace"] == HOME], SOURCE)
 
@@ -274,7 +274,7 @@ def test_immutable_copies_and_other_types_are_made_anew(world: World):
 
 
 def test_what_goes_while_the_operator_is_down_is_removed_and_a_restart_writes_nothing(
-    world: World, operator: Operator, audit: Audit
+    world: World, operator: Operator, audit_log: AuditLog
 ):
     namespace = world.open("a")
     gone, stays, taken = (f"{world.prefix}-{name}" for name in ("gone", "stays", "taken"))
@@ -292,14 +292,14 @@ def test_what_goes_while_the_operator_is_down_is_removed_and_a_restart_writes_no
     world.soon(gone, namespace, None)
 
     assert operator.stop() == 0
-    mark = audit.mark()
+    mark = audit_log.mark()
     operator.start()
     late = world.open("late")
     world.soon(stays, late, {"password": "two"})
     world.soon(taken, late, {"password": "three"})
-    written = audit.writes(mark, user=ACCOUNT, resource="secrets")
+    written = audit_log.writes(mark, user=ACCOUNT, resource="secrets")
     assert [entry["objectRef"]["namespace"] for entry in written] == [late, late]
-    assert audit.writes(mark, user=ACCOUNT, resource="events") == []
+    assert audit_log.writes(mark, user=ACCOUNT, resource="events") == []
     for name in (stays, taken):
         world.delete(name)
         world.soon(name, HOME, None)
@@ -348,7 +348,7 @@ def _run(sandbox: Sandbox, *words: str) -> str:
     return f"{found.stdout.decode()}\n{found.stderr.decode()}"
 
 
-def test_no_request_was_refused(operator: Operator, audit: Audit):
-    assert denied(requests(audit, 0, ACCOUNT)) == []
+def test_no_request_was_refused(operator: Operator, audit_log: AuditLog):
+    assert denied(requests(audit_log, 0, ACCOUNT)) == []
     usual = ("field contested", "others cannot see that this operator is at work")
     assert [one for one in operator.complaints() if one["event"] not in usual] == []

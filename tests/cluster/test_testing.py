@@ -79,9 +79,16 @@ class Greeted:
 
 class TestAnOperatorOfKopf:
     def test_is_caught_when_it_overwrites_what_somebody_else_holds(
-        self, python_with_kopf, operator_process, kube, hello, somebody_else, audit, assert_settled
+        self,
+        python_with_kopf,
+        operator_process,
+        kube,
+        hello,
+        somebody_else,
+        audit_log,
+        assert_settled,
     ):
-        mark = audit.mark()
+        mark = audit_log.mark()
         command = [python_with_kopf, "-m", "kopf", "run", "--standalone", "-A", OF_KOPF]
         kopf = operator_process(command)
         greeted = Greeted(kube, hello, somebody_else)
@@ -95,7 +102,7 @@ class TestAnOperatorOfKopf:
         assert "somebody-else set data.text of ConfigMap/hello" in str(caught.value)
         assert "it is 'Hello you'" in str(caught.value)
         with pytest.raises(AssertionError, match="not applied unforced"):
-            must_be_unforced_applies(audit.writes(mark, user=kopf.user), "kopf")
+            must_be_unforced_applies(audit_log.writes(mark, user=kopf.user), "kopf")
         assert_settled(user=kopf.user, for_=1)
 
     def test_what_it_made_goes_over_to_one_of_hedgerow_without_a_conflict(
@@ -128,9 +135,9 @@ class TestAnOperatorOfKopf:
 
 class TestAnOperatorOfHedgerow:
     def test_leaves_the_field_and_says_so(
-        self, operator_process, kube, hello, namespace, somebody_else, audit, assert_no_writes
+        self, operator_process, kube, hello, namespace, somebody_else, audit_log, assert_no_writes
     ):
-        mark = audit.mark()
+        mark = audit_log.mark()
         command = [sys.executable, GREETER, "run", "-n", namespace, *PORTLESS]
         greeter = operator_process(command, until="caches are filled")
         greeted = Greeted(kube, hello, somebody_else)
@@ -141,8 +148,8 @@ class TestAnOperatorOfHedgerow:
 
         eventually(contested, what="the conflict in the status")
         assert somebody_else.must_hold(greeted.child, "data", "text") == "Bonjour"
-        assert audit.refused(mark, user=greeter.user) == []
-        written = audit.writes(mark, user=greeter.user)
+        assert audit_log.refused(mark, user=greeter.user) == []
+        written = audit_log.writes(mark, user=greeter.user)
         must_be_unforced_applies(written, "greeter-greeter")
         assert_no_writes(for_=1, user=greeter.user)
         assert greeter.stop() == 0
@@ -150,9 +157,9 @@ class TestAnOperatorOfHedgerow:
 
 class TestAProcess:
     def test_is_told_by_its_user_and_may_do_no_more_than_its_rules_say(
-        self, operator_process, kube, namespace, audit
+        self, operator_process, kube, namespace, audit_log
     ):
-        mark = audit.mark()
+        mark = audit_log.mark()
         rules = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list"]}]
         program = (
             "import os, sys; from hedgerow.testing import Api\n"
@@ -166,10 +173,10 @@ class TestAProcess:
         )
 
         assert own.output.split() == ["configmaps", "200", "secrets", "403", "done"]
-        assert [e["objectRef"]["resource"] for e in audit.since(mark, user="reader")] == [
+        assert [e["objectRef"]["resource"] for e in audit_log.since(mark, user="reader")] == [
             "configmaps", "secrets"
         ]  # fmt: skip
-        assert len(audit.refused(mark, user="reader")) == 1
+        assert len(audit_log.refused(mark, user="reader")) == 1
         assert own.running
         own.kill()
         assert not own.running

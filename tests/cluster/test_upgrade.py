@@ -11,7 +11,7 @@ import pytest
 
 from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.testing.api import Api, Object
-from hedgerow.testing.audit import Audit
+from hedgerow.testing.audit_log import AuditLog
 from hedgerow.testing.silence import Silence
 from hedgerow.testing.waiting import eventually
 from support.cluster import bluegreens, cronjobs, memcacheds
@@ -102,15 +102,15 @@ def holders(live: Object) -> set[str]:
     return {entry["manager"] for entry in live["metadata"]["managedFields"]}
 
 
-def silent(audit: Audit, namespace: str, seconds: float = 5) -> None:
+def silent(audit_log: AuditLog, namespace: str, seconds: float = 5) -> None:
     """Fail unless the operator comes to write nothing."""
-    Silence.fallen(audit, seconds, user=USER, namespace=namespace)
+    Silence.fallen(audit_log, seconds, user=USER, namespace=namespace)
 
 
-def calm(world: bluegreens.World, audit: Audit) -> None:
+def calm(world: bluegreens.World, audit_log: AuditLog) -> None:
     """Wait until rollouts have ended: what changes all the time cannot be adopted."""
     eventually(world.rolled_out, within=60)
-    silent(audit, world.namespace, 1)
+    silent(audit_log, world.namespace, 1)
 
 
 class TestBlueGreen:

@@ -18,7 +18,7 @@ import pytest
 
 from hedgerow.sandbox.cluster import Options, Sandbox
 from hedgerow.testing.api import Api, Object
-from hedgerow.testing.audit import Audit
+from hedgerow.testing.audit_log import AuditLog
 from hedgerow.testing.sandboxes import running as cluster
 from hedgerow.testing.waiting import eventually
 from support.cluster.bluegreens import bluegreen, prepare
@@ -285,13 +285,13 @@ class TestEnds:
         reader = f"reader-{secrets.token_hex(4)}"
         rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]}]
         grant(api, reader, rules, place)
-        audit = Audit(fragile.directory.with_name("audit.log"))
+        audit_log = AuditLog(fragile.directory.with_name("audit.log"))
         watching = follow(kubeconfig=anyio.run(fragile.kubeconfig_for, reader))
 
         api.create(pod("web", place), "kubectl-create").must()
         watching.says(" added ")
 
-        verbs = {entry["verb"] for entry in audit.since(user=reader)}
+        verbs = {entry["verb"] for entry in audit_log.since(user=reader)}
         assert verbs <= {"list", "watch", "get"}
         assert watching.interrupt() == 130
 

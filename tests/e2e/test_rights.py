@@ -13,7 +13,7 @@ from e2e.node.node import Node
 from e2e.pods import container, user
 from hedgerow.deploy.rights import Right, of_installation
 from hedgerow.testing.api import Api, Object
-from hedgerow.testing.audit import Entry
+from hedgerow.testing.audit_log import Entry
 from hedgerow.testing.waiting import eventually
 from support.cluster import cronjobs
 from support.cluster.granted import denied, granted, requests, used

@@ -8,7 +8,7 @@ import pytest
 
 from hedgerow import Apply, Claim, Controller, Deployment, Desired, View
 from hedgerow.testing import InMemory, SomebodyElse, holders, target
-from hedgerow.testing.audit import must_be_unforced_applies, shown
+from hedgerow.testing.audit_log import must_be_unforced_applies, shown
 from hedgerow_schemas.base import ApiResource
 from library.greeter import GREETER, ConfigMap, Greeting, compose
 from library.scaler import SCALER

@@ -12,7 +12,7 @@ import hedgerow.testing
 from support.code.sources import ROOT
 
 LISTED = {
-    "Api", "Audit", "InMemory", "OperatorProcess", "Reply", "SomebodyElse", "StartOperator",
+    "Api", "AuditLog", "InMemory", "OperatorProcess", "Reply", "SomebodyElse", "StartOperator",
     "VirtualClock", "VirtualLoop", "assert_no_writes", "assert_settled", "eventually", "holders",
     "must_be_unforced_applies", "target",
 }  # fmt: skip

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hedgerow.testing.api import Api, Reply
-    from hedgerow.testing.audit import Audit, must_be_unforced_applies
+    from hedgerow.testing.audit_log import AuditLog, must_be_unforced_applies
     from hedgerow.testing.memory.inmemory import InMemory
     from hedgerow.testing.process import OperatorProcess, StartOperator
     from hedgerow.testing.silence import assert_no_writes, assert_settled
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from hedgerow.testing.waiting import eventually
 
 __all__ = [
-    "Api", "Audit", "InMemory", "OperatorProcess", "Reply", "SomebodyElse", "StartOperator",
+    "Api", "AuditLog", "InMemory", "OperatorProcess", "Reply", "SomebodyElse", "StartOperator",
     "VirtualClock", "VirtualLoop", "assert_no_writes", "assert_settled", "eventually", "holders",
     "must_be_unforced_applies", "target",
 ]  # fmt: skip
 
 _PLACES = {
     "api": ("Api", "Reply"),
-    "audit": ("Audit", "must_be_unforced_applies"),
+    "audit_log": ("AuditLog", "must_be_unforced_applies"),
     "memory.inmemory": ("InMemory",),
     "process": ("OperatorProcess", "StartOperator"),
     "silence": ("assert_no_writes", "assert_settled"),

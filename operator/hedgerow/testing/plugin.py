@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hedgerow.sandbox.cluster import Options, Sandbox
     from hedgerow.sandbox.locks import Progress
     from hedgerow.testing.api import Api, Object
-    from hedgerow.testing.audit import Audit
+    from hedgerow.testing.audit_log import AuditLog
     from hedgerow.testing.memory.inmemory import InMemory
     from hedgerow.testing.process import OperatorProcess, StartOperator
     from hedgerow.testing.somebody import SomebodyElse
@@ -65,11 +65,11 @@ def sandbox(
 
 
 @pytest.fixture(scope="session")
-def audit(sandbox: Sandbox) -> Audit:
+def audit_log(sandbox: Sandbox) -> AuditLog:
     """Every request to the sandbox so far."""
-    from hedgerow.testing.audit import Audit  # noqa: PLC0415
+    from hedgerow.testing.audit_log import AuditLog  # noqa: PLC0415
 
-    return Audit(sandbox.directory.with_name("audit.log"))
+    return AuditLog(sandbox.directory.with_name("audit.log"))
 
 
 @pytest.fixture(scope="session")
@@ -107,19 +107,19 @@ def somebody_else(sandbox: Sandbox) -> Iterator[SomebodyElse]:
 
 
 @pytest.fixture
-def assert_settled(audit: Audit) -> Callable[..., None]:
+def assert_settled(audit_log: AuditLog) -> Callable[..., None]:
     """Wait until nothing is written any more: `hedgerow.testing.assert_settled` of the sandbox."""
     from hedgerow.testing.silence import assert_settled  # noqa: PLC0415
 
-    return partial(assert_settled, audit)
+    return partial(assert_settled, audit_log)
 
 
 @pytest.fixture
-def assert_no_writes(audit: Audit) -> Callable[..., None]:
+def assert_no_writes(audit_log: AuditLog) -> Callable[..., None]:
     """Fail if anything is written: `hedgerow.testing.assert_no_writes` of the sandbox."""
     from hedgerow.testing.silence import assert_no_writes  # noqa: PLC0415
 
-    return partial(assert_no_writes, audit)
+    return partial(assert_no_writes, audit_log)
 
 
 @pytest.fixture
@@ -142,7 +142,7 @@ def in_memory() -> Iterator[Callable[..., InMemory]]:
 
 @pytest.fixture
 def operator_process(
-    sandbox: Sandbox, audit: Audit, kube: Api, tmp_path: Path, request: pytest.FixtureRequest
+    sandbox: Sandbox, audit_log: AuditLog, kube: Api, tmp_path: Path, request: pytest.FixtureRequest
 ) -> Iterator[StartOperator]:
     """Start operators of any language: see `hedgerow.testing.StartOperator`."""
     import anyio  # noqa: PLC0415
@@ -169,10 +169,10 @@ def operator_process(
         groups = ADMINISTRATORS if rules is None else ()
         kubeconfig = anyio.run(sandbox.kubeconfig_for, user, groups)
         log = tmp_path / f"operator-{next(numbers)}.log"
-        mark = audit.mark()
+        mark = audit_log.mark()
 
         def watches() -> bool:
-            begun = (entry for entry in audit.entries(mark) if entry["verb"] == "watch")
+            begun = (entry for entry in audit_log.entries(mark) if entry["verb"] == "watch")
             return any(entry["user"]["username"] == user for entry in begun)
 
         operator = OperatorProcess(

@@ -5,27 +5,27 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from hedgerow.testing.audit import shown
+from hedgerow.testing.audit_log import shown
 from hedgerow.testing.waiting import eventually, throughout
 
 if TYPE_CHECKING:
-    from hedgerow.testing.audit import Requests
+    from hedgerow.testing.audit_log import Requests
 
 
 def assert_settled(
-    audit: Requests, *, for_: float = 2.0, within: float = 60.0, **filters: str
+    audit_log: Requests, *, for_: float = 2.0, within: float = 60.0, **filters: str
 ) -> None:
     """Wait until nothing has been written for so many seconds.
 
     The filters are those of `Requests.writes`: `user`, `agent`, `resource`, `namespace`. Raises
     AssertionError with the last writes if that does not come within the time.
     """
-    Silence.fallen(audit, for_, within=within, **filters)
+    Silence.fallen(audit_log, for_, within=within, **filters)
 
 
-def assert_no_writes(audit: Requests, *, for_: float, **filters: str) -> None:
+def assert_no_writes(audit_log: Requests, *, for_: float, **filters: str) -> None:
     """Raise AssertionError as soon as something is written, for so many seconds from now."""
-    Silence(audit, **filters).kept_on(for_, "written")
+    Silence(audit_log, **filters).kept_on(for_, "written")
 
 
 class Silence:
@@ -34,22 +34,22 @@ class Silence:
     Other tests may fill the time until it has to be `kept`.
     """
 
-    def __init__(self, audit: Requests, **filters: str) -> None:
-        self._audit, self._filters = audit, filters
-        self._mark, self._began = audit.mark(), time.monotonic()
+    def __init__(self, audit_log: Requests, **filters: str) -> None:
+        self._audit, self._filters = audit_log, filters
+        self._mark, self._began = audit_log.mark(), time.monotonic()
 
     @classmethod
     def fallen(
-        cls, audit: Requests, seconds: float, *, within: float = 60, **filters: str
+        cls, audit_log: Requests, seconds: float, *, within: float = 60, **filters: str
     ) -> Silence:
         """Wait until nothing was written for that long: the answers to other news have ended."""
-        silence, last = cls(audit, **filters), list[str]()
+        silence, last = cls(audit_log, **filters), list[str]()
 
         def lasted() -> bool:
             nonlocal silence, last
             broken = silence.broken()
             if broken:
-                silence, last = cls(audit, **filters), broken
+                silence, last = cls(audit_log, **filters), broken
             return silence.length >= seconds
 
         try:

@@ -21,7 +21,7 @@ from hedgerow.sandbox import identities
 from hedgerow.sandbox.blueprint import API_SERVER, CONTROLLERS, ETCD
 from hedgerow.sandbox.certificates import SERVICE_IP
 from hedgerow.testing.api import Api
-from hedgerow.testing.audit import Audit
+from hedgerow.testing.audit_log import AuditLog
 from hedgerow.testing.waiting import eventually
 
 PATIENCE = 90.0
@@ -33,7 +33,7 @@ class Node:
 
     def __init__(self, directory: Path, programs: Mapping[str, Path]) -> None:
         self.directory = directory
-        self.audit = Audit(directory / "audit.log")
+        self.audit = AuditLog(directory / "audit.log")
         self._programs = programs
         self._up: Components | None = None
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from hedgerow.deploy.rights import Right
 from hedgerow.testing.api import Object
-from hedgerow.testing.audit import Audit, Entry
+from hedgerow.testing.audit_log import AuditLog, Entry
 
 EVERYBODY = ("selfsubjectaccessreviews",)
 """Kubernetes grants these to whoever it knows."""
@@ -25,9 +25,9 @@ def granted(roles: Iterable[Object]) -> frozenset[Right]:
     )
 
 
-def requests(audit: Audit, mark: int, user: str) -> list[Entry]:
+def requests(audit_log: AuditLog, mark: int, user: str) -> list[Entry]:
     """Return all that a user asked after a mark, watches under way included."""
-    return [entry for entry in audit.entries(mark) if entry["user"].get("username") == user]
+    return [entry for entry in audit_log.entries(mark) if entry["user"].get("username") == user]
 
 
 def denied(entries: Iterable[Entry]) -> list[tuple[str, str, str]]:

@@ -17,7 +17,7 @@ from hedgerow.runtime.cache.caches import build
 from hedgerow.runtime.controller import ControllerRunner
 from hedgerow.runtime.events.recorder import Limits
 from hedgerow.runtime.observation import ResourcePlanner
-from hedgerow.testing.audit import shown
+from hedgerow.testing.audit_log import shown
 from hedgerow.testing.memory.kind import ServedKind, custom
 from hedgerow.testing.memory.kinds import BUILTIN, POD, custom_resource
 from hedgerow.testing.memory.requests import MemoryApi, MemoryAudit, Recorded

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from hedgerow.kube.errors import KubeError
 from hedgerow.testing.api import Reply
-from hedgerow.testing.audit import Entry, Requests
+from hedgerow.testing.audit_log import Entry, Requests
 from hedgerow.testing.memory.answers import Refused, missing
 from hedgerow.testing.memory.watched import Watched
 
@@ -76,9 +76,9 @@ class RequestPlace:
 class Recorded(Watched):
     """The cluster as an operator's client sees it; its requests are recorded under a user."""
 
-    def __init__(self, model: Server, audit: MemoryAudit, user: str) -> None:
+    def __init__(self, model: Server, audit_log: MemoryAudit, user: str) -> None:
         super().__init__(model)
-        self._audit, self._user = audit, user
+        self._audit, self._user = audit_log, user
 
     async def _ask(self, sent: Sent, act: Callable[[], Any]) -> Any:
         code = _UNANSWERED
@@ -112,9 +112,9 @@ class MemoryApi:
     """One user's plain requests to the cluster in memory, with the methods of `Api`."""
 
     def __init__(
-        self, model: Server, audit: MemoryAudit, user: str, told: Callable[[], None]
+        self, model: Server, audit_log: MemoryAudit, user: str, told: Callable[[], None]
     ) -> None:
-        self._model, self._audit, self._user, self._told = model, audit, user, told
+        self._model, self._audit, self._user, self._told = model, audit_log, user, told
 
     def apply(
         self,

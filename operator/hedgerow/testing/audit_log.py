@@ -1,4 +1,4 @@
-"""Audit: what was asked of an API server, as its own audit log tells it."""
+"""Audit log: what was asked of an API server, as its own audit log tells it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Requests(ABC):
         return [entry for entry in found if entry["responseStatus"]["code"] in {401, 403}]
 
 
-class Audit(Requests):
+class AuditLog(Requests):
     """The audit log of a sandbox; the server writes an entry before its answer ends."""
 
     def __init__(self, path: Path) -> None:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from hedgerow.testing import Audit, assert_no_writes, assert_settled, must_be_unforced_applies
+from hedgerow.testing import AuditLog, assert_no_writes, assert_settled, must_be_unforced_applies
 from hedgerow.testing.waiting import eventually, throughout
 
 PATH = "/api/v1/namespaces/n/configmaps/x"
@@ -54,35 +54,35 @@ class TestUnforcedApplies:
 
 class TestSilence:
     @pytest.fixture
-    def audit(self, tmp_path) -> Audit:
+    def audit_log(self, tmp_path) -> AuditLog:
         (tmp_path / "log").touch()
-        return Audit(tmp_path / "log")
+        return AuditLog(tmp_path / "log")
 
-    def test_it_is_waited_for(self, audit):
-        assert_settled(audit, for_=0.1)
-        assert_no_writes(audit, for_=0.1)
+    def test_it_is_waited_for(self, audit_log):
+        assert_settled(audit_log, for_=0.1)
+        assert_no_writes(audit_log, for_=0.1)
 
-    def test_whoever_goes_on_writing_is_told(self, audit, monkeypatch):
-        writing = audit.writes
+    def test_whoever_goes_on_writing_is_told(self, audit_log, monkeypatch):
+        writing = audit_log.writes
 
         def written(*which, **filters):
-            with audit.path.open("a") as log:
+            with audit_log.path.open("a") as log:
                 log.write(json.dumps(entry()) + "\n")
             return writing(*which, **filters)
 
-        monkeypatch.setattr(audit, "writes", written)
+        monkeypatch.setattr(audit_log, "writes", written)
 
         with pytest.raises(AssertionError, match=rf"silence.*last written: \['u: patch {PATH}"):
-            assert_settled(audit, for_=1, within=0.3)
+            assert_settled(audit_log, for_=1, within=0.3)
         with pytest.raises(AssertionError, match=r"written: .*patch"):
-            assert_no_writes(audit, for_=1)
+            assert_no_writes(audit_log, for_=1)
 
-    def test_what_is_refused_is_found(self, audit):
+    def test_what_is_refused_is_found(self, audit_log):
         for code in (200, 401, 403, 404):
-            with audit.path.open("a") as log:
+            with audit_log.path.open("a") as log:
                 log.write(json.dumps(entry(responseStatus={"code": code})) + "\n")
 
-        assert [e["responseStatus"]["code"] for e in audit.refused()] == [401, 403]
+        assert [e["responseStatus"]["code"] for e in audit_log.refused()] == [401, 403]
 
 
 class TestWaiting:
