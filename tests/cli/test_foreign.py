@@ -17,6 +17,8 @@ from hedgerow.kube import client
 from support.objects.foreign import COPY, FORGED, POISON
 from support.programs.odd import Mode, OddServer
 
+pytestmark = pytest.mark.untraced
+
 TARGET = "deployment/web"
 FILES = ("-f", "{file}")
 CALLS: dict[tuple[str, ...], list[tuple[str, ...]]] = {

@@ -61,6 +61,7 @@ WEEK = datetime(2026, 3, 29, tzinfo=UTC)
 """The clocks go forward in Berlin on its first day, and back in Sydney on its last."""
 
 
+@pytest.mark.untraced
 class TestWeek:
     @pytest.mark.parametrize(
         ("zone", "begins", "ends"),
