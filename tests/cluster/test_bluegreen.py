@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from hedgerow.sandbox.cluster import Sandbox
-from hedgerow.testing.api import Api
+from hedgerow.testing.api import Api, Object
 from hedgerow.testing.audit_log import AuditLog, must_be_unforced_applies
 from hedgerow.testing.silence import Silence, assert_settled
 from hedgerow.testing.waiting import eventually
@@ -379,6 +379,72 @@ class TestEndings:
         wrote = nodes_audit.writes(mark, user=USER, namespace=world.namespace)
         assert [entry["requestURI"] for entry in wrote] == []
         assert operator.complaints()[noise:] == []
+
+
+class TestUnowned:
+    """Fields that nobody holds and that are in the way of what is declared."""
+
+    CHILD = "demoblue-deployment"
+
+    def spec(self, world: World) -> Object:
+        return world.get("Deployment", self.CHILD)["spec"]["template"]["spec"]
+
+    def sources(self, world: World) -> list[list[str]]:
+        return [sorted(one) for one in self.spec(world)["volumes"]]
+
+    @pytest.mark.oldest
+    def test_a_default_goes_by_two_applies(self, world: World, nodes_audit: AuditLog):
+        world.apply(blueSpec=pods("blue", volumes=[{"name": "files"}]))
+        ready(world)
+        assert self.sources(world) == [["emptyDir", "name"]]
+        mark = nodes_audit.mark()
+
+        world.apply(
+            blueSpec=pods("blue", volumes=[{"name": "files", "secret": {"secretName": "x"}}])
+        )
+
+        eventually(lambda: self.sources(world) == [["name", "secret"]], what="the default is gone")
+        writes = nodes_audit.writes(mark, user=USER, namespace=world.namespace)
+        must_be_unforced_applies(writes, FIELD_MANAGER)
+        written = [w for w in writes if w["objectRef"]["resource"] == "deployments"]
+        assert [w["responseStatus"]["code"] for w in written] == [422, 200, 200]
+
+    def test_what_a_manager_left_goes_and_what_one_holds_stays(self, world: World):
+        world.apply()
+        ready(world)
+        env = [{"name": "GONE", "value": "1"}, {"name": "HELD", "value": "1"}]
+        for manager, part in (("gone", env[:1]), ("helm", env[1:])):
+            body = {"template": {"spec": {"containers": [{"name": "blue", "env": part}]}}}
+            target = world.target("Deployment", self.CHILD)
+            world.api.apply({**target, "spec": body}, manager).must()
+        forget(world, self.CHILD, "gone")
+        source = {"valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}
+        spec = pods("blue")
+        spec["containers"][0]["env"] = [{"name": "GONE", **source}]
+
+        world.apply(blueSpec=spec)
+
+        def variables() -> dict[str, list[str]]:
+            return {one["name"]: sorted(one) for one in self.spec(world)["containers"][0]["env"]}
+
+        eventually(lambda: variables()["GONE"] == ["name", "valueFrom"], what="it is gone")
+        assert variables()["HELD"] == ["name", "value"]
+        spec["containers"][0]["env"].append({"name": "HELD", **source})
+        world.apply(blueSpec=spec)
+        eventually(lambda: world.condition("Stalled") == "True/Rejected", what="it is told")
+        assert variables()["HELD"] == ["name", "value"]
+
+
+def forget(world: World, deployment: str, manager: str) -> None:
+    """Take a manager's entries away, so that nobody holds what it alone held."""
+
+    def put() -> bool:
+        live = world.get("Deployment", deployment)
+        meta = live["metadata"]
+        kept = [one for one in meta["managedFields"] if one["manager"] != manager]
+        return world.api.put({**live, "metadata": {**meta, "managedFields": kept}}, "editor").ok
+
+    eventually(put, what="the entry is gone")
 
 
 class TestSilence:

@@ -135,6 +135,33 @@ class TestNew:
         assert ("PodDisruptionBudget/x would be created" in out) is (kind == "memcached")
 
 
+def test_what_nobody_holds_and_is_in_the_way_goes_as_planned(world, sandbox, namespace, typed):
+    unset = pods("blue", volumes=[{"name": "files"}])
+    files = pods("blue", volumes=[{"name": "files", "configMap": {"name": "files"}}])
+    world.api.apply(bluegreen(namespace, blueSpec=unset), "user").must()
+    settle(world, sandbox.kubeconfig)
+    told = typed(
+        bluegreen(namespace, blueSpec=files),
+        "--server-side",
+        "--field-manager",
+        "user",
+        "-o",
+        "json",
+    )
+
+    assert told[0] == 2, told
+    lines = fields(listed(told), "Deployment/demoblue-deployment")
+    volume = '.spec.template.spec.volumes[name="files"]'
+    assert f"{volume}.emptyDir" in lines
+    assert f"{volume}.configMap.name" in lines
+    world.api.apply(bluegreen(namespace, blueSpec=files), "user").must()
+    settle(world, sandbox.kubeconfig)
+    live = world.get("Deployment", "demoblue-deployment")
+    assert [sorted(one) for one in live["spec"]["template"]["spec"]["volumes"]] == [
+        ["configMap", "name"]
+    ]
+
+
 class TestThere:
     @pytest.fixture(autouse=True)
     def _there(self, world, sandbox):

@@ -12,7 +12,7 @@ from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.testing.api import Api
 from hedgerow.testing.waiting import eventually
 from support.cluster import bluegreens, cronjobs
-from support.cluster.bluegreens import World
+from support.cluster.bluegreens import World, pods
 from support.cluster.refusing import Refusing, refusing
 from support.cluster.rights import grant
 from support.operator.running import Operator
@@ -118,3 +118,20 @@ def test_describe_shows_what_was_created_and_switched(world: World):
     (note,) = eventually(lambda: told("Switched"), what="Switched")
     assert note == "the Service selects Green now, Blue before"
     assert "Service/demo" in " ".join(told("Created"))
+
+
+def test_what_was_taken_over_from_nobody_is_told(world: World):
+    def told() -> list[str]:
+        return [e["note"] for e in world.events() if e["reason"] == "UnownedFieldTaken"]
+
+    world.apply(blueSpec=pods("blue", volumes=[{"name": "files"}]))
+    eventually(lambda: world.status().get("routeTo") == "Blue")
+    secret = {"name": "files", "secret": {"secretName": "x"}}
+    world.apply(blueSpec=pods("blue", volumes=[secret]))
+
+    (note,) = eventually(told, what="UnownedFieldTaken")
+    assert note == (
+        'Deployment/demoblue-deployment: nobody held .spec.template.spec.volumes[name="files"]'
+        ".emptyDir, and the API server refuses what is declared beside it; it was taken over, to be"
+        " removed"
+    )

@@ -62,6 +62,7 @@ MODULES = {
     "status": "hedgerow.plan.status",
     "transfers": "hedgerow.plan.transfers",
     "tree_diff": "hedgerow.cli.tree.diff",
+    "unions": "hedgerow.fields.unions",
     "texts": "hedgerow.texts",
     "validation": "hedgerow.validation",
     "watch_changes": "hedgerow.cli.watch.changes",
@@ -208,6 +209,17 @@ def live(there: Object, *held: Object, ours: Object | None = None) -> Object:
     entries = [entry(marked(ours or there)), *held]
     meta = {**whole["metadata"], "uid": "child", "resourceVersion": "7", "managedFields": entries}
     return {**whole, "metadata": meta}
+
+
+def unheld(case: Case) -> Object:
+    """Return the live object of which we hold one field, and nobody any other."""
+    meta = {**case.live["metadata"], "managedFields": [entry(deployment({"paused": False}))]}
+    return {**case.live, "metadata": meta}
+
+
+def sourced(case: Case) -> Object:
+    """Return a declaration with a source for each variable, where the live object has values."""
+    return deployment(spec([{"name": f"N{n}", "valueFrom": {}} for n in range(case.size)]))
 
 
 def theirs(declared: Object, manager: str = OTHER, operation: str = "Update") -> Object:

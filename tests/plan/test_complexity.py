@@ -25,6 +25,8 @@ from plan.growing import (
     SITUATIONS,
     Case,
     counted,
+    sourced,
+    unheld,
 )
 from support.code.counted import Counter, TooMany, run
 
@@ -490,6 +492,10 @@ GATE: dict[str, Function] = {
     "release.count": lambda m, c: m.release.count(c.live, MANAGER, ""),
     "release.endpoints": lambda m, c: m.release.endpoints(c.live, MANAGER),
     "release.losses": lambda m, c: m.release.losses(c.live, c.after),
+    "unions.in_the_way": lambda m, c: m.unions.in_the_way(sourced(c), unheld(c), MANAGER),
+    "unions.Union.excluded": lambda m, c: m.unions.Union("x").excluded(
+        dict.fromkeys(elements(c)), dict.fromkeys(texts(c))
+    ),
     "ownership.Walk.map": lambda m, c: m.ownership.Walk(builtin=True).map(
         None, {"spec": c.want["spec"]}, c.live, tree(c), m.managed.held(c.live)
     ),

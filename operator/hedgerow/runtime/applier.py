@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 from msgspec import Struct
 
 from hedgerow.fields import managed, ownership
+from hedgerow.fields.sets import declaring
 from hedgerow.kube.errors import Conflict, KubeError
 from hedgerow.kube.withholding import withholding
 from hedgerow.objects import ObjectRef, metadata
@@ -15,7 +16,10 @@ from hedgerow.runtime.heavy import USUAL, Size
 from hedgerow.runtime.metrics import Meter, Meters
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from hedgerow.fields.paths import Tree
+    from hedgerow.fields.sets import FieldPath
     from hedgerow.kube.cluster import Cluster
     from hedgerow.plan.writes import Deletion, Write
     from hedgerow_schemas.base import Object
@@ -79,6 +83,21 @@ class Applier:
         """Return how the server respelled the write, and whether the response settles it."""
         verdict = ownership.judge(want, answer, self.field_manager)
         return normal_form(want, verdict), settles(write, answer, verdict)
+
+    async def take_over(
+        self, ref: ObjectRef, live: Object, places: Iterable[FieldPath], size: Size = USUAL
+    ) -> Object:
+        """Apply what we hold of exactly this version, and these fields too; return the object.
+
+        No value changes, and nothing is forced. `size` is that of the resource. Raises KubeError.
+        """
+        body = await size.compute(declaring, live, self.field_manager, places)
+        with withholding(ref.api):
+            applied = await self._cluster.apply(
+                ref.api, body, manager=self.field_manager, timeout=size.timeout
+            )
+        self._meter.wrote("configured")
+        return applied.object
 
     async def apply_status(
         self, ref: ObjectRef, body: Object, version: str, size: Size = USUAL

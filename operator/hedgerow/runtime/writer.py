@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 import anyio
 import structlog
 
-from hedgerow.kube.errors import Forbidden, KubeError
+from hedgerow.fields.paths import path_of
+from hedgerow.fields.unions import in_the_way
+from hedgerow.kube.errors import Forbidden, Invalid, KubeError
 from hedgerow.plan.conditions import Problem
 from hedgerow.plan.input import SettledChild
 from hedgerow.plan.writes import ChildId, Deletion, Write
@@ -123,6 +125,12 @@ class Writer:
 
     async def _refused(self, step: Write | Deletion, error: KubeError) -> None:
         """Do what the table says about a refusal. Raises the error if it ends the pass."""
+        if isinstance(error, Invalid) and isinstance(step, Write):
+            try:
+                if await self._taken_over(step):
+                    return
+            except KubeError as second:
+                error = second
         request = _request(step)
         rule = refusals.rule(request, error)
         if rule.follow is Follow.LOOK and self._pass.reads.may_read(step.id):
@@ -147,6 +155,32 @@ class Writer:
             error=error,
             problem=problem,
         )
+
+    async def _taken_over(self, write: Write) -> bool:
+        """Take over the fields without holder that a refused write cannot stand beside, if any.
+
+        They are ours then, and not declared, so that the next look of the pass plans their removal:
+        as a pass does that begins after a crash at this point.
+        """
+        this, context = self._pass, self._context
+        plan_input = this.observation.plan_input
+        live = plan_input.live.get(write.id)
+        if live is None or write.create or write.once or write.foreign:
+            return False
+        manager = context.applier.field_manager
+        places = await this.size.compute(in_the_way, write.body, live, manager)
+        if not places or any(plan_input.field_policy.yielded(*write.id, at) for at in places):
+            return False
+        with context.in_flight.writing(write.ref, this.key):
+            answer = await context.applier.take_over(write.ref, live, places, this.size)
+        this.has_written = True
+        context.answers.absorb(write.ref, answer)
+        this.reads.note(write.id, answer)
+        self._state.note(write.id, write.intent_digest, plan_input.now)
+        paths = tuple(map(path_of, places))
+        log.info("taken over", child=str(write.ref), fields=paths)
+        await context.publisher.publish_taken_over(this.observation, write, paths, self._state)
+        return True
 
     async def _has_changed(self, step: Write | Deletion) -> bool:
         """Read a child, and return whether it differs from the one that was planned with."""

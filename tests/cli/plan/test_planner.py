@@ -133,6 +133,19 @@ class TestSituations:
         assert [h.manager for h in found.claims] == ["helm"]
         assert {n.reason for _, n in found.events} == {"FieldClaimed"}
 
+    async def test_what_nobody_holds_and_is_in_the_way_would_go(self):
+        world = await settled(blueSpec=pods("blue", volumes=[{"name": "files"}]))
+        files = [{"name": "files", "configMap": {"name": "files"}}]
+        found = await Plan(world).of(manifest(blueSpec=pods("blue", volumes=files)))
+
+        assert (found.verdict, found.refusals) == ("changes", ())
+        assert the(found, BLUE).merged == "a field that nobody holds would be removed first"
+        volume = '.spec.template.spec.volumes[name="files"]'
+        lines = {line.path: (line.kind, line.old, line.new) for line in the(found, BLUE).lines}
+        assert lines[f"{volume}.emptyDir"][0] == "removed"
+        assert lines[f"{volume}.configMap.name"][::2] == ("added", "files")
+        assert "Stalled" not in {condition.type for condition in found.after}
+
     async def test_a_claim_that_the_namespace_does_not_allow_is_told_as_refused(self):
         world = await settled()
         take_image(world)

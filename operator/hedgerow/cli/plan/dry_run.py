@@ -44,6 +44,7 @@ DELETED_AT = "1970-01-01T00:00:00Z"
 _NEWEST = 2**62
 NO_RIGHTS = "you may not patch it"
 NO_NAMESPACE = "its namespace does not exist yet"
+UNOWNED = "a field that nobody holds would be removed first"
 ANEW = "it would be created again after its deletion"
 
 
@@ -99,6 +100,15 @@ class DryRunCluster:
         """Record what the next apply would take by force. Raises KubeError."""
         found = await self._object(replace(ref, uid=""))
         found.claims = (*found.claims, *leaves)
+
+    def take_over(self, ref: ObjectRef) -> None:
+        """Take in that fields without holder were taken over, after a refusal that says nothing.
+
+        The server, which does not know of it, would refuse every later dry run.
+        """
+        found = self.objects[replace(ref, uid="")]
+        found.merged, found.refused = UNOWNED, False
+        self.refusals = [one for one in self.refusals if one.object != str(found.ref)]
 
     def advance(self, ref: ObjectRef, live: Object) -> Object:
         """Take in an object as somebody else would have changed it; return it for the caches."""

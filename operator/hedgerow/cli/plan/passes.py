@@ -19,7 +19,10 @@ from hedgerow.runtime.resource_pass import Outcome
 from hedgerow.runtime.state import ResourceState
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from hedgerow.contract import Controller
+    from hedgerow.fields.sets import FieldPath
     from hedgerow.kube.cluster import Cluster
     from hedgerow.objects import Installation
     from hedgerow.plan.writes import Write
@@ -39,6 +42,13 @@ class _RecordingApplier(Applier):
     async def apply(self, write: Write, before: Object | None, size: Size = USUAL) -> Applied:
         await self._dry_run.claim(write.ref, write.claims)
         return await super().apply(write, before, size)
+
+    async def take_over(
+        self, ref: ObjectRef, live: Object, places: Iterable[FieldPath], size: Size = USUAL
+    ) -> Object:
+        answer = await super().take_over(ref, live, places, size)
+        self._dry_run.take_over(ref)
+        return answer
 
 
 class Simulation:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -29,6 +29,8 @@ TOLD = ("Stalled", REWRITTEN, IGNORED)
 MOST_SINGLE = 10
 """The most fields of one child and one field manager with an Event each; more share one Event."""
 _NAMED = 3
+TAKEN_OVER: Final = "UnownedFieldTaken"
+"""The reason of an Event: a field that nobody held was in the way of what is declared."""
 
 
 def due(
@@ -177,6 +179,17 @@ def restored(ref: ObjectRef, leaf: Leaf) -> Notice:
         )
         note = f"{ref}: {leaf.path} had no holder and was {live}; it was set to {want} again"
     return Notice("FieldRestored", note, "Warning")
+
+
+def taken_over(ref: ObjectRef, paths: Sequence[str]) -> Notice:
+    """Return the notice that fields without holder were taken over, because they must go."""
+    named = ", ".join(cut(path, LONGEST_NOTE // 8) for path in paths[:_NAMED])
+    told = named if len(paths) <= _NAMED else f"{named} and {len(paths) - _NAMED} more"
+    note = (
+        f"{ref}: nobody held {told}, and the API server refuses what is declared beside it; it was"
+        " taken over, to be removed"
+    )
+    return Notice(TAKEN_OVER, note)
 
 
 def many_restored(ref: ObjectRef, leaves: Sequence[Leaf]) -> Notice:

@@ -20,7 +20,7 @@ from hedgerow.runtime.reports import told_elsewhere
 from hedgerow.runtime.state import Unsent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
 
     from hedgerow.kube.cluster import Cluster
@@ -86,6 +86,18 @@ class EventPublisher:
         for notice in notices.of_each(write.ref, claimed, notices.claimed, notices.many_claimed):
             await self._publish(observation, state, notice, at)
             await self._publish(observation, state, notice, at, about=str(write.ref))
+
+    async def publish_taken_over(
+        self, observation: Observation, write: Write, paths: Sequence[str], state: ResourceState
+    ) -> None:
+        """Send an Event about fields without holder that were taken over, to be removed.
+
+        It is sent at most once in ten minutes.
+        """
+        now = observation.plan_input.now
+        if state.may_send_event(write.id, paths[0], notices.TAKEN_OVER, now):
+            notice = notices.taken_over(write.ref, paths)
+            await self._publish(observation, state, notice, now.isoformat())
 
     async def publish_created(self, observation: Observation, state: ResourceState) -> None:
         """Send one Event about all children that were created since the last one."""

@@ -1,0 +1,359 @@
+"""The table of unions, row by row on a real server: what is in the way is refused, and goes."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from hedgerow.cli.plan.merge import put
+from hedgerow.fields.paths import path_of
+from hedgerow.fields.sets import ABSENT, FieldPath, Values, declaring
+from hedgerow.fields.unions import UNIONS, Union, in_the_way
+from hedgerow.testing.api import Api, Object, Reply
+from hedgerow.testing.waiting import eventually
+
+pytestmark = [pytest.mark.cluster, pytest.mark.oldest]
+
+OURS, GONE = "hedgerow-test", "gone"
+CONFLICT, INVALID = 409, 422
+NUMBERS = itertools.count()
+LABELS = {"app": "x"}
+VERSIONS = {"": "v1"}
+"""The served versions by group; all others are `v1` of their group."""
+POD_KINDS = (
+    "CronJob",
+    "DaemonSet",
+    "PodTemplate",
+    "ReplicaSet",
+    "ReplicationController",
+    "StatefulSet",
+)
+"""Kinds with the unions of pods that a Deployment has: of each, one row is enough."""
+KEYS = {"initContainers": "init", "webhooks": "x.example.com"}
+"""The names of list items; all others are called `x`."""
+URL, SERVICE = {"url": "https://x.example.com/"}, {"service": {"name": "x", "namespace": "x"}}
+COMMAND, PORT, FROM = {"command": ["true"]}, {"port": 80}, {"name": "x", "key": "x"}
+NUMBER, FIELD = {"name": "x", "port": {"number": 80}}, {"fieldRef": {"fieldPath": "metadata.name"}}
+QUEUES = {"queues": 2, "handSize": 1, "queueLengthLimit": 5}
+CONVERTED = {"clientConfig": URL, "conversionReviewVersions": ["v1"]}
+
+POD = {
+    "volumes": [{"name": "m", "emptyDir": {}}],
+    "containers": [{"name": "x", "image": "example/x:1"}],
+    "initContainers": [{"name": "init", "image": "example/x:1", "restartPolicy": "Always"}],
+}
+TEMPLATE = {"metadata": {"labels": LABELS}, "spec": POD}
+SELECTING = {"selector": {"matchLabels": LABELS}, "template": TEMPLATE}
+ONCE = {"template": {**TEMPLATE, "spec": {**POD, "restartPolicy": "Never"}}}
+HOOK = {"name": KEYS["webhooks"], "admissionReviewVersions": ["v1"], "sideEffects": "None"}
+SKELETONS: Mapping[str, Object] = {
+    "PodTemplate": {"template": TEMPLATE},
+    "ReplicationController": {"spec": {"selector": LABELS, "template": TEMPLATE}},
+    "Service": {"spec": {"ports": [{"port": 80, "protocol": "TCP"}]}},
+    "MutatingWebhookConfiguration": {"webhooks": [HOOK]},
+    "ValidatingWebhookConfiguration": {"webhooks": [HOOK]},
+    "DaemonSet": {"spec": SELECTING},
+    "Deployment": {"spec": SELECTING},
+    "ReplicaSet": {"spec": SELECTING},
+    "StatefulSet": {"spec": {**SELECTING, "serviceName": "x"}},
+    "CronJob": {"spec": {"schedule": "@yearly", "jobTemplate": {"spec": ONCE}}},
+    "PriorityLevelConfiguration": {
+        "spec": {"type": "Limited", "limited": {"nominalConcurrencyShares": 1}}
+    },
+    "Ingress": {"spec": {"rules": [{"host": "x.example.com"}]}},
+    "PodDisruptionBudget": {"spec": {"selector": {"matchLabels": LABELS}}},
+}
+
+_PROBE = [
+    ({}, {"httpGet": PORT}, {"tcpSocket": PORT}),
+    ({}, {"tcpSocket": PORT}, {"httpGet": PORT}),
+    ({"periodSeconds": 9}, {"exec": COMMAND}, {"grpc": PORT}),
+    ({"periodSeconds": 9}, {"grpc": PORT}, {"exec": COMMAND}),
+]
+_HOOK = [
+    ({}, {"httpGet": PORT}, {"exec": COMMAND}),
+    ({}, {"exec": COMMAND}, {"httpGet": PORT}),
+    ({}, {"sleep": {"seconds": 1}}, {"exec": COMMAND}),
+    ({}, {"tcpSocket": PORT}, {"exec": COMMAND}),
+]
+_STRATEGY = {"rollingUpdate": {"maxUnavailable": 2}}
+_PROFILE = [({"type": "Localhost"}, {"localhostProfile": "x"}, {"type": "RuntimeDefault"})]
+_CLIENT = [({}, URL, SERVICE), ({}, SERVICE, URL)]
+ROWS: Mapping[str, list[tuple[Object, Object, Object]]] = {
+    "volumes[name]": [
+        ({}, {"emptyDir": {}}, {"configMap": {"name": "x"}}),
+        ({}, {"configMap": {"name": "x"}}, {"secret": {"secretName": "x"}}),
+        ({}, {"hostPath": {"path": "/x"}}, {"emptyDir": {}}),
+    ],
+    "env[name]": [
+        ({}, {"value": "1"}, {"valueFrom": FIELD}),
+        ({}, {"valueFrom": FIELD}, {"value": "1"}),
+    ],
+    "valueFrom": [
+        ({}, {"secretKeyRef": FROM}, {"configMapKeyRef": FROM}),
+        ({}, FIELD, {"secretKeyRef": FROM}),
+    ],
+    "volumeMounts[mountPath]": [
+        ({"name": "m"}, {"subPath": "a"}, {"name": "m", "subPathExpr": "b"}),
+        ({"name": "m"}, {"subPathExpr": "b"}, {"name": "m", "subPath": "a"}),
+    ],
+    "livenessProbe": _PROBE,
+    "readinessProbe": _PROBE,
+    "startupProbe": _PROBE,
+    "postStart": _HOOK,
+    "preStop": _HOOK,
+    "CronJob spec.jobTemplate.spec": [
+        (
+            {"completionMode": "Indexed", "completions": 2, "parallelism": 1},
+            {"backoffLimitPerIndex": 1, "maxFailedIndexes": 1},
+            {"completionMode": "NonIndexed", "completions": 2, "parallelism": 1},
+        )
+    ],
+    "appArmorProfile": _PROFILE,
+    "seccompProfile": _PROFILE,
+    "strategy": [({"type": "RollingUpdate"}, _STRATEGY, {"type": "Recreate"})],
+    "updateStrategy": [
+        ({"type": "RollingUpdate"}, {"rollingUpdate": {"partition": 1}}, {"type": "OnDelete"})
+    ],
+    "conversion": [({"strategy": "Webhook"}, {"webhook": CONVERTED}, {"strategy": "None"})],
+    "clientConfig": _CLIENT,
+    "limitResponse": [({"type": "Queue"}, {"queuing": QUEUES}, {"type": "Reject"})],
+    "defaultBackend": [
+        ({}, {"service": NUMBER}, {"resource": {"kind": "X", "name": "x"}}),
+        ({}, {"resource": {"kind": "X", "name": "x"}}, {"service": NUMBER}),
+    ],
+    "Service spec": [
+        (
+            {"type": "LoadBalancer"},
+            {"loadBalancerSourceRanges": ["10.0.0.0/8"]},
+            {"type": "ClusterIP"},
+        )
+    ],
+    "PodDisruptionBudget spec": [
+        ({}, {"maxUnavailable": 1}, {"minAvailable": 1}),
+        ({}, {"minAvailable": 1}, {"maxUnavailable": 1}),
+    ],
+}
+"""By the last name of a union's place, or by kind and place: what we declare of the map at
+first, what somebody else leaves in it, and what we declare then."""
+
+
+BESIDE: Mapping[str, Object] = {
+    "spec.conversion.webhook.clientConfig": {
+        "conversion": {"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"]}}
+    },
+}
+"""What a union's map needs beside it, by its place: more of the spec."""
+
+
+@dataclass(frozen=True)
+class Case:
+    kind: tuple[str, str]
+    union: Union
+    row: tuple[Object, Object, Object]
+
+    def __str__(self) -> str:
+        _, left, then = self.row
+        return f"{self.kind[1]} {self.union.place}: {'+'.join(left)} then {'+'.join(then)}"
+
+    @property
+    def place(self) -> FieldPath:
+        found: list[str] = []
+        for name, keys in self.union.steps:
+            item = {key: KEYS.get(name, "x") for key in keys}
+            found += [
+                f"f:{name}",
+                *(["k:" + json.dumps(item, separators=(",", ":"))] if item else []),
+            ]
+        return tuple(found)
+
+    def body(self, name: str, *parts: Object) -> Object:
+        """Return the object of that name, with these fields at the place."""
+        group, kind = self.kind
+        version = f"{group}/v1" if group else "v1"
+        skeleton = SKELETONS.get(kind) or _definition(name)
+        meta = {
+            "name": f"{name}.x.example.com" if kind not in SKELETONS else name,
+            "namespace": "unions",
+        }
+        whole: Object = {"apiVersion": version, "kind": kind, "metadata": meta, **skeleton}
+        if more := BESIDE.get(self.union.place):
+            whole["spec"] = {**whole["spec"], **more}
+        fields = {(*self.place, f"f:{key}"): value for part in parts for key, value in part.items()}
+        return put(whole, fields)
+
+
+def _definition(name: str) -> Object:
+    names = {"kind": name.title(), "plural": name, "singular": name}
+    schema = {"openAPIV3Schema": {"type": "object"}}
+    version = {"name": "v1", "served": False, "storage": True, "schema": schema}
+    spec = {"group": "x.example.com", "names": names, "scope": "Cluster", "versions": [version]}
+    return {"spec": spec}
+
+
+def cases() -> Iterator[Case]:
+    for kind, unions in UNIONS.items():
+        for union in unions:
+            last = union.place.rpartition(".")[2]
+            rows = ROWS.get(f"{kind[1]} {union.place}") or ROWS.get(last) or []
+            assert rows, f"no row for {kind} {union}"
+            is_usual = kind[1] not in POD_KINDS and "initContainers" not in union.place
+            most = len(rows) if is_usual else 1
+            yield from (Case(kind, union, row) for row in rows[:most])
+
+
+@pytest.fixture(scope="module")
+def api(sandbox) -> Iterator[Api]:
+    api = Api(sandbox.kubeconfig)
+    api.namespace("unions")
+    yield api
+    api.close()
+
+
+def left_behind(api: Api, target: Object) -> Object:
+    """Take away the entries of the manager that is gone; return the object."""
+
+    def put() -> Reply | None:
+        live = api.get(target).must()
+        meta = live["metadata"]
+        entries = [one for one in meta["managedFields"] if one["manager"] != GONE]
+        reply = api.put({**live, "metadata": {**meta, "managedFields": entries}}, "editor")
+        return None if reply.status == CONFLICT else reply
+
+    return eventually(put, what="the entry is gone").must()
+
+
+@pytest.mark.parametrize("case", list(cases()), ids=str)
+def test_what_is_in_the_way_is_refused_and_goes_once_it_is_taken_over(api: Api, case: Case):
+    first, left, then = case.row
+    name = f"u{next(NUMBERS)}"
+    whole, ours, want = case.body(name, first, left), case.body(name, first), case.body(name, then)
+    api.apply(whole, GONE).must()
+    api.apply(ours, OURS).must()
+    live = left_behind(api, whole)
+    places = [path_of((*case.place, f"f:{key}")) for key in left]
+
+    for force in (False, True):
+        refused = api.apply(want, OURS, force=force)
+        assert refused.status == INVALID, refused.body
+
+    def take_over() -> Reply | None:
+        """Take over, if the object is as it was read: the status of a definition changes soon."""
+        there = api.get(want).must()
+        found = in_the_way(want, there, OURS)
+        assert list(map(path_of, found)) == places
+        reply = api.apply(declaring(there, OURS, found), OURS)
+        return None if reply.status == CONFLICT else reply
+
+    taken = eventually(take_over, what="it is taken over").must()
+    assert taken["metadata"].get("generation") == live["metadata"].get("generation")
+    assert taken["metadata"]["resourceVersion"] != live["metadata"]["resourceVersion"]
+    after = api.apply(want, OURS).must()
+
+    assert in_the_way(want, after, OURS) == ()
+    assert [Values(after).at((*case.place, f"f:{key}")) for key in left] == [ABSENT] * len(left)
+    api.delete(want)
+
+
+def default(**spec: Any) -> Object:
+    """Return a Deployment, a DaemonSet or the like, with more in its spec."""
+    return {"spec": {**SELECTING, **spec}}
+
+
+def served(**spec: Any) -> Object:
+    return {"spec": {"ports": [{"port": 80, "protocol": "TCP"}], **spec}}
+
+
+class TestNotInTheTable:
+    """What is refused by no server, so that nothing needs to be taken over."""
+
+    @pytest.mark.parametrize(
+        ("kind", "first", "then", "path", "stays"),
+        [
+            (
+                ("apps", "DaemonSet"),
+                default(updateStrategy={"type": "RollingUpdate"}),
+                default(updateStrategy={"type": "OnDelete"}),
+                "spec.updateStrategy.rollingUpdate",
+                True,
+            ),
+            (
+                ("", "Service"),
+                served(sessionAffinity="ClientIP"),
+                served(sessionAffinity="None"),
+                "spec.sessionAffinityConfig",
+                False,
+            ),
+            (
+                ("", "Service"),
+                served(type="LoadBalancer"),
+                served(type="ClusterIP"),
+                "spec.allocateLoadBalancerNodePorts",
+                False,
+            ),
+            (
+                ("", "Service"),
+                served(type="LoadBalancer"),
+                served(type="ClusterIP"),
+                "spec.externalTrafficPolicy",
+                False,
+            ),
+            (
+                ("", "Service"),
+                served(type="NodePort"),
+                served(type="ExternalName", externalName="x.example.com"),
+                "spec.clusterIP",
+                False,
+            ),
+        ],
+    )
+    def test_the_server_accepts_or_drops_it(self, api: Api, kind, first, then, path, stays):
+        group, name = kind
+        version = f"{group}/v1" if group else "v1"
+        meta = {"name": f"u{next(NUMBERS)}", "namespace": "unions"}
+        identity = {"apiVersion": version, "kind": name, "metadata": meta}
+        place = tuple(f"f:{step}" for step in path.split("."))
+        live = api.apply({**identity, **first}, OURS).must()
+        assert Values(live).at(place) is not ABSENT
+
+        after = api.apply({**identity, **then}, OURS).must()
+
+        assert (Values(after).at(place) is not ABSENT) is stays
+
+    def test_a_member_of_which_we_hold_a_part_goes_with_its_defaults(self, api: Api):
+        def probed(probe: Object) -> Object:
+            container = {**POD["containers"][0], "livenessProbe": probe}
+            pod = {**POD, "containers": [container]}
+            template = {**TEMPLATE, "spec": pod}
+            meta = {"name": "probed", "namespace": "unions"}
+            body = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta}
+            return {**body, **default(template=template)}
+
+        live = api.apply(probed({"httpGet": PORT}), OURS).must()
+        assert "scheme" in json.dumps(live["spec"])
+
+        after = api.apply(probed({"tcpSocket": PORT}), OURS).must()
+
+        assert "httpGet" not in json.dumps(after["spec"])
+
+    def test_who_gives_up_the_last_held_field_of_a_map_gives_up_all_of_it(self, api: Api):
+        meta = {"name": "rolling", "namespace": "unions"}
+        body = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta}
+
+        def rolled(**rolling: Any) -> Object:
+            return {**body, **default(strategy={"rollingUpdate": rolling} if rolling else {})}
+
+        api.apply(rolled(maxSurge=2, maxUnavailable=3), GONE).must()
+        api.apply({**body, **default()}, OURS).must()
+        left_behind(api, body)
+        api.apply(rolled(maxSurge=2), OURS).must()
+
+        after = api.apply({**body, **default()}, OURS).must()
+
+        defaults = {"maxSurge": "25%", "maxUnavailable": "25%"}
+        assert after["spec"]["strategy"]["rollingUpdate"] == defaults
