@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any, ClassVar
+
 import anyio
 import pytest
 
+from hedgerow.testing.api import Object
 from support.cluster.bluegreens import FIELD_MANAGER
 from support.programs.typed import Garden, Typing, body, typing
 
@@ -145,3 +148,74 @@ class TestRefused:
         assert told.code == 1
         assert "is forbidden" in told.err or "cannot get" in told.err
         assert body(garden.live()) == body(before)
+
+
+@pytest.mark.oldest
+class TestUnowned:
+    """What nobody holds, of an object that is no child of anything."""
+
+    PLACE = "spec.strategy.rollingUpdate"
+    LABELS: ClassVar = {"a": "b"}
+
+    def body(self, namespace: str, **spec: Any) -> Object:
+        containers = [{"name": "c", "image": "example/echo:1"}]
+        template = {"metadata": {"labels": self.LABELS}, "spec": {"containers": containers}}
+        return {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": "web", "namespace": namespace},
+            "spec": {"selector": {"matchLabels": self.LABELS}, "template": template, **spec},
+        }
+
+    def test_a_default_goes_with_the_next_apply_of_who_gets_it(self, api, namespace, typed):
+        before = api.apply(self.body(namespace, strategy={"type": "RollingUpdate"}), "helm").must()
+        recreate = self.body(namespace, strategy={"type": "Recreate"})
+        assert [api.apply(recreate, "helm", force=f).status for f in (False, True)] == [422, 422]
+
+        told = typed("release", "--unowned", "deploy/web", "--field", self.PLACE, "--to", "helm")
+
+        assert (told.code, told.err) == (0, "")
+        assert "helm holds 1 field that nobody held, no value changed" in told.out
+        taken = api.get(before).must()
+        assert body(taken) == body(before)
+        assert api.apply(recreate, "helm").must()["spec"]["strategy"] == {"type": "Recreate"}
+
+    def test_what_is_left_is_removed_and_nobody_left_behind(self, api, namespace, typed):
+        api.apply(self.body(namespace, minReadySeconds=7), "gone").must()
+        live = api.apply(self.body(namespace), "helm").must()
+        entries = [e for e in live["metadata"]["managedFields"] if e["manager"] == "helm"]
+        meta = {**live["metadata"], "managedFields": entries}
+        before = api.put({**live, "metadata": meta}, "editor").must()
+        words = ("release", "--unowned", "deploy", "web", "--field", "spec.minReadySeconds")
+
+        shown = typed(*words, "--dry-run")
+        assert (shown.code, api.get(before).must()) == (0, before)
+        told = typed(*words, "-o", "json")
+
+        assert told.rows() == {".spec.minReadySeconds": "removed"}
+        after = api.get(before).must()
+        assert after["spec"] == {k: v for k, v in before["spec"].items() if k != "minReadySeconds"}
+        assert after["metadata"]["managedFields"] == entries
+
+    def test_a_default_comes_back_and_what_is_required_stays(self, api, namespace, typed):
+        live = api.apply(self.body(namespace, strategy={"type": "RollingUpdate"}), "helm").must()
+
+        told = typed("release", "--unowned", "deploy/web", "--field", self.PLACE)
+
+        assert told.code == 1
+        assert "the server has set .spec.strategy.rollingUpdate again, as a default" in told.err
+        assert api.get(live).must()["spec"] == live["spec"]
+
+        meta = {**live["metadata"], "managedFields": [self.entry(live)]}
+        meta.pop("resourceVersion")
+        api.put({**live, "metadata": meta}, "editor").must()
+        told = typed("release", "--unowned", "deploy/web", "--field", "spec.selector")
+        assert told.code == 3
+        assert "the server refuses to remove them" in told.err
+        assert api.get(live).must()["spec"] == live["spec"]
+
+    def entry(self, live: Object) -> Object:
+        """Return an entry with which somebody holds the template alone."""
+        [entry] = [e for e in live["metadata"]["managedFields"] if e["manager"] == "helm"]
+        spec = entry["fieldsV1"]["f:spec"]
+        return {**entry, "fieldsV1": {"f:spec": {"f:template": spec["f:template"]}}}

@@ -63,6 +63,7 @@ MODULES = {
     "transfers": "hedgerow.plan.transfers",
     "tree_diff": "hedgerow.cli.tree.diff",
     "unions": "hedgerow.fields.unions",
+    "unowned": "hedgerow.cli.transfers.unowned",
     "texts": "hedgerow.texts",
     "validation": "hedgerow.validation",
     "watch_changes": "hedgerow.cli.watch.changes",

@@ -496,6 +496,10 @@ GATE: dict[str, Function] = {
     "unions.Union.excluded": lambda m, c: m.unions.Union("x").excluded(
         dict.fromkeys(elements(c)), dict.fromkeys(texts(c))
     ),
+    "unowned.unowned": lambda m, c: refused(
+        m, lambda: m.unowned.unowned(unheld(c), ["spec.template.**", "spec.**"])
+    ),
+    "unowned.let_go": lambda m, c: m.unowned.let_go(c.live, MANAGER, c.live),
     "ownership.Walk.map": lambda m, c: m.ownership.Walk(builtin=True).map(
         None, {"spec": c.want["spec"]}, c.live, tree(c), m.managed.held(c.live)
     ),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from hedgerow_schemas.base import Object
 
-Fate = Literal["taken", "shared", "kept", "unowned"]
+Fate = Literal["taken", "shared", "kept", "unowned", "removed"]
 
 
 class MoveRefused(Exception):  # noqa: N818 - named for the situation
@@ -32,6 +32,7 @@ class Move(Struct, frozen=True):
 
     taken: the target manager, which did not hold it before. shared: the target manager, which
     already held it. kept: only other managers. unowned: nobody, and the value stays as it is.
+    removed: nobody, as the value goes. A `source` without a name is nobody.
     """
 
     field_path: FieldPath

@@ -10,7 +10,7 @@ import anyio
 import typer
 from pydantic import ValidationError
 
-from hedgerow.cli import targets
+from hedgerow.cli import interrupts, targets
 from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.exits import CommandError, Exit
 from hedgerow.cli.options import DryRun, Instance, Namespace, Output
@@ -19,6 +19,7 @@ from hedgerow.cli.program import field_manager, installation, program_name, regi
 from hedgerow.cli.times import duration
 from hedgerow.cli.transfers import report
 from hedgerow.cli.transfers.giving_up import PlannedRelease, given_up, left_over, release
+from hedgerow.cli.transfers.removing import remove_unowned
 from hedgerow.cli.transfers.withdraw import Order, withdraw
 from hedgerow.cli.transfers.writing import Subject, pause, subject, until_settled
 from hedgerow.fields.sets import declaring
@@ -70,6 +71,13 @@ Given = Annotated[
         metavar="[KIND/NAME]",
         help="The object, its kind as kubectl takes it: deploy/web, or as two words: deploy web.",
         show_default=False,
+    ),
+]
+OfNobody = Annotated[
+    bool,
+    typer.Option(
+        "--unowned",
+        help="Remove fields of any object that nobody holds, or make --to hold them.",
     ),
 ]
 _OF_ALL = "Everything that an installation holds"
@@ -131,6 +139,7 @@ def release_command(
     *,
     field: Fields = None,
     to: To = "",
+    unowned: OfNobody = False,
     dry_run: DryRun = False,
     wait: Wait = "30s",
     output: Output = "text",
@@ -153,6 +162,13 @@ def release_command(
 
     By hand: kubectl annotate KIND NAME 'hedgerow.dev/yield=Deployment/web: spec.replicas'
 
+    With --unowned, the command is about fields of any object that nobody holds, such as defaults
+    and what is left of a manager that is gone: no apply removes them, not even a forced one. The
+    command applies such a field with its value, unforced, and then leaves it out. With --to, the
+    named manager holds it from then on: its next apply without the field removes it. That is the
+    way for a default that must go together with another change, such as spec.strategy.rollingUpdate
+    when a Deployment gets the type Recreate.
+
     With --all, the command gives up everything that an installation holds in children and status,
     in all namespaces or in that of -n. The installation must have stopped for good; with
     --controller, that controller must have stopped. Without --yes the command only shows what it
@@ -165,10 +181,10 @@ def release_command(
             f"--to: a field manager has at most {LONGEST_MANAGER} printable characters"
         )
     if everything:
-        if target or field or (to and drop) or (yes and dry_run):
+        if target or field or unowned or (to and drop) or (yes and dry_run):
             raise typer.BadParameter(
-                "--all goes without KIND/NAME and --field, and with one of --to and --drop, one of"
-                " --yes and --dry-run"
+                "--all goes without KIND/NAME, --field and --unowned, and with one of --to and"
+                " --drop, one of --yes and --dry-run"
             )
         order = Order(
             _instance(instance or ""),
@@ -182,15 +198,15 @@ def release_command(
         if code := anyio.run(_withdrawn, order, output, kubeconfig, context):
             raise typer.Exit(code)
         return
-    if drop or yes or controller:
-        raise typer.BadParameter("--drop, --yes and --controller go with --all")
-    if not target:
-        raise typer.BadParameter("name a KIND/NAME, such as deployment/web, or --all")
+    words, fields = _one_object(target, field, unowned=unowned, of_all=drop or yes or controller)
 
     async def carry_out() -> None:
         async with connected(kubeconfig, context) as cluster:
-            found = await subject(cluster, target, namespace)
-            task = await _planned(found, instance, tuple(field or ()), to)
+            found = await subject(cluster, words, namespace)
+            if unowned:
+                await remove_unowned(found, fields, to, output, dry_run=dry_run)
+                return
+            task = await _planned(found, instance, fields, to)
             await _refuse_losses(task)
             await _try_out(task)
             lost = () if dry_run else await _carried_out(task, patience)
@@ -199,7 +215,23 @@ def release_command(
                 told = "; ".join(["but a value has changed meanwhile", *map(report.told, lost)])
                 raise CommandError(told)
 
-    anyio.run(carry_out)
+    if unowned:
+        interrupts.run(carry_out)
+    else:
+        anyio.run(carry_out)
+
+
+def _one_object(
+    target: list[str] | None, field: list[str] | None, *, unowned: bool, of_all: object
+) -> tuple[list[str], tuple[str, ...]]:
+    """Return the object and the fields of a release of one object; raises BadParameter."""
+    if of_all:
+        raise typer.BadParameter("--drop, --yes and --controller go with --all")
+    if not target:
+        raise typer.BadParameter("name a KIND/NAME, such as deployment/web, or --all")
+    if unowned and not field:
+        raise typer.BadParameter("--unowned: name the fields with --field")
+    return target, tuple(field or ())
 
 
 async def _withdrawn(

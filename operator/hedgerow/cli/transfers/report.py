@@ -72,7 +72,7 @@ def _row(move: Move) -> tuple[str, str, str, str]:
 
 def _holder(holder: Holder) -> str:
     words = (holder.manager, holder.operation, holder.subresource)
-    return printable(" ".join(filter(None, words)))
+    return printable(" ".join(filter(None, words))) or NOBODY
 
 
 def _value(value: Any) -> str:

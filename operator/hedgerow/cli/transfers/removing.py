@@ -1,0 +1,152 @@
+"""Removing: `hedgerow release --unowned`, fields that nobody holds removed, or given a holder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import anyio
+
+from hedgerow.cli.exits import CommandError, Exit
+from hedgerow.cli.output import echo, echo_data, echo_lines
+from hedgerow.cli.program import field_manager, program_name
+from hedgerow.cli.transfers import report
+from hedgerow.cli.transfers.unowned import let_go, unowned
+from hedgerow.cli.transfers.writing import until_settled
+from hedgerow.fields.sets import declaring
+from hedgerow.kube.errors import Conflict, Forbidden, Invalid
+from hedgerow.plan.transfers import MoveRefused, changes, holdings
+from hedgerow.texts import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from hedgerow.cli.transfers.writing import Subject
+    from hedgerow.fields.sets import FieldPath
+    from hedgerow.plan.transfers import Change, Move
+    from hedgerow_schemas.base import Object
+
+
+@dataclass(frozen=True, slots=True)
+class _Removal:
+    """One removal: the object, the requested fields, and who holds them for it, or from then on."""
+
+    subject: Subject
+    fields: tuple[str, ...]
+    to: str
+
+    @property
+    def manager(self) -> str:
+        return self.to or field_manager()
+
+
+async def remove_unowned(
+    found: Subject, fields: tuple[str, ...], to: str, output: str, *, dry_run: bool
+) -> None:
+    """Remove the fields of an object that nobody holds, or make `to` hold them; print which.
+
+    Between its two applies nothing interrupts it: what nobody held would have a holder. Raises
+    CommandError, MoveRefused and KubeError.
+    """
+    removal = _Removal(found, fields, to)
+    moves = unowned(removal.subject.live, fields, to)
+    if dry_run:
+        await _held(removal, removal.subject.live, dry_run=True)
+    else:
+        with anyio.CancelScope(shield=True):
+            moves, changed = await _carried_out(removal)
+            _refuse_defaults(removal, moves, changed)
+    if output == "json":
+        echo_data(report.listed(removal.subject.live, moves, dry_run=dry_run))
+        return
+    echo_lines(report.table(moves))
+    for line in _notes(removal, moves, dry_run=dry_run):
+        echo(line)
+
+
+async def _carried_out(removal: _Removal) -> tuple[tuple[Move, ...], tuple[Change, ...]]:
+    """Make the manager hold the fields and, unless it keeps them, let go of them again.
+
+    Return the moves, and the changed values of all these fields.
+    """
+
+    async def take(_: int) -> tuple[Object, Object]:
+        live = await removal.subject.again()
+        return live, await _held(removal, live, dry_run=False)
+
+    before, after = await until_settled(removal.subject.place, take)
+    moves = unowned(before, removal.fields, removal.to)
+    if not removal.to:
+        after = await _removed(removal, before, after)
+    return moves, changes(before, after, [move.field_path for move in moves])
+
+
+async def _held(removal: _Removal, live: Object, *, dry_run: bool) -> Object:
+    """Apply the fields with their values as the manager, to exactly this version."""
+    places = [move.field_path for move in unowned(live, removal.fields, removal.to)]
+    body = declaring(live, removal.manager, places)
+    try:
+        after = await removal.subject.apply(body, removal.manager, dry_run=dry_run)
+    except (Conflict, Forbidden, Invalid) as error:
+        raise CommandError(
+            f"{printable(removal.manager)} cannot hold them: {error.message}; nothing was changed",
+            Exit.CONFLICT,
+        ) from None
+    _refuse_changes(live, after, [*holdings(live), *places])
+    return after
+
+
+async def _removed(removal: _Removal, before: Object, held: Object) -> Object:
+    """Apply what the manager held before, so that what it took over goes."""
+
+    async def leave_out(number: int) -> Object:
+        live = held if number == 1 else await removal.subject.again()
+        body = let_go(before, removal.manager, live)
+        after = await removal.subject.apply(body, removal.manager)
+        _refuse_changes(live, after, holdings(before))
+        return after
+
+    try:
+        return await until_settled(removal.subject.place, leave_out)
+    except (Conflict, Forbidden, Invalid) as error:
+        place, manager = removal.subject.place, removal.manager
+        raise CommandError(
+            f"{place}: the server refuses to remove them: {error.message}; {manager} holds them"
+            f" now, with their values: `{program_name()} adopt {place} --from {manager} --to"
+            " MANAGER` gives them to another manager",
+            Exit.CONFLICT,
+        ) from None
+
+
+def _refuse_changes(before: Object, after: Object, kept: Iterable[FieldPath]) -> None:
+    """Raise MoveRefused if an apply to exactly one version has changed other values."""
+    if lost := changes(before, after, kept):
+        told = "; ".join(map(report.told, lost))
+        raise MoveRefused(f"admission changed values that were to stay: {told}")
+
+
+def _notes(removal: _Removal, moves: Sequence[Move], *, dry_run: bool) -> list[str]:
+    """Return what was done, or would be, for people."""
+    place, count = removal.subject.place, report.counted(moves)
+    if removal.to:
+        verb = "would hold" if dry_run else "holds"
+        note = f"{place}: {printable(removal.to)} {verb} {count} that nobody held, no value changed"
+        return [note, "An apply of that manager that leaves a field out removes it."]
+    if dry_run:
+        return [
+            f"{place}: {count} that nobody holds would be removed",
+            "A field that has a default gets it again.",
+        ]
+    return [f"{place}: removed {count} that nobody held"]
+
+
+def _refuse_defaults(removal: _Removal, moves: Sequence[Move], changed: Sequence[Change]) -> None:
+    """Raise CommandError if the server has set a removed field again, as before."""
+    gone = {change.field_path for change in changed}
+    back = [move for move in moves if move.field_path not in gone]
+    if back and not removal.to:
+        raise CommandError(
+            f"{removal.subject.place}: the server has set {printable(back[0].path)} again, as a"
+            " default; with --to MANAGER, the next apply of that manager removes it together with"
+            " what needs it"
+        )
