@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from hedgerow.kube import adoption, errors
+from hedgerow.kube.cluster import Cluster
 from hedgerow.objects import Salvaged
 from hedgerow.testing.memory.cluster import MemoryCluster, Sent
 from hedgerow.testing.memory.kinds import BUILTIN
@@ -59,6 +60,8 @@ class Garden(MemoryCluster):
             self._count += 1
             self.interruptions.get(self._count, int)()
 
+    resource = Cluster.resource
+
     async def get(self, path: str, **_: Any) -> Any:
         kinds = {"/apis/apps/v1": "Deployment", "/apis/app.demo.kakao.com/v1": "BlueGreen"}
         if path == "/api":
@@ -66,36 +69,28 @@ class Garden(MemoryCluster):
         if path == "/apis":
             versions = [path.removeprefix("/apis/") for path in kinds]
             return {"groups": [{"preferredVersion": {"groupVersion": v}} for v in versions]}
-        name = kinds[path]
-        more = {"shortNames": ["dup"], "verbs": ["get"], "namespaced": True, "kind": name}
+        name = kinds.get(path)
+        if name is None:
+            raise errors.Missing("the server could not find the requested resource", code=404)
+        verbs = ["get", "list", "patch"]
+        more = {"shortNames": ["dup"], "verbs": verbs, "namespaced": True, "kind": name}
         return {"resources": [{"name": f"{name.lower()}s", **more}]}
 
     async def replace_managed_fields(
-        self,
-        api: ApiResource,
-        live: Object,
-        edits: Mapping[int, Any],
-        *,
-        dated: Mapping[int, str] | None = None,
-        **_: Any,
+        self, api: ApiResource, live: Object, edits: Mapping[int, Any], **_: Any
     ) -> Object:
         """Carry out the request's patch on the model's object."""
         await self.before(Sent("edit", api, "default", live["metadata"]["name"], {}))
         there = self.model.get(live)
-        for operation in json.loads(adoption.request(api, live, edits, dated=dated or {}).content):
-            *field_path, last = operation["path"].strip("/").split("/")
+        *tests, replaced = json.loads(adoption.request(api, live, edits).content)
+        for test in tests:
             place: Any = there
-            for step in field_path:
+            for step in test["path"].strip("/").split("/"):
                 place = place[int(step)] if isinstance(place, list) else place[step]
-            key = int(last) if isinstance(place, list) else last
-            if operation["op"] == "test" and place[key] != operation["value"]:
+            if place != test["value"]:
                 raise errors.Stale("it changed in the meantime")
-            if operation["op"] == "remove":
-                del place[key]
-            if operation["op"] == "replace":
-                place[key] = operation["value"]
-        key = self.model._key(there)
-        return self.model._put(key, there, "MODIFIED")
+        there["metadata"]["managedFields"] = replaced["value"]
+        return self.model._put(self.model._key(there), there, "MODIFIED")
 
     def declare(self, manager: str = OURS, image: str = "new:1", **more: Any) -> Object:
         """Apply the Deployment as the operator does, or as another who is at work."""

@@ -279,7 +279,7 @@ class TestTheOneWrite:
         other = {**live, "metadata": {**live["metadata"], "uid": "another"}}
 
         with pytest.raises(Stale):
-            remove(other, {1: None})
+            remove(other, {1: ()})
         assert contested.live() == live
 
     def test_an_object_that_has_changed_since(self, contested, remove):
@@ -288,7 +288,7 @@ class TestTheOneWrite:
         changed = contested.live()
 
         with pytest.raises(Stale):
-            remove(live, {1: None})
+            remove(live, {1: ()})
         assert contested.live() == changed
 
     def test_another_entry_at_that_place(self, contested, remove):
@@ -297,7 +297,7 @@ class TestTheOneWrite:
         other = {**live, "metadata": {**live["metadata"], "managedFields": entries}}
 
         with pytest.raises(Stale):
-            remove(other, {1: None})
+            remove(other, {1: ()})
         assert contested.live() == live
 
 

@@ -5,7 +5,18 @@ from typing import Any
 import pytest
 
 from hedgerow.fields.managed import held
-from hedgerow.fields.sets import ABSENT, Values, cut, declaring, is_hollow, is_key, leaves, united
+from hedgerow.fields.sets import (
+    ABSENT,
+    Values,
+    cut,
+    declaring,
+    is_hollow,
+    is_key,
+    leaves,
+    members,
+    union,
+    united,
+)
 from support.objects.judged import OTHER, OURS, item, live, want
 
 LEAF: dict[str, Any] = {}
@@ -124,3 +135,21 @@ class TestDeclaring:
 
         assert declaring(obj, OURS, [("f:status", "f:a")], "status")["status"] == {"a": 1}
         assert "spec" not in declaring(obj, OURS, [("f:status", "f:a")], "status")
+
+
+class TestUnion:
+    @pytest.mark.parametrize(
+        ("one", "other", "both"),
+        [
+            ({}, TREE, TREE),
+            ({"f:a": LEAF}, {"f:b": LEAF}, {"f:a": LEAF, "f:b": LEAF}),
+            ({"f:a": LEAF}, {"f:a": LEAF}, {"f:a": LEAF}),
+            ({"f:a": LEAF}, {"f:a": {"f:b": LEAF}}, {"f:a": {".": LEAF, "f:b": LEAF}}),
+            ({"f:a": {".": LEAF}}, {"f:a": {"f:b": LEAF}}, {"f:a": {".": LEAF, "f:b": LEAF}}),
+            ({"f:a": {"f:c": LEAF}}, {"f:a": {"f:b": LEAF}}, {"f:a": {"f:c": LEAF, "f:b": LEAF}}),
+        ],
+    )
+    def test_it_holds_what_either_holds_and_no_more(self, one, other, both):
+        for found in (union(one, other), union(other, one)):
+            assert found == both
+            assert set(members(found)) == {*members(one), *members(other)}

@@ -32,8 +32,8 @@ def operations(*edited: Any) -> list[dict[str, Any]]:
 
 
 class TestRequest:
-    def test_it_tests_uid_version_and_entry_and_removes_that(self):
-        found = request(DEPLOYMENT, live(entry("a"), entry("b")), {1: None})
+    def test_it_tests_uid_version_and_entry_and_replaces_all_entries(self):
+        found = request(DEPLOYMENT, live(entry("a"), entry("b")), {1: ()})
 
         assert (found.method, found.path) == ("PATCH", "/apis/apps/v1/namespaces/ns/deployments/x")
         assert found.content_type == "application/json-patch+json"
@@ -43,61 +43,66 @@ class TestRequest:
             {"op": "test", "path": "/metadata/uid", "value": "u"},
             {"op": "test", "path": "/metadata/resourceVersion", "value": "7"},
             {"op": "test", "path": "/metadata/managedFields/1", "value": entry("b")},
-            {"op": "remove", "path": "/metadata/managedFields/1"},
+            {"op": "replace", "path": "/metadata/managedFields", "value": [entry("a")]},
         ]
 
-    def test_several_go_from_the_last_to_the_first_after_all_tests(self):
-        found = operations(DEPLOYMENT, live(*map(entry, "abc")), {0: None, 2: {}})
+    def test_a_dry_run_is_one_and_may_be_repeated(self):
+        found = request(DEPLOYMENT, live(entry("a"), entry("b")), {1: ()}, dry_run=True)
 
-        assert [(one["op"], one["path"][-1]) for one in found[2:]] == [
-            ("test", "2"), ("test", "0"), ("remove", "2"), ("remove", "0")
-        ]  # fmt: skip
+        assert found.params["dryRun"] == "All"
+        assert found.repeatable
 
-    def test_one_that_keeps_less_keeps_all_else_that_is_said_of_it(self):
-        less = {"f:spec": {"f:m": {".": LEAF}}}
+    @pytest.mark.parametrize(
+        ("edits", "entries"),
+        [
+            ({0: (), 2: ()}, [entry("b")]),
+            ({0: (entry("z"),)}, [entry("z"), entry("b"), entry("c")]),
+            ({0: (), 1: (entry("z"),)}, [entry("z"), entry("c")]),
+            (
+                {1: (entry("y", {"f:spec": {"f:a": LEAF}}), entry("z"))},
+                [entry("a"), entry("y", {"f:spec": {"f:a": LEAF}}), entry("z"), entry("c")],
+            ),
+            (
+                {0: (entry("a", {"f:spec": {"f:m": LEAF}}),)},
+                [entry("a", {"f:spec": {"f:m": LEAF}}), entry("b"), entry("c")],
+            ),
+        ],
+        ids=["removed", "relabelled", "joined", "split", "narrowed"],
+    )
+    def test_others_stay_where_they_are(self, edits, entries):
+        found = operations(DEPLOYMENT, live(*map(entry, "abc")), edits)
 
-        found = operations(DEPLOYMENT, live(entry("a")), {0: less})
-
-        assert found[-1] == {
-            "op": "replace", "path": "/metadata/managedFields/0", "value": entry("a", less)
-        }  # fmt: skip
-
-    def test_an_entry_without_a_time_gets_one(self):
-        undated, now = {"manager": "b", "fieldsV1": TREE}, "2026-01-01T00:00:00Z"
-        found = request(DEPLOYMENT, live(entry("a"), undated), {0: None}, dated={1: now})
-
-        assert json.loads(found.content)[-2:] == [
-            {
-                "op": "replace",
-                "path": "/metadata/managedFields/1",
-                "value": undated | {"time": now},
-            },
-            {"op": "remove", "path": "/metadata/managedFields/0"},
-        ]
-
-    @pytest.mark.parametrize(("edits", "dated"), [({0: None}, {0: "t"}), ({0: None}, {1: "t"})])
-    def test_no_other_gets_one(self, edits, dated):
-        with pytest.raises(ValueError, match="has a time, or is changed otherwise"):
-            request(DEPLOYMENT, live(entry("a"), {**entry("b"), "time": "t"}), edits, dated=dated)
+        assert found[-1]["value"] == entries
+        assert [one["path"][-1] for one in found[2:-1]] == [str(index) for index in edits]
 
     def test_what_is_cluster_wide_has_no_namespace(self):
         obj = live(entry("a"), entry("b"))
         del obj["metadata"]["namespace"]
 
-        assert request(NODE, obj, {0: None}).path == "/api/v1/nodes/x"
+        assert request(NODE, obj, {0: ()}).path == "/api/v1/nodes/x"
 
     @pytest.mark.parametrize(
         ("entries", "edits", "told"),
         [
-            ([entry("a")], {0: None}, "no entry would be left"),
-            ([entry("a"), entry("b", {})], {0: None}, "no entry would be left"),
+            ([entry("a")], {0: ()}, "no entry would be left"),
+            ([entry("a"), entry("b", {})], {0: ()}, "no entry would be left"),
             ([entry("a")], {}, "nothing is changed"),
-            ([entry("a")], {1: None}, "no entry 1"),
-            ([entry("a")], {-1: None}, "no entry -1"),
-            ([entry("a")], {0: {"f:spec": LEAF}}, "more than before"),
-            ([entry("a")], {0: {"f:spec": {"f:z": LEAF}}}, "more than before"),
-            ([entry("a")], {0: {"f:spec": {"f:a": {"f:z": LEAF}}}}, "more than before"),
-            ([{"manager": "a"}], {0: TREE}, "more than before"),
+            ([entry("a")], {0: (entry("a"),)}, "nothing is changed"),
+            ([entry("a")], {1: ()}, "no entry 1"),
+            ([entry("a")], {-1: ()}, "no entry -1"),
+            ([entry("a")], {0: (entry("a", {"f:spec": LEAF}),)}, "more than before"),
+            ([entry("a")], {0: (entry("a", {"f:spec": {"f:z": LEAF}}),)}, "more than before"),
+            (
+                [entry("a")],
+                {0: (entry("a", {"f:spec": {"f:a": {"f:z": LEAF}}}),)},
+                "more than before",
+            ),
+            ([{"manager": "a"}], {0: (entry("a"),)}, "more than before"),
+            (
+                [entry("a", {"f:spec": {"f:a": LEAF}}), entry("b")],
+                {0: (entry("a"),)},
+                "more than before",
+            ),
         ],
     )
     def test_what_would_empty_or_widen_the_records_cannot_be_said(self, entries, edits, told):
@@ -116,7 +121,7 @@ class TestSent:
 
         async with connected() as cluster:
             found = await cluster.replace_managed_fields(
-                DEPLOYMENT, live(entry("a"), entry("b")), {0: None}
+                DEPLOYMENT, live(entry("a"), entry("b")), {0: ()}
             )
 
         assert found["metadata"]
@@ -138,5 +143,5 @@ class TestSent:
         async with connected() as cluster:
             with pytest.raises(error):
                 await cluster.replace_managed_fields(
-                    DEPLOYMENT, live(entry("a"), entry("b")), {0: None}
+                    DEPLOYMENT, live(entry("a"), entry("b")), {0: ()}
                 )

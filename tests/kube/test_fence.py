@@ -36,7 +36,7 @@ WRITES = {
     "apply": lambda c: c.apply(CONFIG_MAP, BODY, manager="m"),
     "apply of a status": lambda c: c.apply(CONFIG_MAP, BODY, manager="m", subresource="status"),
     "delete": lambda c: c.delete(CONFIG_MAP, "x", "ns", uid="u"),
-    "managed fields": lambda c: c.replace_managed_fields(CONFIG_MAP, LIVE, {0: None}),
+    "managed fields": lambda c: c.replace_managed_fields(CONFIG_MAP, LIVE, {0: ()}),
 }
 READS = {
     "read": lambda c: c.read(CONFIG_MAP, "x", "ns"),

@@ -466,6 +466,8 @@ GATE: dict[str, Function] = {
         (terms := c.terms) and [terms.claimed("Deployment", "web", steps) for steps in c.steps]
     ),
     "sets.leaves": lambda m, c: m.sets.leaves(tree(c)),
+    "sets.members": lambda m, c: m.sets.members(tree(c)),
+    "sets.union": lambda m, c: m.sets.union(tree(c), tree(c)),
     "sets.subtree": lambda m, c: m.sets.subtree(tree(c), EXACT),
     "sets.is_hollow": lambda m, c: (
         (held := m.managed.held(c.live)) and [m.sets.is_hollow(held, steps) for steps in c.steps]

@@ -8,6 +8,9 @@ import typer
 
 from hedgerow.cli.candidates import objects
 
+LONGEST_MANAGER = 128
+"""The most characters of a field manager's name; the API server accepts only printable ones."""
+
 Given = Annotated[
     list[str],
     typer.Argument(
@@ -43,6 +46,32 @@ TableOutput = Annotated[
     Literal["table", "json"], typer.Option("--output", "-o", help="The output format.")
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and stop.")]
+Files = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--filename",
+        "-f",
+        metavar="FILE",
+        help="Manifests: a file, a directory of them, or - for standard input. May be repeated.",
+        show_default=False,
+    ),
+]
+Selector = Annotated[
+    str | None,
+    typer.Option(
+        "--selector",
+        "-l",
+        metavar="LABELS",
+        help="All objects of the namespace with these labels: app=web, 'tier in (a, b)'.",
+        show_default=False,
+    ),
+]
+AllNamespaces = Annotated[
+    bool,
+    typer.Option(
+        "--all-namespaces", "-A", help="In all namespaces, and objects without a namespace."
+    ),
+]
 Build = Annotated[
     bool,
     typer.Option(
@@ -50,3 +79,11 @@ Build = Annotated[
         help="Build the servers from their Go modules (minutes), and use none that was downloaded.",
     ),
 ]
+
+
+def check_manager(option: str, name: str) -> None:
+    """Raise BadParameter if the API server would accept no field manager of this name."""
+    if len(name) > LONGEST_MANAGER or not name.isprintable():
+        raise typer.BadParameter(
+            f"{option}: a field manager has at most {LONGEST_MANAGER} printable characters"
+        )

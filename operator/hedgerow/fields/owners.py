@@ -25,6 +25,7 @@ from hedgerow.fields.paths import (
     show,
 )
 from hedgerow.fields.redaction import HIDDEN, concealed
+from hedgerow.fields.sets import members
 from hedgerow.objects import metadata
 
 if TYPE_CHECKING:
@@ -213,15 +214,6 @@ def _shown(live: Object) -> Object:
 def _gone(live: Object, found: Ownership) -> Iterable[MissingField]:
     there = {node.field_path for node in found.places()}
     for holder, version, tree in entries(live):
-        for field_path in _members((), tree):
+        for field_path in members(tree):
             if field_path not in there:
                 yield MissingField(field_path, holder, version)
-
-
-def _members(field_path: tuple[str, ...], tree: Tree) -> Iterator[tuple[str, ...]]:
-    for element, below in tree.items():
-        if element == SELF:
-            continue
-        if _is_member(below):
-            yield (*field_path, element)
-        yield from _members((*field_path, element), below)

@@ -33,6 +33,29 @@ def leaves(tree: Tree, above: FieldPath = ()) -> Iterator[FieldPath]:
             yield place
 
 
+def members(tree: Tree, above: FieldPath = ()) -> Iterator[FieldPath]:
+    """Yield each place that a tree holds: its leaves, and the maps, lists and items held too."""
+    for element, below in tree.items():
+        if element == SELF:
+            continue
+        place = (*above, element)
+        if not below or SELF in below:
+            yield place
+        yield from members(below, place)
+
+
+def union(tree: Tree, other: Tree) -> Tree:
+    """Return the tree that holds what either of two whole trees holds."""
+    both = {element: _joined(tree[element], other[element]) for element in tree if element in other}
+    return {**tree, **other, **both}
+
+
+def _joined(below: Tree, other: Tree) -> Tree:
+    whole = union(below, other)
+    # An empty tree holds the place itself, which has to be written where there is more below it.
+    return {SELF: {}, **whole} if whole and not (below and other) else whole
+
+
 def subtree(tree: Tree, field_path: Iterable[str]) -> Tree | None:
     """Return the part of a tree at a place and below it; None if it holds nothing there."""
     found: Tree | None = tree

@@ -13,7 +13,7 @@ from hedgerow.objects import Salvaged
 from hedgerow.threads import TEXTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from hedgerow.kube.wire import Request, Response
     from hedgerow_schemas.base import ApiResource, Object
@@ -24,7 +24,7 @@ def whole(api: ApiResource, body: Mapping[str, Any]) -> bytes:
     return written({"apiVersion": api.group_version, "kind": api.kind, **body})
 
 
-def written(body: Mapping[str, Any]) -> bytes:
+def written(body: Mapping[str, Any] | Sequence[Any]) -> bytes:
     """Return a body as JSON bytes; raises Invalid if the server could not accept it anyway."""
     try:
         content = wire.encode(body)

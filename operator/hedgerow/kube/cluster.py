@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -16,7 +15,7 @@ from hedgerow.kube.wire import APPLY, JSON, METADATA, METADATA_LIST, Request
 from hedgerow_schemas.base import ApiResource, Object
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Mapping
+    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
     from hedgerow.kube.fence import Sender
     from hedgerow.kube.session import Session
@@ -119,20 +118,21 @@ class Cluster:
         self,
         api: ApiResource,
         live: Object,
-        edits: Mapping[int, Mapping[str, Any] | None],
+        edits: Mapping[int, Sequence[Object]],
         *,
         manager: str = adoption.FIELD_MANAGER,
-        dated: Mapping[int, str] = MappingProxyType({}),
+        dry_run: bool = False,
         timeout: float = 10.0,  # noqa: ASYNC109
     ) -> Object:
-        """Remove or narrow managed fields entries: the one write that is not an apply.
+        """Relabel, narrow or remove managed fields entries: the one write that is not an apply.
 
         Return the object. See `hedgerow.kube.adoption.request`. Raises Stale if the object is no
         longer as in `live`.
         """
-        request = adoption.request(api, live, edits, manager, dated)
+        request = adoption.request(api, live, edits, manager, dry_run=dry_run)
+        sender = self._session if dry_run else self._writes
         try:
-            answer = await self._writes.send(request, seconds=timeout)
+            answer = await sender.send(request, seconds=timeout)
         except Invalid as error:
             if error.code == HTTPStatus.UNPROCESSABLE_ENTITY and not error.causes:
                 # A failed test of the patch is answered like this, without details.
@@ -146,17 +146,25 @@ class Cluster:
         name: str,
         namespace: str = "",
         *,
+        partial: bool = False,
         timeout: float = 10.0,  # noqa: ASYNC109
     ) -> Object | None:
-        """Return the object, or None; raises Missing if the server does not serve the kind."""
-        request = Request("GET", wire.path(api, namespace, name))
+        """Return the object, or None; raises Missing if the server does not serve the kind.
+
+        A `partial` object has nothing but metadata, besides its kind.
+        """
+        accept = METADATA if partial else JSON
+        request = Request("GET", wire.path(api, namespace, name), accept=accept)
         try:
             answer = await self._session.send(request, seconds=timeout)
-            return await bodies.kubernetes(answer, request)
         except Missing as error:
             if error.served:
                 return None
             raise
+        found = await bodies.kubernetes(answer, request)
+        if partial:
+            found.update({"apiVersion": api.group_version, "kind": api.kind})
+        return found
 
     async def list(
         self,

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from hedgerow.kube.cluster import Cluster
 
+_USUAL = frozenset({"get", "list", "patch"})
+_EVENTS = frozenset({("", "events"), ("events.k8s.io", "events")})
 SECONDS = 10.0
 """For the kinds of one group version: the user must not wait for an aggregated API that is down."""
 
@@ -29,10 +31,22 @@ class Found(Struct, frozen=True):
     failed: tuple[str, ...] = ()
 
 
+class ServedKinds(Struct, frozen=True):
+    """What the server serves: `versions`, and the `kinds` that clients may list and patch.
+
+    Of each group's kinds it has the preferred version. `failed` are group versions without answer.
+    """
+
+    versions: frozenset[str]
+    kinds: tuple[ApiResource, ...]
+    failed: tuple[str, ...]
+
+
 class _Kind(Struct, frozen=True):
     api: ApiResource
     names: frozenset[str]
     short: frozenset[str]
+    verbs: frozenset[str]
 
     def rank(self, name: str) -> int | None:
         """Return 0 for a full name, 1 for a short name, None for any other word."""
@@ -55,7 +69,7 @@ async def find(cluster: Cluster, word: str) -> Found:
     KubeError.
     """
     name, _, rest = word.lower().partition(".")
-    versions = [found for found in await _versions(cluster) if _is_meant(found, rest)]
+    versions = [found for found in await group_versions(cluster) if _is_meant(found, rest)]
     kinds, failed = await _kinds(cluster, versions)
     matching = [(rank, kind) for kind in kinds if (rank := kind.rank(name)) is not None]
     groups: dict[str, ApiResource] = {}
@@ -67,12 +81,27 @@ async def find(cluster: Cluster, word: str) -> Found:
     return Found(first, tuple(others), tuple(failed))
 
 
+async def served(cluster: Cluster) -> ServedKinds:
+    """Return all that the server serves. Raises KubeError.
+
+    Events are left out: only controllers write them, and each of them only once or twice.
+    """
+    versions = await group_versions(cluster)
+    found, failed = await _kinds(cluster, versions)
+    first: dict[tuple[str, str], ApiResource] = {}
+    for kind in found:
+        api = kind.api
+        if kind.verbs >= _USUAL and (api.group, api.plural) not in _EVENTS:
+            first.setdefault((api.group, api.plural), api)
+    return ServedKinds(frozenset(versions), tuple(first.values()), tuple(failed))
+
+
 async def kinds(cluster: Cluster) -> list[str]:
     """Return the plural of each kind; with its group where an earlier group has the same plural.
 
     Raises KubeError.
     """
-    found, _ = await _kinds(cluster, await _versions(cluster))
+    found, _ = await _kinds(cluster, await group_versions(cluster))
     first: dict[str, str] = {}
     for api in (kind.api for kind in found):
         first.setdefault(api.plural, api.group)
@@ -92,7 +121,7 @@ def _unknown(word: str, name: str, kinds: Iterable[_Kind], failed: Sequence[str]
     return f'the server serves no kind "{word}"{unsure}{hint}'
 
 
-async def _versions(cluster: Cluster) -> list[str]:
+async def group_versions(cluster: Cluster) -> list[str]:
     """Return every group version: the core group first, each group's preferred version first."""
     core, groups = View(await cluster.get("/api")), View(await cluster.get("/apis"))
     found = [str(version) for version in core.items("versions")]
@@ -135,4 +164,5 @@ def _kind(group_version: str, entry: View) -> _Kind:
     plural, kind = entry.text("name"), entry.text("kind")
     api = ApiResource(group_version, kind, plural, bool(entry.at("namespaced")))
     names = {plural, entry.text("singularName"), kind.lower()} - {""}
-    return _Kind(api, frozenset(names), frozenset(map(str, entry.items("shortNames"))))
+    short, verbs = (frozenset(map(str, entry.items(name))) for name in ("shortNames", "verbs"))
+    return _Kind(api, frozenset(names), short, verbs)

@@ -90,7 +90,7 @@ class Response(NamedTuple):
         ]
 
 
-def encode(body: Mapping[str, Any]) -> bytes:
+def encode(body: Mapping[str, Any] | Sequence[Any]) -> bytes:
     """Return a body as JSON that the server's YAML parser reads as the same text.
 
     Apply bodies are parsed as YAML. Unescaped U+007F to U+009F, U+FFFE and U+FFFF are refused,

@@ -15,7 +15,7 @@ from hedgerow.cli.candidates import slashed
 from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.errors import explain
 from hedgerow.cli.exits import Exit
-from hedgerow.cli.options import Output
+from hedgerow.cli.options import Files, Output
 from hedgerow.cli.output import echo_data
 from hedgerow.cli.plan.files import (
     Declared,
@@ -58,16 +58,6 @@ Names = Annotated[
         metavar="[KIND/]NAME...",
         autocompletion=slashed,
         help="Resources as they are in the cluster: what would this operator do about them?",
-        show_default=False,
-    ),
-]
-Files = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--filename",
-        "-f",
-        metavar="FILE",
-        help="Manifests: a file, a directory of them, or - for standard input. May be repeated.",
         show_default=False,
     ),
 ]

@@ -88,17 +88,24 @@ async def kustomized(directory: str) -> str:
 
 
 def declared(name: str, text: str, namespace: str) -> Iterator[Declared | OtherObject]:
-    """Yield the objects of a text in order; those of lists one by one, as kubectl does.
+    """Yield the objects of a text in order.
 
     `namespace` is filled in where none is given, unless it is empty. Raises PlanError.
+    """
+    return (_read(name, obj, namespace) for obj in manifests(name, text))
+
+
+def manifests(name: str, text: str) -> Iterator[Object]:
+    """Yield the objects of a text in order; those of lists one by one, as kubectl does.
+
+    Raises PlanError.
     """
     try:
         documents = from_yaml(text)
     except ManifestError as error:
         raise PlanError(f"{name}: {error}") from error
     for document in documents:
-        for obj in _objects(name, document):
-            yield _read(name, obj, namespace)
+        yield from _objects(name, document)
 
 
 def _objects(name: str, document: Any) -> Iterator[Object]:

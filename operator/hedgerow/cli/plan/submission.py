@@ -13,7 +13,7 @@ from hedgerow.cli.plan.merge import merge
 from hedgerow.encoding import to_json
 from hedgerow.fields import ownership
 from hedgerow.fields.managed import entries
-from hedgerow.fields.sets import subtree, united
+from hedgerow.fields.sets import subtree, union, united
 from hedgerow.kube.errors import Conflict, Forbidden, Invalid, KubeError, Missing
 from hedgerow.objects import ObjectRef, annotation, identity, metadata
 
@@ -264,13 +264,8 @@ def _by_client_side(live: Object) -> Tree:
     held: Tree = {}
     for holder, _, tree in entries(live):
         if (holder.operation, holder.subresource) == ("Update", "") and _has_copy(tree):
-            held = _together(held, tree)
+            held = union(held, tree)
     return held
-
-
-def _together(tree: Tree, other: Tree) -> Tree:
-    added = {element: _together(tree.get(element) or {}, below) for element, below in other.items()}
-    return {**tree, **added}
 
 
 def _has_copy(tree: Tree) -> bool:
@@ -284,7 +279,7 @@ def _moved(live: Object, held: Tree, field_manager: str) -> Object:
         tree: Tree = entry.get("fieldsV1") or {}
         ours = (entry.get("manager"), entry.get("operation")) == (field_manager, "Apply")
         if ours and not entry.get("subresource"):
-            kept.append({**entry, "fieldsV1": _together(tree, held)})
+            kept.append({**entry, "fieldsV1": union(tree, held)})
         elif entry.get("operation") != "Update" or not _has_copy(tree):
             kept.append(entry)
     other_installation = {"manager": _KEEPER, "operation": "Apply", "fieldsV1": united({}, [_COPY])}

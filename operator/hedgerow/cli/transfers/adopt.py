@@ -2,27 +2,43 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import anyio
 import typer
 
 from hedgerow.cli import targets
+from hedgerow.cli.candidates import objects
 from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.exits import CommandError, Exit
-from hedgerow.cli.options import DryRun, Given, Instance, Namespace, Output
+from hedgerow.cli.options import (
+    AllNamespaces,
+    DryRun,
+    Files,
+    Instance,
+    Namespace,
+    Output,
+    Selector,
+    check_manager,
+)
 from hedgerow.cli.output import echo, echo_data, echo_lines
 from hedgerow.cli.owners.selection import contested_in
-from hedgerow.cli.program import field_manager, program_name
+from hedgerow.cli.program import field_manager, program_name, typed
+from hedgerow.cli.targets import joined
 from hedgerow.cli.transfers import report
+from hedgerow.cli.transfers.adopt_many import CLIENT_SIDE_LATER, AdoptOrder, Objects
+from hedgerow.cli.transfers.adopt_many import carry_out as carry_out_order
 from hedgerow.cli.transfers.adoption import Adoption, AdoptRequest, NewManager, adopt, left_over
+from hedgerow.cli.transfers.relabelling import CLIENT_SIDE, Takeover, refusal
 from hedgerow.cli.transfers.writing import ATTEMPTS, Subject, subject, until_settled
 from hedgerow.fields.managed import managers
 from hedgerow.fields.ownership import BEFORE_FIRST_APPLY
+from hedgerow.kube.discovery import group_versions
 from hedgerow.kube.errors import Conflict
 from hedgerow.kube.withholding import withholding
-from hedgerow.objects import ObjectRef, identity, metadata
+from hedgerow.objects import ObjectRef, identity, metadata, renamed
 from hedgerow.plan.transfers import MoveRefused, changes
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.texts import printable
@@ -30,14 +46,26 @@ from hedgerow.texts import printable
 if TYPE_CHECKING:
     from hedgerow_schemas.base import Object
 
-CLIENT_SIDE = "kubectl-client-side-apply"
+_OF_MANY = "Many objects"
 
+Target = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[KIND/NAME]...",
+        autocompletion=objects,
+        help="The object, its kind as kubectl takes it: deploy/web, bluegreen/demo; or as two"
+        " words: deploy web. Several with --repair, or with several managers.",
+        show_default=False,
+    ),
+]
 From = Annotated[
     str,
     typer.Option(
         "--from",
-        metavar="MANAGER",
-        help="The field manager whose fields are adopted, as `hedgerow owners` names it.",
+        metavar="MANAGER,…",
+        help="The field manager whose fields are adopted, as `hedgerow owners` names it; of many"
+        " objects several, with commas.",
+        show_default=False,
     ),
 ]
 To = Annotated[
@@ -75,6 +103,56 @@ Subresource = Annotated[
 ]
 
 
+Kustomize = Annotated[
+    str | None,
+    typer.Option(
+        "--kustomize",
+        "-k",
+        metavar="DIR",
+        help="A directory that `kubectl kustomize` builds: the objects of its manifests.",
+        show_default=False,
+        rich_help_panel=_OF_MANY,
+    ),
+]
+Everything = Annotated[
+    bool,
+    typer.Option("--all", help="All objects of the namespace.", rich_help_panel=_OF_MANY),
+]
+Repair = Annotated[
+    bool,
+    typer.Option(
+        "--repair",
+        help="Relabel managed fields of API versions that the server no longer has, which block"
+        " every apply; who holds them stays.",
+        rich_help_panel=_OF_MANY,
+    ),
+]
+Save = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Record in this file what --undo needs, before each write; only you may read it.",
+        show_default=False,
+        rich_help_panel=_OF_MANY,
+    ),
+]
+Undo = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Give back what is recorded in this file, where no manager of it wrote since.",
+        show_default=False,
+        rich_help_panel=_OF_MANY,
+    ),
+]
+Yes = Annotated[
+    bool, typer.Option("--yes", help="Do it, instead of showing it.", rich_help_panel=_OF_MANY)
+]
+
+
+NOTHING = Takeover(frozenset(), "")
+
+
 @dataclass(frozen=True, slots=True)
 class _Task:
     """One adoption: the object, what is wanted, and the new manager."""
@@ -85,9 +163,9 @@ class _Task:
 
 
 def adopt_command(
-    target: Given,
+    target: Target = None,
     *,
-    manager: From,
+    manager: From = "",
     to: To = "",
     field: Fields = None,
     operation: Operation = None,
@@ -98,8 +176,17 @@ def adopt_command(
     instance: Instance = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
+    filename: Files = None,
+    kustomize: Kustomize = None,
+    selector: Selector = None,
+    everything: Everything = False,
+    all_namespaces: AllNamespaces = False,
+    repair: Repair = False,
+    save: Save = None,
+    undo: Undo = None,
+    yes: Yes = False,
 ) -> None:
-    """Move fields from another field manager to the controller; no value changes.
+    """Move fields from other field managers to one; no value changes.
 
     For a child of a hedgerow resource, the controller gets the fields that it declares. Nobody
     holds the other fields after that; they keep their values. For the status of a resource, the
@@ -110,13 +197,52 @@ def adopt_command(
     The command uses your rights; the operator never does this. After the fields have their new
     holder, the command removes the entries of the other manager from metadata.managedFields, which
     an apply cannot do.
+
+    Many objects of any kind, such as those of a release that goes from client-side apply or Helm 3
+    to server-side apply, are shown first and written with --yes:
+
+    - `hedgerow adopt -f release.yaml --from kubectl-client-side-apply --to helm`
+    - `hedgerow adopt -l app=web --from Helm --to helm --yes --save undo.json`
+    - `hedgerow adopt -k overlays/prod --from kustomize-controller --to argocd-controller --yes`
+    - `hedgerow adopt --undo undo.json --yes`
+    - `hedgerow adopt --repair --all -n shop`
+
+    After that, an apply of the same manifests as the new manager meets no conflict with the former
+    ones, and removes what the manifests leave out later. Other names of client-side apply and of
+    Helm 3 are adopted too. Status fields stay with their writer. Run it again after an
+    interruption: what is adopted is left alone.
     """
-    asked = AdoptRequest(manager, operation, subresource, tuple(field or ()))
+    check_manager("--to", to)
+    words = target or ()
+    managers = [name.strip() for name in manager.split(",") if name.strip()]
+    named = words if all("/" in word for word in words) else (joined(words),)
+    meant = Objects(
+        tuple(named), tuple(filename or ()), kustomize, selector, everything, namespace,
+        all_namespaces,
+    )  # fmt: skip
+    is_many = len(managers) > 1 or len(named) > 1 or meant.given > bool(named)
+    if undo or repair or save or yes or all_namespaces or is_many:
+        if field or instance is not None:
+            raise typer.BadParameter("--field and --instance go with one KIND/NAME, without --yes")
+        asked = Takeover(frozenset(managers), to, operation, subresource)
+        order = _order(meant, asked, repair=repair, undo=undo, save=save)
+        order = replace(order, yes=yes, dry_run=dry_run, output=output)
+        carry_out_order(order, kubeconfig, context)
+        return
+    if not words or not manager:
+        raise typer.BadParameter(
+            "name a KIND/NAME, such as deployment/web, and with --from the manager whose fields are"
+            " adopted; for many objects see --help"
+        )
+    request = AdoptRequest(manager, operation, subresource, tuple(field or ()))
 
     async def carry_out() -> None:
         async with connected(kubeconfig, context) as cluster:
-            found = await subject(cluster, target, namespace)
-            task = _Task(found, asked, await _target(found, instance, to))
+            found = await subject(cluster, words, namespace)
+            if why := refusal(found.live, await group_versions(cluster)):
+                told = renamed(why, program_name(), typed())
+                raise MoveRefused(f"{found.place}: {told} {found.place}")
+            task = _Task(found, request, await _target(found, instance, to))
             with withholding(found.place.api):
                 plan = await _planned(task, found.live) if dry_run else await _carried_out(task)
             if output == "json":
@@ -127,6 +253,29 @@ def adopt_command(
                 echo(line)
 
     anyio.run(carry_out)
+
+
+def _order(
+    meant: Objects, asked: Takeover, *, repair: bool, undo: Path | None, save: Path | None
+) -> AdoptOrder:
+    """Return what is to be done for the objects that are meant; raises BadParameter."""
+    if undo:
+        if replace(meant, namespace=None) != Objects() or asked != NOTHING or repair or save:
+            raise typer.BadParameter("--undo goes with --yes, --dry-run and --output alone")
+        return AdoptOrder("undo", meant, undone=undo)
+    if meant.given != 1:
+        raise typer.BadParameter("name the objects in one way: KIND/NAME, -f, -k, -l or --all")
+    if meant.all_namespaces and (meant.namespace or not (meant.everything or meant.is_labelled)):
+        raise typer.BadParameter("--all-namespaces goes with -l or --all, and without --namespace")
+    if repair:
+        if asked != NOTHING:
+            raise typer.BadParameter(
+                "--repair goes without --from and --to: who holds fields stays"
+            )
+        return AdoptOrder("repair", meant, save=save)
+    if not asked.managers or not asked.to:
+        raise typer.BadParameter("--from and --to name the managers of many objects")
+    return AdoptOrder("adopt", meant, asked, save=save)
 
 
 async def _target(found: Subject, instance: str | None, to: str) -> NewManager:
@@ -187,10 +336,16 @@ async def _attempted(task: _Task, live: Object, plan: Adoption, *, coown: bool) 
     for endpoint in plan.applies if coown else ():
         now = await _coowned(task, now, endpoint)
     after = adopt(now, task.asked, task.target) if now is not live else plan
+    entries: list[Object] = metadata(now).get("managedFields") or []
+    edits = {
+        index: ({**entries[index], "fieldsV1": tree},) if tree else ()
+        for index, tree in after.edits.items()
+    }
     time = f"{SystemClock().now():%Y-%m-%dT%H:%M:%SZ}"
-    dated = dict.fromkeys(_undated(now, task.target.manager) - after.edits.keys(), time)
+    for index in _undated(now, task.target.manager) - edits.keys():
+        edits[index] = ({**entries[index], "time": time},)
     return await task.subject.cluster.replace_managed_fields(
-        task.subject.place.api, now, after.edits, manager=field_manager(), dated=dated
+        task.subject.place.api, now, edits, manager=field_manager()
     )
 
 
@@ -238,8 +393,5 @@ def _notes(task: _Task, plan: Adoption, *, dry_run: bool) -> list[str]:
             " the operator runs."
         )
     if task.asked.manager == CLIENT_SIDE:
-        notes.append(
-            "A later `kubectl apply` without --server-side takes its fields back without asking and"
-            " removes what its file no longer has: change to `kubectl apply --server-side`."
-        )
+        notes.append(CLIENT_SIDE_LATER)
     return notes

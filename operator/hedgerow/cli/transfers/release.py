@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from hedgerow.cli import interrupts, targets
 from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.exits import CommandError, Exit
-from hedgerow.cli.options import DryRun, Instance, Namespace, Output
+from hedgerow.cli.options import DryRun, Instance, Namespace, Output, check_manager
 from hedgerow.cli.output import echo, echo_data, echo_lines
 from hedgerow.cli.program import field_manager, installation, program_name, registry, say
 from hedgerow.cli.times import duration
@@ -36,9 +36,6 @@ if TYPE_CHECKING:
     from hedgerow.cli.targets import ManagingResource
     from hedgerow.contract import Controller
     from hedgerow_schemas.base import Object, Resource
-
-LONGEST_MANAGER = 128
-"""The most characters of a field manager's name; the API server accepts only printable ones."""
 
 Fields = Annotated[
     list[str] | None,
@@ -176,10 +173,7 @@ def release_command(
     --instance '' means the installation without a name.
     """
     patience = duration("--wait", wait)
-    if len(to) > LONGEST_MANAGER or not to.isprintable():
-        raise typer.BadParameter(
-            f"--to: a field manager has at most {LONGEST_MANAGER} printable characters"
-        )
+    check_manager("--to", to)
     if everything:
         if target or field or unowned or (to and drop) or (yes and dry_run):
             raise typer.BadParameter(

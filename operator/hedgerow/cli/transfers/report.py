@@ -25,12 +25,16 @@ NOBODY = "nobody"
 def table(moves: Iterable[Move]) -> str:
     """Return a table with a line for each move."""
     rows = [_HEADERS, *(_row(move) for move in moves)]
-    shown = [(row[0], *map(cut, row[1:], _WIDEST[1:])) for row in rows]
-    columns = zip(zip(*shown, strict=True), _WIDEST, strict=True)
-    widths = [min(max(map(len, column)), widest) for column, widest in columns]
+    return columns([(row[0], *map(cut, row[1:], _WIDEST[1:])) for row in rows], _WIDEST)
+
+
+def columns(rows: Sequence[Sequence[str]], widest: Sequence[int]) -> str:
+    """Return rows as lines in columns; a cell wider than its `widest` column sticks out."""
+    pairs = zip(zip(*rows, strict=True), widest, strict=True)
+    widths = [min(max(map(len, column)), most) for column, most in pairs]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in shown
+        for row in rows
     )
 
 
@@ -59,18 +63,24 @@ def listed(live: Object, moves: Sequence[Move], *, dry_run: bool, **more: Any) -
     }
 
 
+def source_data(holder: Holder) -> Object:
+    """Return a holder that gives fields up, for programs: when it wrote does not matter."""
+    return {name: value for name, value in holder_data(holder).items() if name != "time"}
+
+
 def _listed(move: Move) -> Object:
-    source = {name: value for name, value in holder_data(move.source).items() if name != "time"}
+    source = source_data(move.source)
     value = {} if move.value is ABSENT else {"value": move.value}
     return {"path": move.path, **value, "fate": move.fate, "from": source, "to": list(move.to)}
 
 
 def _row(move: Move) -> tuple[str, str, str, str]:
     target = ", ".join(map(printable, move.to)) or NOBODY
-    return printable(move.path), _value(move.value), _holder(move.source), target
+    return printable(move.path), _value(move.value), holder_words(move.source), target
 
 
-def _holder(holder: Holder) -> str:
+def holder_words(holder: Holder) -> str:
+    """Return a holder as `kubectl-edit Update`, with its subresource if it has one."""
     words = (holder.manager, holder.operation, holder.subresource)
     return printable(" ".join(filter(None, words))) or NOBODY
 

@@ -6,8 +6,6 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-import anyio
-
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.output import echo, echo_data
 from hedgerow.cli.program import installation, program_name, say
@@ -21,9 +19,9 @@ from hedgerow.cli.transfers.giving_up import (
     losses,
     nothing,
 )
-from hedgerow.cli.transfers.writing import applied, until_settled
+from hedgerow.cli.transfers.writing import ITS_OWN, applied, for_each, until_settled
 from hedgerow.fields.sets import ABSENT, declaring
-from hedgerow.kube.errors import Conflict, Forbidden, Garbled, Invalid, Missing, Unavailable
+from hedgerow.kube.errors import Garbled, Invalid, Missing
 from hedgerow.objects import Salvaged, metadata
 from hedgerow.plan.finalizers import finalization
 from hedgerow.plan.installations import STATUS, named, reporters
@@ -33,21 +31,15 @@ from hedgerow.process.leadership import refuse_while_at_work
 from hedgerow.texts import printable
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterable
+    from collections.abc import Iterable
 
     from hedgerow.contract import Controller
     from hedgerow.kube.cluster import Cluster
     from hedgerow.plan.transfers import Change
     from hedgerow_schemas.base import Object, Resource
 
-AT_ONCE: Final = 8
-BATCH: Final = 64
-"""The number of objects whose results are reported together, in order."""
 SHOWN: Final = 3
 """The most fields that a line names."""
-
-ITS_OWN = (Conflict, Forbidden, Garbled, Invalid, Unavailable)
-"""What may be wrong with one object while all others are served."""
 
 Fate = Literal["given up", "handed over", "kept", "failed"]
 
@@ -103,7 +95,9 @@ async def withdraw(cluster: Cluster, order: Order, output: str) -> Exit:
     """An object whose status has another fate counts for both."""
     let_go = 0
     listed: list[Object] = []
-    async for results in _results(cluster, order):
+
+    def tell(results: list[Result]) -> None:
+        nonlocal let_go
         fates: set[Fate] = {result.fate for result in results}
         counts.update(fates)
         let_go += bool(fates) and fates <= {"given up", "handed over"}
@@ -112,6 +106,8 @@ async def withdraw(cluster: Cluster, order: Order, output: str) -> Exit:
                 echo(_line(result, yes=order.yes))
             else:
                 listed.append(_listed(result))
+
+    await for_each(await _found(cluster, order), _Withdrawal.carry_out, tell)
     if output == "json":
         echo_data({"instance": order.instance, "dryRun": not order.yes, "objects": listed})
     else:
@@ -125,25 +121,6 @@ async def withdraw(cluster: Cluster, order: Order, output: str) -> Exit:
         say(f"{counts['failed']} failed; the rest stays given up: run the command again")
         return Exit.FAILED
     return Exit.CONFLICT if counts["kept"] else Exit.DONE
-
-
-async def _results(cluster: Cluster, order: Order) -> AsyncGenerator[list[Result]]:
-    """Yield the results of each object; at most AT_ONCE are handled at the same time."""
-    found = await _found(cluster, order)
-    for start in range(0, len(found), BATCH):
-        batch = found[start : start + BATCH]
-        results: list[list[Result]] = [[] for _ in batch]
-        limit = anyio.CapacityLimiter(AT_ONCE)
-
-        async def work(number: int, item: _Withdrawal) -> None:
-            async with limit:  # noqa: B023 - each batch ends before the next one begins
-                results[number] = await item.carry_out()  # noqa: B023
-
-        async with anyio.create_task_group() as tasks:
-            for number, item in enumerate(batch):
-                tasks.start_soon(work, number, item)
-        for some in results:
-            yield some
 
 
 async def _found(cluster: Cluster, order: Order) -> list[_Withdrawal]:

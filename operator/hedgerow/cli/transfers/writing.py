@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
+import anyio
+
 from hedgerow.cli import targets
-from hedgerow.kube.errors import Stale
+from hedgerow.kube.errors import Conflict, Forbidden, Garbled, Invalid, Stale, Unavailable
 from hedgerow.kube.retry import RetryClock, backoff
 from hedgerow.kube.withholding import withholding
 from hedgerow.objects import metadata
@@ -20,11 +22,18 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import Object
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 ATTEMPTS: Final = 5
 """The most attempts if an object has just changed."""
 LONGEST_PAUSE = 1.0
 """The most seconds between two attempts, and between two reads."""
+ITS_OWN = (Conflict, Forbidden, Garbled, Invalid, Unavailable)
+"""What may be wrong with one object while all others are served."""
+AT_ONCE: Final = 8
+"""The most objects that are handled at the same time."""
+BATCH: Final = 64
+"""The number of objects whose results are told together, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,3 +102,29 @@ async def pause(number: int) -> None:
     """Wait until the next attempt, or read."""
     timing = RetryClock()
     await timing.sleep(backoff(number, timing.draw(), longest=LONGEST_PAUSE))
+
+
+async def for_each(
+    items: Sequence[T], work: Callable[[T], Awaitable[R]], tell: Callable[[R], object]
+) -> None:
+    """Work on all items, at most AT_ONCE at the same time; tell the results in order.
+
+    What was begun is finished and told, even if this is cancelled or other work raises.
+    """
+    for start in range(0, len(items), BATCH):
+        batch = items[start : start + BATCH]
+        results: dict[int, R] = {}
+        limit = anyio.CapacityLimiter(AT_ONCE)
+
+        async def one(number: int, item: T) -> None:
+            async with limit:  # noqa: B023 - each batch ends before the next one begins
+                with anyio.CancelScope(shield=True):
+                    results[number] = await work(item)  # noqa: B023
+
+        try:
+            async with anyio.create_task_group() as tasks:
+                for number, item in enumerate(batch):
+                    tasks.start_soon(one, number, item)
+        finally:
+            for number in sorted(results):
+                tell(results[number])

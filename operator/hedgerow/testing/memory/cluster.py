@@ -133,12 +133,19 @@ class MemoryCluster:
         return True
 
     async def read(
-        self, api: ApiResource, name: str, namespace: str = "", *, timeout: float = 10.0
+        self,
+        api: ApiResource,
+        name: str,
+        namespace: str = "",
+        *,
+        partial: bool = False,
+        timeout: float = 10.0,
     ) -> Object | None:
-        """Return the object, or None."""
+        """Return the object, or None; a `partial` one has nothing but metadata and its kind."""
         target = _target(api, name, namespace)
         sent = Sent("read", api, namespace, name, {})
-        return await self._ask(sent, lambda: self.model.get(target))
+        live = await self._ask(sent, lambda: self.model.get(target))
+        return {**target, "metadata": live["metadata"]} if live and partial else live
 
     async def list(
         self,

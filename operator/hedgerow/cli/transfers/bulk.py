@@ -1,0 +1,218 @@
+"""Bulk: managed fields of many objects relabelled: found, read, shown, written and recorded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from hedgerow.cli.objects import listed
+from hedgerow.cli.program import field_manager, program_name, typed
+from hedgerow.cli.targets import ObjectPlace, located, parted
+from hedgerow.cli.transfers.relabelling import changed, restoration
+from hedgerow.cli.transfers.undo_file import AdoptedObject
+from hedgerow.cli.transfers.writing import ITS_OWN, applied, until_settled
+from hedgerow.fields.sets import versioned
+from hedgerow.kube.errors import Missing
+from hedgerow.kube.withholding import withholding
+from hedgerow.objects import ObjectRef, Salvaged, identity, metadata, renamed
+from hedgerow.plan.oversized import WHY_UNREADABLE
+from hedgerow.plan.transfers import MoveRefused
+from hedgerow_schemas.base import ApiResource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from hedgerow.cli.transfers.relabelling import Relabelling, Takeover
+    from hedgerow.cli.transfers.undo_file import UndoFile
+    from hedgerow.fields.managed import Holder
+    from hedgerow.kube.cluster import Cluster
+    from hedgerow.kube.discovery import ServedKinds
+    from hedgerow_schemas.base import Object
+
+    Plan = Callable[[ObjectPlace, Object], Relabelling | None]
+    """Returns the change of a live object that has nothing but metadata."""
+
+NESTED = "its managed fields are nested too deep"
+
+Fate = Literal["changed", "nothing", "absent", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class AdoptOutcome:
+    """What happened, or would happen, to one object; `why` it failed.
+
+    `sources` are the holders of the entries that changed, each with the number of its fields.
+    """
+
+    place: ObjectPlace
+    fate: Fate
+    sources: tuple[tuple[Holder, int], ...] = ()
+    why: str = ""
+
+    @property
+    def fields(self) -> int:
+        """The number of fields that changed hands; one that two entries held counts twice."""
+        return sum(count for _, count in self.sources)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundObjects:
+    """The objects of a command, those that cannot be named, and kinds that were not read."""
+
+    places: list[ObjectPlace] = field(default_factory=list["ObjectPlace"])
+    refused: list[AdoptOutcome] = field(default_factory=list["AdoptOutcome"])
+    unread: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A change of the managed fields of many objects, one by one.
+
+    Without `write` it is only planned; with `dry_run` the server checks it and stores nothing.
+    `asked` is set for an adoption.
+    """
+
+    cluster: Cluster
+    write: bool = False
+    dry_run: bool = False
+    record: UndoFile | None = None
+    asked: Takeover | None = None
+
+    async def carry_out(self, place: ObjectPlace, plan: Plan) -> AdoptOutcome:
+        """Return what became of an object. Raises KubeError if no object can be written."""
+        try:
+            with withholding(place.api):
+                return await until_settled("it", lambda _: self._attempt(place, plan))
+        except MoveRefused as refusal:
+            why = renamed(str(refusal), program_name(), typed())
+        except (*ITS_OWN, Missing) as error:
+            why = error.message
+        except ValueError as error:
+            why = str(error)
+        except RecursionError:
+            why = NESTED
+        return AdoptOutcome(place, "failed", why=why)
+
+    async def _attempt(self, place: ObjectPlace, plan: Plan) -> AdoptOutcome:
+        live = await self.cluster.read(place.api, place.name, place.namespace, partial=True)
+        if live is None:
+            return AdoptOutcome(place, "absent")
+        if isinstance(live, Salvaged):
+            raise MoveRefused(f"it {WHY_UNREADABLE}")
+        is_first = self.asked is not None and self.asked.takes_first(live)
+        if self.asked and is_first:
+            live = await self._first_apply(place, live, self.asked.to)
+        change = plan(place, live)
+        if change is None:
+            return AdoptOutcome(place, "nothing")
+        if self.write and not (is_first and self.dry_run):
+            await self._write(place, live, change)
+        return AdoptOutcome(place, "changed", change.sources)
+
+    async def _first_apply(self, place: ObjectPlace, live: Object, manager: str) -> Object:
+        """Apply nothing, so that the server records who held what before the first apply."""
+        ref = ObjectRef(place.api, place.namespace, place.name, metadata(live)["uid"])
+        body = versioned(identity(ref), live)
+        dry_run = self.dry_run or not self.write
+        return await applied(self.cluster, place, body, manager, dry_run=dry_run)
+
+    async def _write(self, place: ObjectPlace, live: Object, change: Relabelling) -> None:
+        record = None if self.dry_run else self.record
+        if record:
+            await record.add(_recorded(place, live, change.before, change.after))
+        after = await self.cluster.replace_managed_fields(
+            place.api, live, change.edits, manager=field_manager(), dry_run=self.dry_run
+        )
+        found = changed(after, change)
+        if record and found is not None:
+            await record.add(_recorded(place, live, change.before, found))
+
+
+def _recorded(
+    place: ObjectPlace, live: Object, before: Iterable[Object], after: Iterable[Object]
+) -> AdoptedObject:
+    uid: str = metadata(live)["uid"]
+    return AdoptedObject(place.api, place.namespace, place.name, uid, list(before), list(after))
+
+
+async def undo(task: Task, records: Sequence[AdoptedObject]) -> AdoptOutcome:
+    """Return what became of an object whose records, the oldest first, are undone.
+
+    One record that fits is enough: the others may never have been carried out.
+    """
+    outcomes: list[AdoptOutcome] = []
+    for record in reversed(records):
+        place = ObjectPlace(record.api, record.namespace, record.name)
+        outcomes.append(await task.carry_out(place, _restoring(record)))
+    order: tuple[Fate, ...] = ("changed", "nothing", "absent", "failed")
+    return min(outcomes, key=lambda outcome: order.index(outcome.fate))
+
+
+def _restoring(record: AdoptedObject) -> Plan:
+    def plan(_: ObjectPlace, live: Object) -> Relabelling | None:
+        if metadata(live)["uid"] != record.uid:
+            raise MoveRefused("it was deleted and created again since: the new one stays as it is")
+        try:
+            return restoration(live, record.before, record.after)
+        except (AttributeError, TypeError):  # anybody may have edited the file
+            raise MoveRefused("its record is no list of managed fields entries") from None
+
+    return plan
+
+
+async def named(cluster: Cluster, words: Iterable[str], namespace: str | None) -> FoundObjects:
+    """Return the objects that KIND/NAME mean. Raises BadParameter and KubeError."""
+    return FoundObjects([await located(cluster, parted(word), namespace) for word in words])
+
+
+async def declared(
+    cluster: Cluster, manifests: Iterable[Object], namespace: str | None
+) -> FoundObjects:
+    """Return the objects of manifests, each once, in their order. Raises KubeError."""
+    found = FoundObjects()
+    kinds: dict[tuple[str, str], ApiResource | str] = {}
+    places: dict[ObjectPlace, None] = {}
+    for manifest in manifests:
+        version, kind = key = str(manifest.get("apiVersion")), str(manifest.get("kind"))
+        meta = metadata(manifest)
+        name, within = (meta.get(field) for field in ("name", "namespace"))
+        if key not in kinds:
+            kinds[key] = await _kind(cluster, *key)
+        api = kinds[key]
+        if isinstance(api, str) or not isinstance(name, str) or not name:
+            why = api if isinstance(api, str) else "it has no metadata.name"
+            place = ObjectPlace(ApiResource(version, kind, ""), "", str(name or ""))
+            found.refused.append(AdoptOutcome(place, "failed", why=why))
+            continue
+        there = str(within or namespace or cluster.namespace)
+        places[ObjectPlace(api, there if api.namespaced else "", name)] = None
+    found.places.extend(places)
+    return found
+
+
+async def _kind(cluster: Cluster, group_version: str, kind: str) -> ApiResource | str:
+    """Return a kind, or why there is none."""
+    try:
+        return await cluster.resource(group_version, kind)
+    except (*ITS_OWN, Missing) as error:
+        return error.message
+
+
+async def selected(
+    cluster: Cluster,
+    served: ServedKinds,
+    is_meant: Callable[[Object], bool],
+    *,
+    namespace: str = "",
+    labels: str = "",
+) -> FoundObjects:
+    """Return the objects of a namespace, or without one of the cluster, that `is_meant`."""
+
+    def reduce(item: Object) -> Object | None:
+        meta = metadata(item)
+        is_wanted = isinstance(item, Salvaged) or is_meant(item)
+        return {name: meta.get(name, "") for name in ("namespace", "name")} if is_wanted else None
+
+    everything = await listed(cluster, served, reduce, namespace=namespace, labels=labels)
+    places = [ObjectPlace(api, made["namespace"], made["name"]) for api, made in everything.objects]
+    return FoundObjects(places, unread=everything.unread)

@@ -1,0 +1,125 @@
+"""Undo file: what `hedgerow adopt --save FILE` writes, and `hedgerow adopt --undo FILE` reads.
+
+It has one JSON value on each line: what it is and its version, then for each object the managed
+fields entries of the managers that took part, before and after. A line is on the disk before its
+object is written, so that after any interruption whatever was adopted can be undone.
+
+Managed fields have no values, but the keys of list items and the members of sets, which may be
+secret. So only its owner may read the file.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import anyio
+import msgspec
+
+from hedgerow.cli.exits import CommandError
+from hedgerow.encoding import decode, to_json
+from hedgerow.fields.paths import is_map
+from hedgerow_schemas.base import ApiResource  # noqa: TC001 - msgspec reads the annotations
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+FORMAT: Final = "hedgerow-adopt"
+VERSION: Final = 1
+PRIVATE: Final = 0o600
+"""The mode of the file: its owner may read and write it."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdoptedObject:
+    """One object and its entries of the managers that took part, before and after the write."""
+
+    api: ApiResource
+    namespace: str
+    name: str
+    uid: str
+    before: list[dict[str, Any]]
+    after: list[dict[str, Any]]
+
+
+_HEADER: Final = {"format": FORMAT, "version": VERSION}
+_LINE: Final = b"\n"
+
+
+def read(path: Path) -> list[AdoptedObject]:
+    """Return what was adopted, in its order; raises CommandError and OSError."""
+    with path.open("rb") as file:
+        first = file.readline()
+        _check(path, first)
+        return list(_objects(path, file))
+
+
+def _objects(path: Path, lines: Iterator[bytes]) -> Iterator[AdoptedObject]:
+    for number, line in enumerate(lines, 2):
+        if not line.endswith(_LINE):
+            return  # it was cut off before its object was written
+        try:
+            yield msgspec.convert(decode(line), AdoptedObject)
+        except ValueError as error:
+            raise CommandError(f"{path}: line {number} cannot be read: {error}") from error
+
+
+def _check(path: Path, first: bytes) -> None:
+    header = None
+    with suppress(ValueError):
+        header = decode(first)
+    if not is_map(header) or header.get("format") != FORMAT:
+        raise CommandError(f"{path}: it is no file that `hedgerow adopt --save` wrote")
+    if header.get("version") != VERSION:
+        raise CommandError(
+            f"{path}: its version is {header.get('version')}, and this program reads {VERSION}"
+        )
+
+
+class UndoFile:
+    """The file while objects are adopted; what it had before stays in it."""
+
+    def __init__(self, path: Path) -> None:
+        """Make the file, or check one that is there; raises CommandError."""
+        self.path = path
+        self._lock = anyio.Lock()
+        try:
+            self._begin()
+        except OSError as error:
+            raise CommandError(f"{path}: {error.strerror}; nothing was adopted") from error
+
+    def _begin(self) -> None:
+        flags = os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC
+        with os.fdopen(os.open(self.path, flags, PRIVATE), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise CommandError(f"{self.path}: it is no regular file")
+            os.fchmod(file.fileno(), PRIVATE)
+            first = file.readline()
+            if not first:
+                self._append(to_json(_HEADER))
+                return
+            _check(self.path, first)
+            # A line without an end was cut off before its object was written.
+            rest = (len(line) for line in file if line.endswith(_LINE))
+            os.ftruncate(file.fileno(), len(first) + sum(rest))
+
+    async def add(self, adopted: AdoptedObject) -> None:
+        """Write a line to the disk. Raises CommandError."""
+        line = to_json(asdict(adopted))
+        async with self._lock:
+            try:
+                await anyio.to_thread.run_sync(self._append, line)
+            except OSError as error:
+                raise CommandError(
+                    f"{self.path}: {error.strerror}; what is not recorded is not adopted"
+                ) from error
+
+    def _append(self, line: bytes) -> None:
+        with self.path.open("ab") as file:
+            file.write(line + _LINE)
+            file.flush()
+            os.fsync(file.fileno())

@@ -1,0 +1,367 @@
+"""`hedgerow adopt` of many objects, as typed on a real server: migrations, undone and repaired."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+import yaml
+
+from hedgerow.kube.cluster import Cluster
+from hedgerow.testing.api import Api, Object
+from hedgerow.testing.waiting import eventually
+from support.programs.typed import Typing, typing
+
+pytestmark = pytest.mark.cluster
+
+LABELS = {"app": "web"}
+CSA, HELM3 = "kubectl-client-side-apply", "Helm"
+
+
+@pytest.fixture
+def typed(sandbox, namespace, capsys) -> Typing:
+    return typing(sandbox.kubeconfig, namespace, capsys)
+
+
+def manifests(namespace: str) -> list[Object]:
+    """Return a release: built-in kinds with lists by key and sets, and a custom resource."""
+
+    def meta(name: str) -> Object:
+        return {"name": name, "namespace": namespace, "labels": LABELS}
+
+    env = [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}]
+    container = {"name": "c", "image": "x:1", "args": ["a"], "env": env}
+    template = {"metadata": {"labels": LABELS}, "spec": {"containers": [container]}}
+    return [
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": meta("web"),
+            "spec": {"replicas": 2, "selector": {"matchLabels": LABELS}, "template": template},
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {**meta("db"), "finalizers": ["example.com/a"]},
+            "data": {"a": "aHVudGVyMg==", "b": "aHVudGVyMw=="},
+        },
+        {
+            "apiVersion": "memcached.cache.example.com/v1",
+            "kind": "Memcached",
+            "metadata": meta("cache"),
+            "spec": {"size": 2},
+        },
+    ]
+
+
+def changed(release: list[Object]) -> list[Object]:
+    """Return the release with one value changed and one field left out of each object."""
+    deployment, secret, cache = json.loads(json.dumps(release))
+    container = deployment["spec"]["template"]["spec"]["containers"][0]
+    container["image"] = "x:2"
+    del container["args"], container["env"][1]
+    secret["data"] = {"a": "bmV3"}
+    cache["spec"]["size"] = 3
+    del cache["metadata"]["labels"]
+    return [deployment, secret, cache]
+
+
+def by_kubectl(api: Api, release: list[Object], kubectl: list[str], file: Path) -> None:
+    done = subprocess.run([*kubectl, "apply", "-f", str(file)], check=False, capture_output=True)
+    assert not done.returncode, done.stderr
+
+
+def by_helm(api: Api, release: list[Object], *_: Any) -> None:
+    """Create and patch, as Helm 3 does at an upgrade: it is named either way."""
+    for obj in release:
+        api.create(obj, "Helm").must()
+        api.merge(obj, {"metadata": {"annotations": {"r": "2"}}}, "helm").must()
+
+
+def by_two(api: Api, release: list[Object], *_: Any) -> None:
+    """Apply the release as one manager, and label it as another that shares some fields."""
+    for obj in release:
+        api.apply(obj, "kustomize-controller").must()
+        share = {"labels": LABELS, "annotations": {"by": "flux"}}
+        api.merge(obj, {"metadata": share}, "flux").must()
+        api.apply({**obj, "metadata": {**obj["metadata"]}}, "flux-ssa").must()
+
+
+FORMER = {
+    "client-side apply": (CSA, by_kubectl),
+    "Helm 3": (HELM3, by_helm),
+    "kustomize": ("kustomize-controller,flux,flux-ssa", by_two),
+}
+
+
+@pytest.fixture
+def release(api: Api, namespace: str) -> list[Object]:
+    assert api
+    return manifests(namespace)
+
+
+@pytest.fixture
+def write(api: Api, release, sandbox, namespace, tmp_path):
+    """Write the release as a former tool does; return the managers that --from names."""
+    kubectl = [str(sandbox.kubectl), "--kubeconfig", str(sandbox.kubeconfig), "-n", namespace]
+
+    def written(name: str) -> str:
+        managers, by = FORMER[name]
+        file = tmp_path / "release.yaml"
+        file.write_text(yaml.safe_dump_all(json.loads(json.dumps(release))), "utf-8")
+        by(api, release, kubectl, file)
+        return managers
+
+    return written
+
+
+def holders(api: Api, obj: Object) -> list[tuple[str, ...]]:
+    entries = api.get(obj).must()["metadata"].get("managedFields", [])
+    return [(entry["manager"], entry["operation"]) for entry in entries]
+
+
+def content(api: Api, obj: Object) -> Object:
+    live = api.get(obj).must()
+    meta = {
+        k: v for k, v in live["metadata"].items() if k not in {"managedFields", "resourceVersion"}
+    }
+    return {**live, "metadata": meta}
+
+
+class TestMigrations:
+    @pytest.mark.oldest
+    @pytest.mark.parametrize("former", FORMER)
+    def test_the_next_apply_meets_no_conflict_and_removes_what_is_left_out(
+        self, api, release, write, typed, tmp_path, former
+    ):
+        managers, file = write(former), str(tmp_path / "release.yaml")
+        before = [content(api, obj) for obj in release]
+        assert [api.apply(obj, "helm", dry_run=True).status for obj in changed(release)] == [
+            409
+        ] * 3
+        words = ("adopt", "-f", file, "--from", managers, "--to", "helm")
+
+        shown = typed(*words)
+        assert [holders(api, obj) for obj in release] != [[("helm", "Apply")]] * 3
+        assert "3 objects would be adopted by helm; nothing was changed" in shown.out
+        told = typed(*words, "--yes")
+
+        assert told.code == 0, told.err
+        assert [content(api, obj) for obj in release] == before
+        assert [holders(api, obj) for obj in release] == [[("helm", "Apply")]] * 3
+        for obj in (*release, *changed(release)):
+            api.apply(obj, "helm").must()
+        deployment, secret, cache = (api.get(obj).must() for obj in release)
+        container = deployment["spec"]["template"]["spec"]["containers"][0]
+        assert ("args" in container, container["image"]) == (False, "x:2")
+        assert [env["name"] for env in container["env"]] == ["A"]
+        assert secret["data"] == {"a": "bmV3"}
+        assert "labels" not in cache["metadata"]
+        again = typed(*words, "--yes", "-o", "json")
+        assert [one["fate"] for one in again.json["objects"]] == ["nothing"] * 3
+        assert "hunter" not in told.out + shown.out
+
+    def test_what_was_there_before_managed_fields_is_adopted(self, api, release, typed):
+        deployment = release[0]
+        live = api.create(deployment, "old").must()
+        cleared = [{"op": "replace", "path": "/metadata/managedFields", "value": [{}]}]
+        api.merge(live, cleared, "x", kind="json").must()
+        assert holders(api, deployment) == []
+        words = ("adopt", "deploy/web", "--from", "before-first-apply", "--to", "helm", "--yes")
+
+        told = typed(*words)
+
+        assert told.code == 0, told.err
+        assert holders(api, deployment) == [("helm", "Apply")]
+        assert "before-first-apply is everybody who wrote before the first apply" in told.out
+        api.apply(changed(release)[0], "helm").must()
+
+    def test_objects_are_chosen_by_their_labels_of_every_kind(self, api, release, write, typed):
+        write("Helm 3")
+        other = {**release[1], "metadata": {**release[1]["metadata"], "name": "o", "labels": {}}}
+        api.create(other, "Helm").must()
+
+        told = typed("adopt", "-l", "app=web", "--from", "Helm", "--to", "helm", "--yes")
+
+        assert told.code == 0, told.err
+        assert [holders(api, obj) for obj in release] == [[("helm", "Apply")]] * 3
+        assert holders(api, other) == [("Helm", "Update")]
+
+
+class TestInterrupted:
+    def test_what_is_begun_is_finished_and_the_same_line_goes_on(
+        self, api, release, write, typed, monkeypatch, tmp_path
+    ):
+        monkeypatch.setattr("hedgerow.cli.transfers.writing.AT_ONCE", 1)
+        managers, replace = write("Helm 3"), Cluster.replace_managed_fields
+        former = [api.get(obj).must()["metadata"]["managedFields"] for obj in release]
+
+        async def late(self: Cluster, *args: Any, **named: Any) -> Object:
+            os.kill(os.getpid(), signal.SIGINT)
+            await anyio.lowlevel.checkpoint()
+            return await replace(self, *args, **named)
+
+        saved = str(tmp_path / "undo.json")
+        file = str(tmp_path / "release.yaml")
+        words = ("adopt", "-f", file, "--from", managers, "--to", "helm", "--yes", "--save", saved)
+        with monkeypatch.context() as patched:
+            patched.setattr(Cluster, "replace_managed_fields", late)
+            told = typed(*words)
+
+        assert told.code == 130
+        assert "It ended early: 2 objects left. Run the command again" in told.out
+        adopted = [holders(api, obj) == [("helm", "Apply")] for obj in release]
+        assert adopted == [True, False, False]
+        assert "2 objects adopted" in typed(*words).out
+        assert [holders(api, obj) for obj in release] == [[("helm", "Apply")]] * 3
+        assert typed("adopt", "--undo", saved, "--yes").code == 0
+        assert [api.get(obj).must()["metadata"]["managedFields"] for obj in release] == former
+
+
+class TestUndone:
+    def test_objects_get_their_former_managers_back_unless_written_since(
+        self, api, release, write, typed, tmp_path
+    ):
+        managers, saved = write("client-side apply"), tmp_path / "undo.json"
+        former = [api.get(obj).must()["metadata"]["managedFields"] for obj in release]
+        words = ("adopt", "-l", "app=web", "--from", managers, "--to", "helm", "--save", str(saved))
+        assert typed(*words, "--yes").code == 0
+        api.apply(changed(release)[0], "helm").must()
+        api.merge(release[1], {"metadata": {"labels": {"x": "y"}}}, "somebody").must()
+        api.delete(release[2]).must()
+        api.create(release[2], "again").must()
+
+        shown = typed("adopt", "--undo", str(saved))
+        assert "1 object would be restored" in shown.out
+        told = typed("adopt", "--undo", str(saved), "--yes")
+
+        assert told.code == 1
+        assert "Deployment" in told.out
+        assert "one of its managers has written it since (helm, kubectl-client-side" in told.out
+        assert "it was deleted and created again since" in told.out
+        assert holders(api, release[0]) == [("helm", "Apply")]
+        assert holders(api, release[2]) == [("again", "Update")]
+        now = api.get(release[1]).must()["metadata"]["managedFields"]
+        assert [one for one in now if one["manager"] != "somebody"] == former[1]
+        assert saved.stat().st_mode & 0o777 == 0o600
+        assert "aHVudGVy" not in saved.read_text("utf-8")
+
+    def test_what_two_managers_held_is_two_managers_again(
+        self, api, release, write, typed, tmp_path
+    ):
+        managers, saved = write("kustomize"), str(tmp_path / "undo.json")
+        api.apply({**release[0], "spec": {"replicas": 2}}, "helm").must()
+        former = [api.get(obj).must()["metadata"]["managedFields"] for obj in release]
+        words = ("adopt", "-l", "app=web", "--from", managers, "--to", "helm", "--save", saved)
+        assert typed(*words, "--yes").code == 0
+        assert [holders(api, obj) for obj in release] == [[("helm", "Apply")]] * 3
+
+        assert typed("adopt", "--undo", saved, "--yes").code == 0
+
+        now = [api.get(obj).must()["metadata"]["managedFields"] for obj in release]
+        assert [sorted(map(str, some)) for some in now] == [sorted(map(str, s)) for s in former]
+
+
+class TestRefused:
+    def test_one_that_may_not_be_written_does_not_stop_the_others(
+        self, api, release, write, typed, sandbox, namespace
+    ):
+        managers = write("Helm 3")
+        user = f"u-{namespace}"
+        rules = [
+            {"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list"]},
+            {"apiGroups": ["apps"], "resources": ["*"], "verbs": ["patch"]},
+        ]
+        meta = {"name": "r", "namespace": namespace}
+        group = "rbac.authorization.k8s.io"
+        role = {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": meta, "rules": rules}
+        bound = {
+            **role,
+            "kind": "RoleBinding",
+            "roleRef": {"apiGroup": group, "kind": "Role", "name": "r"},
+            "subjects": [{"apiGroup": group, "kind": "User", "name": user}],
+        }
+        del bound["rules"]
+        for obj in (role, bound):
+            api.create(obj, "test").must()
+        kubeconfig = anyio.run(sandbox.kubeconfig_for, user)
+        words = ("adopt", "-l", "app=web", "--from", managers, "--to", "helm")
+
+        tried = typed(*words, "--dry-run", kubeconfig=kubeconfig)
+        assert [holders(api, obj) == [("helm", "Apply")] for obj in release] == [False] * 3
+        told = typed(*words, "--yes", kubeconfig=kubeconfig)
+
+        assert (tried.code, told.code) == (1, 1)
+        assert tried.out.count("failed: ") == told.out.count("failed: ") == 2
+        assert "cannot patch resource" in told.out
+        adopted = [holders(api, obj) == [("helm", "Apply")] for obj in release]
+        assert adopted == [True, False, False]
+
+
+class TestRepair:
+    @pytest.fixture
+    def thing(self, api: Api, namespace: str) -> Object:
+        """Return an object with managed fields of a version that its definition no longer has."""
+        group = f"{namespace[-8:]}.example"
+        spec = {"type": "object", "additionalProperties": {"type": "string"}}
+        schema = {"type": "object", "properties": {"spec": spec}}
+        versions = [
+            {
+                "name": name,
+                "served": True,
+                "storage": name == "v2",
+                "schema": {"openAPIV3Schema": schema},
+            }
+            for name in ("v2", "v1")
+        ]
+        names = {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"}
+        crd = {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": f"things.{group}"},
+            "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": versions},
+        }
+        api.apply(crd, "test").must()
+        meta = {"name": "t", "namespace": namespace, "labels": LABELS}
+        thing = {"apiVersion": f"{group}/v1", "kind": "Thing", "metadata": meta}
+        first = {**thing, "spec": {"a": "1", "b": "1"}}
+        eventually(lambda: api.apply(first, "one").ok, 30, "it is applied")
+        api.merge(thing, {"spec": {"c": "1"}}, CSA).must()
+        thing = {**thing, "apiVersion": f"{group}/v2"}
+        api.merge(thing, {"spec": {"d": "1"}}, CSA).must()
+        crd["spec"]["versions"] = versions[:1]
+        api.apply(crd, "test").must()
+        refused = {**thing, "spec": {"z": "1"}}
+        eventually(lambda: api.apply(refused, "x", dry_run=True).status == 500, 30, "it blocks")
+        return thing
+
+    def test_entries_of_a_version_that_is_gone_get_one_that_is_served(self, api, thing, typed):
+        name = f"things.v2.{thing['apiVersion'].partition('/')[0]}/t"
+        refused = typed("adopt", name, "--from", CSA, "--to", "helm", "--yes")
+        assert "first `hedgerow adopt --repair`" in refused.out
+
+        shown = typed("adopt", "--repair", "-l", "app=web")
+        assert "4 fields of 1 object would be repaired; nothing was changed" in shown.out
+        told = typed("adopt", "--repair", "-l", "app=web", "--yes")
+
+        assert told.code == 0, told.err
+        entries = api.get(thing).must()["metadata"]["managedFields"]
+        spec = {
+            (entry["manager"], entry["operation"]): set(entry["fieldsV1"]["f:spec"])
+            for entry in entries
+        }
+        assert {entry["apiVersion"] for entry in entries} == {thing["apiVersion"]}
+        assert spec == {("one", "Apply"): {"f:a", "f:b"}, (CSA, "Update"): {"f:c", "f:d"}}
+        assert api.apply({**thing, "spec": {"a": "2"}}, "two").conflicts == [".spec.a"]
+        api.apply({**thing, "spec": {"a": "2"}}, "one").must()
+        assert "b" not in api.get(thing).must()["spec"]
+        assert typed("adopt", name, "--repair", "--yes").code == 0
+        assert typed("adopt", name, "--from", CSA, "--to", "one", "--yes").code == 0
+        assert holders(api, thing) == [("one", "Apply")]
