@@ -9,20 +9,22 @@ import typer
 
 from hedgerow.cli.candidates import objects
 from hedgerow.cli.connecting import Context, Kubeconfig, connected
-from hedgerow.cli.options import Namespace
+from hedgerow.cli.options import Namespace, Selector
 from hedgerow.cli.output import echo_data, echo_lines
-from hedgerow.cli.owners import selection
+from hedgerow.cli.owners import many, selection
 from hedgerow.cli.owners.selection import NO_DISPUTES, Disputes
 from hedgerow.cli.program import program_name, registry, say, typed
 from hedgerow.cli.targets import joined, located, parted, read
 from hedgerow.fields.owners import owners
+from hedgerow.fields.unserved import unserved
+from hedgerow.kube.discovery import group_versions
 from hedgerow.kube.errors import Forbidden, Missing
 from hedgerow.objects import ObjectRef, Salvaged, annotation, controller_of, metadata, ref_of
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow.runtime.clock import SystemClock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from hedgerow.fields.owners import Ownership
     from hedgerow.kube.cluster import Cluster
@@ -31,9 +33,9 @@ if TYPE_CHECKING:
 Format = Literal["tree", "json", "yaml", "svg", "html"]
 
 Target = Annotated[
-    list[str],
+    list[str] | None,
     typer.Argument(
-        metavar="KIND/NAME",
+        metavar="[KIND/NAME]",
         autocompletion=objects,
         help="The object, its kind as kubectl takes it: deploy/web, ingresses/web,"
         " certificate.cert-manager.io/web; or as two words: deploy web.",
@@ -50,6 +52,14 @@ FieldManager = Annotated[
     ),
 ]
 Contested = Annotated[bool, typer.Option("--contested", help="Show only contested fields.")]
+ByManager = Annotated[
+    bool,
+    typer.Option(
+        "--by-manager",
+        help="Of all objects of the namespace: how many fields each manager holds, and what is left"
+        " over from former ones.",
+    ),
+]
 Output = Annotated[
     Format,
     typer.Option(
@@ -61,8 +71,10 @@ Output = Annotated[
 
 
 def owners_command(
-    target: Target,
+    target: Target = None,
     *,
+    by_manager: ByManager = False,
+    selector: Selector = None,
     namespace: Namespace = None,
     manager: FieldManager = "",
     contested: Contested = False,
@@ -78,13 +90,36 @@ def owners_command(
     are the commands that settle the conflict, with --contested those for each field. Values of
     Secrets are never shown.
 
+    With --by-manager, the command counts the fields that each manager holds of all objects of a
+    namespace, or with -l of those with these labels. Below are leftovers: managers that are one
+    thing under several names, such as client-side apply where somebody applies on the server now,
+    the replicas of an autoscaler that is gone, and fields of API versions that the server does not
+    serve; each with the command that settles it.
+
     By hand: kubectl get KIND NAME -o yaml --show-managed-fields
     """
+    if by_manager or selector is not None:
+        if target or manager or contested or output in {"svg", "html"} or not by_manager:
+            raise typer.BadParameter(
+                "--by-manager goes with -l, -n and --output tree, json or yaml, and -l with it"
+            )
+
+        async def count() -> None:
+            async with connected(kubeconfig, context) as cluster:
+                await many.show(cluster, namespace or cluster.namespace, selector or "", output)
+
+        anyio.run(count)
+        return
+    if not target:
+        raise typer.BadParameter("name a KIND/NAME, such as deployment/web, or --by-manager")
     kind, name = parted(joined(target))
+
+    versions: list[str] = []
 
     async def carry_out() -> tuple[Object, Ownership, Disputes]:
         async with connected(kubeconfig, context) as cluster:
             live = await _read(cluster, kind, name, namespace or cluster.namespace)
+            versions.extend(await _unserved(cluster, live))
             found = await _declarer(cluster, live, required=contested)
             if found is None:
                 return live, owners(live), NO_DISPUTES
@@ -104,7 +139,16 @@ def owners_command(
 
     live, whole, disputes = anyio.run(carry_out)
     chosen = selection.choose(whole, manager, contested=contested)
-    _print(live, whole, chosen, disputes, output)
+    _print(live, whole, chosen, disputes, versions=versions, output=output)
+
+
+async def _unserved(cluster: Cluster, live: Object) -> list[str]:
+    """Return the versions of managed fields that the server does not serve; usually none."""
+    written: list[Object] = metadata(live).get("managedFields") or []
+    if not unserved(written, {live["apiVersion"]}):
+        return []
+    gone = unserved(written, set(await group_versions(cluster)))
+    return sorted({entry["apiVersion"] for entry in gone})
 
 
 async def _read(cluster: Cluster, kind: str, name: str, namespace: str) -> Object:
@@ -190,7 +234,13 @@ def _among(apis: Iterable[ApiResource], group_version: str, kind: str) -> ApiRes
 
 
 def _print(
-    live: Object, whole: Ownership, chosen: Ownership, disputes: Disputes, output: Format
+    live: Object,
+    whole: Ownership,
+    chosen: Ownership,
+    disputes: Disputes,
+    *,
+    versions: Sequence[str],
+    output: Format,
 ) -> None:
     """Print in the requested format; each format is imported only when it is used."""
     # ruff: noqa: PLC0415
@@ -198,11 +248,11 @@ def _print(
     if output in {"json", "yaml"}:
         from hedgerow.cli.owners import listing as owners_list
 
-        echo_data(owners_list.listed(live, chosen, disputes), output)
+        echo_data(owners_list.listed(live, chosen, disputes, versions), output)
         return
     from hedgerow.cli.owners.report import page
 
-    told = page(live, whole, chosen, now, disputes)
+    told = page(live, whole, chosen, now, disputes, unserved=versions)
     if output == "tree":
         from hedgerow.cli.owners.terminal import show
 

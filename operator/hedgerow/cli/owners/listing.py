@@ -10,18 +10,25 @@ from hedgerow.cli.owners.selection import NO_DISPUTES
 from hedgerow.objects import metadata
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from hedgerow.cli.owners.selection import Disputes
     from hedgerow.fields.managed import Holder
     from hedgerow.fields.owners import Node, Ownership
     from hedgerow_schemas.base import Object
 
 
-def listed(live: Object, chosen: Ownership, disputes: Disputes = NO_DISPUTES) -> Object:
+def listed(
+    live: Object,
+    chosen: Ownership,
+    disputes: Disputes = NO_DISPUTES,
+    unserved: Sequence[str] = (),
+) -> Object:
     """Return the object, its places as `fields`, and places that are held but missing as `gone`.
 
     `state` is held, unowned, identity (set by the server alone) or branch: a map, list or item
     that is held itself, without a value here. A contested field also has the declared value and
-    the commands that settle it.
+    the commands that settle it. `unserved` are versions of managed fields that are not served.
     """
     return {
         "object": identity_data(live),
@@ -38,6 +45,7 @@ def listed(live: Object, chosen: Ownership, disputes: Disputes = NO_DISPUTES) ->
             {"path": path, "contested": owner, **_disputed(disputes, path)}
             for path, owner in chosen.missing
         ],
+        **({"unserved": list(unserved)} if unserved else {}),
     }
 
 

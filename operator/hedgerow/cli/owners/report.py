@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from hedgerow.cli.owners.selection import NO_DISPUTES
-from hedgerow.cli.program import program_name
+from hedgerow.cli.program import program_name, typed
 from hedgerow.cli.times import utc
 from hedgerow.cli.widths import Note
 from hedgerow.fields.redaction import worded
@@ -83,8 +83,13 @@ def page(
     chosen: Ownership,
     now: datetime,
     disputes: Disputes = NO_DISPUTES,
+    *,
+    unserved: Sequence[str] = (),
 ) -> OwnersPage:
-    """Return the page of the chosen part of an object; its facts are about the whole object."""
+    """Return the page of the chosen part of an object; its facts are about the whole object.
+
+    `unserved` are the versions of managed fields that the server does not serve.
+    """
     meta = metadata(live)
     place = "/".join(filter(None, (meta.get("namespace"), meta.get("name"))))
     return OwnersPage(
@@ -93,7 +98,7 @@ def page(
         _leaves_held(whole),
         tuple(_declaring(disputes, _rows(_visible(chosen.fields), now))),
         (*_gone(live, chosen, now), *_declaring(disputes, _missing(chosen))),
-        (*_notes(whole, chosen), *_settling(disputes)),
+        (*_unserved(live, unserved), *_notes(whole, chosen), *_settling(disputes)),
         utc(now),
     )
 
@@ -226,6 +231,19 @@ def _notes(whole: Ownership, chosen: Ownership) -> Iterator[Note]:
         )
     if not (chosen.fields or chosen.gone or chosen.missing):
         yield Note("no field of the object matches")
+
+
+def _unserved(live: Object, versions: Sequence[str]) -> Iterator[Note]:
+    if versions:
+        meta, group = metadata(live), str(live["apiVersion"]).rpartition("/")[0]
+        kind = ".".join(filter(None, (str(live["kind"]).lower(), group)))
+        place = f" -n {meta['namespace']}" if meta.get("namespace") else ""
+        yield Note(
+            f"fields are recorded in {printable(', '.join(versions))}, which the server does not"
+            f" serve, and which may block every apply:"
+            f" `{typed()} adopt --repair {kind}/{meta['name']}{place} --yes`",
+            alarm=True,
+        )
 
 
 def _settling(disputes: Disputes) -> Iterator[Note]:

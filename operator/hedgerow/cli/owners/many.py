@@ -1,0 +1,146 @@
+"""Owners of many objects: `hedgerow owners --by-manager`, asked, and shown as text or JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from hedgerow.cli.objects import listed, say_unread
+from hedgerow.cli.output import echo, echo_data, echo_lines
+from hedgerow.cli.owners import by_manager
+from hedgerow.cli.owners.by_manager import (
+    MOST_NAMED,
+    CountedObject,
+    CountScope,
+    Leftover,
+    leftovers,
+    managers,
+    tally,
+)
+from hedgerow.cli.program import typed
+from hedgerow.cli.transfers.report import columns, number_of_fields
+from hedgerow.kube.discovery import served as discovered
+from hedgerow.kube.errors import Forbidden, Missing
+from hedgerow.objects import Salvaged, metadata
+from hedgerow.texts import cut, printable
+from hedgerow_schemas.base import ApiResource, View
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from hedgerow.kube.cluster import Cluster
+    from hedgerow_schemas.base import Object
+
+_AUTOSCALER: Final = ApiResource(
+    "autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers"
+)
+_HEADERS: Final = ("MANAGER", "OPERATION", "FIELDS", "OBJECTS", "KINDS")
+_WIDEST: Final = (40, 20, 8, 8, 60)
+_KINDS: Final = 4
+"""The most kinds that a line names."""
+
+
+async def show(cluster: Cluster, namespace: str, labels: str, output: str) -> None:
+    """Print who holds how many fields of a namespace's objects. Raises KubeError."""
+    served = await discovered(cluster)
+    unreadable: dict[str, str] = {}
+
+    def reduce(item: Object) -> Object | None:
+        if isinstance(item, Salvaged):
+            unreadable[f"{item.get('kind')}/{metadata(item).get('name')}"] = "its JSON is damaged"
+            return None
+        try:
+            return {"tally": tally(item, served.versions)}
+        except RecursionError:
+            named = f"{item.get('kind')}/{metadata(item).get('name')}"
+            unreadable[named] = "its managed fields are nested too deep"
+            return None
+
+    found = await listed(cluster, served, reduce, namespace=namespace, labels=labels)
+    objects = [CountedObject(api, made["tally"]) for api, made in found.objects]
+    unread = {**found.unread, **unreadable}
+    scope = CountScope(namespace, labels, typed())
+    scalers = await _scalers(cluster, namespace) if any(o.tally.scaled for o in objects) else None
+    told = leftovers(objects, scope, scalers)
+    if output == "tree":
+        say_unread(unread)
+        _print(objects, told, scope)
+    else:
+        echo_data(by_manager.listed(objects, told, scope, unread), output)
+
+
+async def _scalers(cluster: Cluster, namespace: str) -> frozenset[tuple[str, str]] | None:
+    """Return the kinds and names that autoscalers of a namespace scale; None if not readable."""
+
+    def reduce(item: Object) -> Object:
+        target = View(item)
+        kind, name = (target.text("spec", "scaleTargetRef", word) for word in ("kind", "name"))
+        return {"kind": kind, "name": name}
+
+    try:
+        listing = await cluster.list(_AUTOSCALER, namespace, reduce=reduce)
+    except (Forbidden, Missing):
+        return None
+    return frozenset((item["kind"], item["name"]) for item in listing.items)
+
+
+def _print(objects: Sequence[CountedObject], told: Sequence[Leftover], scope: CountScope) -> None:
+    kinds = len({one.api.kind for one in objects})
+    rows = [
+        (
+            printable(row.manager),
+            " ".join(filter(None, (row.operation, printable(row.subresource)))),
+            str(row.fields),
+            str(row.objects),
+            _kinds(row.kinds),
+        )
+        for row in managers(objects)
+    ]
+    fields = number_of_fields(sum(int(row[2]) for row in rows))
+    chosen = f" with labels {scope.labels}" if scope.labels else ""
+    count = f"{_number(len(objects), 'object')} of {_number(kinds, 'kind')}"
+    echo(f"{count} in namespace {scope.namespace}{chosen}: {fields} held")
+    if rows:
+        shown = [tuple(map(cut, row, _WIDEST)) for row in rows]
+        echo_lines("\n" + columns([_HEADERS, *shown], _WIDEST))
+    if told:
+        echo_lines("\nLeft over:")
+    for one in told:
+        echo(f"- {_words(one)}:")
+        echo(f"    {one.command}")
+    if not told:
+        echo_lines("\nNothing is left over.")
+
+
+def _number(number: int, noun: str) -> str:
+    return f"1 {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _kinds(kinds: Mapping[str, int]) -> str:
+    most = sorted(kinds.items(), key=lambda pair: (-pair[1], pair[0]))
+    named = ", ".join(f"{count} {kind}" for kind, count in most[:_KINDS])
+    return f"{named}, …" if len(most) > _KINDS else named
+
+
+def _words(one: Leftover) -> str:
+    count = _number(len(one.objects), "object")
+    who = ", ".join(map(printable, one.managers))
+    to = printable(one.to)
+    match one.reason:
+        case "unserved version":
+            return (
+                f"{count} with fields recorded in {who}, which the server does not serve, and which"
+                " may block every apply"
+            )
+        case "before the first apply":
+            told = (
+                f"{count} with fields of everybody who wrote before the first apply ({who}): what"
+                f" the manifests of {to} leave out, it removes once it gets"
+            )
+        case "autoscaler is gone":
+            told = f"{count} whose replicas an autoscaler wrote that is gone ({who}); {to} applies"
+        case _ if one.managers == (one.to,):
+            told = f"{count} that {who} both applies and updates: it conflicts with itself in"
+        case _:
+            told = f"{count} with fields of {who}, which is what {to} was before; {to} applies"
+    more = len(one.objects) > MOST_NAMED and "/" in one.command
+    return f"{told} them" + (f" (the first {MOST_NAMED})" if more else "")
