@@ -170,6 +170,16 @@ class TestRead:
         assert absent is None
         assert [request.url.path for request in server.requests] == [f"{PATH}/x", f"{PATH}/y"]
 
+    async def test_a_partial_object_has_its_kind_and_else_only_metadata(self, server, connected):
+        partial = {"kind": "PartialObjectMetadata", "metadata": {"name": "x"}}
+        server.answers = [reply(200, {**partial, "apiVersion": "meta.k8s.io/v1"})]
+
+        async with connected() as cluster:
+            found = await cluster.read(CONFIG_MAP, "x", "ns", partial=True)
+
+        assert found == {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}
+        assert "as=PartialObjectMetadata;" in server.requests[0].headers["Accept"]
+
     async def test_raises_when_the_kind_is_not_served(self, server, connected):
         server.answers = [Recording.load("missing_kind").response()]
 

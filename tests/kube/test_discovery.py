@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
-from hedgerow.kube.discovery import Found, find, spelled
+from hedgerow.kube.discovery import Found, find, served, spelled
 from hedgerow.kube.errors import (
     Forbidden,
     Garbled,
@@ -17,7 +17,7 @@ from hedgerow.kube.errors import (
     Unavailable,
 )
 
-VERBS = ["get", "list"]
+VERBS = ["get", "list", "patch"]
 
 
 def kind(plural: str, name: str, *short: str, **more: Any) -> dict[str, Any]:
@@ -150,3 +150,25 @@ class TestFind:
     async def test_what_concerns_the_whole_server_is_raised(self) -> None:
         with pytest.RaisesGroup(Unauthenticated):
             await resolved("pods", Served(**{"/api/v1": Unauthenticated("who?")}))
+
+
+@pytest.mark.anyio
+class TestServed:
+    async def test_each_kind_that_may_be_listed_and_patched_once_and_no_events(self) -> None:
+        failing: dict[str, KubeError] = {"/apis/big.example/v1beta1": Unavailable("down", code=503)}
+        cluster: Any = Served(**failing)
+        cluster.answers["/apis/apps/v1"] = {
+            "resources": [kind("deployments", "Deployment"), kind("odds", "Odd", verbs=["list"])]
+        }
+
+        found = await served(cluster)
+
+        assert [spelled(api) for api in found.kinds] == [
+            "pods.v1.", "namespaces.v1.", "deployments.v1.apps", "scalers.v2.autoscaling",
+            "olds.v1.autoscaling",
+        ]  # fmt: skip
+        assert found.failed == ("big.example/v1beta1",)
+        assert found.versions == {
+            "v1", "apps/v1", "events.k8s.io/v1", "autoscaling/v1", "autoscaling/v2",
+            "big.example/v1beta1",
+        }  # fmt: skip
