@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +136,41 @@ def content(api: Api, obj: Object) -> Object:
     return {**live, "metadata": meta}
 
 
+def definition(namespace: str) -> Object:
+    """Return the definition of a kind of the namespace's own, in versions v2 and v1."""
+    group = f"{namespace[-8:]}.example"
+    spec = {"type": "object", "additionalProperties": {"type": "string"}}
+    schema = {"type": "object", "properties": {"spec": spec}}
+    versions = [
+        {
+            "name": name,
+            "served": True,
+            "storage": name == "v2",
+            "schema": {"openAPIV3Schema": schema},
+        }
+        for name in ("v2", "v1")
+    ]
+    names = {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"things.{group}"},
+        "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": versions},
+    }
+
+
+def thing_of(crd: Object, namespace: str) -> Object:
+    meta = {"name": "t", "namespace": namespace, "labels": LABELS}
+    return {"apiVersion": f"{crd['spec']['group']}/v2", "kind": "Thing", "metadata": meta}
+
+
+@pytest.fixture
+def crd(api: Api, namespace: str) -> Iterator[Object]:
+    crd = api.apply(definition(namespace), "test").must()
+    yield definition(namespace)
+    api.delete(crd).must()
+
+
 class TestMigrations:
     @pytest.mark.oldest
     @pytest.mark.parametrize("former", FORMER)
@@ -193,6 +229,23 @@ class TestMigrations:
         assert told.code == 0, told.err
         assert [holders(api, obj) for obj in release] == [[("helm", "Apply")]] * 3
         assert holders(api, other) == [("Helm", "Update")]
+
+    def test_fields_in_several_versions_are_joined_where_they_have_the_same_names(
+        self, api, namespace, typed, crd
+    ):
+        v2 = thing_of(crd, namespace)
+        v1 = {**v2, "apiVersion": v2["apiVersion"].replace("/v2", "/v1")}
+        created = {**v1, "spec": {"a": "1", "b": "1"}}
+        eventually(lambda: api.create(created, "Helm").ok, 30, "it is created")
+        api.merge(v2, {"spec": {"c": "1"}}, "Helm").must()
+        words = ("adopt", "-l", "app=web", "--from", "Helm", "--to", "helm", "--yes")
+
+        told = typed(*words)
+
+        assert told.code == 0, told.err
+        assert holders(api, v2) == [("helm", "Apply")]
+        api.apply({**v2, "spec": {"a": "2"}}, "helm").must()
+        assert api.get(v2).must()["spec"] == {"a": "2"}
 
 
 class TestInterrupted:
@@ -307,36 +360,17 @@ class TestRefused:
 
 class TestRepair:
     @pytest.fixture
-    def thing(self, api: Api, namespace: str) -> Object:
+    def thing(self, api: Api, namespace: str, crd: Object) -> Object:
         """Return an object with managed fields of a version that its definition no longer has."""
-        group = f"{namespace[-8:]}.example"
-        spec = {"type": "object", "additionalProperties": {"type": "string"}}
-        schema = {"type": "object", "properties": {"spec": spec}}
-        versions = [
-            {
-                "name": name,
-                "served": True,
-                "storage": name == "v2",
-                "schema": {"openAPIV3Schema": schema},
-            }
-            for name in ("v2", "v1")
-        ]
-        names = {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"}
-        crd = {
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "CustomResourceDefinition",
-            "metadata": {"name": f"things.{group}"},
-            "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": versions},
-        }
-        api.apply(crd, "test").must()
-        meta = {"name": "t", "namespace": namespace, "labels": LABELS}
-        thing = {"apiVersion": f"{group}/v1", "kind": "Thing", "metadata": meta}
+        thing = thing_of(crd, namespace)
+        group = thing["apiVersion"].removesuffix("/v2")
+        thing = {**thing, "apiVersion": f"{group}/v1"}
         first = {**thing, "spec": {"a": "1", "b": "1"}}
         eventually(lambda: api.apply(first, "one").ok, 30, "it is applied")
         api.merge(thing, {"spec": {"c": "1"}}, CSA).must()
         thing = {**thing, "apiVersion": f"{group}/v2"}
         api.merge(thing, {"spec": {"d": "1"}}, CSA).must()
-        crd["spec"]["versions"] = versions[:1]
+        crd["spec"]["versions"] = crd["spec"]["versions"][:1]
         api.apply(crd, "test").must()
         refused = {**thing, "spec": {"z": "1"}}
         eventually(lambda: api.apply(refused, "x", dry_run=True).status == 500, 30, "it blocks")

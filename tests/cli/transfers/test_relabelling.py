@@ -10,6 +10,7 @@ from cli.transfers.test_adoption import opened
 from hedgerow.cli.transfers.relabelling import (
     Relabelling,
     Takeover,
+    ValuesNeeded,
     changed,
     refusal,
     repair,
@@ -157,11 +158,17 @@ class TestTakeover:
             entry("helm/Apply/status", spec("s")), entry("a/Update", spec("x"))
         ]  # fmt: skip
 
-    def test_several_versions_of_the_same_fields_are_refused(self):
+    def test_several_versions_are_joined_where_the_object_has_all_places(self):
         obj = live(entry("a/Update", spec("x"), "apps/v2"), entry("helm", spec("y")))
 
-        with pytest.raises(MoveRefused, match="in several versions, apps/v1, apps/v2, in which"):
+        with pytest.raises(ValuesNeeded, match=r"in several versions, apps/v1, apps/v2$"):
             takeover(obj, asked("a"), SERVED)
+        found = takeover({**obj, "spec": {"x": 1}}, asked("a"), SERVED)
+        assert written(obj, found) == [entry("helm", spec("y", "x"))]
+        found = takeover({**obj, "apiVersion": "apps/v2", "spec": {"y": 1}}, asked("a"), SERVED)
+        assert written(obj, found) == [entry("helm", spec("y", "x"), "apps/v2")]
+        with pytest.raises(MoveRefused, match=r"apps/v1, apps/v2, and \.spec\.x is not in apps/v1"):
+            takeover({**obj, "spec": {"y": 1}}, asked("a"), SERVED)
 
     def test_unserved_versions_are_to_be_repaired_first(self):
         obj = live(entry("a/Update", spec("x")), entry("z", spec("y"), "apps/v0"))

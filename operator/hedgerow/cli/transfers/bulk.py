@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from hedgerow.cli.objects import listed
 from hedgerow.cli.program import field_manager, program_name, typed
 from hedgerow.cli.targets import ObjectPlace, located, parted
-from hedgerow.cli.transfers.relabelling import changed, restoration
+from hedgerow.cli.transfers.relabelling import ValuesNeeded, changed, restoration
 from hedgerow.cli.transfers.undo_file import AdoptedObject
 from hedgerow.cli.transfers.writing import ITS_OWN, applied, until_settled
 from hedgerow.fields.sets import versioned
@@ -94,20 +94,29 @@ class Task:
         return AdoptOutcome(place, "failed", why=why)
 
     async def _attempt(self, place: ObjectPlace, plan: Plan) -> AdoptOutcome:
-        live = await self.cluster.read(place.api, place.name, place.namespace, partial=True)
+        live = await self._read(place, partial=True)
         if live is None:
             return AdoptOutcome(place, "absent")
-        if isinstance(live, Salvaged):
-            raise MoveRefused(f"it {WHY_UNREADABLE}")
         is_first = self.asked is not None and self.asked.takes_first(live)
         if self.asked and is_first:
             live = await self._first_apply(place, live, self.asked.to)
-        change = plan(place, live)
+        try:
+            change = plan(place, live)
+        except ValuesNeeded:
+            live = await self._read(place) or live
+            change = plan(place, live)
         if change is None:
             return AdoptOutcome(place, "nothing")
         if self.write and not (is_first and self.dry_run):
             await self._write(place, live, change)
         return AdoptOutcome(place, "changed", change.sources)
+
+    async def _read(self, place: ObjectPlace, *, partial: bool = False) -> Object | None:
+        """Return an object; raises MoveRefused if it is not read exactly."""
+        live = await self.cluster.read(place.api, place.name, place.namespace, partial=partial)
+        if isinstance(live, Salvaged):
+            raise MoveRefused(f"it {WHY_UNREADABLE}")
+        return live
 
     async def _first_apply(self, place: ObjectPlace, live: Object, manager: str) -> Object:
         """Apply nothing, so that the server records who held what before the first apply."""

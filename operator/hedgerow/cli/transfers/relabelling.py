@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from hedgerow.fields.managed import Holder, entries
-from hedgerow.fields.sets import leaves, members, subtree, union
+from hedgerow.fields.paths import path_of
+from hedgerow.fields.sets import ABSENT, Values, leaves, members, subtree, union
 from hedgerow.fields.unserved import unserved
 from hedgerow.objects import annotation, metadata
 from hedgerow.plan.transfers import MoveRefused
@@ -35,6 +36,10 @@ HELM: Final = frozenset({"Helm", "helm"})
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _COPY: Final = ("f:metadata", "f:annotations", f"f:{_LAST_APPLIED}")
 """Whoever updates this annotation, applies on the client side; kubectl tells them by it too."""
+
+
+class ValuesNeeded(MoveRefused):
+    """Only the whole object tells whether its fields have the same names in several versions."""
 
 
 def is_client_side_apply(holder: Holder, tree: Tree) -> bool:
@@ -101,7 +106,8 @@ class Relabelling:
 def takeover(live: Object, asked: Takeover, served: Collection[str]) -> Relabelling | None:
     """Return how entries become the new manager's; None if there are none.
 
-    Raises MoveRefused if ownership would be lost.
+    Raises MoveRefused if ownership would be lost, and ValuesNeeded for an object of metadata alone
+    if its values have to be looked at.
     """
     found = _entries(live)
     holders = [(holder, tree) for holder, _, tree in entries(live)]
@@ -115,13 +121,9 @@ def takeover(live: Object, asked: Takeover, served: Collection[str]) -> Relabell
         own = [n for n, (holder, _) in enumerate(holders) if holder.is_applier(asked.to, endpoint)]
         joined = [*own, *(n for n in taken if _endpoint(holders[n][0]) == endpoint)]
         some = [found[index] for index in joined]
-        if len({entry.get("apiVersion") for entry in some}) > 1:
-            raise MoveRefused(
-                f"its fields are recorded in several versions, {_versions(some)}, in which they may"
-                " be called otherwise; let one of the managers write it in one version first"
-            )
+        label = {"manager": asked.to, "operation": APPLY, "apiVersion": _version(live, some)}
         edits |= dict.fromkeys(joined, ())
-        edits[joined[0]] = (_labelled(some, asked.to, APPLY, endpoint),)
+        edits[joined[0]] = (_labelled(some, label, endpoint),)
     return _relabelling(found, edits, taken)
 
 
@@ -218,16 +220,41 @@ def _endpoint(holder: Holder) -> str:
     return STATUS if holder.subresource == STATUS else ""
 
 
-def _labelled(some: Sequence[Object], manager: str, operation: str, endpoint: str) -> Object:
+def _version(live: Object, some: Sequence[Object]) -> str:
+    """Return the version for the fields of several entries.
+
+    Of several versions it is that of the object, if it has all the places of the others.
+    """
+    versions = {str(entry.get("apiVersion")) for entry in some}
+    if len(versions) == 1:
+        return versions.pop()
+    if live.keys() <= {"apiVersion", "kind", "metadata"}:
+        raise ValuesNeeded(f"its fields are recorded in several versions, {_versions(some)}")
+    version, values = str(live["apiVersion"]), Values(live)
+    others = (_tree(entry) for entry in some if entry.get("apiVersion") != version)
+    for field_path in (place for tree in others for place in leaves(tree)):
+        if values.at(field_path) is ABSENT:
+            raise MoveRefused(
+                f"its fields are recorded in several versions, {_versions(some)}, and"
+                f" {path_of(field_path)} is not in {version}"
+            )
+    return version
+
+
+def _labelled(some: Sequence[Object], label: Object, endpoint: str) -> Object:
     first = {name: value for name, value in some[0].items() if name != "subresource"}
-    label = {"manager": manager, "operation": operation, "fieldsV1": _joined(some)}
-    return {**first, **label, **({"subresource": endpoint} if endpoint else {})}
+    below = {"subresource": endpoint} if endpoint else {}
+    return {**first, **label, "fieldsV1": _joined(some), **below}
+
+
+def _tree(entry: Object) -> Tree:
+    return entry.get("fieldsV1") or {}
 
 
 def _joined(some: Iterable[Object]) -> Tree:
     whole: Tree = {}
     for entry in some:
-        whole = union(whole, entry.get("fieldsV1") or {})
+        whole = union(whole, _tree(entry))
     return whole
 
 
@@ -247,8 +274,7 @@ def _content(some: Iterable[Object]) -> set[Any]:
 
 
 def _held(entry: Object) -> frozenset[FieldPath]:
-    tree: Tree = entry.get("fieldsV1") or {}
-    return frozenset(members(tree))
+    return frozenset(members(_tree(entry)))
 
 
 def _count(tree: Tree) -> int:
