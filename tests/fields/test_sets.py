@@ -43,6 +43,15 @@ class TestLeaves:
 
         assert list(leaves(tree)) == [("f:a",), ("f:b",), ("f:s", 'v:"x"')]
 
+    def test_members_are_these_and_what_is_held_as_such(self):
+        assert list(members(TREE)) == [
+            ("f:metadata", "f:labels"),
+            PLACES[0],
+            PLACES[1],
+            (*CONTAINERS, C),
+            *PLACES[2:],
+        ]
+
     @pytest.mark.parametrize(
         ("field_path", "key"),
         [
