@@ -41,7 +41,10 @@ CALLS: dict[tuple[str, ...], list[tuple[str, ...]]] = {
         ("--all", "--yes", "--to", "other"),
     ],
     ("adopt",): [(TARGET, "--from", "old"), (TARGET, "--from", "{poison}")],
-    ("plan",): [FILES, (*FILES, "--server-side"), ("bluegreen/demo",), ("{poison}",)],
+    ("plan",): [
+        FILES, (*FILES, "--server-side"), ("bluegreen/demo",), ("{poison}",),
+        (*FILES, "--as-manager", "helm"), (*FILES, "--as-manager", "helm", "--force"),
+    ],
     ("run",): [("--context", "{poison}"), ("--controllers", "{poison}"), ("--events", "{poison}")],
     ("schedule", "explain"): [
         FILES, (TARGET,), (TARGET, "--from", "{poison}"), ("cj", "{poison}"),

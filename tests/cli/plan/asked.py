@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hedgerow.kube.cluster import ApplyResult
-from hedgerow.kube.errors import Forbidden
+from hedgerow.kube.errors import Forbidden, Missing
 from hedgerow.plan.yield_and_claim import ALLOW_CLAIMS
 from hedgerow.runtime.namespaces import NAMESPACES
 from hedgerow.testing.memory.cluster import MemoryCluster
@@ -25,6 +25,8 @@ class Asked(MemoryCluster):
         self.refuse: dict[str, Exception] = {}
         """What an apply to an object of that kind ends in."""
         self.warnings: tuple[str, ...] = ()
+        self.served: list[str] = []
+        """The group versions in discovery."""
         self.namespaces: dict[str, Object] = {
             "default": {"metadata": {"name": "default", "labels": {ALLOW_CLAIMS: "true"}}}
         }
@@ -32,6 +34,20 @@ class Asked(MemoryCluster):
     async def allowed(self, verb: str, api: ApiResource, _namespace: str = "") -> bool:
         self.reviews.append(f"{verb} {api.plural}")
         return f"{verb} {api.plural}" not in self.lacks
+
+    async def resource(self, group_version: str, kind: str) -> ApiResource:
+        found = self.model.api(group_version, kind)
+        if found is None:
+            raise Missing("the server does not serve it", code=404)
+        return found
+
+    async def get(self, path: str, **_: Any) -> Object:
+        """Return what discovery has of a group: of `served`."""
+        group = path.removeprefix("/apis/")
+        versions = [one for one in self.served if one.startswith(f"{group}/")]
+        if not versions:
+            raise Missing("the server could not find the requested resource", code=404)
+        return {"versions": [{"groupVersion": one} for one in versions]}
 
     async def apply(self, api: ApiResource, body: Any, **more: Any) -> ApplyResult:
         self._admit("patch", api)

@@ -35,6 +35,7 @@ from hedgerow.kube import client
 from hedgerow.kube.errors import Missing, Unreachable
 from hedgerow.objects import ObjectRef
 from hedgerow.plan.conditions import condition, ready
+from hedgerow_schemas.base import ApiResource
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.builtin import Deployment
 from runtime.world import World, pods
@@ -263,6 +264,94 @@ class TestSections:
         )
 
 
+MAP = ObjectRef(ApiResource("v1", "ConfigMap", "configmaps"), "shop", "settings")
+HELM = Holder("helm", "Apply")
+
+
+def plain(action: Any, *lines: Line, ref: ObjectRef = MAP, **more: Any) -> Forecast:
+    """Return the forecast of an object that is not hedgerow's own."""
+    told = {k: more.pop(k) for k in ("merged", "forced", "warnings") if k in more}
+    return Forecast(ref, "", "helm", (ObjectForecast(ref, action, lines, **told),), **more)
+
+
+class TestPlain:
+    """Objects of any kind: one section each, below one heading."""
+
+    def test_what_has_nothing_to_do_is_named_in_one_line(self):
+        space = ObjectRef(
+            ApiResource("v1", "Namespace", "namespaces", namespaced=False), "", "shop"
+        )
+        many = [replace(plain("unchanged"), owner=replace_name(MAP, f"m{n}")) for n in range(10)]
+        out = printed(
+            plain("created", line("added", None, 1)),
+            plain("unchanged", ref=space),
+            *many,
+            width=400,
+        )
+
+        assert "+ ConfigMap shop/settings would be created\n    + .spec.x: 1\n" in out
+        assert "Nothing to do for 11 objects: Namespace shop, ConfigMap shop/m0, " in out
+        assert "ConfigMap shop/m8, …\n" in out
+        assert "controller" not in out
+
+    def test_a_conflict_is_told_with_each_holder_and_what_helps(self):
+        held = HeldField("ConfigMap/settings", ".data.a", "argo", "Apply", since=SCALE.time)
+        own = replace(held, path=".data.b", manager="helm", operation="Update")
+        held = replace(held, declared="2", live="3")
+        out = printed(plain("refused", contested=(held, replace(held, manager="flux"), own)))
+
+        assert "✗ ConfigMap shop/settings would be refused, for conflicts over 2 fields" in out
+        assert "    .data.a: you declare 2, it is 3  argo, 5m\n" in out
+        assert "    .data.a: you declare 2, it is 3  flux, 5m\n" in out
+        assert "or force the apply: --force shows what that takes" in out
+        assert "`hedgerow adopt` moves it to the applies of helm" in " ".join(out.split())
+        assert "2 contested" not in out
+        assert "3 contested" in out
+
+    def test_what_force_takes_is_told_beside_the_field(self):
+        taken = HeldField("ConfigMap/settings", ".spec.x", "kubectl", "Update", "scale")
+        told = line("changed", 1, 2, SCALE, after=(HELM,))
+        out = printed(plain("configured", told, forced=(".spec.x",), claims=(taken,)))
+
+        assert "~ ConfigMap shop/settings would be changed, 1 field by force" in out
+        assert "~ .spec.x: 1 -> 2  taken from kubectl (Update scale)" in out
+        assert "1 to take by force" in out
+
+    def test_other_holders_alone_are_told_as_that(self):
+        out = printed(plain("configured", line("shared", 1, 1, SCALE)))
+
+        assert "~ ConfigMap shop/settings would stay as it is, and be held otherwise" in out
+        assert "= 1 would be held as well, unchanged: .spec.x" in out
+
+    def test_what_is_refused_merged_or_not_checked_says_why(self):
+        refused = (WriteRefusal("ConfigMap/settings", ("no", "never")),)
+        out = printed(
+            plain("refused", refusals=refused),
+            plain("created", merged="its kind is not there"),
+            plain("unchanged", unchecked=("it is being deleted",)),
+        )
+
+        assert "✗ ConfigMap shop/settings would be refused\n    no\n    never\n" in out
+        assert "the server was not asked: its kind is not there" in out
+        assert "= ConfigMap shop/settings would not be changed" in out
+        assert "not checked: it is being deleted" in out
+        assert "Nothing to do" not in out
+
+    def test_an_atomic_list_of_maps_is_told_by_what_differs_in_it(self):
+        old = [{"name": "v1", "served": True}, {"name": "v2"}]
+        new = [{"name": "v1", "served": False}, {"name": "v2"}]
+        out = printed(plain("configured", line("changed", old, new, HELM)))
+        grown = printed(plain("configured", line("changed", old, [*new, {"name": "v3"}], HELM)))
+
+        assert "~ .spec.x[0].served: true -> false  helm" in out
+        assert "v2" not in out
+        assert "~ .spec.x: [{" in grown
+
+
+def replace_name(ref: ObjectRef, name: str) -> ObjectRef:
+    return ObjectRef(ref.api, ref.namespace, name)
+
+
 class TestLayout:
     LONG = line("changed", "a" * 70, "b " * 30, OURS)
 
@@ -472,7 +561,23 @@ class TestTyped:
             (("/demo",), "", "'/demo' is no [KIND/]NAME"),
             (("bg/",), "", "'bg/' is no [KIND/]NAME"),
             (("-n", "other"), text(namespace="shop"), "BlueGreen/demo is for namespace shop"),
-            ((), "{kind: Pod, metadata: {name: x}}", "there is no resource of hedgerow"),
+            (
+                (),
+                "{kind: Pod, metadata: {name: x}}",
+                "--as-manager MANAGER plans objects of any kind",
+            ),
+            (("--as-manager", "helm"), "---", "there is no object in the files given"),
+            (("--as-manager", "helm", "demo"), "", "--as-manager is about the objects of files"),
+            (("--as-manager", ""), text(), "--as-manager takes the name of a field manager: 1 to"),
+            (("--as-manager", "a\x1bb"), text(), "--as-manager takes the name of a field manager"),
+            (("--as-manager", "x" * 129), text(), "--as-manager takes the name of a field manager"),
+            (("--as-manager", "a", "--server-side"), text(), "already is a server-side apply"),
+            (
+                ("--as-manager", "a", "--field-manager", "b"),
+                text(),
+                "already is a server-side apply",
+            ),
+            (("--force",), text(), "--force goes with --as-manager MANAGER"),
             (("-f", "/nowhere.yaml"), "", "/nowhere.yaml: No such file"),
             (("demo", "--instance", "No!"), "", "--instance takes a short name"),
         ],
@@ -521,6 +626,30 @@ class TestTyped:
 
         assert typed(text="\n---\n".join(both))[0] == 2
         assert typed(text="\n---\n".join(reversed(both)))[0] == 1
+
+    def test_as_a_manager_every_object_is_planned(self, typed):
+        made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {}}
+        both = f"{json.dumps(made)}\n---\n{text()}"
+        code, out, err = typed("--as-manager", "helm", text=both)
+
+        assert (code, err) == (2, "")
+        assert out.startswith(
+            "Server-side apply as helm\n\n+ ConfigMap default/c would be created\n"
+        )
+        assert "BlueGreen default/demo  controller bluegreen" in out
+        assert typed("--as-manager", "helm", "--force", text=both)[1].startswith(
+            "Server-side apply as helm, forced: nothing was forced to find this out\n"
+        )
+
+    def test_as_a_manager_an_object_that_is_there_twice_is_planned_once(self, typed):
+        made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {}}
+        both = "\n---\n".join(json.dumps({**made, "data": {"a": a}}) for a in "xy")
+        _, out, err = typed("--as-manager", "helm", "-o", "json", text=both)
+        [found] = json.loads(out)["resources"]
+
+        assert "ConfigMap/c is there twice; the last one is planned" in err
+        assert (found["controller"], found["fieldManager"]) == (None, "helm")
+        assert found["objects"][0]["fields"][-1]["new"] == "y"
 
     def test_on_a_terminal_it_says_what_it_is_at(self, typed, monkeypatch):
         shown = io.StringIO()

@@ -141,6 +141,21 @@ class TestTaken:
         assert ownership.judge(want, after, OURS).settled
         assert ownership.entry(after, "other") != ownership.entry(live, "other")
 
+    def test_who_held_nothing_gets_an_entry(self):
+        other = {"manager": "other", "operation": "Apply", "fieldsV1": {"f:spec": {"f:a": {}}}}
+        live = {
+            "apiVersion": "x.example/v1", "kind": "X",
+            "metadata": {**NAME, "managedFields": [other]}, "spec": {"a": 1},
+        }  # fmt: skip
+        place = ("f:spec", "f:a")
+        leaf = ownership.Leaf(".spec.a", place, "changed", {"b": []}, 1, (), equal=False)
+        shapes = [{"f:spec": {"f:a": {".": {}, "f:b": {}}}}]
+        after = taken(live, [leaf], OURS, shapes=shapes)
+
+        assert after["spec"] == {"a": {"b": []}}
+        assert ownership.entry(after, OURS) == {"f:spec": {"f:a": {"f:b": {}}}}
+        assert ownership.entry(after, "other") == {}
+
     def test_a_whole_item_changes_hands(self):
         item = 'k:{"name":"a"}'
         tree = {"f:spec": {"f:items": {item: {".": {}, "f:name": {}}}}}
@@ -163,7 +178,8 @@ class TestTaken:
         after = taken(live, [leaf], OURS)
 
         assert after["spec"]["items"] == [{"name": "a", "x": 1}]
-        assert ownership.entry(after, OURS) == {"f:spec": {"f:items": {item: {}}}}
+        held = {".": {}, "f:name": {}, "f:x": {}}
+        assert ownership.entry(after, OURS) == {"f:spec": {"f:items": {item: held}}}
         assert ownership.entry(after, "other") == {}
 
 

@@ -12,8 +12,8 @@ from cli.plan.asked import Asked
 from hedgerow.cli.plan.client_side_apply import LAST_APPLIED
 from hedgerow.cli.plan.client_side_apply import MANAGER as CLIENT_SIDE
 from hedgerow.cli.plan.forecast import Forecast, HeldField, ObjectForecast
-from hedgerow.cli.plan.planner import Planner, UserApply
-from hedgerow.cli.plan.submission import STORED_LIMIT, Submission
+from hedgerow.cli.plan.planner import Planner
+from hedgerow.cli.plan.submission import STORED_LIMIT, Submission, UserApply
 from hedgerow.kube.errors import Cause, Conflict, Forbidden, Invalid, Missing, Unavailable
 from hedgerow.objects import Installation, ObjectRef
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
@@ -418,11 +418,11 @@ class TestClientSide:
         body = manifest()
         plan = Plan(by_client(body), applier=BY_CLIENT)
         stored = plan.world.the("BlueGreen")
-        copied = Submission(ref(), manifest(), stored, CLIENT_SIDE, plan.world.clock.now())
+        copied = Submission(ref(), manifest(), stored, BY_CLIENT, plan.world.clock.now())
         again = await copied.dry_run(cast("Any", plan.cluster), absent=False)
         kept = again.live or {}
         found = await Submission(
-            ref(), manifest(), kept, CLIENT_SIDE, plan.world.clock.now()
+            ref(), manifest(), kept, BY_CLIENT, plan.world.clock.now()
         ).dry_run(cast("Any", plan.cluster), absent=False)
 
         assert found.live is kept

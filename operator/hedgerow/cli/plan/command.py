@@ -1,4 +1,4 @@
-"""Plan, as typed: `hedgerow plan`, what applying custom resources would do, without doing it."""
+"""Plan, as typed: `hedgerow plan`, what applying objects would do, without doing it."""
 
 from __future__ import annotations
 
@@ -17,16 +17,21 @@ from hedgerow.cli.errors import explain
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.options import Files, Output
 from hedgerow.cli.output import echo_data
+from hedgerow.cli.plan import files
 from hedgerow.cli.plan.files import (
     Declared,
     OtherObject,
     PlanError,
     declared,
+    identity,
     kustomized,
     texts,
+    titled,
 )
 from hedgerow.cli.plan.forecast import worst
-from hedgerow.cli.plan.planner import Planner, UserApply
+from hedgerow.cli.plan.objects import ObjectPlanner
+from hedgerow.cli.plan.planner import Planner
+from hedgerow.cli.plan.submission import UserApply
 from hedgerow.cli.program import installation, program_name, registry, say, typed
 from hedgerow.cli.targets import is_meant
 from hedgerow.kube.errors import Missing
@@ -40,6 +45,7 @@ if TYPE_CHECKING:
     from rich.status import Status
 
     from hedgerow.cli.plan.forecast import Forecast, Verdict
+    from hedgerow_schemas.base import Object
 
 CHANGES = 2
 """The exit code for changes; elsewhere it means wrong usage, which is a failure here."""
@@ -49,6 +55,8 @@ EXITS: Mapping[Verdict, int] = {
     "conflicts": Exit.CONFLICT,
     "failed": Exit.FAILED,
 }
+LONGEST_MANAGER = 128
+"""The most characters of a field manager's name that the API server takes."""
 _SILENT = 50
 """A log level above all that the passes use: critical."""
 
@@ -88,7 +96,7 @@ FieldManager = Annotated[
     str,
     typer.Option(
         metavar="NAME",
-        help="The field manager that would apply the files.",
+        help="The field manager that kubectl is given.",
         show_default="that of kubectl",
     ),
 ]
@@ -97,6 +105,23 @@ ServerSide = Annotated[
     typer.Option(
         "--server-side",
         help="The files would be applied by `kubectl apply --server-side`.",
+    ),
+]
+AsManager = Annotated[
+    str | None,
+    typer.Option(
+        metavar="MANAGER",
+        help="Plan a server-side apply of everything in the files, of any kind, by this field"
+        " manager: helm, argocd-controller, kustomize-controller.",
+        show_default=False,
+    ),
+]
+Force = Annotated[
+    bool,
+    typer.Option(
+        "--force",
+        help="With --as-manager: show what a forced apply would take, and from whom. Nothing is"
+        " forced.",
     ),
 ]
 
@@ -110,19 +135,25 @@ def plan_command(
     instance: Instance = "",
     field_manager: FieldManager = "",
     server_side: ServerSide = False,
+    as_manager: AsManager = None,
+    takes: Force = False,
     output: Output = "text",
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Show what applying custom resources would do, without doing it.
+    """Show what applying objects would do, without doing it.
 
-    The API server gets the resource as a dry run of `kubectl apply -f FILE`, or with --server-side
-    of `kubectl apply --server-side -f FILE`. -k takes a directory as `kubectl apply -k` does. Then
-    the command makes the passes that the operator would make. Each of their writes is a
-    server-side dry run, so that defaults, validation and admission take part. The output names
-    every field that would change, and its present field managers. It also names the
+    With --as-manager: what server-side apply of the files as that field manager would change, for
+    objects of any kind. hedgerow need not be installed.
+
+    Otherwise: what applying hedgerow's resources would do. The API server gets the resource as a
+    dry run of `kubectl apply -f FILE`, or with --server-side of `kubectl apply --server-side -f
+    FILE`. Then the command makes the passes that the operator would make.
+
+    Each write is a server-side dry run, so that defaults, validation and admission take part. The
+    output names every field that would change, and its present field managers. It also names the
     fields and objects that would be contested, given up, taken by force, deleted or refused.
-    Nothing is written, forced or deleted.
+    Nothing is written, forced or deleted. -k takes a directory as `kubectl apply -k` does.
 
     Exit codes, for CI to gate on: 0 nothing to do, 2 changes, 3 conflicts, 1 failed or refused, 4
     no cluster answers. (Elsewhere 2 is wrong usage.)
@@ -133,7 +164,9 @@ def plan_command(
             "name either resources or, with -f, files or, with -k, a directory; see"
             f" `{typed()} plan --help`"
         )
-    applier = UserApply(field_manager, server_side=server_side)
+    applier = _applier(field_manager, as_manager, server_side=server_side, takes=takes)
+    if names and as_manager is not None:
+        raise PlanError("--as-manager is about the objects of files: give them with -f or -k")
 
     async def carry_out() -> list[Forecast]:
         ours = installation(Settings(instance=instance).instance)
@@ -148,6 +181,8 @@ def plan_command(
                     manifests = texts(filename or (), sys.stdin)
                 else:
                     manifests = [(kustomize, await kustomized(kustomize))]
+                if as_manager is not None:
+                    return await _of_objects(planner, manifests, namespace, progress)
                 return await _of_files(planner, manifests, namespace, progress)
 
     try:
@@ -158,8 +193,60 @@ def plan_command(
             raise
         raise PlanError(line) from error
     with exits.quiet():
-        _print(forecasts, output)
+        _print(forecasts, output, applier if as_manager is not None else None)
     raise typer.Exit(EXITS[worst(forecasts)])
+
+
+def _applier(
+    field_manager: str, as_manager: str | None, *, server_side: bool, takes: bool
+) -> UserApply:
+    """Return how the user applies; raises PlanError for options that exclude each other."""
+    if as_manager is None:
+        if takes:
+            raise PlanError("--force goes with --as-manager MANAGER: whose apply would be forced?")
+        return UserApply(field_manager, server_side=server_side)
+    if server_side or field_manager:
+        raise PlanError(
+            "--as-manager MANAGER already is a server-side apply by that field manager: leave out"
+            " --server-side and --field-manager"
+        )
+    if not as_manager.isprintable() or not 0 < len(as_manager) <= LONGEST_MANAGER:
+        raise PlanError(
+            f"--as-manager takes the name of a field manager: 1 to {LONGEST_MANAGER} printable"
+            " characters"
+        )
+    return UserApply(as_manager, server_side=True, migrates=False, takes=takes)
+
+
+async def _of_objects(
+    planner: Planner,
+    manifests: Iterable[tuple[str, str]],
+    namespace: str | None,
+    progress: Status,
+) -> list[Forecast]:
+    place = namespace or planner.cluster.namespace
+    wanted = _once(
+        [(name, obj) for name, text in manifests for obj in files.manifests(name, text)], place
+    )
+    planned = ObjectPlanner(planner, place)
+    forecasts: list[Forecast] = []
+    for number, manifest in enumerate(wanted, 1):
+        progress.update(one_line(f"planning {titled(manifest)}, {number} of {len(wanted)}"))
+        forecasts.append(await planned.of(manifest))
+    return forecasts
+
+
+def _once(found: Iterable[tuple[str, Object]], place: str) -> list[Object]:
+    """Return the objects of files, each once: the last one counts, as one apply follows another."""
+    wanted: dict[object, Object] = {}
+    for number, (name, obj) in enumerate(found):
+        key = identity(obj, place) or number
+        if wanted.pop(key, None):
+            say(f"{name}: {titled(obj)} is there twice; the last one is planned")
+        wanted[key] = obj
+    if not wanted:
+        raise PlanError("there is no object in the files given")
+    return list(wanted.values())
 
 
 async def _of_files(
@@ -191,7 +278,7 @@ def _declared(
                 made.add(each.namespace)
                 say(
                     f"{name}: {each.title} is not one of {program_name()}'s resources,"
-                    " and not planned"
+                    " and not planned without --as-manager"
                 )
                 continue
             meta = each.manifest["metadata"]
@@ -204,7 +291,10 @@ def _declared(
                 say(f"{name}: {each.title} is there twice; the last one is planned")
             found[each.title] = each, meta["namespace"] in made
     if not found:
-        raise PlanError(f"there is no resource of {program_name()} in the files given")
+        raise PlanError(
+            f"there is no resource of {program_name()} in the files given; --as-manager MANAGER"
+            " plans objects of any kind"
+        )
     return list(found.values())
 
 
@@ -244,7 +334,7 @@ def _quiet() -> Generator[None]:
         structlog.configure(**before)
 
 
-def _print(forecasts: Sequence[Forecast], output: str) -> None:
+def _print(forecasts: Sequence[Forecast], output: str, applier: UserApply | None) -> None:
     # ruff: noqa: PLC0415 - each form is imported when it is the one
     if output == "json":
         from hedgerow.cli.plan.listing import listed
@@ -253,4 +343,8 @@ def _print(forecasts: Sequence[Forecast], output: str) -> None:
         return
     from hedgerow.cli.plan.terminal import show
 
-    show(forecasts, SystemClock().now())
+    heading = ""
+    if applier is not None:
+        forced = ", forced: nothing was forced to find this out" if applier.takes else ""
+        heading = f"Server-side apply as {applier.manager}{forced}"
+    show(forecasts, SystemClock().now(), heading=heading)

@@ -87,14 +87,6 @@ async def kustomized(directory: str) -> str:
     return ended.stdout.decode(errors="replace")
 
 
-def declared(name: str, text: str, namespace: str) -> Iterator[Declared | OtherObject]:
-    """Yield the objects of a text in order.
-
-    `namespace` is filled in where none is given, unless it is empty. Raises PlanError.
-    """
-    return (_read(name, obj, namespace) for obj in manifests(name, text))
-
-
 def manifests(name: str, text: str) -> Iterator[Object]:
     """Yield the objects of a text in order; those of lists one by one, as kubectl does.
 
@@ -106,6 +98,54 @@ def manifests(name: str, text: str) -> Iterator[Object]:
         raise PlanError(f"{name}: {error}") from error
     for document in documents:
         yield from _objects(name, document)
+
+
+def declared(name: str, text: str, namespace: str) -> Iterator[Declared | OtherObject]:
+    """Yield the objects of a text, those of hedgerow's kinds as resources.
+
+    `namespace` is filled in where none is given, unless it is empty. Raises PlanError.
+    """
+    for obj in manifests(name, text):
+        yield _read(name, obj, namespace)
+
+
+def titled(obj: Object) -> str:
+    """Return an object as it may be told of, whatever it lacks."""
+    named = _metadata(obj).get("name")
+    kind = obj.get("kind") or "an object without a kind"
+    return f"{kind}/{named}" if named else str(kind)
+
+
+def identity(obj: Object, namespace: str) -> tuple[str, ...] | None:
+    """Return what tells an object from others, whatever version it is written in, if it has a name.
+
+    `namespace` is that of objects without one.
+    """
+    meta = _metadata(obj)
+    group = str(obj.get("apiVersion")).rpartition("/")[0]
+    parts = group, obj.get("kind"), meta.get("namespace") or namespace, meta.get("name")
+    return tuple(map(str, parts)) if meta.get("name") else None
+
+
+def flaw(obj: Object) -> str:
+    """Return why an object cannot be applied whatever the server says; empty if it can."""
+    meta = _metadata(obj)
+    named = meta.get("name")
+    if not all(isinstance(obj.get(field), str) for field in ("apiVersion", "kind")):
+        return "it has no apiVersion or no kind"
+    if not isinstance(named, str) or not named:
+        generated = meta.get("generateName")
+        more = f", and an apply takes no generateName ({generated})" if generated else ""
+        return f"a {obj.get('kind')} has no metadata.name{more}"
+    if named in {".", ".."} or set(named) & set("/%"):
+        return f"{titled(obj)}: {named} is no name"
+    place = meta.get("namespace")
+    if place is not None and (not isinstance(place, str) or place in {".", ".."}):
+        return f"{titled(obj)}: metadata.namespace is no string: {place!r:.80}"
+    for field in ("labels", "annotations"):
+        if not _is_text(meta.get(field)):
+            return f"{titled(obj)}: metadata.{field} has what is no string"
+    return ""
 
 
 def _objects(name: str, document: Any) -> Iterator[Object]:
@@ -125,29 +165,23 @@ def _objects(name: str, document: Any) -> Iterator[Object]:
         yield from _objects(name, item if known or not is_map(item) else {**implied, **item})
 
 
-def _read(name: str, obj: Object, namespace: str) -> Declared | OtherObject:
+def _metadata(obj: Object) -> Object:
     meta: Any = obj.get("metadata")
-    known: Object = meta if is_map(meta) else {}
-    named = known.get("name")
-    kind = obj.get("kind") or "an object without a kind"
-    title = f"{kind}/{named}" if named else str(kind)
+    return meta if is_map(meta) else {}
+
+
+def _read(name: str, obj: Object, namespace: str) -> Declared | OtherObject:
+    meta = _metadata(obj)
     controller = registry().of(str(obj.get("apiVersion")), str(obj.get("kind")))
     if controller is None:
         version = obj.get("apiVersion")
         makes = (version, obj.get("kind")) == ("v1", "Namespace")
-        told = f"{title} of {version}" if version else title
-        return OtherObject(told, str(named) if makes else "")
-    if not isinstance(named, str) or not named:
-        generated = known.get("generateName")
-        more = f", and `kubectl apply` takes no generateName ({generated})" if generated else ""
-        raise PlanError(f"{name}: a {obj['kind']} has no metadata.name{more}")
-    place: Any = known.get("namespace") or namespace
-    if not isinstance(place, str):
-        raise PlanError(f"{name}: {title}: metadata.namespace is no string: {place!r:.80}")
-    for field in ("labels", "annotations"):
-        if not _is_text(known.get(field)):
-            raise PlanError(f"{name}: {title}: metadata.{field} has what is no string")
-    return Declared(controller, {**obj, "metadata": {**known, "namespace": place}})
+        told = f"{titled(obj)} of {version}" if version else titled(obj)
+        return OtherObject(told, str(meta.get("name")) if makes else "")
+    if told := flaw(obj):
+        raise PlanError(f"{name}: {told}")
+    place = meta.get("namespace") or namespace
+    return Declared(controller, {**obj, "metadata": {**meta, "namespace": place}})
 
 
 def _is_text(value: Any) -> bool:

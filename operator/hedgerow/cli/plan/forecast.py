@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from hedgerow.contract import Desired, Notice
     from hedgerow.fields.diff import Line
+    from hedgerow.fields.managed import Holder
     from hedgerow.fields.ownership import Leaf
     from hedgerow.objects import ObjectRef
     from hedgerow.plan.input import PlanInput
@@ -60,9 +61,9 @@ class HeldField:
         )  # fmt: skip
 
     @classmethod
-    def by(cls, target: ObjectRef, leaf: Leaf) -> HeldField:
-        """Return the field of a contested leaf, with the first of its holders."""
-        holder, kind = leaf.holders[0], target.api.kind
+    def by(cls, target: ObjectRef, leaf: Leaf, holder: Holder | None = None) -> HeldField:
+        """Return the field of a contested leaf, with one of its holders, by default the first."""
+        holder, kind = holder or leaf.holders[0], target.api.kind
         values = both(kind, leaf.field_path, leaf.want, leaf.live)
         return cls(
             str(target), leaf.path, holder.manager, holder.operation, holder.subresource,
@@ -96,7 +97,9 @@ class ObjectForecast:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What would happen to one resource and its children.
+    """What would happen to one resource and its children, or to an object of any other kind.
+
+    Such an object has no `controller`, and `field_manager` is that of its user.
 
     `before` and `after` are its conditions. `unchecked` says what could not be checked. `later` is
     what would happen to the children after every Deployment has rolled out. `annotations` are those

@@ -27,7 +27,7 @@ def listed(forecasts: Sequence[Forecast]) -> Object:
 def _forecast(forecast: Forecast) -> Object:
     return {
         **_ref(forecast.owner),
-        "controller": forecast.controller,
+        "controller": forecast.controller or None,
         "fieldManager": forecast.field_manager,
         "verdict": forecast.verdict,
         "objects": [_object(found) for found in forecast.objects],

@@ -66,13 +66,24 @@ def merge(
     return _booked(merged, live, body, known, (field_manager, subresource))
 
 
-def taken(live: Object, leaves: Iterable[Leaf], field_manager: str) -> Object:
+def taken(
+    live: Object, leaves: Iterable[Leaf], field_manager: str, *, shapes: Iterable[Tree] = ()
+) -> Object:
     """Return `live` after these leaves were taken by force: with their values and new manager.
 
-    `field_manager` must already have an entry in `live`.
+    `shapes` are more trees that show which of
+    the leaves are granular maps or lists.
     """
     wants = {leaf.field_path: leaf.want for leaf in leaves}
-    moved = [_moved(found, wants, field_manager) for found in _managed(live)]
+    known = [*(tree for _, _, tree in entries(live)), *shapes]
+    trees = {
+        place: tree_of(want, [one for tree in known if (one := subtree(tree, place)) is not None])
+        for place, want in wants.items()
+    }
+    managed = _managed(live)
+    if not any(_is_applier(found, field_manager, "") for found in managed):
+        managed.append(_entry(field_manager, str(live.get("apiVersion")), {}))
+    moved = [_moved(found, trees, field_manager) for found in managed]
     live = put(live, wants)
     return {**live, "metadata": {**metadata(live), "managedFields": moved}}
 
@@ -186,18 +197,24 @@ def _booked(
     meta = {k: v for k, v in body["metadata"].items() if k not in _GUARDS}
     fields = {k: v for k, v in body.items() if k not in _IDENTITY}
     declared = {"metadata": meta, **fields} if meta else fields
-    entry: Object = {
-        "manager": field_manager,
-        "operation": "Apply",
-        "apiVersion": body["apiVersion"],
-        "fieldsType": "FieldsV1",
-        "fieldsV1": tree_of(declared, known, granular=builtin(str(body["apiVersion"]))),
-        **({"subresource": subresource} if subresource else {}),
-    }
+    version = str(body["apiVersion"])
+    tree = tree_of(declared, known, granular=builtin(version))
+    entry = _entry(field_manager, version, tree, subresource)
     others = [
         found for found in _managed(live) if not _is_applier(found, field_manager, subresource)
     ]
     return {**merged, "metadata": {**metadata(merged), "managedFields": [*others, entry]}}
+
+
+def _entry(manager: str, version: str, tree: Tree, subresource: str = "") -> Object:
+    return {
+        "manager": manager,
+        "operation": "Apply",
+        "apiVersion": version,
+        "fieldsType": "FieldsV1",
+        "fieldsV1": tree,
+        **({"subresource": subresource} if subresource else {}),
+    }
 
 
 def _managed(live: Object) -> list[Object]:
@@ -210,18 +227,19 @@ def _is_applier(entry: Object, field_manager: str, subresource: str) -> bool:
     )  # fmt: skip
 
 
-def _moved(entry: Object, places: Mapping[FieldPath, Any], field_manager: str) -> Object:
+def _moved(entry: Object, places: Mapping[FieldPath, Tree], field_manager: str) -> Object:
     tree: Tree = entry.get("fieldsV1") or {}
     if _is_applier(entry, field_manager, ""):
-        return {**entry, "fieldsV1": _planted(tree, places)}
+        new = {place: there for place, there in places.items() if subtree(tree, place) is None}
+        return {**entry, "fieldsV1": _planted(tree, new)}
     pulled = [field_path for field_path in places if subtree(tree, field_path) is not None]
     return {**entry, "fieldsV1": cut(tree, pulled)} if pulled else entry
 
 
-def _planted(tree: Tree, places: Mapping[FieldPath, Any]) -> Tree:
+def _planted(tree: Tree, places: Mapping[FieldPath, Tree]) -> Tree:
     grown = dict(tree)
     for element, inner in by_element(places).items():
-        below: Tree = {} if () in inner else _planted(tree.get(element, {}), inner)
+        below: Tree = inner[()] if () in inner else _planted(tree.get(element, {}), inner)
         grown[element] = {SELF: {}, **below} if below and element.startswith("k:") else below
     return grown
 

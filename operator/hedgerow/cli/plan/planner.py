@@ -6,7 +6,6 @@ import shlex
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from hedgerow.cli.plan import client_side_apply
 from hedgerow.cli.plan.client_side_apply import LAST_APPLIED
 from hedgerow.cli.plan.dry_run import DryRunCluster, is_gone
 from hedgerow.cli.plan.forecast import (
@@ -18,7 +17,7 @@ from hedgerow.cli.plan.forecast import (
     yielded,
 )
 from hedgerow.cli.plan.passes import Simulation
-from hedgerow.cli.plan.submission import Submission, Submitted
+from hedgerow.cli.plan.submission import Submission, Submitted, UserApply
 from hedgerow.cli.program import program_name
 from hedgerow.fields.diff import difference
 from hedgerow.kube.errors import Forbidden, Missing
@@ -46,19 +45,6 @@ if TYPE_CHECKING:
 
 _COPY = ("f:metadata", "f:annotations", f"f:{LAST_APPLIED}")
 """The copy of the last manifest that client-side apply keeps, or the server for it."""
-
-
-@dataclass(frozen=True, slots=True)
-class UserApply:
-    """How a user applies resources: in which way, and as which field manager (empty: kubectl's)."""
-
-    field_manager: str = ""
-    server_side: bool = False
-
-    @property
-    def manager(self) -> str:
-        """The field manager that the API server records."""
-        return self.field_manager or ("kubectl" if self.server_side else client_side_apply.MANAGER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +77,7 @@ class Planner:
         """
         meta = metadata(manifest)
         ref = ObjectRef(controller.resource.api, meta["namespace"], meta["name"])
-        absent = await self._namespace(ref.namespace) is None
+        absent = await self.namespace(ref.namespace) is None
         stored: Object | None = None
         try:
             stored = await self.cluster.read(ref.api, ref.name, ref.namespace)
@@ -99,9 +85,8 @@ class Planner:
                 ref,
                 manifest,
                 stored,
-                self.applier.manager,
+                self.applier,
                 self.clock.now(),
-                server_side=self.applier.server_side,
                 coming=coming,
             )
             submitted = await submission.dry_run(self.cluster, absent=absent)
@@ -114,7 +99,7 @@ class Planner:
             return self._stopped(controller, ref, stored, submitted)
         return await self._simulate(controller, stored, submitted, absent=absent)
 
-    async def _namespace(self, name: str) -> Object | None:
+    async def namespace(self, name: str) -> Object | None:
         """Return a namespace; without the right to read it, assume that it exists."""
         try:
             return await self.cluster.read(NAMESPACES, name)
@@ -134,7 +119,7 @@ class Planner:
             ref,
             controller.name,
             self.installation.field_manager(controller.name),
-            (ObjectForecast(ref, "refused"),),
+            (ObjectForecast(ref, "refused", merged=submitted.merged),),
             contested=submitted.contested,
             refusals=submitted.refusals,
             before=conditions,
@@ -154,7 +139,7 @@ class Planner:
         ref = ObjectRef(controller.resource.api, meta.get("namespace", ""), meta["name"])
         dry_run = DryRunCluster(self.cluster, absent=absent)
         simulation = Simulation(controller, self.installation, dry_run, self.clock, ref)
-        place = await self._namespace(ref.namespace)
+        place = await self.namespace(ref.namespace)
         simulation.is_terminating = is_terminating(place or {})
         if place:
             simulation.allows_claims = allows_claims(place)
@@ -181,7 +166,7 @@ class Planner:
             self.installation.field_manager(controller.name),
             (self._own(ref, stored, submitted), *_written(simulation)),
             contested=tuple(map(HeldField.of, after.contested)),
-            claims=tuple(_claims(simulation)),
+            claims=(*submitted.taken, *_claims(simulation)),
             yields=tuple(yielded(observation.plan_input, observation.desired))
             if observation
             else (),
@@ -202,7 +187,8 @@ class Planner:
         # Changed holders alone do not count: they depend on how the user applies the resource.
         changed = any(line.is_change for line in lines)
         action = "created" if stored is None else "configured" if changed else "unchanged"
-        return ObjectForecast(ref, action, lines, submitted.merged, (), submitted.warnings)
+        forced = submitted.forced
+        return ObjectForecast(ref, action, lines, submitted.merged, forced, submitted.warnings)
 
 
 def _judged(

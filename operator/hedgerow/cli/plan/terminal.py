@@ -1,4 +1,7 @@
-"""Plan on a terminal: a forecast in words, with who holds each field now on the right."""
+"""Plan on a terminal: a forecast in words, with who holds each field now on the right.
+
+A resource of hedgerow's own has a heading and several sections, any other object is one section.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,8 @@ from hedgerow.cli.plan.forecast import PLACEHOLDER
 from hedgerow.cli.program import program_name, typed
 from hedgerow.cli.widths import hanging, is_limited, wrapped
 from hedgerow.fields.canonical import identical
-from hedgerow.fields.paths import is_map
+from hedgerow.fields.ownership import BEFORE_FIRST_APPLY
+from hedgerow.fields.paths import is_list, is_map
 from hedgerow.plan.conflict_reports import values
 from hedgerow.plan.remedies import overview, remedies, together
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
@@ -37,6 +41,7 @@ if TYPE_CHECKING:
 
 Tone = Literal["added", "changed", "removed", "alarm", "plain", "faint"]
 _SIGNS = {"added": "+", "changed": "~", "removed": "-", "released": "<", "shared": "="}
+_ACTIONS = {"created": "+", "configured": "~", "deleted": "-", "unchanged": "="}
 _WORDS = {
     "created": "would be created",
     "configured": "would be changed",
@@ -51,6 +56,8 @@ _TONES: dict[str, Tone] = {
 _UNKNOWN = "(known once it exists)"
 _OWNERS = ("f:metadata", "f:ownerReferences")
 _FIRST_SHOWN = 3
+_IDLE_SHOWN = 10
+"""The most objects that are named though nothing is to be done about them."""
 _MOST_SETTLED = 10
 """The most contested fields that are shown with their remedies."""
 
@@ -83,6 +90,10 @@ class PlanSection:
 
 def sections(forecast: Forecast, now: datetime) -> Iterator[PlanSection]:
     """Yield a forecast's sections: objects first, then problems, then the rest."""
+    if not forecast.controller:
+        yield from _plain(forecast, now)
+        return
+    own, claims = _parted_claims(forecast)
     yield from (_object(found) for found in forecast.objects if _is_told(found))
     refusals = (
         PlanRow(f"{refusal.object}: {printable(cause, LONGEST_CAUSE)}", "alarm")
@@ -91,8 +102,9 @@ def sections(forecast: Forecast, now: datetime) -> Iterator[PlanSection]:
     )
     yield from _section("Refused by the server", "alarm", refusals)
     yield from _section("Contested: these stay as they are", "alarm", _contested(forecast, now))
+    yield from _section("Taken by force, as --force asks", "alarm", _held(own, now))
     yield from _section(
-        f"Taken by force, as {CLAIM} asks (not tried out)", "alarm", _held(forecast.claims, now)
+        f"Taken by force, as {CLAIM} asks (not tried out)", "alarm", _held(claims, now)
     )
     yield from _section(f"Left to others, as {YIELD} asks", "plain", _held(forecast.yields, now))
     yield from _section("Status", "plain", _conditions(forecast.before, forecast.after))
@@ -102,9 +114,9 @@ def sections(forecast: Forecast, now: datetime) -> Iterator[PlanSection]:
 
 
 def title(forecast: Forecast) -> str:
-    """Return the resource's title: `BlueGreen shop/demo`."""
+    """Return the resource's title: `BlueGreen shop/demo`, `Namespace shop`."""
     ref = forecast.owner
-    return f"{ref.api.kind} {ref.namespace}/{ref.name}"
+    return f"{ref.api.kind} {f'{ref.namespace}/' if ref.namespace else ''}{ref.name}"
 
 
 def summary(forecasts: Sequence[Forecast]) -> str:
@@ -115,10 +127,61 @@ def summary(forecasts: Sequence[Forecast]) -> str:
     taken = sum(one.reason == "NameTaken" for f in forecasts for one in f.problems)
     counts = [f"{actions['created']} to create", f"{actions['configured']} to change"]
     counts.append(f"{actions['deleted']} to delete")
+    forced = sum(len(f.claims) for f in forecasts)
+    counts += [f"{forced} to take by force"] if forced else []
     counts += [f"{contested} contested"] if contested else []
     counts += [f"{refused} refused"] if refused else []
     counts += [f"{taken} with a name that is taken"] if taken else []
     return ", ".join(counts)
+
+
+def _plain(forecast: Forecast, now: datetime) -> Iterator[PlanSection]:
+    """Yield the section of an object that is not hedgerow's own, if there is something to tell."""
+    [found] = forecast.objects
+    rows = list(_plain_rows(forecast, found, now))
+    if found.action == "unchanged" and not rows:
+        return
+    words = _WORDS[found.action]
+    if forecast.contested:
+        paths = {held.path for held in forecast.contested}
+        words += f", for conflicts over {_number(len(paths), 'field')}"
+    elif found.forced:
+        words += f", {_number(len(found.forced), 'field')} by force"
+    elif found.action == "configured" and not any(line.is_change for line in found.lines):
+        words = "would stay as it is, and be held otherwise"
+    sign = _ACTIONS.get(found.action, "✗")
+    yield PlanSection(f"{sign} {title(forecast)} {words}", _TONES[found.action], tuple(rows))
+
+
+def _plain_rows(forecast: Forecast, found: ObjectForecast, now: datetime) -> Iterator[PlanRow]:
+    for refusal in forecast.refusals:
+        yield from (PlanRow(printable(c, LONGEST_CAUSE), "alarm") for c in refusal.causes)
+    for held in forecast.contested:
+        differs = ": ".join(filter(None, (printable(held.path), values(held, program_name()))))
+        yield PlanRow(differs, "alarm", _since(held, now))
+    remedies = (_plain_remedy(forecast, held) for held in forecast.contested)
+    yield from (PlanRow(told, "faint") for told in dict.fromkeys(remedies))
+    yield from _rows(found)
+    yield from (PlanRow(f"not checked: {text}", "faint") for text in forecast.unchecked)
+
+
+def _plain_remedy(forecast: Forecast, held: HeldField) -> str:
+    if held.manager == forecast.field_manager:
+        return (
+            f"what {_holder(held)} holds comes from other writes than applies, and is contested as"
+            f" anybody's: `{typed()} adopt` moves it to the applies of {printable(held.manager)}"
+        )
+    return "leave it out of the manifest, or force the apply: --force shows what that takes"
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _parted_claims(forecast: Forecast) -> tuple[list[HeldField], list[HeldField]]:
+    """Return what the user takes by force, and what the operator does."""
+    own = [held for held in forecast.claims if held.object == str(forecast.owner)]
+    return own, [held for held in forecast.claims if held not in own]
 
 
 def _is_told(found: ObjectForecast) -> bool:
@@ -132,8 +195,7 @@ def _section(name: str, tone: Tone, rows: Iterable[PlanRow]) -> Iterator[PlanSec
 
 
 def _object(found: ObjectForecast) -> PlanSection:
-    signs = {"created": "+", "configured": "~", "deleted": "-", "unchanged": "="}
-    sign = signs.get(found.action, "✗")
+    sign = _ACTIONS.get(found.action, "✗")
     name = f"{sign} {found.ref} {_WORDS[found.action]}"
     return PlanSection(name, _TONES[found.action], tuple(_rows(found)))
 
@@ -145,13 +207,22 @@ def _rows(found: ObjectForecast) -> Iterator[PlanRow]:
         yield PlanRow(f"fields held: {', '.join(counts) or 'none'}", "faint")
         return
     shown, defaults = _parted(found)
-    yield from (_line(part) for line in shown for part in _parts(line))
+    for line in shown:
+        is_forced = line.path in found.forced
+        for row in map(_line, _parts(line)):
+            yield _taken(row, line) if is_forced else row
     if defaults:
         yield PlanRow(f"and {defaults} {'default' if defaults == 1 else 'defaults'}", "faint")
     yield from _counted("shared", "would be held as well, unchanged", found.lines)
     if found.merged:
         yield PlanRow(f"the server was not asked: {found.merged}", "alarm")
     yield from (PlanRow(f"warning: {printable(text)}", "alarm") for text in found.warnings)
+
+
+def _taken(row: PlanRow, line: Line) -> PlanRow:
+    """Return the row of a field that is taken by force; it says from whom."""
+    holder = row.holder if line.holders else BEFORE_FIRST_APPLY.manager
+    return PlanRow(row.text, row.tone, f"taken from {holder}")
 
 
 def _parted(found: ObjectForecast) -> tuple[list[Line], int]:
@@ -183,16 +254,30 @@ def _line(line: Line) -> PlanRow:
 
 
 def _parts(line: Line) -> Iterator[Line]:
-    """Yield a line; for an atomic map, which is replaced as one value, what differs inside it."""
-    if line.kind != "changed" or not (is_map(line.old) and is_map(line.new)):
+    """Yield a line; for an atomic value, which is replaced as a whole, what differs inside it.
+
+    Of lists that is so only if their items are maps, and as many as before.
+    """
+    old, new = _inside(line.old), _inside(line.new)
+    alike = is_map(line.old) == is_map(line.new) and (is_map(line.old) or len(old) == len(new))
+    if line.kind != "changed" or not (old and new and alike):
         yield line
         return
-    for name in dict.fromkeys((*line.old, *line.new)):
-        old, new = line.old.get(name), line.new.get(name)
-        if not identical(old, new):
-            kind: Kind = "removed" if new is None else "added" if old is None else "changed"
-            field_path = (*line.field_path, "f:" + name)
-            yield from _parts(replace(line, kind=kind, field_path=field_path, old=old, new=new))
+    for element in dict.fromkeys((*old, *new)):
+        was, now = old.get(element), new.get(element)
+        if not identical(was, now):
+            kind: Kind = "removed" if now is None else "added" if was is None else "changed"
+            field_path = (*line.field_path, element)
+            yield from _parts(replace(line, kind=kind, field_path=field_path, old=was, new=now))
+
+
+def _inside(value: Any) -> dict[str, Any]:
+    """Return what is inside a map, or a list of maps, by element; a number is a list's index."""
+    if is_map(value):
+        return {f"f:{name}": inner for name, inner in value.items()}
+    if is_list(value) and all(map(is_map, value)):
+        return {f"i:{index}": inner for index, inner in enumerate(value)}
+    return {}
 
 
 def _worded(line: Line, value: Any) -> str:
@@ -249,16 +334,21 @@ def _contested(forecast: Forecast, now: datetime) -> Iterator[PlanRow]:
     yield from (PlanRow(printable(problem.message), "alarm") for problem in taken)
 
 
+def _since(held: HeldField, now: datetime) -> str:
+    """Return who holds a field, and since when."""
+    return f"{_holder(held)}{f', {age(held.since, now)}' if held.since else ''}"
+
+
 def _held(fields: Iterable[HeldField], now: datetime) -> Iterator[PlanRow]:
     for held in fields:
-        since = f", {age(held.since, now)}" if held.since else ""
         differs = ": ".join(filter(None, (printable(held.path), values(held, program_name()))))
-        yield PlanRow(f"{held.object}: {differs}", "alarm", f"{_holder(held)}{since}")
+        yield PlanRow(f"{held.object}: {differs}", "alarm", _since(held, now))
 
 
 def _is_own(forecast: Forecast, held: HeldField) -> bool:
     """Return whether it is a field of the resource itself, which the user applies."""
-    return held.object == str(forecast.owner) and not held.path.startswith(".status.")
+    is_status = bool(forecast.controller) and held.path.startswith(".status.")
+    return held.object == str(forecast.owner) and not is_status
 
 
 def settling(forecast: Forecast, held: HeldField) -> tuple[Remedy, ...]:
@@ -342,22 +432,46 @@ _MARGIN = 4
 _GAP = 2
 
 
-def show(forecasts: Sequence[Forecast], now: datetime, console: Console | None = None) -> None:
-    """Print forecasts; long lines are wrapped, never cut."""
+def show(
+    forecasts: Sequence[Forecast],
+    now: datetime,
+    console: Console | None = None,
+    *,
+    heading: str = "",
+) -> None:
+    """Print forecasts, below a heading if there is one; long lines are wrapped, never cut."""
     piped = None if is_limited() else _PIPED
     out = console or Terminal(width=piped)
+    if heading:
+        _wrapped(out, one_line(heading, "bold"))
+        out.print()
     for forecast in forecasts:
         told = list(sections(forecast, now))
-        heading = f"  controller {forecast.controller}, field manager {forecast.field_manager}"
-        first = Text.assemble(one_line(title(forecast), "bold"), (heading, "dim"))
-        for line in wrapped(first, out.width):
-            _say(out, line)
+        if forecast.controller:
+            _show_resource(out, forecast, told)
+            continue
         for section in told:
-            out.print()
             _print(out, section)
-        out.print(*([] if told else [Text("  nothing to do", "dim")]))
-    last = Text.assemble((summary(forecasts), "bold"), ("; nothing was written", "dim"))
-    for line in wrapped(last, out.width):
+            out.print()
+    idle = [f for f in forecasts if not f.controller and not any(sections(f, now))]
+    if idle:
+        named = ", ".join(map(title, idle[:_IDLE_SHOWN])) + (", …" if idle[_IDLE_SHOWN:] else "")
+        _wrapped(out, one_line(f"Nothing to do for {_number(len(idle), 'object')}: {named}", "dim"))
+        out.print()
+    _wrapped(out, Text.assemble((summary(forecasts), "bold"), ("; nothing was written", "dim")))
+
+
+def _show_resource(out: Console, forecast: Forecast, told: Iterable[PlanSection]) -> None:
+    writer = f"  controller {forecast.controller}, field manager {forecast.field_manager}"
+    _wrapped(out, Text.assemble(one_line(title(forecast), "bold"), (writer, "dim")))
+    for section in told:
+        out.print()
+        _print(out, section)
+    out.print(*([] if told else [Text("  nothing to do", "dim")]))
+
+
+def _wrapped(out: Console, text: Text) -> None:
+    for line in wrapped(text, out.width):
         _say(out, line)
 
 

@@ -1,0 +1,464 @@
+"""Objects of any kind, planned over the cluster in memory: what is foretold, and what is asked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+
+from cli.plan.asked import Asked
+from cli.plan.test_command import printed
+from hedgerow.cli.plan.forecast import Forecast
+from hedgerow.cli.plan.objects import CHANGED_KIND, NO_KIND, NO_NAME, NO_VERSION, ObjectPlanner
+from hedgerow.cli.plan.planner import Planner
+from hedgerow.cli.plan.submission import FORCED, NOT_SHOWN, UserApply
+from hedgerow.kube.errors import Cause, Conflict, Forbidden, Invalid, Unavailable, Unreachable
+from hedgerow.testing.memory.kind import ServedKind, custom
+from hedgerow_schemas.base import ApiResource
+from runtime.world import NS, World, pods
+from support.objects.drawn import WIDGET
+
+pytestmark = pytest.mark.anyio
+
+Object = dict[str, Any]
+HELM = UserApply("helm", server_side=True, migrates=False)
+FORCE = replace(HELM, takes=True)
+WIDGETS = "plan.example.com/v1"
+CLUSTER_SCOPED = (
+    ServedKind(ApiResource("v1", "Namespace", "namespaces", namespaced=False), {}),
+    ServedKind(
+        ApiResource(
+            "apiextensions.k8s.io/v1",
+            "CustomResourceDefinition",
+            "customresourcedefinitions",
+            namespaced=False,
+        ),
+        {"spec": custom(WIDGET).schema.fields["metadata"].fields["labels"]},
+    ),
+)
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+def of_kind(version: str, kind: str, name: str | None, more: Object, **meta: Any) -> Object:
+    named = {"name": name} if name is not None else {}
+    return {"apiVersion": version, "kind": kind, "metadata": {**named, **meta}, **more}
+
+
+def settings(data: Object, name: str = "settings", **meta: Any) -> Object:
+    return of_kind("v1", "ConfigMap", name, {"data": data}, **meta)
+
+
+def widget(spec: Object, name: str = "w", version: str = WIDGETS, **meta: Any) -> Object:
+    return of_kind(version, "Widget", name, {"spec": spec}, **meta)
+
+
+def definition(version: str = "v1", **more: Any) -> Object:
+    [known] = WIDGET["spec"]["versions"]
+    return {**WIDGET, "spec": {**WIDGET["spec"], "versions": [{**known, "name": version}], **more}}
+
+
+class Plan:
+    """A plan of several objects in turn."""
+
+    def __init__(self, *lacks: str, applier: UserApply = HELM, served: bool = True) -> None:
+        self.world = World()
+        self.server = self.world.server
+        more = [*CLUSTER_SCOPED, *([custom(WIDGET)] if served else [])]
+        self.server._kinds |= {kind.key: kind for kind in more}
+        self.cluster = Asked(self.server, *lacks)
+        self.planner = ObjectPlanner(
+            Planner(cast("Any", self.cluster), self.world.clock, applier=applier), NS
+        )
+
+    async def of(self, *manifests: Object) -> list[Forecast]:
+        version = self.server.version
+        found = [await self.planner.of(manifest) for manifest in manifests]
+        assert self.server.version == version
+        assert [str(s) for s in self.cluster.sent if s.writes or s.force] == []
+        return found
+
+    async def last(self, *manifests: Object) -> Forecast:
+        return (await self.of(*manifests))[-1]
+
+
+def causes(forecast: Forecast) -> str:
+    assert forecast.verdict == "failed"
+    assert [found.action for found in forecast.objects] == ["refused"]
+    return "; ".join(cause for refusal in forecast.refusals for cause in refusal.causes)
+
+
+class TestApplied:
+    async def test_a_new_object_an_equal_one_and_a_changed_one(self):
+        plan = Plan()
+        plan.server.apply(settings({"a": "1", "b": "1"}, namespace=NS), "helm")
+        same, changed, new = await plan.of(
+            settings({"a": "1", "b": "1"}), settings({"a": "2"}), settings({}, "other")
+        )
+
+        assert [one.verdict for one in (same, changed, new)] == ["nothing", "changes", "changes"]
+        assert [(line.kind, line.path) for line in changed.objects[0].lines] == [
+            ("changed", ".data.a"), ("removed", ".data.b"),
+        ]  # fmt: skip
+        assert new.objects[0].action == "created"
+        assert (changed.controller, changed.field_manager) == ("", "helm")
+
+    async def test_holding_a_field_as_well_is_a_change(self):
+        plan = Plan()
+        plan.server.apply(settings({"a": "1"}, namespace=NS), "argo")
+        found = await plan.last(settings({"a": "1"}))
+
+        assert found.verdict == "changes"
+        assert [line.kind for line in found.objects[0].lines] == ["shared"]
+
+    async def test_every_holder_of_a_contested_field_is_told(self):
+        plan = Plan()
+        for manager in ("argo", "flux"):
+            plan.server.apply(settings({"a": "1", "b": "1"}, namespace=NS), manager)
+        found = await plan.last(settings({"a": "2", "b": "1"}))
+
+        assert found.verdict == "conflicts"
+        assert {(held.path, held.manager) for held in found.contested} == {
+            (".data.a", "argo"), (".data.a", "flux"),
+        }  # fmt: skip
+        assert {(held.declared, held.live) for held in found.contested} == {('"2"', '"1"')}
+
+    async def test_what_force_takes_is_told_with_whom_from(self):
+        plan = Plan(applier=FORCE)
+        for manager in ("argo", "flux"):
+            plan.server.apply(settings({"a": "1", "b": "1"}, namespace=NS), manager)
+        found = await plan.last(settings({"a": "2"}))
+
+        assert found.verdict == "changes"
+        assert {(held.path, held.manager) for held in found.claims} == {
+            (".data.a", "argo"), (".data.a", "flux"),
+        }  # fmt: skip
+        [line] = found.objects[0].lines
+        assert [holder.manager for holder in line.after] == ["helm"]
+        assert found.objects[0].forced == (".data.a",)
+
+    @pytest.mark.parametrize("answers", [True, False])
+    async def test_where_managed_fields_were_emptied_the_server_tells_who_holds_them(
+        self, monkeypatch, answers
+    ):
+        plan = Plan(applier=FORCE)
+        spec = {"ports": [{"port": 80, "protocol": "TCP", "name": "a"}]}
+        plan.server.apply(of_kind("v1", "Service", "s", {"spec": spec}, namespace=NS), "argo")
+        [stored] = plan.server._objects.values()
+        stored["metadata"]["managedFields"] = []
+        applied = plan.cluster.apply
+
+        async def apply(api: ApiResource, body: Any, **more: Any) -> Any:
+            if "spec" not in body and not answers:
+                raise Unavailable("not now", code=503)
+            return await applied(api, body, **more)
+
+        monkeypatch.setattr(plan.cluster, "apply", apply)
+        spec = {"ports": [{"port": 80, "protocol": "TCP", "name": "b"}]}
+        found = await plan.last(of_kind("v1", "Service", "s", {"spec": spec}))
+
+        path = '.spec.ports[port=80,protocol="TCP"].name'
+        assert [(held.path, held.manager) for held in (found.claims or found.contested)] == [
+            (path, "before-first-apply")
+        ]
+        assert found.verdict == ("changes" if answers else "conflicts")
+        assert "taken from before-first-apply" in printed(found) or not answers
+
+    async def test_a_conflict_whose_place_is_not_known_stays_one_even_if_forced(self):
+        plan = Plan(applier=FORCE)
+        plan.server.apply(settings({"a": "1"}, namespace=NS), "argo")
+        told = Conflict("no", causes=[Cause(".spec.elsewhere", "argo", "")], code=409)
+        plan.cluster.refuse = {"ConfigMap": told}
+        found = await plan.last(settings({"a": "2"}))
+
+        assert found.verdict == "conflicts"
+        assert [(held.path, held.manager) for held in found.contested] == [
+            (".spec.elsewhere", "argo")
+        ]
+
+    async def test_where_an_apply_without_what_is_taken_is_not_valid_it_is_merged(
+        self, monkeypatch
+    ):
+        plan = Plan(applier=FORCE)
+        plan.server.apply(settings({"a": "1"}, namespace=NS), "argo")
+        applied = plan.cluster.apply
+
+        async def apply(api: ApiResource, body: Any, **more: Any) -> Any:
+            if body["data"]["a"] == "1":
+                raise Invalid("not like this", code=422)
+            return await applied(api, body, **more)
+
+        monkeypatch.setattr(plan.cluster, "apply", apply)
+        found = await plan.last(settings({"a": "2"}))
+
+        assert found.objects[0].merged == f"{FORCED}: not like this"
+        [line] = found.objects[0].lines
+        assert (line.new, [holder.manager for holder in line.after]) == ("2", ["helm"])
+
+    @pytest.mark.parametrize("protocol", [{}, {"protocol": "TCP"}])
+    async def test_if_what_is_taken_does_not_make_it_valid_the_servers_answer_stands(
+        self, monkeypatch, protocol
+    ):
+        plan = Plan(applier=FORCE)
+        port = {"port": 80, "protocol": "TCP", "name": "a"}
+        body = of_kind("v1", "Service", "s", {"spec": {"ports": [port]}}, namespace=NS)
+        plan.server.apply(body, "argo")
+        applied = plan.cluster.apply
+
+        async def apply(api: ApiResource, body: Any, **more: Any) -> Any:
+            if body["spec"]["ports"][0]["name"] == "a":
+                raise Invalid("not like this", code=422)
+            return await applied(api, body, **more)
+
+        async def patched(*_: Any, **__: Any) -> Any:
+            raise Invalid("nor like that", code=422)
+
+        monkeypatch.setattr(plan.cluster, "apply", apply)
+        monkeypatch.setattr(plan.cluster, "dry_run_patch", patched)
+        port = {"port": 80, "name": "b", **protocol}
+        found = await plan.last(of_kind("v1", "Service", "s", {"spec": {"ports": [port]}}))
+
+        assert causes(found) == "not like this"
+
+    async def test_what_may_not_be_taken_even_by_force_is_refused(self):
+        plan = Plan(applier=FORCE)
+        body = {
+            "spec": {
+                "selector": {"matchLabels": {"app": "x"}},
+                "template": {"metadata": {"labels": {"app": "x"}}, "spec": pods("a")},
+            }
+        }
+        plan.server.apply(of_kind("apps/v1", "Deployment", "d", body, namespace=NS), "argo")
+        other = {"matchLabels": {"app": "y"}}
+        spec = {"selector": other, "template": {"metadata": {"labels": {"app": "y"}}}}
+        found = await plan.last(of_kind("apps/v1", "Deployment", "d", {"spec": spec}))
+
+        assert "immutable" in causes(found)
+
+    async def test_hedgerows_own_kinds_go_on_with_the_operators_passes(self):
+        plan = Plan()
+        spec = {"routeTo": "Blue", "blueSpec": pods("blue")}
+        own = of_kind("app.demo.kakao.com/v1", "BlueGreen", "demo", {"spec": spec})
+        found = await plan.last(own)
+
+        assert found.controller == "bluegreen"
+        assert {str(each.ref) for each in found.objects} >= {"BlueGreen/demo", "Service/demo"}
+
+    async def test_what_the_user_takes_of_them_by_force_is_told(self):
+        plan = Plan(applier=FORCE)
+        spec = {"routeTo": "Blue", "blueSpec": pods("blue"), "greenSpec": pods("green")}
+        own = of_kind("app.demo.kakao.com/v1", "BlueGreen", "demo", {"spec": spec}, namespace=NS)
+        plan.server.apply(own, "argo")
+        found = await plan.last({**own, "spec": {**spec, "routeTo": "Green"}})
+
+        assert [(held.object, held.path) for held in found.claims] == [
+            ("BlueGreen/demo", ".spec.routeTo")
+        ]
+        assert found.objects[0].forced == (".spec.routeTo",)
+
+
+class TestInTurn:
+    async def test_a_namespace_that_comes_before(self):
+        ns = of_kind("v1", "Namespace", "new", {})
+        inside = settings({"a": "1"}, namespace="new")
+        before = await Plan().last(ns, inside)
+        after = await Plan().last(inside)
+
+        assert (before.verdict, before.objects[0].merged) == (
+            "changes", "its namespace does not exist yet",
+        )  # fmt: skip
+        assert "make it first, or earlier in the files" in causes(after)
+
+    async def test_a_kind_that_is_defined_before(self):
+        found = await Plan(served=False).last(definition(), widget({"size": 2}))
+
+        assert (found.verdict, found.objects[0].merged) == ("changes", NO_KIND)
+        assert found.owner.namespace == NS
+        assert "the server does not serve Widget of plan.example.com/v1" in causes(
+            (await Plan(served=False).of(widget({"size": 2}), definition()))[0]
+        )
+
+    async def test_a_version_that_is_defined_before(self):
+        plan = Plan()
+        plan.cluster.served = [WIDGETS]
+        plan.server.apply(widget({"size": 2}, namespace=NS), "helm")
+        version = "plan.example.com/v2"
+        old, new = (
+            await plan.of(definition("v2"), widget({"size": 3}, version=version)),
+            await plan.last(widget({"size": 3}, "other", version=version)),
+        )
+
+        assert (old[-1].objects[0].action, old[-1].objects[0].merged) == ("configured", NO_VERSION)
+        assert (new.objects[0].action, new.objects[0].merged) == ("created", NO_VERSION)
+
+    async def test_a_kind_whose_definition_changes_before(self):
+        accepted, refused = (
+            (await Plan().of(definition(), widget({"size": 2})))[1],
+            (await Plan().last(definition(), widget({"nope": 1}))),
+        )
+
+        assert "the server knows the present one" in accepted.unchecked[0]
+        assert refused.verdict == "changes"
+        assert refused.objects[0].merged.startswith(f"{CHANGED_KIND}: ")
+
+
+class TestNotAtAll:
+    @pytest.mark.parametrize(
+        ("manifest", "said"),
+        [
+            (of_kind("v1", "Pod", None, {}, generateName="x-"), "takes no generateName (x-)"),
+            (of_kind("v1", "Pod", "..", {}), "Pod/..: .. is no name"),
+            (of_kind("v1", "Pod", "x", {}, namespace=".."), "metadata.namespace is no string"),
+            (of_kind("v1", "Pod", "x", {}, labels=7), "metadata.labels has what is no string"),
+            ({"a": "b"}, "it has no apiVersion or no kind"),
+            (of_kind("v1", "Pod", "a/b", {}), "Pod/a/b: a/b is no name"),
+            (of_kind("../v1", "Pod", "x", {}), "the server does not serve Pod of ../v1"),
+            (of_kind("v1", "Nope", "x", {}), "the server does not serve Nope of v1"),
+        ],
+    )
+    async def test_what_cannot_be_applied_is_refused_by_itself(self, manifest, said):
+        refused, new = await Plan().of(manifest, settings({}))
+
+        assert said in causes(refused)
+        assert new.verdict == "changes"
+
+    async def test_it_is_named_as_far_as_it_has_a_name(self):
+        found = await Plan().last(of_kind("v1", "Pod", None, {}, generateName="x-"))
+
+        assert found.owner.name == NO_NAME
+
+    @pytest.mark.parametrize(
+        ("error", "said"),
+        [
+            (Unavailable("failed calling webhook", code=500), "failed calling webhook"),
+            (Forbidden("not here", code=403), "not here"),
+            (Invalid("no", causes=[Cause("spec.x", "", "wrong")], code=422), "spec.x: wrong"),
+        ],
+    )
+    async def test_what_the_server_refuses_is_told_in_its_words(self, error, said):
+        plan = Plan()
+        plan.cluster.refuse = {"ConfigMap": error}
+
+        assert causes(await plan.last(settings({}))) == said
+
+    async def test_without_an_answer_there_is_no_plan(self, monkeypatch):
+        plan = Plan()
+        plan.cluster.refuse = {"ConfigMap": Unreachable("nobody there", sent=False)}
+        with pytest.raises(Unreachable):
+            await plan.of(settings({}))
+
+        async def resource(*_: Any) -> Any:
+            raise Unreachable("nobody there", sent=False)
+
+        monkeypatch.setattr(plan.cluster, "resource", resource)
+        with pytest.raises(Unreachable):
+            await plan.of(widget({}))
+
+    async def test_a_group_that_gives_no_answer_is_asked_once(self, monkeypatch):
+        plan, asked = Plan(), list[str]()
+
+        async def resource(group_version: str, _kind: str) -> Any:
+            asked.append(group_version)
+            raise Unavailable("the aggregated server is down", code=503)
+
+        monkeypatch.setattr(plan.cluster, "resource", resource)
+        for found in await plan.of(widget({}), widget({}, "other")):
+            assert "the aggregated server is down" in causes(found)
+        assert asked == [WIDGETS]
+
+    async def test_without_the_right_to_look_it_is_refused(self):
+        assert "you cannot get configmaps" in causes(
+            await Plan("get configmaps").last(settings({}))
+        )
+
+    async def test_without_the_right_to_patch_it_is_merged_conflicts_included(self):
+        plan, forced = Plan("patch configmaps"), Plan("patch configmaps", applier=FORCE)
+        for each in (plan, forced):
+            each.server.apply(settings({"a": "1"}, namespace=NS), "argo")
+        new, contested = await plan.of(settings({}, "other"), settings({"a": "2"}))
+        taken = await forced.last(settings({"a": "2"}))
+
+        assert {one.objects[0].merged for one in (new, contested, taken)} == {
+            "you may not patch it"
+        }
+        assert contested.verdict == "conflicts"
+        assert [(held.path, held.manager) for held in taken.claims] == [(".data.a", "argo")]
+        assert [h.manager for h in taken.objects[0].lines[0].after] == ["helm"]
+
+    async def test_a_webhook_that_cannot_be_asked_in_a_dry_run_refuses_nothing(self):
+        plan = Plan()
+        words = 'admission webhook "x.example" does not support dry run'
+        plan.cluster.refuse = {"ConfigMap": Invalid(words, code=400)}
+        found = await plan.last(settings({}))
+
+        assert (found.verdict, found.objects[0].merged) == (
+            "changes", f"{words}, and so cannot be asked",
+        )  # fmt: skip
+
+    async def test_that_it_is_being_deleted_is_told(self):
+        plan = Plan()
+        body = settings({"a": "1"}, namespace=NS, finalizers=["x.example/y"])
+        plan.server.apply(body, "helm")
+        plan.server.delete(body)
+
+        assert "it is being deleted" in (await plan.last(body)).unchecked[0]
+
+
+class TestUnserved:
+    """Managed fields of API versions that are no longer served."""
+
+    def plan(self, *served: str) -> Plan:
+        plan = Plan()
+        plan.cluster.served = list(served)
+        plan.server.apply(widget({"size": 2}, namespace=NS), "old")
+        [stored] = plan.server._objects.values()
+        stored["metadata"]["managedFields"][0]["apiVersion"] = "plan.example.com/v1alpha1"
+        plan.cluster.refuse = {"Widget": Unavailable("request to convert CR", code=500)}
+        return plan
+
+    async def test_that_they_are_in_the_way_is_told_with_the_remedy(self):
+        told = causes(await self.plan(WIDGETS).last(widget({"size": 3})))
+
+        assert told.startswith("request to convert CR; ")
+        assert "recorded in plan.example.com/v1alpha1, which the server does not serve" in told
+        assert f"`hedgerow adopt --repair widget.plan.example.com/w -n {NS} --yes`" in told
+
+    @pytest.mark.parametrize("served", [(WIDGETS, "plan.example.com/v1alpha1"), ()])
+    async def test_those_that_are_served_or_may_be_are_not(self, served):
+        plan = self.plan(*served)
+
+        assert causes(await plan.last(widget({"size": 3}))) == "request to convert CR"
+
+
+class TestSecrets:
+    def secret(self, value: str) -> Object:
+        return of_kind("v1", "Secret", "s", {"data": {"a": value}}, namespace=NS)
+
+    async def test_no_value_is_told(self):
+        plan, forced = Plan(), Plan(applier=FORCE)
+        for each in (plan, forced):
+            each.server.apply(
+                of_kind("v1", "Secret", "s", {"data": {"a": "cGFzc3dvcmQ="}}, namespace=NS), "argo"
+            )
+        body = of_kind("v1", "Secret", "s", {"data": {"a": "b3RoZXI="}}, namespace=NS)
+        told = repr(await plan.last(body)) + repr(await forced.last(body))
+
+        assert "(hidden)" in told
+        assert "b3RoZXI=" not in told
+        assert "cGFzc3dvcmQ=" not in told
+
+    async def test_not_in_the_servers_words_either(self):
+        plan = Plan()
+        plan.cluster.warnings = ("hunter2 is a bad password",)
+        warned = await plan.last(self.secret("hunter2"))
+        plan.cluster.refuse = {"Secret": Forbidden("hunter2 is a bad password", code=403)}
+        refused = await plan.last(self.secret("hunter2"))
+
+        assert warned.objects[0].warnings == (NOT_SHOWN,)
+        assert "hunter2" not in repr(warned)
+        assert "refused with 403" in causes(refused)
+        assert "hunter2" not in repr(refused)
