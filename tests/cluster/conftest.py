@@ -6,6 +6,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from hypothesis.internal.conjecture import providers
 
 from hedgerow.sandbox.cluster import Options, Sandbox
 from hedgerow.sandbox.pins import pick
@@ -89,6 +90,12 @@ def api(sandbox: Sandbox) -> Iterator[Api]:
 def namespace(sandbox: Sandbox, request: pytest.FixtureRequest) -> Iterator[str]:
     """A fresh namespace in `sandbox`; without controllers it stays Terminating afterwards."""
     yield from _namespace(sandbox.kubeconfig, request)
+
+
+@pytest.fixture
+def same_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw the same examples whatever this process has imported, constants of which are drawn."""
+    monkeypatch.setattr(providers, "_get_local_constants", providers.Constants)
 
 
 @pytest.fixture

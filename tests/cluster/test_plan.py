@@ -7,6 +7,7 @@ import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -431,6 +432,162 @@ class TestRights:
         assert (code, out) == (1, "")
         assert "cannot get resource" in err
         assert err.count("\n") == 1
+
+
+def of_kind(version: str, kind: str, name: str, more: Object, **meta: str) -> Object:
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": name, **meta}, **more}
+
+
+def deployment(
+    namespace: str, app: str = "web", image: str = "example/web:1", **spec: Any
+) -> Object:
+    template = {"metadata": {"labels": {"app": app}}, "spec": pods("web", image)}
+    spec = {**spec, "selector": {"matchLabels": {"app": app}}, "template": template}
+    return of_kind("apps/v1", "Deployment", "web", {"spec": spec}, namespace=namespace)
+
+
+def definition(kind: str, *versions: str) -> Object:
+    """Return the definition of a kind in `NAME.example.com`, stored in the last of its versions."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    plural, group = f"{kind.lower()}s", f"{kind.lower()}.example.com"
+    spec = {
+        "group": group,
+        "names": {"kind": kind, "plural": plural},
+        "scope": "Namespaced",
+        "versions": [
+            {
+                "name": version,
+                "served": True,
+                "storage": version == versions[-1],
+                "schema": {"openAPIV3Schema": schema},
+            }
+            for version in versions
+        ],
+    }
+    version = "apiextensions.k8s.io/v1"
+    return of_kind(version, "CustomResourceDefinition", f"{plural}.{group}", {"spec": spec})
+
+
+class TestAsManager:
+    """Objects of any kind, on a server on which hedgerow need not be installed."""
+
+    HELM = ("--as-manager", "helm")
+
+    def test_a_chart_that_is_not_there_is_planned_in_turn_and_nothing_is_written(
+        self, api, namespace, typed, audit: Audit
+    ):
+        place, gadgets = f"{namespace}-new", definition("Gadget", "v1")
+        chart = [
+            of_kind("v1", "Namespace", place, {}),
+            gadgets,
+            of_kind("gadget.example.com/v1", "Gadget", "g", {"spec": {"a": 1}}, namespace=place),
+            of_kind("v1", "ConfigMap", "inside", {"data": {"a": "1"}}, namespace=place),
+            of_kind("v1", "ConfigMap", "outside", {"data": {"a": "1"}}, namespace=namespace),
+            of_kind("rbac.authorization.k8s.io/v1", "ClusterRole", place, {"rules": []}),
+            {"kind": "List", "apiVersion": "v1", "items": [deployment(namespace)]},
+        ]
+        mark = audit.mark()
+        code, out, err = typed(*chart, *self.HELM)
+        asked = audit.writes(mark, agent="hedgerow")
+
+        assert (code, err) == (2, "")
+        assert "7 to create, 0 to change, 0 to delete; nothing was written" in out
+        assert out.count("its namespace does not exist yet") == 1
+        assert out.count("its kind is defined earlier in the files") == 1
+        assert f'+ ConfigMap {namespace}/outside would be created\n    + .data.a: "1"\n' in out
+        assert len(asked) == 5
+        assert [e["requestURI"] for e in asked if "dryRun=All" not in e["requestURI"]] == []
+        assert not api.get(gadgets).ok
+
+    def test_conflicts_and_what_force_takes_are_those_of_the_apply(
+        self, api, namespace, typed, audit: Audit
+    ):
+        wanted = deployment(namespace, replicas=3)
+        api.apply(deployment(namespace, replicas=3, paused=True), "helm").must()
+        api.merge(wanted, {"spec": {"replicas": 5}}, "kubectl", "scale").must()
+        mark = audit.mark()
+        contested, forced = typed(wanted, *self.HELM), typed(wanted, *self.HELM, "--force")
+        uris = [entry["requestURI"] for entry in audit.writes(mark, agent="hedgerow")]
+        refused, taken = api.apply(wanted, "helm"), api.apply(wanted, "helm", force=True)
+
+        assert (contested[0], forced[0]) == (3, 2)
+        assert (
+            f"✗ Deployment {namespace}/web would be refused, for conflicts over 1 field"
+            in (contested[1])
+        )
+        assert ".spec.replicas: you declare 3, it is 5  kubectl (Update scale)" in contested[1]
+        assert refused.conflicts == [".spec.replicas"]
+        assert "~ .spec.replicas: 5 -> 3  taken from kubectl (Update scale)" in forced[1]
+        assert "- .spec.paused: true      helm" in forced[1]
+        assert (taken.must()["spec"]["replicas"], "paused" in taken.body["spec"]) == (3, False)
+        assert typed(wanted, *self.HELM)[0] == 0
+        assert [uri for uri in uris if "dryRun=All" not in uri or "force=" in uri] == []
+
+    def test_what_is_immutable_is_refused_even_if_forced(self, api, namespace, typed):
+        api.apply(deployment(namespace), "argo").must()
+        other = deployment(namespace, app="other")
+
+        assert typed(other, *self.HELM)[0] == 3
+        code, out, _ = typed(other, *self.HELM, "--force")
+        assert code == 1
+        assert "field is immutable" in out
+
+    def test_what_admission_refuses_is_told_in_its_words(self, api, namespace, typed):
+        deny(api, namespace)
+        body = deployment(namespace)
+        eventually(lambda: typed(body, *self.HELM)[0] == 1, what="the policy to be in force")
+
+        assert "images of example are not wanted here" in typed(body, *self.HELM)[1]
+
+    def test_the_operators_passes_follow_for_hedgerows_own_kinds(self, namespace, typed):
+        code, out, _ = typed(bluegreen(namespace), deployment(namespace), *self.HELM)
+
+        assert code == 2
+        assert f"BlueGreen {namespace}/demo  controller bluegreen" in out
+        assert "+ Service/demo would be created" in out
+        assert f"+ Deployment {namespace}/web would be created" in out
+
+    def test_without_the_right_to_patch_conflicts_are_told_all_the_same(
+        self, sandbox, api, namespace, typed
+    ):
+        user = f"{namespace[-40:]}-reader"
+        reader = anyio.run(sandbox.kubeconfig_for, user)
+        rule = {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get"]}
+        grant(api, user, [rule], namespace)
+        api.apply(deployment(namespace, replicas=3), "argo").must()
+        code, out, _ = typed(
+            deployment(namespace, replicas=4),
+            of_kind("v1", "ConfigMap", "c", {}, namespace=namespace),
+            *self.HELM,
+            kubeconfig=reader,
+        )
+
+        assert code == 1
+        assert ".spec.replicas: you declare 4, it is 3  argo" in out
+        assert "the server was not asked: you may not patch it" in out
+        assert f"✗ ConfigMap {namespace}/c would be refused\n    configmaps " in out
+
+    def test_what_blocks_every_apply_is_told_with_the_remedy(self, api, namespace, typed):
+        version = "relic.example.com/{}"
+        one = {"spec": {"a": 1}}
+        api.apply(definition("Relic", "v1alpha1", "v1"), "test").must()
+        for each in ("v1alpha1", "v1"):
+            api.served(version.format(each))
+            old = of_kind(version.format(each), "Relic", "r", one, namespace=namespace)
+            api.apply(old, f"test-{each}").must()
+        api.apply(definition("Relic", "v1"), "test").must()
+        path = "/apis/relic.example.com"
+        eventually(
+            lambda: len(api.raw("GET", path).body["versions"]) == 1, what="the version to be gone"
+        )
+        eventually(lambda: not api.apply(old, "helm", dry_run=True).ok, what="it to be in the way")
+        code, out, _ = typed(old, *self.HELM)
+
+        assert code == 1
+        assert "recorded in relic.example.com/v1alpha1, which the server does not serve" in out
+        assert f"`hedgerow adopt --repair relic.relic.example.com/r -n {namespace} --yes`" in (
+            " ".join(out.split())
+        )
 
 
 class TestPromise:

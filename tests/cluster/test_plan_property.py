@@ -12,11 +12,11 @@ import anyio
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
-from hypothesis.internal.conjecture import providers
 
 from controllers.subject import Subject
 from controllers.worlds import SUBJECTS
-from hedgerow.cli.plan.planner import Planner, UserApply
+from hedgerow.cli.plan.planner import Planner
+from hedgerow.cli.plan.submission import UserApply
 from hedgerow.kube.client import connect
 from hedgerow.objects import ObjectRef, metadata
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
@@ -179,12 +179,6 @@ ROUNDS = 5
 COMMON = {"created", "configured", "by client"}
 RARER = {"deleted", "contested", "claimed", "yielded"}
 """Of which the examples have to bring about some, or the promise would be an empty one."""
-
-
-@pytest.fixture
-def same_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Draw the same examples whatever this process has imported, constants of which are drawn."""
-    monkeypatch.setattr(providers, "_get_local_constants", providers.Constants)
 
 
 @pytest.mark.usefixtures("same_everywhere")
