@@ -474,7 +474,7 @@ class TestAsManager:
     HELM = ("--as-manager", "helm")
 
     def test_a_chart_that_is_not_there_is_planned_in_turn_and_nothing_is_written(
-        self, api, namespace, typed, audit: Audit
+        self, api, namespace, typed, audit_log: AuditLog
     ):
         place, gadgets = f"{namespace}-new", definition("Gadget", "v1")
         chart = [
@@ -486,9 +486,9 @@ class TestAsManager:
             of_kind("rbac.authorization.k8s.io/v1", "ClusterRole", place, {"rules": []}),
             {"kind": "List", "apiVersion": "v1", "items": [deployment(namespace)]},
         ]
-        mark = audit.mark()
+        mark = audit_log.mark()
         code, out, err = typed(*chart, *self.HELM)
-        asked = audit.writes(mark, agent="hedgerow")
+        asked = audit_log.writes(mark, agent="hedgerow")
 
         assert (code, err) == (2, "")
         assert "7 to create, 0 to change, 0 to delete; nothing was written" in out
@@ -500,14 +500,14 @@ class TestAsManager:
         assert not api.get(gadgets).ok
 
     def test_conflicts_and_what_force_takes_are_those_of_the_apply(
-        self, api, namespace, typed, audit: Audit
+        self, api, namespace, typed, audit_log: AuditLog
     ):
         wanted = deployment(namespace, replicas=3)
         api.apply(deployment(namespace, replicas=3, paused=True), "helm").must()
         api.merge(wanted, {"spec": {"replicas": 5}}, "kubectl", "scale").must()
-        mark = audit.mark()
+        mark = audit_log.mark()
         contested, forced = typed(wanted, *self.HELM), typed(wanted, *self.HELM, "--force")
-        uris = [entry["requestURI"] for entry in audit.writes(mark, agent="hedgerow")]
+        uris = [entry["requestURI"] for entry in audit_log.writes(mark, agent="hedgerow")]
         refused, taken = api.apply(wanted, "helm"), api.apply(wanted, "helm", force=True)
 
         assert (contested[0], forced[0]) == (3, 2)

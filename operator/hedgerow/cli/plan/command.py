@@ -15,7 +15,7 @@ from hedgerow.cli.candidates import slashed
 from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.errors import explain
 from hedgerow.cli.exits import Exit
-from hedgerow.cli.options import Files, Output
+from hedgerow.cli.options import LONGEST_MANAGER, Files, Output
 from hedgerow.cli.output import echo_data
 from hedgerow.cli.plan import files
 from hedgerow.cli.plan.files import (
@@ -55,8 +55,6 @@ EXITS: Mapping[Verdict, int] = {
     "conflicts": Exit.CONFLICT,
     "failed": Exit.FAILED,
 }
-LONGEST_MANAGER = 128
-"""The most characters of a field manager's name that the API server takes."""
 _SILENT = 50
 """A log level above all that the passes use: critical."""
 
