@@ -1,0 +1,1 @@
+"""audit: how an operator treats the fields of others, tried on a real API server."""
