@@ -23,8 +23,9 @@ class Options:
 
     `kubernetes` is a pinned version; "" means the newest. `nodes` is the number of simulated nodes;
     they imply `controllers` (kube-controller-manager and kube-scheduler). `audit` is the file of
-    the API server's audit log, which contains request bodies, including Secrets. `feature_gates`
-    has the form "A=true,B=false". With `build`, nothing is downloaded.
+    the API server's audit log, which contains request bodies, including Secrets; with `responses`
+    the answers to writes too. `feature_gates` has the form "A=true,B=false". With `build`, nothing
+    is downloaded.
     """
 
     kubernetes: str = ""
@@ -33,6 +34,7 @@ class Options:
     feature_gates: str = ""
     controllers: bool = False
     build: bool = False
+    responses: bool = False
 
     def components(self) -> tuple[str, ...]:
         """Return the components in the order of their start."""
@@ -70,6 +72,7 @@ class Blueprint:
             f"{have.nodes} nodes": wanted.nodes <= have.nodes,
             "no controllers": set(wanted.components()) <= set(self.components),
             f"audit log {have.audit or 'off'}": wanted.audit in (None, have.audit),
+            "no answers in its audit log": wanted.responses <= have.responses,
             f"feature gates {have.feature_gates or 'as they come'}": wanted.feature_gates
             in ("", have.feature_gates),
             "downloaded servers": not (

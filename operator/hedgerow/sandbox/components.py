@@ -5,7 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hedgerow.encoding import to_json
-from hedgerow.sandbox.blueprint import API_SERVER, CONTROLLERS, ETCD, KWOK, PEER, Blueprint
+from hedgerow.sandbox.blueprint import (
+    API_SERVER,
+    CONTROLLERS,
+    ETCD,
+    KWOK,
+    PEER,
+    Blueprint,
+    Options,
+)
 from hedgerow.sandbox.certificates import SandboxAuthority, signing_pair
 from hedgerow.sandbox.directory import Directory
 from hedgerow.sandbox.files import write
@@ -27,12 +35,6 @@ STAGES = Path(__file__).parent / "modules" / "kwok" / "stages.yaml"
 _SERVICES = "10.0.0.0/16"
 _PODS = "10.244.0.0/16"
 _WRITES = ["create", "update", "patch", "delete", "deletecollection"]
-_AUDIT_POLICY = {
-    "apiVersion": "audit.k8s.io/v1",
-    "kind": "Policy",
-    "omitStages": ["RequestReceived"],
-    "rules": [{"level": "Request", "verbs": _WRITES}, {"level": "Metadata"}],
-}
 _LONGEST_AUDIT = 4096
 """Megabytes after which the server rotates the log; large, because readers want one file."""
 
@@ -57,11 +59,23 @@ def write_configuration(directory: Directory, blueprint: Blueprint) -> None:
     signing_pair(pki, "service-accounts")
     rows = [f'{blueprint.tokens[user]},{user},{user},"{group}"' for user, group in USERS.items()]
     write(directory.configuration / "tokens.csv", "\n".join(rows) + "\n")
-    write(directory.configuration / "audit-policy.yaml", to_json(_AUDIT_POLICY, indent=2).decode())
+    write(directory.configuration / "audit-policy.yaml", _policy(blueprint.options))
     for user in USERS:
         name = directory.kubeconfig if user == ADMIN else _kubeconfig_of(directory, user)
         user_token = {"token": blueprint.tokens[user]}
         kubeconfig(name, server=blueprint.server, authority=pki / "ca.crt", user=user_token)
+
+
+def _policy(options: Options) -> str:
+    """Return what the audit log has of each request: of writes the bodies."""
+    level = "RequestResponse" if options.responses else "Request"
+    policy = {
+        "apiVersion": "audit.k8s.io/v1",
+        "kind": "Policy",
+        "omitStages": ["RequestReceived"],
+        "rules": [{"level": level, "verbs": _WRITES}, {"level": "Metadata"}],
+    }
+    return to_json(policy, indent=2).decode()
 
 
 def command(component: str, directory: Directory, blueprint: Blueprint) -> list[str | Path]:

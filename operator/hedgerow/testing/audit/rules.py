@@ -65,6 +65,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "Two programs write the same field in turn without end: load, restarts, flapping.",
         "Write only if a field of your own differs from what you mean, compare after defaulting,"
         " and give up with a condition where another manager takes the field again and again.",
+        fails=False,
     ),
     Rule(
         "child-forced",

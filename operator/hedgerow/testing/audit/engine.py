@@ -1,0 +1,281 @@
+"""Engine: one audit from the first request to the report."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from hedgerow.testing.audit.access import Access
+from hedgerow.testing.audit.author import Author
+from hedgerow.testing.audit.findings import Figures, Finding
+from hedgerow.testing.audit.history import identified
+from hedgerow.testing.audit.machine import Attendant, AuditEnd, Pace, machine, raised
+from hedgerow.testing.audit.others import Others
+from hedgerow.testing.audit.recorder import Recorder
+from hedgerow.testing.audit.rules import BY_NAME
+from hedgerow.testing.audit.traffic import by_object
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hedgerow.sandbox.cluster import Sandbox
+    from hedgerow.testing.audit.findings import AuditedObject, Report
+    from hedgerow.testing.audit.inputs import Inputs
+    from hedgerow.testing.audit.machine import Machine
+
+_CALM: Final = Pace()
+_AFTER_CUT: Final = 6.0
+
+
+def audit(
+    inputs: Inputs,
+    attendant: Attendant | None = None,
+    *,
+    pace: Pace = _CALM,
+    kubernetes: str = "",
+    sandbox: tuple[Sandbox, Path] | None = None,
+    account: str = "operator",
+) -> Report:
+    """Audit an operator, on a cluster of its own or on the given one with its audit log.
+
+    Whatever happens, a report is returned, and nothing that was started lives on; `partial` says
+    why the report is not whole. Raises AuditError for rights that the server refuses, SandboxError
+    if there can be no cluster.
+    """
+    attendant, recorder = attendant or Attendant(), Recorder()
+    version = ""
+    with ExitStack() as stack:
+        try:
+            attendant.tell("starting a cluster")
+            where, log = sandbox or stack.enter_context(raised(attendant, kubernetes))
+            access = None if inputs.roles is None else Access(inputs.roles)
+            made = stack.enter_context(
+                machine(
+                    inputs,
+                    where,
+                    log,
+                    attendant=attendant,
+                    pace=pace,
+                    access=access,
+                    account=account,
+                )
+            )
+            version = made.version
+            if inputs.setup:
+                recorder.notes[f"--setup was run before the samples: {inputs.setup}"] = None
+            _Audit(made, recorder, access, where).run()
+        except AuditEnd as end:
+            recorder.partial = str(end)
+    return recorder.report(inputs.command, version)
+
+
+class _Audit:
+    """The phases of an audit, in the order in which they disturb the operator least."""
+
+    def __init__(
+        self, made: Machine, recorder: Recorder, access: Access | None, sandbox: Sandbox
+    ) -> None:
+        self._machine, self._recorder, self._access = made, recorder, access
+        self._sandbox = sandbox
+        self._author = Author(made, recorder)
+        self._others = Others(made, recorder, self._author)
+        self._quiet_after: float | None = None
+        self._children = 0
+
+    def run(self) -> None:
+        """Go through all phases. Raises AuditEnd; what was found by then is recorded."""
+        try:
+            self._phases()
+        finally:
+            self._end()
+
+    def _phases(self) -> None:
+        tell, log = self._machine.attendant.tell, self._machine.log
+        tell("applying definitions and samples")
+        self._author.define()
+        if self._machine.inputs.setup:
+            self._machine.setup(self._sandbox.environment())
+        log.poll()
+        self._author.begin()
+        tell("starting the operator")
+        if not self._started():
+            return self._of_a_restless_one()
+        self._children = self._others.find()
+        tell(f"it is quiet; watching it at rest for {self._machine.pace.rest:.0f} seconds")
+        self._at_rest()
+        tell("adding labels, annotations and keys of others to its objects")
+        self._others.add()
+        for _ in self._author.rounds():
+            self._recorder.add(())
+        self._author.remove()
+        self._others.look_for_lost()
+        self._others.change()
+        self._others.scale()
+        self._others.delete()
+        self._author.restore()
+        self._at_restart()
+        self._at_cut()
+        self._at_kill()
+        self._recorder.samples = self._author.views()
+        return self._at_deletion()
+
+    def _started(self) -> bool:
+        """Start the operator, and return whether it became quiet."""
+        log, began = self._machine.log, time.monotonic()
+        watches, requests = log.watches, log.traffic.requests
+        self._machine.start()
+        self._machine.ready(watches, requests)
+        settled = self._machine.settle(self._machine.pace.first)
+        self._recorder.checked("never-quiet", f"{self._machine.pace.limit:.0f} seconds at most")
+        if settled is None:
+            return False
+        if self._quiet_after is None:
+            self._quiet_after = time.monotonic() - began - self._machine.pace.first
+        return True
+
+    def _of_a_restless_one(self) -> None:
+        """Look at what can be looked at while an operator writes on and on."""
+        limit = self._machine.pace.limit
+        self._restless(f"within {limit:.0f} seconds after its start")
+        self._author.reapply()
+        self._author.try_changes()
+        raise AuditEnd(
+            f"the operator did not become quiet in {limit:.0f} seconds, so nothing was checked that"
+            " needs to know when it is done"
+        )
+
+    def _restless(self, when: str) -> None:
+        """Record what an operator writes on and on."""
+        recent = self._machine.log.since(max(self._machine.log.writes - 50, 0))
+        self._recorder.add(by_object("never-quiet", recent, f"without an end {when}"))
+
+    def _at_rest(self) -> None:
+        """Look whether it writes while nothing happens; dry runs are tried meanwhile."""
+        mark, began = self._machine.log.writes, time.monotonic()
+        rest = self._machine.pace.rest
+        self._machine.log.traffic.rest(begins=True)
+        self._author.reapply()
+        self._author.try_changes()
+        self._machine.until(rest - (time.monotonic() - began), lambda: False)
+        self._machine.log.traffic.rest(begins=False)
+        took = time.monotonic() - began
+        written = self._machine.log.since(mark)
+        when = f"in {took:.0f} seconds in which nothing happened"
+        self._recorder.add(by_object("writes-at-rest", written, when, took))
+        self._recorder.checked("writes-at-rest", f"{took:.0f} seconds")
+
+    def _at_restart(self) -> None:
+        self._machine.attendant.tell("restarting it")
+        if self._machine.terminate() is None:
+            self._recorder.notes["it did not end in 30 seconds after SIGTERM, and was killed"] = (
+                None
+            )
+        mark = self._machine.log.writes
+        if not self._started():
+            self._restless("after a restart")
+        written = self._machine.log.since(mark)
+        self._recorder.add(by_object("writes-at-restart", written, "by a restart"))
+        self._recorder.checked("writes-at-restart", "1 restart")
+
+    def _at_cut(self) -> None:
+        self._machine.attendant.tell("cutting its watches")
+        log = self._machine.log
+        mark, watches = log.writes, log.watches
+        cut = self._machine.cut()
+        if not cut:
+            return self._recorder.unchecked("writes-after-watch-cut", "it had no connection open")
+        self._machine.until(_AFTER_CUT, lambda: log.watches > watches)
+        self._machine.settle()
+        written = log.since(mark)
+        self._recorder.add(
+            by_object("writes-after-watch-cut", written, "after its watches were cut")
+        )
+        return self._recorder.checked("writes-after-watch-cut", f"{cut} connections")
+
+    def _at_kill(self) -> None:
+        """Kill it at its first write after a change, and look where it ends after a start."""
+        if not self._author.change_something():
+            return self._recorder.unchecked(
+                "writes-after-kill", "there was no change that the author could make"
+            )
+        self._machine.attendant.tell("killing it in the middle of a change")
+        self._machine.settle()
+        before = self._generated()
+        log = self._machine.log
+        mark = log.writes
+        self._author.change_back()
+        self._machine.until(_FIRST_WRITE, lambda: log.writes > mark)
+        self._machine.kill()
+        if not self._started():
+            self._restless("after it was killed in the middle of a change")
+        for about, count in (self._generated() - before).items():
+            if count > 1:
+                detail = f"SIGKILL in the middle of one change left {count} more of them"
+                self._recorder.add((Finding("writes-after-kill", about, detail, count=count),))
+        return self._recorder.checked("writes-after-kill", "1 change")
+
+    def _generated(self) -> Counter[AuditedObject]:
+        """Count the objects with generated names: only of them can there be more than is meant."""
+        self._machine.log.poll()
+        history = self._machine.log.history
+        found = (
+            replace(identified(state, key), name="")
+            for key in self._machine.log.children
+            if (state := history.state(key)) is not None
+        )
+        return Counter(one for one in found if one.generated)
+
+    def _at_deletion(self) -> None:
+        """Delete the samples, so that the operator cleans up while it is looked at."""
+        self._machine.attendant.tell("deleting the samples")
+        left = self._author.delete()
+        if left:
+            self._recorder.notes[f"{', '.join(left)} did not go when deleted"] = None
+
+    def _end(self) -> None:
+        """Record what the audit log tells by itself, whatever ended the audit."""
+        log, recorder = self._machine.log, self._recorder
+        log.poll()
+        traffic = log.traffic
+        recorder.add(traffic.findings())
+        if traffic.requests:
+            for rule in _OF_THE_LOG:
+                recorder.checked(rule, f"{traffic.requests} requests")
+        if self._access is None:
+            why = "without --rights it may do everything"
+            for rule in ("unused-rights", "wildcard-rights"):
+                recorder.unchecked(rule, why)
+        elif traffic.requests:
+            recorder.add(self._access.findings())
+            for rule in ("unused-rights", "wildcard-rights"):
+                recorder.checked(rule, f"{self._access.count} rights")
+        if not self._children:
+            for rule in BY_NAME:
+                if BY_NAME[rule].group == "others":
+                    recorder.unchecked(rule, "it made no object that is still there")
+        tried, changed = self._author.figures
+        recorder.figures = Figures(
+            seconds=round(time.monotonic() - self._machine.began, 1),
+            requests=traffic.requests,
+            writes=traffic.writes,
+            most_per_second=traffic.most_per_second,
+            quiet_after=None if self._quiet_after is None else round(self._quiet_after, 1),
+            children=self._children,
+            fields_tried=tried,
+            fields_changed=changed,
+        )
+
+
+_FIRST_WRITE: Final = 2.0
+_OF_THE_LOG: Final = (
+    "empty-writes",
+    "repeated-requests",
+    "request-burst",
+    "refused-requests",
+    "delete-without-uid",
+    "update-without-version",
+    "forced-writes",
+)

@@ -1,0 +1,162 @@
+"""Inputs: what an audit is given: definitions, samples, the operator's rights and its command."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from hedgerow.fields.paths import is_list, is_map
+from hedgerow.manifest import ManifestError, from_yaml
+from hedgerow.testing.audit.access import Role
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from hedgerow_schemas.base import Object
+
+NAMESPACE: Final = "audit-samples"
+"""Where samples without a namespace go."""
+_ENDINGS: Final = frozenset({".yaml", ".yml", ".json"})
+_SKIPPED: Final = frozenset({"Kustomization", "Component"})
+_DEFINITION: Final = "CustomResourceDefinition"
+_MOST_SAMPLES: Final = 50
+
+
+class AuditError(Exception):
+    """Why an audit cannot begin, or cannot go on, in one sentence."""
+
+    explains_itself = True
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What is audited; `{kubeconfig}` in the command stands for the path of the kubeconfig."""
+
+    command: tuple[str, ...]
+    definitions: tuple[Object, ...]
+    samples: tuple[Object, ...]
+    roles: tuple[Role, ...] | None = None
+    """The operator's rights; None: it may do everything."""
+    setup: str = ""
+    fields: int = 6
+    """Fields of each sample that are really changed."""
+    directory: Path | None = None
+    """Where the command is run; None: here."""
+
+    def schema(self, api_version: str, kind: str) -> Mapping[str, Any]:
+        """Return the schema of a kind; an empty one if no definition has it."""
+        group, _, version = api_version.rpartition("/")
+        for one in self.definitions:
+            spec = one["spec"]
+            if (spec.get("group"), spec.get("names", {}).get("kind")) == (group, kind):
+                for served in spec.get("versions") or ():
+                    if served.get("name") == version:
+                        schema: Object = served.get("schema") or {}
+                        return schema.get("openAPIV3Schema") or {}
+        return {}
+
+
+def read_inputs(
+    command: Sequence[str],
+    crds: Path,
+    samples: Path,
+    rights: Path | None = None,
+    *,
+    setup: str = "",
+    fields: int = 6,
+    directory: Path | None = None,
+    namespace: str = NAMESPACE,
+) -> Inputs:
+    """Read all that an audit is given. Raises AuditError, OSError."""
+    if not command:
+        raise AuditError("no command is given; put the operator's own command after `--`")
+    definitions = [one for one in _objects(crds) if one["kind"] == _DEFINITION]
+    if not definitions:
+        raise AuditError(
+            f"{crds} has no {_DEFINITION}; --crds names the directory of the operator's own"
+        )
+    found = [one for one in _objects(samples) if one["kind"] != _DEFINITION]
+    if not found:
+        raise AuditError(f"{samples} has no object; --samples names the directory of examples")
+    if len(found) > _MOST_SAMPLES:
+        raise AuditError(
+            f"{samples} has {len(found)} objects; an audit takes up to {_MOST_SAMPLES} samples"
+        )
+    return Inputs(
+        command=tuple(command),
+        definitions=tuple(definitions),
+        samples=tuple(_ordered(_placed(one, namespace) for one in found)),
+        roles=None if rights is None else tuple(_roles(rights)),
+        setup=setup,
+        fields=fields,
+        directory=directory,
+    )
+
+
+def _objects(path: Path) -> Iterator[Object]:
+    """Yield the objects of a file, or of the files in a directory, those of lists one by one."""
+    files = sorted(p for p in path.iterdir() if p.suffix in _ENDINGS) if path.is_dir() else [path]
+    for file in files:
+        try:
+            documents = from_yaml(file.read_text("utf-8"))
+        except UnicodeDecodeError as error:
+            raise AuditError(f"{file} is no text in UTF-8; give YAML or JSON") from error
+        except ManifestError as error:
+            raise AuditError(f"{file}: {error}") from error
+        for document in documents:
+            yield from _parted(str(file), document)
+
+
+def _parted(file: str, document: Any) -> Iterator[Object]:
+    if document is None:
+        return
+    if not is_map(document) or not document.get("kind") or not document.get("apiVersion"):
+        raise AuditError(f"{file} has a document without apiVersion and kind")
+    items = document.get("items")
+    if str(document["kind"]).endswith("List") and is_list(items):
+        for item in items:
+            yield from _parted(file, item)
+        return
+    if document["kind"] in _SKIPPED:
+        return
+    meta = document.get("metadata")
+    if not is_map(meta) or not isinstance(meta.get("name"), str) or not meta["name"]:
+        raise AuditError(f"{file}: a {document['kind']} has no metadata.name")
+    yield document
+
+
+def _placed(sample: Object, namespace: str) -> Object:
+    """Return a sample in a namespace; one of a cluster-scoped kind is served without it."""
+    meta = sample["metadata"]
+    if "namespace" in meta or sample["kind"] in {"Namespace", "ClusterRole", "ClusterRoleBinding"}:
+        return sample
+    return {**sample, "metadata": {**meta, "namespace": namespace}}
+
+
+def _ordered(samples: Iterator[Object]) -> list[Object]:
+    """Return namespaces first, then what others may need, then the rest as it came."""
+    first = {"Namespace": 0, "Secret": 1, "ConfigMap": 1, "ServiceAccount": 1}
+    return sorted(samples, key=lambda one: first.get(one["kind"], 2))
+
+
+def _roles(path: Path) -> Iterator[Role]:
+    found = [one for one in _objects(path) if one["kind"] in {"ClusterRole", "Role"}]
+    if not found:
+        raise AuditError(
+            f"{path} has no ClusterRole and no Role; --rights names the operator's own"
+        )
+    for one in found:
+        if one.get("aggregationRule"):
+            raise AuditError(
+                f"{path}: the ClusterRole {one['metadata']['name']} is put together from others"
+                " (aggregationRule); give the rules themselves"
+            )
+        namespace = one["metadata"].get("namespace") or "" if one["kind"] == "Role" else ""
+        if one["kind"] == "Role" and not namespace:
+            namespace = OPERATOR
+        yield Role(one["metadata"]["name"], namespace, tuple(one.get("rules") or ()))
+
+
+OPERATOR: Final = "audited-operator"
+"""The namespace of the operator's ServiceAccount, and of its Roles without one."""

@@ -1,0 +1,418 @@
+"""Others: how the operator treats what other managers do to the objects that it has made."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
+
+from hedgerow.encoding import to_json
+from hedgerow.fields.canonical import identical
+from hedgerow.fields.managed import held
+from hedgerow.fields.paths import path_of
+from hedgerow.fields.redaction import shown
+from hedgerow.fields.sets import ABSENT, Values, is_key, leaves
+from hedgerow.objects import metadata
+from hedgerow.testing.audit.causes import causes, taker
+from hedgerow.testing.audit.edits import with_value
+from hedgerow.testing.audit.findings import Finding
+from hedgerow.testing.audit.history import identified
+from hedgerow.testing.audit.values import others
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from hedgerow.fields.sets import FieldPath
+    from hedgerow.testing.audit.author import Author
+    from hedgerow.testing.audit.findings import AuditedObject
+    from hedgerow.testing.audit.history import Key, Write
+    from hedgerow.testing.audit.machine import Machine
+    from hedgerow.testing.audit.recorder import Recorder
+    from hedgerow_schemas.base import Object
+
+PLATFORM: Final = "platform"
+EDITOR: Final = "kubectl-edit"
+_MOST: Final = 6
+_FIGHTS: Final = 3
+_SOON: Final = 3.0
+_AGAIN: Final = 12.0
+_OF_OTHERS: Final = "audit.hedgerow.dev"
+_SCALED: Final = frozenset({"Deployment", "StatefulSet", "ReplicaSet"})
+_ONCE: Final = frozenset({"Job", "Pod"})
+_SYSTEM: Final = frozenset({"Lease", "Event", "Namespace", "CustomResourceDefinition"})
+_OWN: Final = frozenset({"f:ownerReferences", "f:finalizers", "f:managedFields"})
+_REPLICAS: Final[FieldPath] = ("f:spec", "f:replicas")
+
+
+_Told = tuple[int, list[bytes]]
+"""What an operator tells: the number of its Events, and the reports in its resources."""
+
+
+@dataclass(slots=True)
+class Child:
+    """One object of the operator, and what others have put into it."""
+
+    key: Key
+    object: AuditedObject
+    uid: str
+    foreign: dict[FieldPath, Any] = field(default_factory=dict["FieldPath", Any])
+
+
+class Others:
+    """Other managers, who write to the operator's objects as people and programs do."""
+
+    def __init__(self, machine: Machine, recorder: Recorder, author: Author) -> None:
+        self._machine, self._recorder, self._author = machine, recorder, author
+        self._api, self._log = machine.api, machine.log
+        self.children: list[Child] = []
+
+    def find(self) -> int:
+        """Choose some of the objects that the operator made, of each kind one first."""
+        own = {sample.key for sample in self._author.samples}
+        found = [
+            key for key in self._log.children if key not in own and self._log.history.state(key)
+        ]
+        by_kind: dict[tuple[str, str], list[Key]] = {}
+        for key in found:
+            by_kind.setdefault(key[:2], []).append(key)
+        longest = max(map(len, by_kind.values()), default=0)
+        turns = (keys[n] for n in range(longest) for keys in by_kind.values() if n < len(keys))
+        for key in turns:
+            live = self._live(key)
+            if live and live["kind"] not in _SYSTEM and len(self.children) < _MOST:
+                uid = str(metadata(live).get("uid"))
+                self.children.append(Child(key, identified(live, key), uid))
+        return len(found)
+
+    # What others add.
+
+    def add(self) -> None:
+        """Add labels, annotations and keys, by an apply and by an update."""
+        for child in self.children:
+            live = self._live(child.key)
+            if live is None:
+                continue
+            applied: dict[FieldPath, Any] = {
+                ("f:metadata", "f:labels", f"f:{_OF_OTHERS}/applied"): "platform",
+                ("f:metadata", "f:annotations", f"f:{_OF_OTHERS}/applied"): "platform",
+            }
+            if live["kind"] == "ConfigMap":
+                applied["f:data", "f:audit-applied"] = "platform"
+            body: Object = _identity(live)
+            for place, value in applied.items():
+                body = with_value(body, place, value)
+            if self._api.apply(body, PLATFORM).ok:
+                child.foreign |= applied
+            edited: dict[FieldPath, Any] = {
+                ("f:metadata", "f:labels", f"f:{_OF_OTHERS}/edited"): "editor",
+                ("f:metadata", "f:annotations", f"f:{_OF_OTHERS}/edited"): "editor",
+            }
+            patch: Object = {}
+            for place, value in edited.items():
+                patch = with_value(patch, place, value)
+            if self._api.merge(live, patch, EDITOR).ok:
+                child.foreign |= edited
+        self._machine.settle()
+
+    def look_for_lost(self) -> None:
+        """Look what became of it; an object that was made anew meanwhile is not judged."""
+        looked = 0
+        self._log.poll()
+        for child in self.children:
+            live = self._live(child.key)
+            if live is None or metadata(live).get("uid") != child.uid:
+                continue
+            values = Values(live)
+            for place, value in child.foreign.items():
+                looked += 1
+                now = values.at(place)
+                if now is ABSENT or not identical(now, value):
+                    self._recorder.add((self._lost(child, place, value, now),))
+        if looked:
+            self._recorder.checked("foreign-field-lost", f"{looked} fields of others")
+
+    def _lost(self, child: Child, place: FieldPath, value: Any, now: Any) -> Finding:
+        write = taker(self._log.history.of(child.key), place, self._log.user)
+        return Finding(
+            "foreign-field-lost",
+            child.object,
+            "it was removed" if now is ABSENT else "it was changed",
+            path_of(place),
+            _text(child, place, value),
+            None if now is ABSENT else _text(child, place, now),
+            request=write.request.evidence if write else None,
+            causes=causes(write, place) if write else ("unknown",),
+        )
+
+    # What others change.
+
+    def change(self) -> None:
+        """Change a field that the operator holds: by an edit, then again and again by force."""
+        found = [(child, self._choose(child)) for child in self.children]
+        chosen = [(child, *edit) for child, edit in found if edit]
+        if not chosen:
+            return
+        self._machine.attendant.tell("changing fields of children as another manager")
+        told = self._told()
+        self._edit(chosen, told)
+        self._apply_by_force(chosen, told)
+        words = f"{len(chosen)} of {len(self.children)} children"
+        for rule in ("child-fight", "child-forced", "child-silent"):
+            self._recorder.checked(rule, words)
+
+    def _choose(self, child: Child) -> tuple[FieldPath, Any] | None:
+        """Return a field that the operator holds and another value that the server takes."""
+        live = self._live(child.key)
+        if live is None:
+            return None
+        values = Values(live)
+        for place in _own_fields(live, self._log.history.of(child.key), self._log.user):
+            for other in others(values.at(place)):
+                body = with_value(_identity(live), place, other)
+                if self._api.apply(body, PLATFORM, force=True, dry_run=True).ok:
+                    return place, other
+        return None
+
+    def _edit(self, chosen: list[tuple[Child, FieldPath, Any]], told: _Told) -> None:
+        """Write another value as an editor does, and look whether it is left in silence."""
+        put: list[tuple[Child, FieldPath, Any]] = []
+        for child, place, other in chosen:
+            live = self._live(child.key)
+            if live and self._api.put(with_value(live, place, other), EDITOR).ok:
+                put.append((child, place, other))
+        self._machine.settle()
+        for child, place, other in put:
+            if self._is_silent(child, place, other, told):
+                detail = "an edit of this field was left, and neither status nor Event tells of it"
+                self._recorder.add(
+                    (Finding("child-silent", child.object, detail, path_of(place), mark="edit"),)
+                )
+
+    def _apply_by_force(self, chosen: list[tuple[Child, FieldPath, Any]], told: _Told) -> None:
+        """Take the field by a forced apply, as Argo CD may, and again whenever it is taken back."""
+        began = time.monotonic()
+        back: dict[int, int] = {}
+        active = list(chosen)
+        for _ in range(_FIGHTS):
+            for child, place, other in active:
+                body = with_value(_identity(self._live(child.key) or {}), place, other)
+                if "kind" in body:
+                    self._api.apply(body, PLATFORM, force=True)
+            active = self._taken(active)
+            for child, _, _ in active:
+                back[id(child)] = back.get(id(child), 0) + 1
+            if not active:
+                break
+        took = max(time.monotonic() - began, 0.001)
+        self._machine.settle()
+        for child, place, other in chosen:
+            count = back.get(id(child), 0)
+            if count:
+                self._recorder.add(self._taken_back(child, place, count, count * 60 / took))
+            elif self._is_silent(child, place, other, told):
+                detail = (
+                    "another manager's apply was left, and neither status nor Event tells of it"
+                )
+                self._recorder.add(
+                    (Finding("child-silent", child.object, detail, path_of(place), mark="apply"),)
+                )
+        self._release(chosen)
+
+    def _taken(
+        self, active: list[tuple[Child, FieldPath, Any]]
+    ) -> list[tuple[Child, FieldPath, Any]]:
+        """Wait a little, and return those of the fields that have another value again."""
+        left: list[tuple[Child, FieldPath, Any]] = []
+
+        def all_taken() -> bool:
+            left[:] = [one for one in active if self._has(*one)]
+            return not left
+
+        self._machine.until(_SOON, all_taken)
+        return [one for one in active if one not in left]
+
+    def _taken_back(
+        self, child: Child, place: FieldPath, count: int, per_minute: float
+    ) -> Iterable[Finding]:
+        writes = self._log.history.of(child.key)
+        write = taker(writes, place, self._log.user)
+        seconds = _seconds_after(writes, write, self._log.user)
+        request = write.request.evidence if write else None
+        why = causes(write, place) if write else ("unknown",)
+        where = path_of(place)
+        yield Finding(
+            "child-forced",
+            child.object,
+            f"it took the field back after {seconds:.1f} seconds from a manager that applied it",
+            where,
+            request=request,
+            causes=why,
+            seconds=round(seconds, 1),
+        )
+        if count >= _FIGHTS:
+            yield Finding(
+                "child-fight",
+                child.object,
+                f"it took the field back each of {count} times, {per_minute:.0f} times a minute",
+                where,
+                request=request,
+                causes=why,
+                count=count,
+                per_minute=round(per_minute, 1),
+            )
+
+    def _release(self, chosen: list[tuple[Child, FieldPath, Any]]) -> None:
+        """Let go of the fields, and keep what was added before."""
+        for child, _, _ in chosen:
+            live = self._live(child.key)
+            if live is None:
+                continue
+            body = _identity(live)
+            for place, value in child.foreign.items():
+                if str(value) == PLATFORM:
+                    body = with_value(body, place, value)
+            self._api.apply(body, PLATFORM)
+
+    # Replicas and deletion.
+
+    def scale(self) -> None:
+        """Set replicas by the scale subresource, as an autoscaler does."""
+        scaled: list[tuple[Child, int]] = []
+        for child in self.children:
+            live = self._live(child.key)
+            if live is None or live["kind"] not in _SCALED:
+                continue
+            now = Values(live).at(_REPLICAS)
+            wanted = (now if isinstance(now, int) else 1) + 1
+            patch = {"spec": {"replicas": wanted}}
+            if self._api.merge(live, patch, "kube-controller-manager", "scale").ok:
+                scaled.append((child, wanted))
+        if not scaled:
+            return self._recorder.unchecked("replicas-taken", "no child has replicas")
+        self._machine.settle()
+        for child, wanted in scaled:
+            live = self._live(child.key)
+            now = ABSENT if live is None else Values(live).at(_REPLICAS)
+            if now == wanted or now is ABSENT:
+                continue
+            write = taker(self._log.history.of(child.key), _REPLICAS, self._log.user)
+            self._recorder.add(
+                (
+                    Finding(
+                        "replicas-taken",
+                        child.object,
+                        f"replicas that an autoscaler set to {wanted} became {now} again",
+                        path_of(_REPLICAS),
+                        str(wanted),
+                        str(now),
+                        request=write.request.evidence if write else None,
+                        causes=causes(write, _REPLICAS) if write else ("unknown",),
+                    ),
+                )
+            )
+        return self._recorder.checked("replicas-taken", f"{len(scaled)} children")
+
+    def delete(self) -> None:
+        """Delete the children, and look whether they are made again."""
+        gone: list[tuple[Child, str]] = []
+        for child in self.children:
+            live = self._live(child.key)
+            if live is None or live["kind"] in _ONCE:
+                continue
+            uid = str(metadata(live).get("uid"))
+            if self._api.delete(live, uid=uid).ok:
+                gone.append((child, uid))
+        if not gone:
+            return self._recorder.unchecked("child-not-restored", "no child is made to stay")
+        self._machine.attendant.tell("deleting children")
+
+        def back(child: Child, uid: str) -> bool:
+            live = self._live(child.key)
+            return live is not None and metadata(live).get("uid") != uid
+
+        self._machine.until(_AGAIN, lambda: all(back(*one) for one in gone))
+        for child, uid in gone:
+            if not back(child, uid):
+                detail = f"it was deleted, and not made again in {_AGAIN:.0f} seconds"
+                self._recorder.add((Finding("child-not-restored", child.object, detail),))
+        self._machine.settle()
+        return self._recorder.checked("child-not-restored", f"{len(gone)} children")
+
+    # Reading.
+
+    def _live(self, key: Key) -> Object | None:
+        state = self._log.history.state(key)
+        if state is None or "kind" not in state:
+            return None
+        reply = self._api.get(state)
+        return reply.body if reply.status == HTTPStatus.OK else None
+
+    def _has(self, child: Child, place: FieldPath, value: Any) -> bool:
+        live = self._live(child.key)
+        return live is not None and identical(Values(live).at(place), value)
+
+    def _is_silent(self, child: Child, place: FieldPath, value: Any, told: _Told) -> bool:
+        """Return whether a field is left as it is, and a while later nothing tells of it."""
+        self._machine.until(
+            _SOON, lambda: self._told() != told or not self._has(child, place, value)
+        )
+        return self._has(child, place, value) and self._told() == told
+
+    def _told(self) -> _Told:
+        """Return what the operator tells so far: its Events, and the status of the samples."""
+        lives = (self._api.get(sample.manifest).body for sample in self._author.samples)
+        return self._log.events, [to_json(_report(live)) for live in lives]
+
+
+def _seconds_after(writes: Iterable[Write], write: Write | None, user: str) -> float:
+    """Return how soon after somebody else's write of an object the operator's came."""
+    last = 0.0
+    for one in writes:
+        if one is write:
+            return one.request.at - last if last else 0.0
+        if one.request.user != user:
+            last = one.request.at
+    return 0.0
+
+
+def _report(live: Object) -> list[Any]:
+    """Return where an operator reports: the status, and annotations."""
+    return [live.get("status"), metadata(live).get("annotations")]
+
+
+def _own_fields(live: Object, writes: Iterable[Write], user: str) -> Iterator[FieldPath]:
+    """Yield the fields that the operator holds, data and spec first."""
+    ours = {name for write in writes if write.request.user == user for name in _managers(write)}
+    found: list[FieldPath] = []
+    for holder, tree in held(live).pairs:
+        if (holder.manager, holder.operation) in ours and not holder.subresource:
+            found += leaves(tree or {})
+    values = Values(live)
+
+    def order(place: FieldPath) -> tuple[bool, bool, int]:
+        return place[0] == "f:metadata", place[0] != "f:data", len(place)
+
+    for place in sorted(dict.fromkeys(found), key=order):
+        is_field = place[-1].startswith("f:") and not is_key(place)
+        is_left_out = place == _REPLICAS or place[0] == "f:status" or not _OWN.isdisjoint(place)
+        if is_field and not is_left_out and values.at(place) is not ABSENT:
+            yield place
+
+
+def _managers(write: Write) -> Iterator[tuple[str, str]]:
+    """Yield the managers whose entries a write added or changed."""
+    before = {(h.manager, h.operation, h.time) for h, _ in held(write.before or {}).pairs}
+    for holder, _ in held(write.after or {}).pairs:
+        if (holder.manager, holder.operation, holder.time) not in before:
+            yield holder.manager, holder.operation
+
+
+def _identity(live: Object) -> Object:
+    meta = metadata(live)
+    kept = {name: meta[name] for name in ("name", "namespace") if name in meta}
+    return {**{k: live[k] for k in ("apiVersion", "kind") if k in live}, "metadata": kept}
+
+
+def _text(child: Child, place: FieldPath, value: Any) -> str:
+    return shown(child.object.kind, place, value)
