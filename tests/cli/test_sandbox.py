@@ -14,6 +14,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
+from hedgerow.cli import progress
 from hedgerow.cli import sandbox as module
 from hedgerow.cli.sandbox import app
 from hedgerow.sandbox.errors import SandboxError
@@ -85,11 +86,11 @@ class TestUp:
     def test_on_a_terminal_a_notice_stays_and_a_line_goes(self, monkeypatch) -> None:
         shown = io.StringIO()
         console = Console(file=shown, force_terminal=True)
-        monkeypatch.setattr(module, "Terminal", lambda **_: console)
+        monkeypatch.setattr(progress, "Terminal", lambda **_: console)
 
-        with module._progress() as progress:
-            progress("a step")
-            progress(LockNotice("etcd came from github.com"))
+        with progress.progress_shown() as show:
+            show("a step")
+            show(LockNotice("etcd came from github.com"))
 
         spinner = "\x1b[0m "
         assert f"{spinner}a step" in shown.getvalue()

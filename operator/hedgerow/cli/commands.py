@@ -18,7 +18,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-LEFT_OUT = ("hedgerow.demo", "hedgerow.sandbox", "hedgerow.cli.new")
+LEFT_OUT = (
+    "hedgerow.demo",
+    "hedgerow.sandbox",
+    "hedgerow.testing",
+    "hedgerow.cli.audit",
+    "hedgerow.cli.new",
+)
 """The packages that the operator's image leaves out (see .dockerignore)."""
 ELSEWHERE = "`hedgerow {}` is not part of the operator's image: run it from a checkout"
 COMMAND_PATH = "command_path"
@@ -99,6 +105,11 @@ def told_by(command: Any, program: str) -> Any:
 LAZY: Mapping[str, Lazy] = {
     "demo": Lazy("hedgerow.cli.demo.command", "app", "Run a demo of the operator, with cleanup."),
     "sandbox": Lazy("hedgerow.cli.sandbox", "app", "A throwaway cluster of real servers, here."),
+    "audit": Lazy(
+        "hedgerow.cli.audit.command",
+        "audit_command",
+        "Try any operator, and tell whose fields it takes.",
+    ),
     "install": Lazy(
         "hedgerow.cli.install.command",
         "install_command",

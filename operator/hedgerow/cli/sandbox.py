@@ -2,8 +2,6 @@
 
 import os
 import shlex
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -14,10 +12,10 @@ from hedgerow.cli import interrupts
 from hedgerow.cli.options import Build, Output
 from hedgerow.cli.output import echo, echo_data
 from hedgerow.cli.program import typed
+from hedgerow.cli.progress import progress_shown
 from hedgerow.sandbox.cluster import Options, Sandbox, default_directory, option
-from hedgerow.sandbox.locks import LockNotice
 from hedgerow.sandbox.status import SandboxStatus
-from hedgerow.terminal import Terminal, one_line
+from hedgerow.terminal import Terminal
 
 app = typer.Typer(
     name="sandbox",
@@ -99,7 +97,7 @@ def up(  # noqa: PLR0917 -- the parameters are the command's flags, never positi
         controllers=bool(controllers or nodes),
         build=build,
     )
-    with _progress() as progress:
+    with progress_shown() as progress:
         interrupts.run(lambda: sandbox.up(options, progress))
     echo(f"The sandbox is up at {sandbox.server}")
     echo(f'To use it:       eval "$({typed()} sandbox env{option(directory)})"')
@@ -119,7 +117,7 @@ def down(directory: Directory) -> None:
     Its servers stay in the cache, so the next `up` takes seconds.
     """
     sandbox = Sandbox(directory)
-    with _progress() as progress:
+    with progress_shown() as progress:
         interrupts.run(lambda: sandbox.down(progress))
 
 
@@ -164,24 +162,6 @@ def _quoted(value: str) -> str:
 
 def _octal(char: str) -> str:
     return "".join(f"\\0{byte:03o}" for byte in os.fsencode(char))
-
-
-@contextmanager
-def _progress() -> Generator[Callable[[str], None]]:
-    """Show the latest line and notices on a terminal, every line where there is none."""
-    console = Terminal(stderr=True)
-    if not console.is_terminal:
-        yield lambda line: console.print(one_line(line), soft_wrap=True)
-        return
-    with console.status("") as spinner:
-
-        def show(line: str) -> None:
-            if isinstance(line, LockNotice):
-                console.print(one_line(line), soft_wrap=True)
-            else:
-                spinner.update(one_line(line))
-
-        yield show
 
 
 def _listed(found: SandboxStatus) -> dict[str, object]:

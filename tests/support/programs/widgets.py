@@ -58,7 +58,7 @@ class Operator:
             threading.Thread(target=self.spin, daemon=True).start()
         while True:
             try:
-                name = self.queue.get(timeout=10 if self.fault == "heartbeat" else None)
+                name = self.queue.get(timeout={"heartbeat": 10, "restless": 0.3}.get(self.fault))
                 self.reconcile(name)
             except Empty:
                 self.beat()
@@ -197,7 +197,7 @@ class Operator:
 
     def beat(self) -> None:
         for widget in self.http.get(self.widgets).json()["items"]:
-            status = {**widget["status"], "seen": time.strftime("%H:%M:%S")}
+            status = {**widget["status"], "seen": str(time.monotonic())}
             path = f"{self.widgets}/{widget['metadata']['name']}/status"
             body = {**identity({"apiVersion": GROUP, "kind": "Widget", **widget}), "status": status}
             self.apply(path, body)

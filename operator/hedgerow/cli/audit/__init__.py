@@ -1,0 +1,1 @@
+"""audit: `hedgerow audit`, how any operator treats the fields of others."""

@@ -1,0 +1,185 @@
+"""Audit, as typed: `hedgerow audit --crds DIR --samples DIR -- COMMAND…`, any operator tried."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import anyio
+import anyio.to_thread
+import typer
+
+from hedgerow.cli import interrupts
+from hedgerow.cli.exits import Exit
+from hedgerow.cli.output import echo_data
+from hedgerow.cli.progress import progress_shown
+from hedgerow.testing.audit.engine import audit
+from hedgerow.testing.audit.inputs import read_inputs
+from hedgerow.testing.audit.machine import Attendant
+from hedgerow.testing.audit.rules import BY_NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from hedgerow.testing.audit.findings import Report
+    from hedgerow.testing.audit.inputs import Inputs
+
+ALL = "all"
+
+Command = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="-- COMMAND…",
+        help="The operator, as it is started in the foreground. KUBECONFIG is set for it, and"
+        " `{kubeconfig}` in a word stands for the file.",
+        show_default=False,
+    ),
+]
+Crds = Annotated[
+    Path,
+    typer.Option(
+        metavar="DIR", exists=True, help="The operator's CustomResourceDefinitions: files or one."
+    ),
+]
+Samples = Annotated[
+    Path,
+    typer.Option(
+        metavar="DIR",
+        exists=True,
+        help="Resources as an author writes them, and what they need: Secrets, namespaces.",
+    ),
+]
+Rights = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        exists=True,
+        help="The operator's ClusterRoles and Roles; it gets exactly these rights.",
+        show_default="all rights",
+    ),
+]
+Setup = Annotated[
+    str,
+    typer.Option(
+        metavar="COMMAND",
+        help="A shell's command line that prepares the cluster as its administrator, before the"
+        " samples: certificates, namespaces, other definitions.",
+        show_default="none",
+    ),
+]
+Fields = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        max=100,
+        metavar="N",
+        help="Fields of each sample that are really changed, each for some seconds; all are tried"
+        " in dry runs.",
+    ),
+]
+FailOn = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="RULE,…",
+        help="The rules whose findings fail the audit; commas or repeated, or `all`.",
+        show_default="those marked with ✗",
+    ),
+]
+Kubernetes = Annotated[
+    str,
+    typer.Option(metavar="VERSION", help="A pinned version, such as 1.36.", show_default="newest"),
+]
+Format = Annotated[
+    Literal["text", "json"], typer.Option("--output", "-o", help="The output format.")
+]
+
+
+def audit_command(
+    command: Command,
+    *,
+    crds: Crds,
+    samples: Samples,
+    rights: Rights = None,
+    setup: Setup = "",
+    fields: Fields = 6,
+    fail_on: FailOn = None,
+    kubernetes: Kubernetes = "",
+    output: Format = "text",
+) -> None:
+    """Try an operator, in any language, and tell how it treats the fields of others.
+
+    The operator runs against a throwaway cluster of real servers on this machine. The samples are
+    applied by the field manager `helm`, again unchanged, and with each field changed or removed;
+    others write to the operator's objects; it is watched at rest, restarted, killed, and its
+    connections are cut. What the API server's audit log says of it is judged by rules. Takes about
+    two minutes. Nothing of it is left, Ctrl-C included.
+
+    - `hedgerow audit --crds config/crd/bases --samples config/samples -- bin/manager`
+    - `hedgerow audit --crds crds --samples samples --rights config/rbac/role.yaml -- kopf run
+      operator.py`
+
+    Exit codes: 0 no finding of the rules that fail an audit, 3 some, 1 the report is partial, or
+    nothing could be tried, 2 wrong usage, 130 interrupted.
+    """
+    chosen = _chosen(fail_on)
+    inputs = read_inputs(command, crds, samples, rights, setup=setup, fields=fields)
+    found: list[Report] = []
+    try:
+        with progress_shown() as tell:
+            interrupts.run(lambda: _carried_out(inputs, tell, kubernetes, found))
+    finally:
+        for report in found:
+            _print(report, chosen, output)
+    raise typer.Exit(exit_code(found[0], chosen))
+
+
+async def _carried_out(
+    inputs: Inputs, tell: Callable[[str], None], kubernetes: str, found: list[Report]
+) -> None:
+    """Run the audit in a thread; if this is cancelled, it ends early, with a partial report."""
+    attendant = Attendant(tell)
+    work = partial(audit, inputs, attendant, kubernetes=kubernetes)
+    async with anyio.create_task_group() as group:
+
+        async def stop() -> None:
+            try:
+                await anyio.sleep_forever()
+            finally:
+                attendant.stop.set()
+
+        group.start_soon(stop)
+        found.append(await anyio.to_thread.run_sync(work))
+        group.cancel_scope.cancel()
+
+
+def exit_code(report: Report, fail_on: Collection[str] | None) -> Exit:
+    """Return the exit code: findings that fail it come before a report that is not whole."""
+    if report.failing(fail_on):
+        return Exit.CONFLICT
+    return Exit.FAILED if report.partial else Exit.DONE
+
+
+def _chosen(fail_on: list[str] | None) -> tuple[str, ...] | None:
+    """Return the rules that fail the audit; None: the usual ones. Raises BadParameter."""
+    if fail_on is None:
+        return None
+    names = [name for part in fail_on for name in part.split(",") if name]
+    for name in names:
+        if name not in BY_NAME and name != ALL:
+            near = get_close_matches(name, BY_NAME, 1)
+            meant = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(BY_NAME)}"
+            raise typer.BadParameter(f"there is no rule {name!r}{meant}", param_hint="--fail-on")
+    return tuple(BY_NAME) if ALL in names else tuple(names)
+
+
+def _print(report: Report, fail_on: Collection[str] | None, output: str) -> None:
+    """Print in the requested format; each format is imported only when it is used."""
+    if output == "json":
+        from hedgerow.cli.audit.listing import listed  # noqa: PLC0415
+
+        return echo_data(listed(report, fail_on))
+    from hedgerow.cli.audit.terminal import show  # noqa: PLC0415
+
+    return show(report, fail_on)
