@@ -15,7 +15,6 @@ from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from hedgerow.cli import progress
-from hedgerow.cli import sandbox as module
 from hedgerow.cli.sandbox import app
 from hedgerow.sandbox.errors import SandboxError
 from hedgerow.sandbox.locks import LockNotice

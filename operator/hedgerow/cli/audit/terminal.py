@@ -59,7 +59,7 @@ def _lines(report: Report, fail_on: Collection[str] | None) -> Iterator[tuple[in
         yield 0, Text()
         yield 0, Text(_GROUPS[group], "bold")
         for result in results:
-            yield 2, _verdict(result)
+            yield 2, _verdict(result, report.partial)
     for result in report.results:
         if result.count:
             yield from _explained(result, report)
@@ -83,9 +83,10 @@ def _figures(report: Report) -> str:
     return "; ".join(parts)
 
 
-def _verdict(result: RuleResult) -> Text:
+def _verdict(result: RuleResult, told: str) -> Text:
+    """Return a rule with its verdict; why a report is partial was told, and is not repeated."""
     sign, style = _SIGNS[result.verdict]
-    more = result.why or result.checked
+    more = result.checked if result.why in {"", told} else result.why
     if result.count:
         more = f"{result.count} finding{'' if result.count == 1 else 's'}"
     name = result.rule.name.ljust(_NAME)

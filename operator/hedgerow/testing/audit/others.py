@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hedgerow.encoding import to_json
 from hedgerow.fields.canonical import identical
 from hedgerow.fields.managed import held
-from hedgerow.fields.paths import path_of
+from hedgerow.fields.paths import is_map, path_of
 from hedgerow.fields.redaction import shown
 from hedgerow.fields.sets import ABSENT, Values, is_key, leaves
 from hedgerow.objects import metadata
@@ -21,7 +21,7 @@ from hedgerow.testing.audit.history import identified
 from hedgerow.testing.audit.values import others
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from hedgerow.fields.sets import FieldPath
     from hedgerow.testing.audit.author import Author
@@ -381,17 +381,20 @@ def _report(live: Object) -> list[Any]:
     return [live.get("status"), metadata(live).get("annotations")]
 
 
-def _own_fields(live: Object, writes: Iterable[Write], user: str) -> Iterator[FieldPath]:
-    """Yield the fields that the operator holds, data and spec first."""
-    ours = {name for write in writes if write.request.user == user for name in _managers(write)}
+def _own_fields(live: Object, writes: Sequence[Write], user: str) -> Iterator[FieldPath]:
+    """Yield the fields that the operator holds: those that it sent first, of data and spec."""
+    own = [write for write in writes if write.request.user == user]
+    ours = {name for write in own for name in _managers(write)}
+    sent = [Values(write.request.body) for write in own if is_map(write.request.body)]
     found: list[FieldPath] = []
     for holder, tree in held(live).pairs:
         if (holder.manager, holder.operation) in ours and not holder.subresource:
             found += leaves(tree or {})
     values = Values(live)
 
-    def order(place: FieldPath) -> tuple[bool, bool, int]:
-        return place[0] == "f:metadata", place[0] != "f:data", len(place)
+    def order(place: FieldPath) -> tuple[bool, bool, bool, int]:
+        is_default = all(body.at(place) is ABSENT for body in sent)
+        return is_default, place[0] == "f:metadata", place[0] != "f:data", len(place)
 
     for place in sorted(dict.fromkeys(found), key=order):
         is_field = place[-1].startswith("f:") and not is_key(place)
