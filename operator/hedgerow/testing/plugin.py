@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hedgerow.sandbox.cluster import Options, Sandbox
     from hedgerow.sandbox.locks import Progress
     from hedgerow.testing.api import Api, Object
+    from hedgerow.testing.audit.engine import RunAudit
     from hedgerow.testing.audit_log import AuditLog
     from hedgerow.testing.memory.inmemory import InMemory
     from hedgerow.testing.process import OperatorProcess, StartOperator
@@ -120,6 +121,14 @@ def assert_no_writes(audit_log: AuditLog) -> Callable[..., None]:
     from hedgerow.testing.silence import assert_no_writes  # noqa: PLC0415
 
     return partial(assert_no_writes, audit_log)
+
+
+@pytest.fixture
+def audit(pytestconfig: pytest.Config) -> RunAudit:
+    """Audit operators of any language: see `hedgerow.testing.audit.engine.RunAudit`."""
+    from hedgerow.testing.audit.engine import run_audit  # noqa: PLC0415
+
+    return partial(run_audit, kubernetes=_options(pytestconfig).kubernetes)
 
 
 @pytest.fixture

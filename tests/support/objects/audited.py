@@ -42,7 +42,8 @@ def entry(
     **ref: str,
 ) -> Object:
     """Return one answered request about the Widget `demo`."""
-    named = {"apiGroup": "example.org", "resource": "widgets", "namespace": "shop", "name": "demo"}
+    named = {"apiGroup": "example.org", "apiVersion": "v1", "resource": "widgets"}
+    named |= {"namespace": "shop", "name": "demo"}
     path = f"{WIDGETS}/{(named | ref)['name']}"
     return {
         "stage": "ResponseComplete",

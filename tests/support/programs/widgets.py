@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from queue import Empty, Queue
+from queue import Queue
 from typing import Any
 
 import httpx
@@ -27,6 +27,8 @@ GROUP = "example.org/v1"
 FINALIZER = "example.org/widgets"
 MANAGER = "widgets"
 APPLY = {"Content-Type": "application/apply-patch+yaml"}
+EVERY = {"heartbeat": 10, "restless": 0.3, "hot-loop": 0.02}
+"""Seconds from one disturbance to the next, by fault."""
 MERGE = {"Content-Type": "application/merge-patch+json"}
 
 
@@ -54,17 +56,26 @@ class Operator:
     def run(self) -> None:
         for path in (self.widgets, self.config, self.deployments):
             threading.Thread(target=self.watch, args=(path,), daemon=True).start()
-        if self.fault == "hot-loop":
-            threading.Thread(target=self.spin, daemon=True).start()
+        if self.fault in EVERY:
+            threading.Thread(target=self.disturb, args=(EVERY[self.fault],), daemon=True).start()
         while True:
+            name = self.queue.get()
             try:
-                name = self.queue.get(timeout={"heartbeat": 10, "restless": 0.3}.get(self.fault))
                 self.reconcile(name)
-            except Empty:
-                self.beat()
-            except httpx.TransportError:
+            except httpx.HTTPError:
                 time.sleep(0.2)
                 self.queue.put(name)
+
+    def disturb(self, seconds: float) -> None:
+        """Do again and again what nothing asks for."""
+        while True:
+            time.sleep(seconds)
+            try:
+                for widget in self.http.get(self.widgets).raise_for_status().json()["items"]:
+                    if self.fault != "hot-loop":
+                        self.beat(widget)
+            except httpx.HTTPError:
+                pass
 
     def watch(self, path: str) -> None:
         while True:
@@ -103,8 +114,10 @@ class Operator:
         status: Object = {"ready": not conflicts}
         if conflicts:
             status["conflict"] = conflicts[0]
-        if widget.get("status", {}) != status:
-            body = {**identity(widget), "status": status}
+        told = {key: value for key, value in widget.get("status", {}).items() if key != "seen"}
+        if told != status:
+            seen = {k: v for k, v in widget.get("status", {}).items() if k == "seen"}
+            body = {**identity(widget), "status": {**seen, **status}}
             self.apply(f"{self.widgets}/{name}/status", body)
         return None
 
@@ -195,17 +208,11 @@ class Operator:
             return
         self.apply(path, identity(widget))
 
-    def beat(self) -> None:
-        for widget in self.http.get(self.widgets).json()["items"]:
-            status = {**widget["status"], "seen": str(time.monotonic())}
-            path = f"{self.widgets}/{widget['metadata']['name']}/status"
-            body = {**identity({"apiVersion": GROUP, "kind": "Widget", **widget}), "status": status}
-            self.apply(path, body)
-
-    def spin(self) -> None:
-        while True:
-            self.get(f"{self.widgets}/demo")
-            time.sleep(0.02)
+    def beat(self, widget: Object) -> None:
+        status = {**widget.get("status", {}), "seen": str(time.monotonic())}
+        path = f"{self.widgets}/{widget['metadata']['name']}/status"
+        body = identity({"apiVersion": GROUP, "kind": "Widget", **widget})
+        self.apply(path, {**body, "status": status})
 
     def get(self, path: str) -> Object | None:
         reply = self.http.get(path)

@@ -91,7 +91,7 @@ class Access:
         for role in self.roles:
             for rule in role.rules:
                 if words := ", ".join(_wildcards(rule)):
-                    about = AuditedObject("rbac.authorization.k8s.io", *role.title.split(" ", 1))
+                    about = AuditedObject("rbac.authorization.k8s.io/v1", *role.title.split(" ", 1))
                     detail = f"{role.title} grants {words}; what is behind it is not judged"
                     yield Finding("wildcard-rights", about, detail, mark=words)
 

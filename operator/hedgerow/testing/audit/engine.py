@@ -6,12 +6,14 @@ import time
 from collections import Counter
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol
 
 from hedgerow.testing.audit.access import Access
 from hedgerow.testing.audit.author import Author
 from hedgerow.testing.audit.findings import Figures, Finding
 from hedgerow.testing.audit.history import identified
+from hedgerow.testing.audit.inputs import read_inputs
 from hedgerow.testing.audit.machine import Attendant, AuditEnd, Pace, machine, raised
 from hedgerow.testing.audit.others import Others
 from hedgerow.testing.audit.recorder import Recorder
@@ -19,7 +21,7 @@ from hedgerow.testing.audit.rules import BY_NAME
 from hedgerow.testing.audit.traffic import by_object
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Sequence
 
     from hedgerow.sandbox.cluster import Sandbox
     from hedgerow.testing.audit.findings import AuditedObject, Report
@@ -70,6 +72,52 @@ def audit(
         except AuditEnd as end:
             recorder.partial = str(end)
     return recorder.report(inputs.command, version)
+
+
+class RunAudit(Protocol):
+    """The type of the fixture `audit`."""
+
+    def __call__(
+        self,
+        command: Sequence[str | Path],
+        crds: str | Path,
+        samples: str | Path,
+        *,
+        rights: str | Path | None = None,
+        setup: str = "",
+        fields: int = 6,
+        cwd: Path | None = None,
+    ) -> Report:
+        """Audit an operator on a cluster of its own, as `hedgerow audit` does; it takes minutes.
+
+        `report.findings` are what was found, `report.failing()` those that fail an audit. Raises
+        AuditError for files that are no definitions or samples.
+        """
+        ...
+
+
+def run_audit(
+    command: Sequence[str | Path],
+    crds: str | Path,
+    samples: str | Path,
+    *,
+    rights: str | Path | None = None,
+    setup: str = "",
+    fields: int = 6,
+    cwd: Path | None = None,
+    kubernetes: str = "",
+) -> Report:
+    """Read the files, and audit the operator: what the fixture `audit` does."""
+    inputs = read_inputs(
+        [str(part) for part in command],
+        Path(crds),
+        Path(samples),
+        None if rights is None else Path(rights),
+        setup=setup,
+        fields=fields,
+        directory=cwd,
+    )
+    return audit(inputs, kubernetes=kubernetes)
 
 
 class _Audit:
@@ -149,7 +197,9 @@ class _Audit:
 
     def _restless(self, when: str) -> None:
         """Record what an operator writes on and on."""
-        recent = self._machine.log.since(max(self._machine.log.writes - 50, 0))
+        written = self._machine.log.since(0)
+        begin = written[-1].request.at - self._machine.pace.limit / 2 if written else 0.0
+        recent = [write for write in written if write.request.at > begin]
         self._recorder.add(by_object("never-quiet", recent, f"without an end {when}"))
 
     def _at_rest(self) -> None:

@@ -43,6 +43,8 @@ class Request:
     key: Key
     subresource: str
     body: Any
+    version: str = ""
+    """The version of the API group that it is addressed to."""
 
     @property
     def is_write(self) -> bool:
@@ -117,7 +119,7 @@ class Write:
     @property
     def object(self) -> AuditedObject:
         """The object that it is about."""
-        return identified(self.after or self.before or {}, self.request.key)
+        return identified(self.after or self.before or {}, self.request.key, self.request.version)
 
 
 class History:
@@ -198,6 +200,7 @@ def _request(entry: Object) -> Request:
         key=_key(ref),
         subresource=ref.get("subresource", ""),
         body=entry.get("requestObject"),
+        version=ref.get("apiVersion", ""),
     )
 
 
@@ -216,12 +219,12 @@ def moment(text: str) -> float:
         return 0.0
 
 
-def identified(obj: Object, key: Key) -> AuditedObject:
+def identified(obj: Object, key: Key, version: str = "v1") -> AuditedObject:
     """Return which object it is; of one that is not known, what its address tells."""
     group, resource, namespace, name = key
     meta = metadata(obj)
     return AuditedObject(
-        api_version=str(obj.get("apiVersion") or group),
+        api_version=str(obj.get("apiVersion") or (f"{group}/{version}" if group else version)),
         kind=str(obj.get("kind") or resource),
         name=str(meta.get("name") or name),
         namespace=str(meta.get("namespace") or namespace),

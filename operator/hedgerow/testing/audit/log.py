@@ -1,4 +1,4 @@
-"""Log: reads the API server's audit log as it grows, for one user, and remembers what is needed."""
+"""Log: reads an API server's audit log as it grows, for one user, and keeps what is needed."""
 
 from __future__ import annotations
 
@@ -24,11 +24,13 @@ _PIECE: Final = 8 * 2**20
 
 
 class Log:
-    """The audit log so far, from its beginning; `poll` reads what has come since."""
+    """The audit log from now on; `poll` reads what has come since."""
 
     def __init__(self, path: Path, user: str, access: Access | None = None) -> None:
         self._path, self.user, self._access = path, user, access
-        self._offset, self._rest = 0, b""
+        # From the last byte on: the end of a line, or a part of one, which is left out.
+        self._offset, self._rest = max(path.stat().st_size - 1, 0) if path.exists() else 0, b""
+        self._is_whole = not self._offset
         self.history, self.traffic = History(), Traffic()
         self.watches = 0
         """Watches that the operator has opened."""
@@ -49,6 +51,9 @@ class Log:
                 self._offset += len(piece)
                 lines = (self._rest + piece).split(b"\n")
                 self._rest = lines.pop()
+                if lines and not self._is_whole:
+                    del lines[0]
+                    self._is_whole = True
                 self._take([decode(line) for line in lines if line])
         return self.writes - before
 

@@ -41,6 +41,8 @@ _OF_OTHERS: Final = "audit.hedgerow.dev"
 _SCALED: Final = frozenset({"Deployment", "StatefulSet", "ReplicaSet"})
 _ONCE: Final = frozenset({"Job", "Pod"})
 _SYSTEM: Final = frozenset({"Lease", "Event", "Namespace", "CustomResourceDefinition"})
+_MEANT: Final = frozenset({"f:image", "f:targetPort", "f:schedule", "f:host", "f:maxReplicas"})
+"""Fields that no server sets by default, of whole objects that are sent with the defaults in."""
 _OWN: Final = frozenset({"f:ownerReferences", "f:finalizers", "f:managedFields"})
 _REPLICAS: Final[FieldPath] = ("f:spec", "f:replicas")
 
@@ -394,7 +396,8 @@ def _own_fields(live: Object, writes: Sequence[Write], user: str) -> Iterator[Fi
 
     def order(place: FieldPath) -> tuple[bool, bool, bool, int]:
         is_default = all(body.at(place) is ABSENT for body in sent)
-        return is_default, place[0] == "f:metadata", place[0] != "f:data", len(place)
+        is_meant = place[0] == "f:data" or place[-1] in _MEANT
+        return is_default, not is_meant, place[0] == "f:metadata", len(place)
 
     for place in sorted(dict.fromkeys(found), key=order):
         is_field = place[-1].startswith("f:") and not is_key(place)

@@ -92,7 +92,7 @@ class Traffic:
         for most, request in self._most.values():
             yield Finding(
                 "repeated-requests",
-                identified({}, request.key),
+                identified({}, request.key, request.version),
                 f"the same {request.what} was sent {most} times in {WINDOW:.0f} seconds",
                 request=request.evidence,
                 count=most,
@@ -104,7 +104,7 @@ class Traffic:
             yield Finding("request-burst", None, detail, count=self.most_per_second)
 
     def _add(self, rule: str, request: Request, write: Write | None, detail: str) -> None:
-        about = write.object if write else identified({}, request.key)
+        about = write.object if write else identified({}, request.key, request.version)
         mark = f"{request.what} {request.subresource}".strip()
         key = (rule, about.key, mark)
         if key not in self._groups and len(self._groups) < _MOST_GROUPS:
@@ -195,11 +195,11 @@ def by_object(
         first, count = some[0], len(some)
         empty = sum(one.is_empty for one in some)
         times = "once" if count == 1 else f"{count} times"
-        detail = f"it was written {times} {when}"
+        vain = f", {empty} of them without a change" if empty < count else ", without a change"
         yield Finding(
             rule,
             first.object,
-            f"{detail}, {empty} of them without a change" if empty else detail,
+            f"it was written {times} {when}{vain if empty else ''}",
             request=first.request.evidence,
             count=count,
             per_minute=round(count * 60 / seconds, 1) if seconds else None,

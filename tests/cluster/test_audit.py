@@ -1,0 +1,173 @@
+"""Audits on a real API server: each planted fault is found with its cause, and none is invented."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from hedgerow.sandbox.cluster import Options
+from hedgerow.testing.audit.engine import audit
+from hedgerow.testing.audit.findings import Report
+from hedgerow.testing.audit.inputs import read_inputs
+from hedgerow.testing.audit.machine import Pace
+from hedgerow.testing.audit_log import AuditLog
+from hedgerow.testing.sandboxes import running
+from support.objects import widgets
+
+DEMO = "Widget.example.org/demo"
+CONFIG, DEPLOYMENT = "ConfigMap/demo-widget", "Deployment.apps/demo-widget"
+RBAC, ALL = "rbac.authorization.k8s.io", "all groups (*), all resources (*), all verbs (*)"
+FOREIGN = (
+    ".data.audit-applied",
+    *(
+        f".metadata.{where}.audit.hedgerow.dev/{how}"
+        for where in ("annotations", "labels")
+        for how in ("applied", "edited")
+    ),
+)
+REST = 3.0
+
+
+class Case(NamedTuple):
+    """An audit, by its fault: the findings by key, and the causes of the first."""
+
+    keys: tuple[str, ...] = ()
+    causes: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+    partial: str = ""
+    rest: float = REST
+    rights: bool = False
+    more: tuple[tuple[str, str, list[str]], ...] = ()
+
+
+CASES = {
+    "clean": Case(rights=True),
+    "finalizer-update": Case(
+        (f"change-conflict {DEMO} .spec.paused",),
+        ("default-written-back", "finalizer-by-update"),
+    ),
+    "spelling": Case((f"reapply-conflict {DEMO} .spec.interval",), ("other-spelling", "patch")),
+    "forced-apply": Case(
+        (f"reapply-conflict {DEMO} .spec.size", f"forced-writes {DEMO} forced apply"),
+        ("forced-apply",),
+    ),
+    "drops-labels": Case(
+        (
+            *(f"foreign-field-lost {CONFIG} {path}" for path in FOREIGN),
+            f"child-fight {CONFIG} .data.message",
+            f"child-forced {CONFIG} .data.message",
+        ),
+        ("whole-object-update",),
+    ),
+    "heartbeat": Case((f"writes-at-rest {DEMO}",), rest=11.0),
+    "delete-by-name": Case(
+        (f"delete-without-uid {CONFIG} delete", f"delete-without-uid {DEPLOYMENT} delete")
+    ),
+    "hot-loop": Case(("repeated-requests widgets.example.org/ list",)),
+    "excess-right": Case(
+        ("unused-rights secrets/* list",), rights=True, more=(("", "secrets", ["list"]),)
+    ),
+    "wildcard": Case(
+        (f"wildcard-rights ClusterRole.{RBAC}/widgets {ALL}",),
+        rights=True,
+        more=(("*", "*", ["*"]),),
+    ),
+    "restless": Case((f"never-quiet {DEMO}",), partial="the operator did not become quiet in 12"),
+    "no program": Case(command=("/no/such/manager",), partial="the command does not start: /no/"),
+    "crash": Case(
+        command=("sh", "-c", "echo no tls.crt; exit 3"),
+        partial="the operator ended with exit code 3; it seems to want a webhook's certificate",
+    ),
+    "daemon": Case(
+        command=("sh", "-c", "(setsid sleep 600 &)"),
+        partial="the command ended with exit code 0 and left processes behind",
+    ),
+}
+ALSO_WITHOUT = frozenset({"excess-right", "wildcard", "clean"})
+"""Cases without a fault in the program."""
+
+
+@pytest.fixture(scope="module")
+def found(
+    kubernetes: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[dict[str, Report], AuditLog]]:
+    """Audit all of them on one API server at the same time, each in a namespace of its own."""
+    root = tmp_path_factory.mktemp("audits")
+    log = root / "audit.log"
+    options = Options(kubernetes=kubernetes, nodes=1, audit=log, responses=True)
+
+    def audited(name: str) -> Report:
+        case, account = CASES[name], name.replace(" ", "-")
+        directory = root / account
+        directory.mkdir()
+        files = widgets.put(directory, *case.more)
+        program = [sys.executable, widgets.PROGRAM, f"shop-{account}"]
+        program += [] if name in ALSO_WITHOUT else [name]
+        inputs = read_inputs(
+            case.command or list(map(str, program)),
+            files / "crds.yaml",
+            files / "samples.yaml",
+            files / "rights.yaml" if case.rights else None,
+            fields=2,
+            namespace=f"shop-{account}",
+        )
+        pace = Pace(settle=1.2, first=2.0, limit=12, rest=case.rest)
+        return audit(inputs, pace=pace, sandbox=(sandbox, log), account=account)
+
+    with running(root / "cluster", options) as sandbox, ThreadPoolExecutor(len(CASES)) as pool:
+        reports = dict(zip(CASES, pool.map(audited, CASES), strict=True))
+        yield reports, AuditLog(log)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_each_fault_is_found_with_its_cause_and_none_is_invented(
+    found: tuple[dict[str, Report], AuditLog], name: str
+) -> None:
+    report, case = found[0][name], CASES[name]
+
+    assert report.partial[: len(case.partial) or None] == case.partial
+    assert sorted(one.key for one in report.findings) == sorted(case.keys)
+    if case.causes:
+        first = next(one for one in report.findings if one.key == case.keys[0])
+        assert first.causes == case.causes
+
+
+def test_the_request_of_each_finding_is_in_the_audit_log(
+    found: tuple[dict[str, Report], AuditLog],
+) -> None:
+    reports, log = found
+    told = [
+        (f"system:serviceaccount:audited-operator:{name}", one.request.verb, one.request.uri)
+        for name, report in reports.items()
+        for one in report.findings
+        if one.request
+    ]
+    logged = {(e["user"]["username"], e["verb"], e["requestURI"]) for e in log.since()}
+
+    assert told
+    assert set(told) <= logged
+
+
+def test_nothing_is_left_of_what_was_started(
+    found: tuple[dict[str, Report], AuditLog],
+) -> None:
+    left = [
+        path
+        for path in Path("/proc").glob("[1-9]*/cmdline")
+        if str(widgets.PROGRAM).encode() in _read(path) or b"sleep\x00600" in _read(path)
+    ]
+
+    assert len(found[0]) == len(CASES)
+    assert left == []
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""

@@ -1,0 +1,77 @@
+"""Widgets: the definition, the sample and the rights of the operator in programs/widgets.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+Object = dict[str, Any]
+PROGRAM = Path(__file__).parents[1] / "programs" / "widgets.py"
+SPEC = {
+    "type": "object",
+    "required": ["message", "interval", "size"],
+    "properties": {
+        "message": {"type": "string"},
+        "interval": {"type": "string"},
+        "size": {"type": "integer", "minimum": 1, "maximum": 9},
+        "mode": {"type": "string", "enum": ["Fast", "Slow"]},
+        "paused": {"type": "boolean"},
+    },
+}
+STATUS = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+SCHEMA = {"type": "object", "required": ["spec"], "properties": {"spec": SPEC, "status": STATUS}}
+DEFINITION: Object = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "widgets.example.org"},
+    "spec": {
+        "group": "example.org",
+        "names": {"kind": "Widget", "plural": "widgets", "singular": "widget"},
+        "scope": "Namespaced",
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": SCHEMA},
+            }
+        ],
+    },
+}
+SAMPLE: Object = {
+    "apiVersion": "example.org/v1",
+    "kind": "Widget",
+    "metadata": {"name": "demo", "labels": {"team": "garden"}},
+    "spec": {"message": "hello", "interval": "60s", "size": 2, "mode": "Fast"},
+}
+CHILD = ["get", "list", "watch", "create", "patch", "delete"]
+RULES = (
+    ("example.org", "widgets", ["get", "list", "watch", "patch"]),
+    ("example.org", "widgets/status", ["patch"]),
+    ("", "configmaps", CHILD),
+    ("apps", "deployments", CHILD),
+)
+
+
+def role(*more: tuple[str, str, list[str]]) -> Object:
+    """Return the ClusterRole of the operator, with further rules."""
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": "widgets"},
+        "rules": [
+            {"apiGroups": [group], "resources": [resource], "verbs": verbs}
+            for group, resource, verbs in (*RULES, *more)
+        ],
+    }
+
+
+def put(directory: Path, *more: tuple[str, str, list[str]]) -> Path:
+    """Write the files that an audit takes: crds.yaml, samples.yaml and rights.yaml."""
+    found = {"crds": DEFINITION, "samples": SAMPLE, "rights": role(*more)}
+    for name, content in found.items():
+        (directory / f"{name}.yaml").write_text(yaml.safe_dump(content))
+    return directory
