@@ -68,7 +68,7 @@ def audit(
             version = made.version
             if inputs.setup:
                 recorder.notes[f"--setup was run before the samples: {inputs.setup}"] = None
-            _Audit(made, recorder, access, where).run()
+            Phases(made, recorder, access, where).run()
         except AuditEnd as end:
             recorder.partial = str(end)
     return recorder.report(inputs.command, version)
@@ -120,7 +120,7 @@ def run_audit(
     return audit(inputs, kubernetes=kubernetes)
 
 
-class _Audit:
+class Phases:
     """The phases of an audit, in the order in which they disturb the operator least."""
 
     def __init__(

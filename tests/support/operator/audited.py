@@ -1,0 +1,208 @@
+"""Audited: an operator in memory that is audited, and the machine that plays it without time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from hedgerow.encoding import to_json
+from hedgerow.testing.api import Reply
+from hedgerow.testing.audit.access import Access, Role
+from hedgerow.testing.audit.engine import Phases
+from hedgerow.testing.audit.findings import Report
+from hedgerow.testing.audit.inputs import Inputs
+from hedgerow.testing.audit.log import Log
+from hedgerow.testing.audit.machine import Attendant, AuditEnd, Pace
+from hedgerow.testing.audit.recorder import Recorder
+from hedgerow.testing.memory.answers import Refused
+from hedgerow.testing.memory.kind import custom
+from hedgerow.testing.memory.kinds import BUILTIN
+from hedgerow.testing.memory.requests import MemoryApi, MemoryAudit, RequestPlace
+from hedgerow.testing.memory.server import Server
+from support.objects import widgets
+
+Object = dict[str, Any]
+USER = "operator"
+NAMESPACE = "shop"
+_ESTABLISHED = [{"type": "Established", "status": "True"}]
+
+
+class LoggedApi(MemoryApi):
+    """One user's requests, each with its answer in the log of the machine."""
+
+    def __init__(self, world: Machine, user: str) -> None:
+        super().__init__(world.server, MemoryAudit(), user, lambda: None)
+        self._world = world
+
+    def apply(self, manifest: Object, manager: str, **how: Any) -> Reply:
+        if manifest["kind"] == "CustomResourceDefinition":
+            said = self._world.said_of_definitions
+            return Reply(422, {"message": said}) if said else Reply(200, manifest)
+        return super().apply(manifest, manager, **how)
+
+    def merge(self, target: Object, patch: Any, manager: str, subresource: str = "") -> Reply:
+        if subresource != "scale":
+            return super().merge(target, patch, manager, subresource)
+        replicas = patch["spec"]["replicas"]
+
+        def act() -> tuple[Object, bool]:
+            live = self._model.scale(target, replicas, manager)
+            version = {"resourceVersion": live["metadata"]["resourceVersion"]}
+            return {"kind": "Scale", "metadata": version}, False
+
+        return self._send("patch", target, act, patch, "scale", {"fieldManager": manager})
+
+    def get(self, target: Object) -> Reply:
+        if target["kind"] == "CustomResourceDefinition":
+            return Reply(200, {"status": {"conditions": self._world.established}})
+        return super().get(target)
+
+    def namespace(self, name: str) -> str:
+        self._model.open_namespace(name)
+        return name
+
+    def raw(self, _method: str, path: str) -> Reply:
+        version = path.removeprefix("/apis/").removeprefix("/api/")
+        found = [
+            {"kind": kind, "name": api.plural, "namespaced": True}
+            for kind in ("Widget", "ConfigMap", "Secret")
+            if (api := self._model.api(version, kind))
+        ]
+        return Reply(200, {"resources": found})
+
+    def _send(
+        self,
+        verb: str,
+        target: Object,
+        act: Callable[[], tuple[Object, bool]],
+        body: Any,
+        subresource: str,
+        query: dict[str, str],
+    ) -> Reply:
+        try:
+            answer, created = act()
+            reply = Reply(201 if created else 200, answer)
+        except Refused as refused:
+            reply = Reply(refused.code, refused.status)
+        meta, api = target["metadata"], self._model.api(target["apiVersion"], target["kind"])
+        if api is not None:
+            place = RequestPlace(api, meta.get("namespace", ""), meta["name"], subresource)
+            self._world.write(self._user, verb, place, reply, body, query)
+        return reply
+
+
+class Machine:
+    """What `hedgerow.testing.audit.machine.Machine` is, in memory: the operator is a function.
+
+    It is called until it writes nothing more, `limit` times at most. A function without an end
+    is never quiet.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        reconcile: Callable[[LoggedApi, Object], None],
+        inputs: Inputs,
+        access: Access | None = None,
+    ) -> None:
+        self.inputs, self.attendant, self.pace = inputs, Attendant(), Pace()
+        self.server = Server((*BUILTIN, custom(widgets.DEFINITION)), (NAMESPACE,))
+        self.version, self.began = "1.36.3", 0.0
+        self.said_of_definitions = ""
+        self.established: list[Object] = _ESTABLISHED
+        self.runs, self.starts, self.connections = False, 0, 2
+        self.ends_at_once = True
+        self.happened: list[str] = []
+        self._reconcile = reconcile
+        self._file = directory / "audit.log"
+        self._file.touch()
+        self._seconds = count()
+        self.log = Log(self._file, USER, access)
+        self.api, self._own = LoggedApi(self, "administrator"), LoggedApi(self, USER)
+
+    def write(
+        self,
+        user: str,
+        verb: str,
+        place: RequestPlace,
+        reply: Reply,
+        body: Any,
+        query: dict[str, str],
+    ) -> None:
+        words = "&".join(f"{name}={value}" for name, value in query.items())
+        second = next(self._seconds)
+        line = {
+            "stage": "ResponseComplete",
+            "verb": verb,
+            "user": {"username": user},
+            "requestURI": f"{place.path}?{words}" if words else place.path,
+            "objectRef": place.reference,
+            "responseStatus": {"code": reply.status},
+            "requestObject": body,
+            "responseObject": reply.body,
+            "requestReceivedTimestamp": f"2026-11-25T{second // 3600 % 24:02}:"
+            f"{second // 60 % 60:02}:{second % 60:02}Z",
+        }
+        with self._file.open("ab") as file:
+            file.write(to_json(line) + b"\n")
+
+    def setup(self, environment: Any) -> None:
+        self.happened.append(f"setup {environment}")
+
+    def start(self) -> None:
+        self.runs, self.starts = True, self.starts + 1
+        self.happened.append("start")
+
+    def terminate(self) -> float | None:
+        self.runs = False
+        return 0.1 if self.ends_at_once else None
+
+    def kill(self) -> None:
+        self.runs = False
+        self.happened.append("kill")
+
+    def cut(self) -> int:
+        return self.connections
+
+    def ready(self, _watches: int, _requests: int) -> None:
+        self.look()
+
+    def settle(self, _seconds: float = 0.0, _within: float = 0.0) -> float | None:
+        return 0.0 if any(not self.look() for _ in range(12)) else None
+
+    def until(self, _seconds: float, done: Callable[[], object]) -> bool:
+        return any(done() or (self.look() and False) for _ in range(4))
+
+    def look(self) -> int:
+        self.attendant.check()
+        found = self.server.list("example.org", "Widget", NAMESPACE).items
+        for one in found if self.runs else ():
+            self._reconcile(self._own, one)
+        return self.log.poll()
+
+    def audited(self, access: Access | None = None, environment: Any = None) -> Report:
+        """Go through all phases, and return what was found."""
+        recorder = Recorder()
+        try:
+            Phases(self, recorder, access, environment).run()  # type: ignore[arg-type]
+        except AuditEnd as end:
+            recorder.partial = str(end)
+        return recorder.report(self.inputs.command, self.version)
+
+
+def inputs(*samples: Object, setup: str = "", roles: Sequence[Role] | None = None) -> Inputs:
+    """Return what is audited: the sample of the Widgets, or others."""
+    placed = [
+        {**one, "metadata": {**one["metadata"], "namespace": NAMESPACE}}
+        for one in samples or (widgets.SAMPLE,)
+    ]
+    return Inputs(
+        command=("run",),
+        definitions=(widgets.DEFINITION,),
+        samples=tuple(placed),
+        roles=None if roles is None else tuple(roles),
+        setup=setup,
+        fields=6,
+    )

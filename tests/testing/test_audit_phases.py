@@ -1,0 +1,353 @@
+"""A whole audit in memory: what each phase finds in an operator, and what it leaves undone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hedgerow.testing.audit.access import Access, Role
+from hedgerow.testing.audit.findings import Report
+from hedgerow.testing.audit.machine import AuditEnd
+from support.objects import widgets
+from support.operator.audited import LoggedApi, Machine, inputs
+
+Object = dict[str, Any]
+DEMO, CONFIG = "Widget.example.org/demo", "ConfigMap/demo-config"
+WEB, IMAGE = "Deployment.apps/demo-web", '.spec.template.spec.containers[name="web"].image'
+
+
+def identity(obj: Object) -> Object:
+    names = {name: obj["metadata"][name] for name in ("name", "namespace")}
+    return {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": names}
+
+
+def config(widget: Object) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "demo-config", "namespace": "shop"},
+        "data": {"message": widget["spec"]["message"]},
+    }
+
+
+def web(widget: Object, **spec: Any) -> Object:
+    labels = {"app": "web"}
+    pod = {"containers": [{"name": "web", "image": f"web:{widget['spec']['size']}"}]}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "demo-web", "namespace": "shop"},
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": pod},
+        }
+        | spec,
+    }
+
+
+def report_status(api: LoggedApi, widget: Object, **status: Any) -> None:
+    if widget.get("status", {}) != status:
+        api.apply({**identity(widget), "status": status}, "widgets", subresource="status")
+
+
+def contains(live: Any, wanted: Any) -> bool:
+    if isinstance(wanted, dict):
+        return isinstance(live, dict) and all(contains(live.get(k), v) for k, v in wanted.items())
+    if isinstance(wanted, list):
+        return isinstance(live, list) and all(any(contains(i, w) for i in live) for w in wanted)
+    return live == wanted
+
+
+def clean(api: LoggedApi, widget: Object) -> None:
+    """Apply what differs, unforced, and report the conflicts."""
+    conflict = ""
+    for child in (config(widget), web(widget)):
+        live = api.get(child)
+        if not (live.ok and contains(live.body, child)):
+            reply = api.apply(child, "widgets")
+            conflict = conflict if reply.ok else reply.body["message"]
+    report_status(api, widget, conflict=conflict)
+
+
+def replaces(api: LoggedApi, widget: Object) -> None:
+    """Replace a child that differs, by an update of the whole of it."""
+    live = api.get(config(widget))
+    if not live.ok:
+        api.create(config(widget), "widgets")
+    elif not contains(live.body, config(widget)):
+        version = {"resourceVersion": live.version}
+        child = config(widget)
+        api.put({**child, "metadata": {**child["metadata"], **version}}, "widgets")
+
+
+def silent(api: LoggedApi, widget: Object) -> None:
+    """Make the child once, and never look at it again."""
+    if widget["metadata"].get("labels", {}).get("done") != "x" and not widget.get("status"):
+        api.create(config(widget), "widgets")
+        report_status(api, widget, made="yes")
+
+
+def counts(api: LoggedApi, widget: Object) -> None:
+    """Have its own number of replicas always."""
+    live = api.get(web(widget))
+    if not live.ok:
+        api.create(web(widget, replicas=2), "widgets")
+    elif live.body["spec"]["replicas"] != 2:
+        api.merge(live.body, {"spec": {"replicas": 2}}, "widgets")
+
+
+def respells(api: LoggedApi, widget: Object) -> None:
+    if widget["spec"].get("interval") == "60s":
+        api.merge(widget, {"spec": {"interval": "1m0s"}}, "widgets")
+
+
+def reverts(api: LoggedApi, widget: Object) -> None:
+    if widget["spec"]["size"] != 2:
+        api.put({**widget, "spec": {**widget["spec"], "size": 2}}, "widgets")
+
+
+def keeps(api: LoggedApi, widget: Object) -> None:
+    """Apply a field of the author's once more, with the value that it has."""
+    held = [entry["manager"] for entry in widget["metadata"]["managedFields"]]
+    if "widgets" not in held:
+        api.apply({**identity(widget), "spec": {**widget["spec"]}}, "widgets")
+
+
+def fills_in(api: LoggedApi, widget: Object) -> None:
+    if "paused" not in widget["spec"]:
+        api.put({**widget, "spec": {**widget["spec"], "paused": False}}, "widgets")
+
+
+def writes_on(api: LoggedApi, widget: Object) -> None:
+    seen = widget.get("status", {}).get("seen", 0)
+    api.apply({**identity(widget), "status": {"seen": seen + 1}}, "widgets", subresource="status")
+
+
+def idle(_api: LoggedApi, _widget: Object) -> None:
+    pass
+
+
+def keys(report: Report) -> list[str]:
+    return [one.key for one in report.findings]
+
+
+FAULTS = {
+    "clean": (clean, []),
+    "whole updates": (
+        replaces,
+        [
+            *(
+                f"foreign-field-lost {CONFIG} {place}"
+                for place in (
+                    ".data.audit-applied",
+                    ".metadata.annotations.audit.hedgerow.dev/applied",
+                    ".metadata.annotations.audit.hedgerow.dev/edited",
+                    ".metadata.labels.audit.hedgerow.dev/applied",
+                    ".metadata.labels.audit.hedgerow.dev/edited",
+                )
+            ),
+            f"child-fight {CONFIG} .data.message",
+            f"child-forced {CONFIG} .data.message",
+        ],
+    ),
+    "spelling": (respells, [f"reapply-conflict {DEMO} .spec.interval"]),
+    "a default": (fills_in, [f"change-conflict {DEMO} .spec.paused"]),
+    "a value of its own": (
+        reverts,
+        [f"reapply-conflict {DEMO} .spec.size", f"change-reverted {DEMO} .spec.size"],
+    ),
+    "replicas": (
+        counts,
+        [
+            f"replicas-taken {WEB} .spec.replicas",
+            *(f"child-silent {WEB} {IMAGE} {how}" for how in ("apply", "edit")),
+        ],
+    ),
+    "silence": (
+        silent,
+        [
+            f"child-silent {CONFIG} .data.message apply",
+            f"child-silent {CONFIG} .data.message edit",
+            f"child-not-restored {CONFIG}",
+        ],
+    ),
+    "the author's fields": (
+        keeps,
+        [
+            f"{rule} {DEMO} .spec.{name}"
+            for rule, names in (
+                ("change-conflict", ("interval", "message", "mode", "size")),
+                ("removal-kept", ("mode",)),
+            )
+            for name in names
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("reconcile", "told"), FAULTS.values(), ids=list(FAULTS))
+def test_what_an_operator_does_is_found(tmp_path, reconcile, told):
+    report = Machine(tmp_path, reconcile, inputs()).audited()
+
+    assert report.partial == ""
+    assert sorted(key for key in keys(report) if not key.startswith("empty")) == sorted(told)
+
+
+def test_a_clean_operator_passes_and_its_figures_are_told(tmp_path):
+    machine = Machine(tmp_path, clean, inputs(setup="make certificates"))
+
+    report = machine.audited(environment=type("Box", (), {"environment": lambda _: {"A": "b"}})())
+
+    unchecked = [one.rule.name for one in report.results if one.verdict == "not checked"]
+    assert unchecked == ["unused-rights", "wildcard-rights"]
+    assert report.failing() == ()
+    assert report.figures.children == 2
+    assert report.figures.fields_tried == 5
+    assert report.figures.fields_changed == 5
+    assert machine.happened == ["setup {'A': 'b'}", "start", "start", "kill", "start"]
+    (sample,) = report.samples
+    assert [one.path for one in sample.fields][:2] == [".metadata.labels.team", ".spec.interval"]
+    assert str(sample.fields[0].after[0]) == "helm (Apply)"
+
+
+def test_one_that_is_never_quiet_is_looked_at_as_far_as_that_goes(tmp_path):
+    report = Machine(tmp_path, writes_on, inputs()).audited()
+
+    assert report.partial.startswith("the operator did not become quiet in 45 seconds")
+    assert keys(report) == [f"never-quiet {DEMO}"]
+    assert report.result("change-conflict").verdict == "passed"
+    assert report.result("writes-at-rest").why == report.partial
+
+
+def test_one_that_becomes_restless_later_is_found(tmp_path):
+    machine = Machine(tmp_path, idle, inputs())
+
+    def wakes(api: LoggedApi, widget: Object) -> None:
+        if machine.starts > 1:
+            writes_on(api, widget)
+
+    machine._reconcile = wakes
+
+    assert {"never-quiet", "writes-at-restart"} <= {one.rule for one in machine.audited().findings}
+
+
+def test_without_children_and_connections_nothing_is_said_of_them(tmp_path):
+    machine = Machine(tmp_path, idle, inputs())
+    machine.connections, machine.ends_at_once = 0, False
+
+    report = machine.audited(Access((Role("r", "", ()),)))
+
+    assert report.result("child-fight").why == "it made no object that is still there"
+    assert report.result("writes-after-watch-cut").why == "it had no connection open"
+    assert report.result("unused-rights").verdict == "not checked"
+    assert report.notes == ("it did not end in 30 seconds after SIGTERM, and was killed",)
+
+
+def test_the_rights_that_it_used_are_told(tmp_path):
+    rule = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]}
+    access = Access((Role("r", "", (rule,)),))
+
+    report = Machine(tmp_path, clean, inputs(), access).audited(access)
+
+    assert keys(report) == ["unused-rights configmaps/* list"]
+
+
+def test_what_a_kill_leaves_twice_is_found(tmp_path):
+    machine = Machine(tmp_path, idle, inputs())
+
+    def makes(api: LoggedApi, widget: Object) -> None:
+        killed = machine.happened.count("kill")
+        for number in range(3 * killed):
+            named = {"name": f"x-{number}", "namespace": "shop", "generateName": "x-"}
+            child = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": named}
+            if not api.get(child).ok:
+                api.create(child, "widgets")
+
+    machine._reconcile = makes
+
+    assert keys(machine.audited()) == ["writes-after-kill ConfigMap/x-*"]
+
+
+def test_an_object_with_a_finalizer_stays_and_is_noted(tmp_path):
+    def holds(api: LoggedApi, widget: Object) -> None:
+        if not widget["metadata"].get("finalizers"):
+            body = identity(widget)
+            body["metadata"]["finalizers"] = ["example.org/x"]
+            api.apply(body, "widgets")
+
+    report = Machine(tmp_path, holds, inputs()).audited()
+
+    assert report.notes == ("Widget shop/demo did not go when deleted",)
+    assert keys(report) == []
+
+
+ODD = {
+    "a kind that is not served": (
+        {**widgets.SAMPLE, "kind": "Gadget"},
+        "the API server does not know the sample's kind: Gadget of example.org/v1",
+    ),
+    "a sample that is not valid": (
+        {**widgets.SAMPLE, "spec": {"size": 99}},
+        "the API server refused the sample Widget demo: ",
+    ),
+}
+
+
+@pytest.mark.parametrize(("sample", "told"), ODD.values(), ids=list(ODD))
+def test_a_sample_that_cannot_be_applied_ends_the_audit(tmp_path, sample, told):
+    report = Machine(tmp_path, clean, inputs(sample)).audited()
+
+    assert report.partial.startswith(told)
+    assert {one.verdict for one in report.results} == {"not checked"}
+
+
+def test_a_definition_that_is_refused_or_not_established_ends_it(tmp_path):
+    machine = Machine(tmp_path, clean, inputs())
+    machine.said_of_definitions = "it is too long"
+    assert machine.audited().partial.endswith("definition widgets.example.org: it is too long")
+
+    machine.said_of_definitions, machine.established = "", []
+    assert machine.audited().partial.endswith("not established: no reason is given")
+
+    machine.established = [{"type": "NamesAccepted", "status": "False", "message": "taken"}]
+    assert machine.audited().partial.endswith("not established: NamesAccepted: taken")
+
+
+def test_an_interrupted_audit_tells_what_it_found(tmp_path):
+    machine = Machine(tmp_path, respells, inputs())
+
+    def stops(api: LoggedApi, widget: Object) -> None:
+        respells(api, widget)
+        if widget["spec"]["size"] != 2:
+            machine.attendant.stop.set()
+
+    machine._reconcile = stops
+    report = machine.audited()
+
+    assert report.partial == "it was interrupted"
+    assert keys(report) == [f"reapply-conflict {DEMO} .spec.interval"]
+    with pytest.raises(AuditEnd):
+        machine.look()
+
+
+def test_values_of_secrets_are_hidden(tmp_path):
+    password = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "demo"},
+        "data": {"password": "c2VjcmV0"},
+    }
+
+    def rotates(api: LoggedApi, widget: Object) -> None:
+        live = api.get({**identity(widget), "apiVersion": "v1", "kind": "Secret"})
+        if live.ok and live.body["data"]["password"] == "c2VjcmV0":
+            api.merge(live.body, {"data": {"password": "b3RoZXI="}}, "widgets")
+
+    report = Machine(tmp_path, rotates, inputs(password, widgets.SAMPLE)).audited()
+
+    (found,) = report.findings
+    assert found.key == "reapply-conflict Secret/demo .data.password"
+    assert (found.before, found.after) == ("(hidden)", "(hidden)")
+    assert "c2Vj" not in str(report)
+    assert "b3Ro" not in str(report)
