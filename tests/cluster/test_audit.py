@@ -12,7 +12,7 @@ import pytest
 
 from hedgerow.sandbox.cluster import Options
 from hedgerow.testing.audit.engine import audit
-from hedgerow.testing.audit.findings import Report
+from hedgerow.testing.audit.findings import AuditReport
 from hedgerow.testing.audit.inputs import read_inputs
 from hedgerow.testing.audit.machine import Pace
 from hedgerow.testing.audit_log import AuditLog
@@ -95,13 +95,13 @@ ALSO_WITHOUT = frozenset({"excess-right", "wildcard", "clean"})
 @pytest.fixture(scope="module")
 def found(
     kubernetes: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[dict[str, Report], AuditLog]]:
+) -> Iterator[tuple[dict[str, AuditReport], AuditLog]]:
     """Audit all of them on one API server at the same time, each in a namespace of its own."""
     root = tmp_path_factory.mktemp("audits")
     log = root / "audit.log"
     options = Options(kubernetes=kubernetes, nodes=1, audit=log, responses=True)
 
-    def audited(name: str) -> Report:
+    def audited(name: str) -> AuditReport:
         case, account = CASES[name], name.replace(" ", "-")
         directory = root / account
         directory.mkdir()
@@ -126,7 +126,7 @@ def found(
 
 @pytest.mark.parametrize("name", CASES)
 def test_each_fault_is_found_with_its_cause_and_none_is_invented(
-    found: tuple[dict[str, Report], AuditLog], name: str
+    found: tuple[dict[str, AuditReport], AuditLog], name: str
 ) -> None:
     report, case = found[0][name], CASES[name]
 
@@ -138,7 +138,7 @@ def test_each_fault_is_found_with_its_cause_and_none_is_invented(
 
 
 def test_the_request_of_each_finding_is_in_the_audit_log(
-    found: tuple[dict[str, Report], AuditLog],
+    found: tuple[dict[str, AuditReport], AuditLog],
 ) -> None:
     reports, log = found
     told = [
@@ -154,7 +154,7 @@ def test_the_request_of_each_finding_is_in_the_audit_log(
 
 
 def test_nothing_is_left_of_what_was_started(
-    found: tuple[dict[str, Report], AuditLog],
+    found: tuple[dict[str, AuditReport], AuditLog],
 ) -> None:
     left = [
         path

@@ -6,7 +6,7 @@ import pytest
 
 from hedgerow.fields.sets import ABSENT
 from hedgerow.testing.audit.causes import adds_only, causes, duration, is_duration, respelled, taker
-from hedgerow.testing.audit.history import History, Write, moment
+from hedgerow.testing.audit.history import History, LoggedWrite, moment
 from support.objects.audited import KEY, USER, entry, widget
 
 BODY = {"apiVersion": "example.org/v1", "kind": "Widget"}
@@ -22,11 +22,11 @@ INTERVAL = ("f:spec", "f:interval")
 HELD = {"f:spec": {"f:interval": {}}}
 
 
-def written(*entries) -> list[Write]:
+def written(*entries) -> list[LoggedWrite]:
     return [write for _, write in History().take(entries) if write]
 
 
-def changed(before, after, verb="patch", body=BODY, query="fieldManager=w") -> Write:
+def changed(before, after, verb="patch", body=BODY, query="fieldManager=w") -> LoggedWrite:
     """Return the write that made one object of another."""
     return written(entry("create", before, user="author"), entry(verb, after, body, query=query))[1]
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from hedgerow.testing.audit.access import Access, Role
-from hedgerow.testing.audit.findings import Report
+from hedgerow.testing.audit.access import GrantedRights, Role
+from hedgerow.testing.audit.findings import AuditReport
 from hedgerow.testing.audit.machine import AuditEnd
 from support.objects import widgets
 from support.operator.audited import LoggedApi, Machine, inputs
@@ -128,7 +128,7 @@ def idle(_api: LoggedApi, _widget: Object) -> None:
     pass
 
 
-def keys(report: Report) -> list[str]:
+def keys(report: AuditReport) -> list[str]:
     return [one.key for one in report.findings]
 
 
@@ -236,7 +236,7 @@ def test_without_children_and_connections_nothing_is_said_of_them(tmp_path):
     machine = Machine(tmp_path, idle, inputs())
     machine.connections, machine.ends_at_once = 0, False
 
-    report = machine.audited(Access((Role("r", "", ()),)))
+    report = machine.audited(GrantedRights((Role("r", "", ()),)))
 
     assert report.result("child-fight").why == "it made no object that is still there"
     assert report.result("writes-after-watch-cut").why == "it had no connection open"
@@ -246,7 +246,7 @@ def test_without_children_and_connections_nothing_is_said_of_them(tmp_path):
 
 def test_the_rights_that_it_used_are_told(tmp_path):
     rule = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]}
-    access = Access((Role("r", "", (rule,)),))
+    access = GrantedRights((Role("r", "", (rule,)),))
 
     report = Machine(tmp_path, clean, inputs(), access).audited(access)
 

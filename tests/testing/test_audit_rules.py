@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from hedgerow.testing.audit.access import Access, Role
-from hedgerow.testing.audit.findings import AuditedObject, Finding, Holding, Report
+from hedgerow.testing.audit.access import GrantedRights, Role
+from hedgerow.testing.audit.findings import AuditedObject, AuditReport, FieldHolder, Finding
 from hedgerow.testing.audit.history import History
-from hedgerow.testing.audit.recorder import Recorder
+from hedgerow.testing.audit.recorder import FindingRecorder
 from hedgerow.testing.audit.rules import BY_NAME, CAUSES, RULES
 from hedgerow.testing.audit.traffic import (
     BURST,
@@ -181,11 +181,11 @@ class TestTraffic:
 RULE = {"apiGroups": ["example.org"], "resources": ["widgets"], "verbs": ["get", "list", "watch"]}
 
 
-def access(*rules, namespace: str = "") -> Access:
-    return Access((Role("widgets", namespace, rules),))
+def access(*rules, namespace: str = "") -> GrantedRights:
+    return GrantedRights((Role("widgets", namespace, rules),))
 
 
-def unused(found: Access) -> list[str]:
+def unused(found: GrantedRights) -> list[str]:
     return [one.detail for one in found.findings() if one.rule == "unused-rights"]
 
 
@@ -275,7 +275,7 @@ class TestVerdicts:
         assert all(CAUSES.values())
 
     def test_a_finding_counts_once_and_its_rule_decides_the_verdict(self):
-        recorder = Recorder()
+        recorder = FindingRecorder()
         recorder.add([finding("writes-at-rest"), finding("writes-at-rest")])
         recorder.add([finding("empty-writes", ".spec.a"), finding("empty-writes", ".spec.b")])
         recorder.checked("never-quiet", "45 seconds")
@@ -298,7 +298,7 @@ class TestVerdicts:
         assert not recorder.has("empty-writes", ".spec.a", "")
 
     def test_why_a_report_is_partial_is_why_a_rule_was_not_checked(self):
-        recorder = Recorder()
+        recorder = FindingRecorder()
         recorder.partial = "it was interrupted"
 
         report = recorder.report(("run",), "")
@@ -315,9 +315,9 @@ class TestVerdicts:
         assert str(AuditedObject("v1", "Namespace", "a")) == "Namespace a"
 
     def test_a_holder_is_told_with_its_operation(self):
-        assert str(Holding("helm", "Apply")) == "helm (Apply)"
-        assert str(Holding("kubelet", "Update", "status")) == "kubelet (Update, status)"
+        assert str(FieldHolder("helm", "Apply")) == "helm (Apply)"
+        assert str(FieldHolder("kubelet", "Update", "status")) == "kubelet (Update, status)"
 
     def test_an_unknown_rule_has_no_result(self):
         with pytest.raises(KeyError):
-            Report((), "", ()).result("no-such-rule")
+            AuditReport((), "", ()).result("no-such-rule")

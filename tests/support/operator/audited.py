@@ -9,13 +9,13 @@ from typing import Any
 
 from hedgerow.encoding import to_json
 from hedgerow.testing.api import Reply
-from hedgerow.testing.audit.access import Access, Role
+from hedgerow.testing.audit.access import GrantedRights, Role
 from hedgerow.testing.audit.engine import Phases
-from hedgerow.testing.audit.findings import Report
+from hedgerow.testing.audit.findings import AuditReport
 from hedgerow.testing.audit.inputs import Inputs
 from hedgerow.testing.audit.log import Log
 from hedgerow.testing.audit.machine import Attendant, AuditEnd, Pace
-from hedgerow.testing.audit.recorder import Recorder
+from hedgerow.testing.audit.recorder import FindingRecorder
 from hedgerow.testing.memory.answers import Refused
 from hedgerow.testing.memory.kind import custom
 from hedgerow.testing.memory.kinds import BUILTIN
@@ -105,7 +105,7 @@ class Machine:
         directory: Path,
         reconcile: Callable[[LoggedApi, Object], None],
         inputs: Inputs,
-        access: Access | None = None,
+        access: GrantedRights | None = None,
     ) -> None:
         self.inputs, self.attendant, self.pace = inputs, Attendant(), Pace()
         self.server = Server((*BUILTIN, custom(widgets.DEFINITION)), (NAMESPACE,))
@@ -182,9 +182,9 @@ class Machine:
             self._reconcile(self._own, one)
         return self.log.poll()
 
-    def audited(self, access: Access | None = None, environment: Any = None) -> Report:
+    def audited(self, access: GrantedRights | None = None, environment: Any = None) -> AuditReport:
         """Go through all phases, and return what was found."""
-        recorder = Recorder()
+        recorder = FindingRecorder()
         try:
             Phases(self, recorder, access, environment).run()  # type: ignore[arg-type]
         except AuditEnd as end:

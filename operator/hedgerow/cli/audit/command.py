@@ -23,7 +23,7 @@ from hedgerow.testing.audit.rules import BY_NAME
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from hedgerow.testing.audit.findings import Report
+    from hedgerow.testing.audit.findings import AuditReport
     from hedgerow.testing.audit.inputs import Inputs
 
 ALL = "all"
@@ -125,7 +125,7 @@ def audit_command(
     """
     chosen = _chosen(fail_on)
     inputs = read_inputs(command, crds, samples, rights, setup=setup, fields=fields)
-    found: list[Report] = []
+    found: list[AuditReport] = []
     try:
         with progress_shown() as tell:
             interrupts.run(lambda: _carried_out(inputs, tell, kubernetes, found))
@@ -136,7 +136,7 @@ def audit_command(
 
 
 async def _carried_out(
-    inputs: Inputs, tell: Callable[[str], None], kubernetes: str, found: list[Report]
+    inputs: Inputs, tell: Callable[[str], None], kubernetes: str, found: list[AuditReport]
 ) -> None:
     """Run the audit in a thread; if this is cancelled, it ends early, with a partial report."""
     attendant = Attendant(tell)
@@ -154,7 +154,7 @@ async def _carried_out(
         group.cancel_scope.cancel()
 
 
-def exit_code(report: Report, fail_on: Collection[str] | None) -> Exit:
+def exit_code(report: AuditReport, fail_on: Collection[str] | None) -> Exit:
     """Return the exit code: findings that fail it come before a report that is not whole."""
     if report.failing(fail_on):
         return Exit.CONFLICT
@@ -174,7 +174,7 @@ def _chosen(fail_on: list[str] | None) -> tuple[str, ...] | None:
     return tuple(BY_NAME) if ALL in names else tuple(names)
 
 
-def _print(report: Report, fail_on: Collection[str] | None, output: str) -> None:
+def _print(report: AuditReport, fail_on: Collection[str] | None, output: str) -> None:
     """Print in the requested format; each format is imported only when it is used."""
     if output == "json":
         from hedgerow.cli.audit.listing import listed  # noqa: PLC0415

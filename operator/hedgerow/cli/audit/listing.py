@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from hedgerow.testing.audit.findings import (
         AuditedObject,
         AuditedRequest,
+        AuditReport,
+        FieldHolder,
         FieldView,
         Finding,
-        Holding,
-        Report,
         RuleResult,
     )
     from hedgerow_schemas.base import Object
 
 
-def listed(report: Report, fail_on: Collection[str] | None = None) -> Object:
+def listed(report: AuditReport, fail_on: Collection[str] | None = None) -> Object:
     """Return a report for programs; `failed` are the rules that fail it, of `fail_on` or usually.
 
     What is not known is left out, and so is what is empty, but for lists.
@@ -98,7 +98,7 @@ def _object(found: AuditedObject) -> Object:
     }
 
 
-def _holder(holder: Holding) -> Object:
+def _holder(holder: FieldHolder) -> Object:
     named = {"manager": holder.manager, "operation": holder.operation}
     return {**named, **_known(subresource=holder.subresource)}
 
@@ -121,7 +121,7 @@ def _field(field: FieldView) -> Object:
     }
 
 
-def _holders(found: Iterable[Holding]) -> list[Object]:
+def _holders(found: Iterable[FieldHolder]) -> list[Object]:
     return [_holder(one) for one in found]
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from hedgerow.testing.audit.findings import Finding, Report, RuleResult
+    from hedgerow.testing.audit.findings import AuditReport, Finding, RuleResult
 
 _PIPED: Final = 120
 _GROUPS: Final = {
@@ -38,7 +38,7 @@ _NAME: Final = 24
 
 
 def show(
-    report: Report, fail_on: Collection[str] | None = None, console: Console | None = None
+    report: AuditReport, fail_on: Collection[str] | None = None, console: Console | None = None
 ) -> None:
     """Print a report; long lines are wrapped, never cut."""
     out = console or Terminal(width=None if is_limited() else _PIPED)
@@ -49,7 +49,7 @@ def show(
             out.print(Text(margin).append_text(part), soft_wrap=True)
 
 
-def _lines(report: Report, fail_on: Collection[str] | None) -> Iterator[tuple[int, Text]]:
+def _lines(report: AuditReport, fail_on: Collection[str] | None) -> Iterator[tuple[int, Text]]:
     command = shlex.join(report.command)
     yield 0, Text.assemble("Audit of ", (one_line(command).plain, "bold"))
     yield 0, Text(_figures(report), "dim")
@@ -71,7 +71,7 @@ def _lines(report: Report, fail_on: Collection[str] | None) -> Iterator[tuple[in
     yield 0, one_line(_summary(report, fail_on), "bold")
 
 
-def _figures(report: Report) -> str:
+def _figures(report: AuditReport) -> str:
     found = report.figures
     parts = (
         f"Kubernetes {report.kubernetes or '?'}",
@@ -95,7 +95,7 @@ def _verdict(result: RuleResult, told: str) -> Text:
     )
 
 
-def _explained(result: RuleResult, report: Report) -> Iterator[tuple[int, Text]]:
+def _explained(result: RuleResult, report: AuditReport) -> Iterator[tuple[int, Text]]:
     rule, found = result.rule, report.of(result.rule.name)
     sign, style = _SIGNS[result.verdict]
     yield 0, Text()
@@ -124,7 +124,7 @@ def _finding(finding: Finding) -> Iterator[tuple[int, Text]]:
         yield 8, one_line(f"{finding.request.what}: {finding.request.uri}", "dim")
 
 
-def _summary(report: Report, fail_on: Collection[str] | None) -> str:
+def _summary(report: AuditReport, fail_on: Collection[str] | None) -> str:
     failed = list(dict.fromkeys(one.rule for one in report.failing(fail_on)))
     verdicts = [one.verdict for one in report.results]
     counts = ", ".join(

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from itertools import product
+from typing import TYPE_CHECKING, Final
 
 from hedgerow.deploy.rights import Right
 from hedgerow.testing.audit.findings import AuditedObject, Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
-    from hedgerow.testing.audit.history import Request
+    from hedgerow.testing.audit.history import LoggedRequest
     from hedgerow_schemas.base import Object
 
 _ALL: Final = "*"
@@ -38,7 +39,7 @@ class Role:
 
 
 @dataclass(slots=True)
-class Access:
+class GrantedRights:
     """The rights of some Roles, and those of them that were used."""
 
     roles: tuple[Role, ...]
@@ -53,7 +54,7 @@ class Access:
             key = (right.group, right.resource, right.verb)
             self._granted.setdefault(key, []).append(right)
 
-    def take(self, request: Request) -> None:
+    def take(self, request: LoggedRequest) -> None:
         """Mark the rights that a request made use of."""
         group, resource, namespace, name = request.key
         if request.code in _REFUSED:
@@ -108,12 +109,9 @@ class Access:
 
 
 def _expanded(rule: Object, namespace: str) -> Iterator[Right]:
-    names: Iterable[Any] = rule.get("resourceNames") or ("",)
-    for name in names:
-        for group in rule.get("apiGroups") or ():
-            for resource in rule.get("resources") or ():
-                for verb in rule.get("verbs") or ():
-                    yield Right(group, resource, verb, name, namespace)
+    parts = (rule.get(part) or () for part in ("apiGroups", "resources", "verbs"))
+    for group, resource, verb, name in product(*parts, rule.get("resourceNames") or ("",)):
+        yield Right(group, resource, verb, name, namespace)
 
 
 def _wildcards(rule: Object) -> Iterator[str]:

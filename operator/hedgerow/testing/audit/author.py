@@ -11,10 +11,16 @@ from hedgerow.fields.canonical import identical
 from hedgerow.fields.managed import held
 from hedgerow.fields.paths import path_of
 from hedgerow.fields.redaction import shown
-from hedgerow.fields.sets import ABSENT, Values
+from hedgerow.fields.sets import ABSENT, Values, leaves
 from hedgerow.testing.audit.causes import causes, taker
 from hedgerow.testing.audit.edits import held_fields, spread, with_value, without
-from hedgerow.testing.audit.findings import AuditedObject, FieldView, Finding, Holding, SampleView
+from hedgerow.testing.audit.findings import (
+    AuditedObject,
+    FieldHolder,
+    FieldView,
+    Finding,
+    SampleView,
+)
 from hedgerow.testing.audit.history import identified
 from hedgerow.testing.audit.machine import AuditEnd
 from hedgerow.testing.audit.values import is_required, others, schema_at
@@ -26,7 +32,7 @@ if TYPE_CHECKING:
     from hedgerow.testing.api import Reply
     from hedgerow.testing.audit.history import Key
     from hedgerow.testing.audit.machine import Machine
-    from hedgerow.testing.audit.recorder import Recorder
+    from hedgerow.testing.audit.recorder import FindingRecorder
     from hedgerow_schemas.base import Object
 
 AUTHOR: Final = "helm"
@@ -44,7 +50,7 @@ class Sample:
     object: AuditedObject
     schema: Mapping[str, Any]
     fields: dict[FieldPath, Any]
-    before: dict[FieldPath, tuple[Holding, ...]]
+    before: dict[FieldPath, tuple[FieldHolder, ...]]
     wanted: Object = field(default_factory=dict[str, Any])
     """What is applied now: without the fields that were found to be another manager's."""
     lost: set[FieldPath] = field(default_factory=set["FieldPath"])
@@ -53,7 +59,7 @@ class Sample:
 class Author:
     """Applies the samples as `helm`, never by force, and looks at what becomes of them."""
 
-    def __init__(self, machine: Machine, recorder: Recorder) -> None:
+    def __init__(self, machine: Machine, recorder: FindingRecorder) -> None:
         self._machine, self._recorder = machine, recorder
         self._api, self._log = machine.api, machine.log
         self.samples: list[Sample] = []
@@ -407,20 +413,20 @@ def _filled_in(
 
 
 def _leaves(live: Object, managers: set[str]) -> Iterator[FieldPath]:
-    from hedgerow.fields.sets import leaves  # noqa: PLC0415
-
-    seen: set[FieldPath] = set()
-    for holder, tree in held(live).pairs:
-        if holder.manager in managers and not holder.subresource:
-            for place in leaves(tree or {}):
-                if place[-1].startswith("f:") and place not in seen:
-                    seen.add(place)
-                    yield place
+    found = (
+        place
+        for holder, tree in held(live).pairs
+        if holder.manager in managers and not holder.subresource
+        for place in leaves(tree or {})
+    )
+    yield from dict.fromkeys(place for place in found if place[-1].startswith("f:"))
 
 
-def _holders(live: Object, place: FieldPath) -> tuple[Holding, ...]:
+def _holders(live: Object, place: FieldPath) -> tuple[FieldHolder, ...]:
     found = held(live).at(place).pairs
-    return tuple(dict.fromkeys(Holding(h.manager, h.operation, h.subresource) for h, _ in found))
+    return tuple(
+        dict.fromkeys(FieldHolder(h.manager, h.operation, h.subresource) for h, _ in found)
+    )
 
 
 def _text(sample: Sample, place: FieldPath, value: Any) -> str:

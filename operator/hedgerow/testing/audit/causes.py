@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hedgerow.fields.sets import FieldPath
-    from hedgerow.testing.audit.history import Write
+    from hedgerow.testing.audit.history import LoggedWrite
     from hedgerow_schemas.base import Object
 
-_DURATION: Final = re.compile(r"(?:\d{1,12}(?:\.\d{1,12})?(?:ns|us|µs|ms|s|m|h)){1,8}")
-_PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)")
+_DURATION: Final = re.compile(r"(?:[0-9]{1,12}(?:\.[0-9]{1,12})?(?:ns|us|µs|ms|s|m|h)){1,8}")
+_PART: Final = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,12})?)(ns|us|µs|ms|s|m|h)")
 _UNITS: Final = {"ns": 1e-3, "us": 1, "µs": 1, "ms": 1e3, "s": 1e6, "m": 60e6, "h": 3600e6}
 _LONGEST: Final = 200
 
 
-def taker(writes: Sequence[Write], field_path: FieldPath, user: str) -> Write | None:
+def taker(writes: Sequence[LoggedWrite], field_path: FieldPath, user: str) -> LoggedWrite | None:
     """Return the last write of a user that took a place: its value, or a part in holding it."""
     for write in reversed(writes):
         if write.request.user == user and _takes(write, field_path):
@@ -34,14 +34,14 @@ def taker(writes: Sequence[Write], field_path: FieldPath, user: str) -> Write | 
     return None
 
 
-def _takes(write: Write, field_path: FieldPath) -> bool:
+def _takes(write: LoggedWrite, field_path: FieldPath) -> bool:
     before, after = (_value(one, field_path) for one in (write.before, write.after))
     return not _equal(before, after) or bool(
         _holders(write.after, field_path) - _holders(write.before, field_path)
     )
 
 
-def causes(write: Write | None, field_path: FieldPath) -> tuple[str, ...]:
+def causes(write: LoggedWrite | None, field_path: FieldPath) -> tuple[str, ...]:
     """Return why a write took a place, as names of `rules.CAUSES`; what tells most comes first."""
     if write is None:
         return ("unknown",)
@@ -54,7 +54,7 @@ def causes(write: Write | None, field_path: FieldPath) -> tuple[str, ...]:
     return ("other-spelling", by) if respelled(before, after) else (by,)
 
 
-def _by(write: Write, *, is_same: bool) -> str:
+def _by(write: LoggedWrite, *, is_same: bool) -> str:
     request = write.request
     if request.verb == "create":
         return "create"
@@ -73,7 +73,7 @@ _PURPOSES: Final = {
 }
 
 
-def _differs(write: Write, name: str) -> bool:
+def _differs(write: LoggedWrite, name: str) -> bool:
     """Return whether an update set finalizers, labels or annotations; all but finalizers may go."""
     before, after = (metadata(one or {}).get(name) for one in (write.before, write.after))
     if is_map(after):

@@ -9,14 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
-from hedgerow.testing.audit.access import Access
+from hedgerow.testing.audit.access import GrantedRights
 from hedgerow.testing.audit.author import Author
 from hedgerow.testing.audit.findings import Figures, Finding
 from hedgerow.testing.audit.history import identified
 from hedgerow.testing.audit.inputs import read_inputs
 from hedgerow.testing.audit.machine import Attendant, AuditEnd, Pace, machine, raised
 from hedgerow.testing.audit.others import Others
-from hedgerow.testing.audit.recorder import Recorder
+from hedgerow.testing.audit.recorder import FindingRecorder
 from hedgerow.testing.audit.rules import BY_NAME
 from hedgerow.testing.audit.traffic import by_object
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hedgerow.sandbox.cluster import Sandbox
-    from hedgerow.testing.audit.findings import AuditedObject, Report
+    from hedgerow.testing.audit.findings import AuditedObject, AuditReport
     from hedgerow.testing.audit.inputs import Inputs
     from hedgerow.testing.audit.machine import Machine
 
@@ -40,20 +40,20 @@ def audit(
     kubernetes: str = "",
     sandbox: tuple[Sandbox, Path] | None = None,
     account: str = "operator",
-) -> Report:
+) -> AuditReport:
     """Audit an operator, on a cluster of its own or on the given one with its audit log.
 
     Whatever happens, a report is returned, and nothing that was started lives on; `partial` says
     why the report is not whole. Raises AuditError for rights that the server refuses, SandboxError
     if there can be no cluster.
     """
-    attendant, recorder = attendant or Attendant(), Recorder()
+    attendant, recorder = attendant or Attendant(), FindingRecorder()
     version = ""
     with ExitStack() as stack:
         try:
             attendant.tell("starting a cluster")
             where, log = sandbox or stack.enter_context(raised(attendant, kubernetes))
-            access = None if inputs.roles is None else Access(inputs.roles)
+            access = None if inputs.roles is None else GrantedRights(inputs.roles)
             made = stack.enter_context(
                 machine(
                     inputs,
@@ -87,7 +87,7 @@ class RunAudit(Protocol):
         setup: str = "",
         fields: int = 6,
         cwd: Path | None = None,
-    ) -> Report:
+    ) -> AuditReport:
         """Audit an operator on a cluster of its own, as `hedgerow audit` does; it takes minutes.
 
         `report.findings` are what was found, `report.failing()` those that fail an audit. Raises
@@ -106,7 +106,7 @@ def run_audit(
     fields: int = 6,
     cwd: Path | None = None,
     kubernetes: str = "",
-) -> Report:
+) -> AuditReport:
     """Read the files, and audit the operator: what the fixture `audit` does."""
     inputs = read_inputs(
         [str(part) for part in command],
@@ -124,7 +124,11 @@ class Phases:
     """The phases of an audit, in the order in which they disturb the operator least."""
 
     def __init__(
-        self, made: Machine, recorder: Recorder, access: Access | None, sandbox: Sandbox
+        self,
+        made: Machine,
+        recorder: FindingRecorder,
+        access: GrantedRights | None,
+        sandbox: Sandbox,
     ) -> None:
         self._machine, self._recorder, self._access = made, recorder, access
         self._sandbox = sandbox

@@ -16,7 +16,7 @@ VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class AuditRule:
     """One promise that an audit checks; `name` is what `--fail-on` takes."""
 
     name: str
@@ -54,7 +54,7 @@ class AuditedObject:
 
 
 @dataclass(frozen=True, slots=True)
-class Holding:
+class FieldHolder:
     """A field manager that holds a field, and by which operation: Apply or Update."""
 
     manager: str
@@ -93,7 +93,7 @@ class Finding:
     path: str = ""
     before: str | None = None
     after: str | None = None
-    holder: Holding | None = None
+    holder: FieldHolder | None = None
     request: AuditedRequest | None = None
     causes: tuple[str, ...] = ()
     count: int = 1
@@ -113,7 +113,7 @@ class Finding:
 class RuleResult:
     """The verdict on one rule; `checked` says how much was looked at, `why` what was not."""
 
-    rule: Rule
+    rule: AuditRule
     verdict: Verdict
     checked: str = ""
     why: str = ""
@@ -126,9 +126,9 @@ class FieldView:
 
     path: str
     value: str
-    before: tuple[Holding, ...]
+    before: tuple[FieldHolder, ...]
     """The holders right after the author applied it, before the operator was started."""
-    after: tuple[Holding, ...]
+    after: tuple[FieldHolder, ...]
     """The holders after the audit; a field that was not there before has none `before`."""
 
 
@@ -156,7 +156,7 @@ class Figures:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class AuditReport:
     """All that one audit found; `partial` says why it is not whole, and is empty if it is."""
 
     command: tuple[str, ...]

@@ -32,7 +32,7 @@ Key = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class LoggedRequest:
     """One request of a log that was answered; `at` is when it was received, in seconds."""
 
     at: float
@@ -99,10 +99,10 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Write:
+class LoggedWrite:
     """A write that succeeded, with the object before and after it; None if it is not known."""
 
-    request: Request
+    request: LoggedRequest
     before: Object | None
     after: Object | None
 
@@ -127,16 +127,16 @@ class History:
 
     def __init__(self) -> None:
         self._states: dict[Key, Object] = {}
-        self._writes: dict[Key, deque[Write]] = {}
+        self._writes: dict[Key, deque[LoggedWrite]] = {}
 
-    def take(self, entries: Iterable[Object]) -> Iterator[tuple[Request, Write | None]]:
+    def take(self, entries: Iterable[Object]) -> Iterator[tuple[LoggedRequest, LoggedWrite | None]]:
         """Yield each request that was answered, and the write that it was if it was one."""
         for entry in entries:
             if entry.get("stage") == "ResponseComplete":
                 request = _request(entry)
                 yield request, self._written(request, entry.get("responseObject"))
 
-    def of(self, key: Key) -> tuple[Write, ...]:
+    def of(self, key: Key) -> tuple[LoggedWrite, ...]:
         """Return the last writes of an object, oldest first."""
         return tuple(self._writes.get(key, ()))
 
@@ -148,7 +148,7 @@ class History:
         """Return all objects that were written and are there."""
         return tuple(self._states)
 
-    def _written(self, request: Request, answer: Any) -> Write | None:
+    def _written(self, request: LoggedRequest, answer: Any) -> LoggedWrite | None:
         if not (request.is_write and request.is_done):
             return None
         body: Object = answer if is_map(answer) else {}
@@ -161,11 +161,11 @@ class History:
             self._states.pop(key, None)
         else:
             self._states[key] = after
-        write = Write(request, before, after)
+        write = LoggedWrite(request, before, after)
         self._writes.setdefault(key, deque(maxlen=_KEPT)).append(write)
         return write
 
-    def _after(self, request: Request, body: Object, before: Object | None) -> Object | None:
+    def _after(self, request: LoggedRequest, body: Object, before: Object | None) -> Object | None:
         """Return the object after a write; a subresource such as `scale` answers another kind."""
         is_deleted = request.verb == "delete" or bool(_deleted_at(body))
         if (is_deleted and not _is_held(body)) or request.verb == "deletecollection":
@@ -187,11 +187,11 @@ def _deleted_at(body: Object) -> Any:
     return metadata(body).get("deletionTimestamp")
 
 
-def _request(entry: Object) -> Request:
+def _request(entry: Object) -> LoggedRequest:
     ref: Object = entry.get("objectRef") or {}
     user: Object = entry.get("user") or {}
     status: Object = entry.get("responseStatus") or {}
-    return Request(
+    return LoggedRequest(
         at=moment(entry.get("requestReceivedTimestamp", "")),
         user=user.get("username", ""),
         verb=entry.get("verb", ""),

@@ -47,14 +47,16 @@ class Inputs:
     def schema(self, api_version: str, kind: str) -> Mapping[str, Any]:
         """Return the schema of a kind; an empty one if no definition has it."""
         group, _, version = api_version.rpartition("/")
-        for one in self.definitions:
-            spec = one["spec"]
-            if (spec.get("group"), spec.get("names", {}).get("kind")) == (group, kind):
-                for served in spec.get("versions") or ():
-                    if served.get("name") == version:
-                        schema: Object = served.get("schema") or {}
-                        return schema.get("openAPIV3Schema") or {}
-        return {}
+        versions = (
+            served
+            for one in self.definitions
+            if (one["spec"].get("group"), one["spec"].get("names", {}).get("kind")) == (group, kind)
+            for served in one["spec"].get("versions") or ()
+        )
+        none: Object = {}
+        found = next((one for one in versions if one.get("name") == version), none)
+        schema: Object = found.get("schema") or {}
+        return schema.get("openAPIV3Schema") or {}
 
 
 def read_inputs(

@@ -12,8 +12,8 @@ from hedgerow.testing.audit.traffic import Traffic, is_counted
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hedgerow.testing.audit.access import Access
-    from hedgerow.testing.audit.history import Key, Write
+    from hedgerow.testing.audit.access import GrantedRights
+    from hedgerow.testing.audit.history import Key, LoggedWrite
     from hedgerow_schemas.base import Object
 
 MOST_REQUESTS: Final = 200_000
@@ -26,7 +26,7 @@ _PIECE: Final = 8 * 2**20
 class Log:
     """The audit log from now on; `poll` reads what has come since."""
 
-    def __init__(self, path: Path, user: str, access: Access | None = None) -> None:
+    def __init__(self, path: Path, user: str, access: GrantedRights | None = None) -> None:
         self._path, self.user, self._access = path, user, access
         # From the last byte on: the end of a line, or a part of one, which is left out.
         self._offset, self._rest = max(path.stat().st_size - 1, 0) if path.exists() else 0, b""
@@ -40,7 +40,7 @@ class Log:
         """Events that the operator has written."""
         self.writes = 0
         """Writes of the operator so far, without those of Leases and Events."""
-        self._last: deque[tuple[int, Write]] = deque(maxlen=_MOST_WRITES)
+        self._last: deque[tuple[int, LoggedWrite]] = deque(maxlen=_MOST_WRITES)
 
     def poll(self) -> int:
         """Read on, and return how many writes of the operator there were."""
@@ -57,7 +57,7 @@ class Log:
                 self._take([decode(line) for line in lines if line])
         return self.writes - before
 
-    def since(self, mark: int) -> list[Write]:
+    def since(self, mark: int) -> list[LoggedWrite]:
         """Return the writes of the operator after a mark, which is what `writes` was then."""
         return [write for number, write in self._last if number >= mark]
 
@@ -74,7 +74,7 @@ class Log:
             if write is not None:
                 self._written(write)
 
-    def _written(self, write: Write) -> None:
+    def _written(self, write: LoggedWrite) -> None:
         request = write.request
         if request.key[1] == "events":
             self.events += 1

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from anyio.from_thread import BlockingPortal
 
-    from hedgerow.testing.audit.access import Access
+    from hedgerow.testing.audit.access import GrantedRights
     from hedgerow.testing.audit.inputs import Inputs
     from hedgerow.testing.audit.passthrough import PassThrough
 
@@ -155,7 +155,7 @@ class Machine:
         """Run the command that prepares the cluster. Raises AuditEnd if it fails."""
         self.attendant.tell(f"setting up: {self.inputs.setup}")
         shell = ["/bin/sh", "-c", self.inputs.setup]
-        process = self._popen(shell, {**os.environ, **environment})
+        self._process = process = self._popen(shell, {**os.environ, **environment})
         deadline = time.monotonic() + _SETUP
         while process.poll() is None:
             self.attendant.wait()
@@ -163,6 +163,7 @@ class Machine:
                 raise AuditEnd(f"--setup did not end in {_SETUP:.0f} seconds{self.tail()}")
         if process.returncode:
             raise AuditEnd(f"--setup failed with exit code {process.returncode}{self.tail()}")
+        self._process = None
 
     def start(self) -> None:
         """Start the operator. Raises AuditEnd if its command cannot be run."""
@@ -320,7 +321,7 @@ def machine(
     *,
     attendant: Attendant,
     pace: Pace,
-    access: Access | None,
+    access: GrantedRights | None,
     account: str = "operator",
 ) -> Generator[Machine]:
     """Make the operator's account with its rights, and what is around it; start nothing yet."""

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from hedgerow.fields.sets import FieldPath
     from hedgerow.testing.audit.author import Author
     from hedgerow.testing.audit.findings import AuditedObject
-    from hedgerow.testing.audit.history import Key, Write
+    from hedgerow.testing.audit.history import Key, LoggedWrite
     from hedgerow.testing.audit.machine import Machine
-    from hedgerow.testing.audit.recorder import Recorder
+    from hedgerow.testing.audit.recorder import FindingRecorder
     from hedgerow_schemas.base import Object
 
 PLATFORM: Final = "platform"
@@ -64,7 +64,7 @@ class Child:
 class Others:
     """Other managers, who write to the operator's objects as people and programs do."""
 
-    def __init__(self, machine: Machine, recorder: Recorder, author: Author) -> None:
+    def __init__(self, machine: Machine, recorder: FindingRecorder, author: Author) -> None:
         self._machine, self._recorder, self._author = machine, recorder, author
         self._api, self._log = machine.api, machine.log
         self.children: list[Child] = []
@@ -367,7 +367,7 @@ class Others:
         return self._log.events, [to_json(_report(live)) for live in lives]
 
 
-def _seconds_after(writes: Iterable[Write], write: Write | None, user: str) -> float:
+def _seconds_after(writes: Iterable[LoggedWrite], write: LoggedWrite | None, user: str) -> float:
     """Return how soon after somebody else's write of an object the operator's came."""
     last = 0.0
     for one in writes:
@@ -383,7 +383,7 @@ def _report(live: Object) -> list[Any]:
     return [live.get("status"), metadata(live).get("annotations")]
 
 
-def _own_fields(live: Object, writes: Sequence[Write], user: str) -> Iterator[FieldPath]:
+def _own_fields(live: Object, writes: Sequence[LoggedWrite], user: str) -> Iterator[FieldPath]:
     """Yield the fields that the operator holds: those that it sent first, of data and spec."""
     own = [write for write in writes if write.request.user == user]
     ours = {name for write in own for name in _managers(write)}
@@ -406,7 +406,7 @@ def _own_fields(live: Object, writes: Sequence[Write], user: str) -> Iterator[Fi
             yield place
 
 
-def _managers(write: Write) -> Iterator[tuple[str, str]]:
+def _managers(write: LoggedWrite) -> Iterator[tuple[str, str]]:
     """Yield the managers whose entries a write added or changed."""
     before = {(h.manager, h.operation, h.time) for h, _ in held(write.before or {}).pairs}
     for holder, _ in held(write.after or {}).pairs:

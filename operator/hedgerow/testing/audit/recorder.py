@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hedgerow.testing.audit.findings import Figures, Report
+from hedgerow.testing.audit.findings import AuditReport, Figures
 from hedgerow.testing.audit.rules import RULES, judged
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hedgerow.testing.audit.findings import Finding, SampleView
 
 
-class Recorder:
+class FindingRecorder:
     """What was found so far; a finding that was found before counts once."""
 
     def __init__(self) -> None:
@@ -46,12 +46,12 @@ class Recorder:
         """Note why a rule was not checked."""
         self._unchecked[rule] = why
 
-    def report(self, command: tuple[str, ...], kubernetes: str) -> Report:
+    def report(self, command: tuple[str, ...], kubernetes: str) -> AuditReport:
         """Return all of it."""
         order = {rule.name: place for place, rule in enumerate(RULES)}
         findings = sorted(self._findings.values(), key=lambda one: (order[one.rule], one.key))
         why = self.partial or "there was nothing to check it on"
-        return Report(
+        return AuditReport(
             command=command,
             kubernetes=kubernetes,
             results=judged(findings, self._checked, self._unchecked, why),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hedgerow.testing.audit.findings import Rule, RuleResult
+from hedgerow.testing.audit.findings import AuditRule, RuleResult
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -21,8 +21,8 @@ _APPLY_OWN: Final = (
     " fields; do not send a whole object that was read or built earlier."
 )
 
-RULES: Final[tuple[Rule, ...]] = (
-    Rule(
+RULES: Final[tuple[AuditRule, ...]] = (
+    AuditRule(
         "reapply-conflict",
         "author",
         "The author applies the same manifest again without a conflict",
@@ -30,35 +30,35 @@ RULES: Final[tuple[Rule, ...]] = (
         " changed by hand, and people answer with --force-conflicts.",
         _LEAVE_SPEC,
     ),
-    Rule(
+    AuditRule(
         "change-conflict",
         "author",
         "The author changes each field without a conflict",
         "The next change of this field is refused with a conflict: another manager holds it.",
         _LEAVE_SPEC,
     ),
-    Rule(
+    AuditRule(
         "change-reverted",
         "author",
         "What the author sets stays as it was set",
         "A change of the author is undone or respelled after it was accepted.",
         _LEAVE_SPEC + " A write that was made from an older copy must carry its resourceVersion.",
     ),
-    Rule(
+    AuditRule(
         "removal-kept",
         "author",
         "What the author removes is gone",
         "A field that is deleted from the manifest lives on, because another manager holds it too.",
         _LEAVE_SPEC,
     ),
-    Rule(
+    AuditRule(
         "foreign-field-lost",
         "others",
         "Labels, annotations and fields of others on its children live on",
         "What other tools set on the objects (cost labels, injected annotations) disappears.",
         _APPLY_OWN,
     ),
-    Rule(
+    AuditRule(
         "child-fight",
         "others",
         "It does not fight over a field of a child",
@@ -67,7 +67,7 @@ RULES: Final[tuple[Rule, ...]] = (
         " and give up with a condition where another manager takes the field again and again.",
         fails=False,
     ),
-    Rule(
+    AuditRule(
         "child-forced",
         "others",
         "It takes no field of a child back by force from a manager that applies it",
@@ -76,7 +76,7 @@ RULES: Final[tuple[Rule, ...]] = (
         " asked for.",
         fails=False,
     ),
-    Rule(
+    AuditRule(
         "child-silent",
         "others",
         "A field of a child that it leaves to others is reported",
@@ -84,7 +84,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "Report the difference: a condition in the status, or an Event on the resource.",
         fails=False,
     ),
-    Rule(
+    AuditRule(
         "replicas-taken",
         "others",
         "It leaves replicas to an autoscaler",
@@ -92,7 +92,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "Leave `replicas` out of what you apply where an autoscaler manages it.",
         fails=False,
     ),
-    Rule(
+    AuditRule(
         "child-not-restored",
         "others",
         "A child that is deleted is made again",
@@ -101,7 +101,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "Watch the kinds of your children, and reconcile their owner on every event.",
         fails=False,
     ),
-    Rule(
+    AuditRule(
         "never-quiet",
         "quiet",
         "It becomes quiet after a change",
@@ -109,14 +109,14 @@ RULES: Final[tuple[Rule, ...]] = (
         "Write only what differs, compare after defaulting, and do not put times or counters into"
         " the status of every pass.",
     ),
-    Rule(
+    AuditRule(
         "writes-at-rest",
         "quiet",
         "It writes nothing while nothing happens",
         "Each resource costs writes all the time, and every watcher of it is woken.",
         "Write only what differs from the live object; keep heartbeats to a Lease or to metrics.",
     ),
-    Rule(
+    AuditRule(
         "writes-at-restart",
         "quiet",
         "It writes nothing when it is started again",
@@ -124,14 +124,14 @@ RULES: Final[tuple[Rule, ...]] = (
         "Compare with the live object before a write; put no times of the process into objects.",
         fails=False,
     ),
-    Rule(
+    AuditRule(
         "writes-after-kill",
         "quiet",
         "After SIGKILL in the middle of a change it ends where it would have ended",
         "A crash leaves children twice, or leaves the operator writing.",
         "Give children names that follow from the resource, and make every step safe to repeat.",
     ),
-    Rule(
+    AuditRule(
         "writes-after-watch-cut",
         "quiet",
         "It writes nothing when its watches are cut",
@@ -139,7 +139,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "Resume watches from the last resourceVersion, and write only what differs.",
         fails=False,
     ),
-    Rule(
+    AuditRule(
         "empty-writes",
         "quiet",
         "Its writes change something",
@@ -147,7 +147,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "Compare what you would write with the live object first.",
         fails=False,
     ),
-    Rule(
+    AuditRule(
         "repeated-requests",
         "quiet",
         "It does not send the same request over and over",
@@ -155,7 +155,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "Read from a watch's cache, and wait with backoff before you try the same again.",
         fails=False,
     ),
-    Rule(
+    AuditRule(
         "request-burst",
         "quiet",
         "It keeps to a bearable number of requests in a second",
@@ -163,14 +163,14 @@ RULES: Final[tuple[Rule, ...]] = (
         "Limit requests in the client, and read from a watch's cache.",
         fails=False,
     ),
-    Rule(
+    AuditRule(
         "refused-requests",
         "rights",
         "None of its requests is refused for want of rights",
         "Part of its work fails in every cluster that has exactly its RBAC.",
         "Add the right to its Role, or do without the request.",
     ),
-    Rule(
+    AuditRule(
         "unused-rights",
         "rights",
         "It uses each right that it asks for",
@@ -179,7 +179,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "Remove the right from its Role if no feature needs it.",
         fails=False,
     ),
-    Rule(
+    AuditRule(
         "wildcard-rights",
         "rights",
         "Its rights name what they are for",
@@ -187,7 +187,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "List the groups, resources and verbs that it uses.",
         fails=False,
     ),
-    Rule(
+    AuditRule(
         "delete-without-uid",
         "rights",
         "It deletes exactly the object that it looked at",
@@ -195,7 +195,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "Send `preconditions.uid` with every delete.",
         fails=False,
     ),
-    Rule(
+    AuditRule(
         "update-without-version",
         "rights",
         "Its updates carry the version that they were made from",
@@ -203,7 +203,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "Send the resourceVersion of the object that was read, and read again on a conflict.",
         fails=False,
     ),
-    Rule(
+    AuditRule(
         "forced-writes",
         "rights",
         "It forces no apply",
@@ -225,7 +225,7 @@ CAUSES: Final[Mapping[str, str]] = {
     "unknown": "no request in the audit log changed this field",
 }
 """Why a field is not the author's alone, in words; `Finding.causes` has the names."""
-BY_NAME: Final[Mapping[str, Rule]] = {rule.name: rule for rule in RULES}
+BY_NAME: Final[Mapping[str, AuditRule]] = {rule.name: rule for rule in RULES}
 
 
 def judged(
@@ -243,7 +243,7 @@ def judged(
 
 
 def _judged(
-    rule: Rule,
+    rule: AuditRule,
     findings: Iterable[Finding],
     checked: Mapping[str, str],
     unchecked: Mapping[str, str],

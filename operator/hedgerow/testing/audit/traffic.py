@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from hedgerow.testing.audit.findings import AuditedRequest
-    from hedgerow.testing.audit.history import Request, Write
+    from hedgerow.testing.audit.history import LoggedRequest, LoggedWrite
 
 WINDOW: Final = 10.0
 """Seconds in which the same request may be repeated less than this many times."""
@@ -56,14 +56,16 @@ class Traffic:
     _seconds: Counter[int] = field(default_factory=Counter[int])
     _groups: dict[tuple[str, ...], _Group] = field(default_factory=dict[tuple[str, ...], _Group])
     _same: dict[str, deque[float]] = field(default_factory=dict[str, "deque[float]"])
-    _most: dict[str, tuple[int, Request]] = field(default_factory=dict[str, "tuple[int, Request]"])
+    _most: dict[str, tuple[int, LoggedRequest]] = field(
+        default_factory=dict[str, "tuple[int, LoggedRequest]"]
+    )
 
     def rest(self, *, begins: bool) -> None:
         """Note that nothing happens from now on that an operator would have to answer to."""
         self._limit = REPEATED_AT_REST if begins else REPEATED
         self._same.clear()
 
-    def take(self, request: Request, write: Write | None) -> None:
+    def take(self, request: LoggedRequest, write: LoggedWrite | None) -> None:
         """Count one request, and the write that it was."""
         self.requests += 1
         self._seconds[int(request.at)] += 1
@@ -103,7 +105,9 @@ class Traffic:
             detail = f"it sent {self.most_per_second} requests in one second"
             yield Finding("request-burst", None, detail, count=self.most_per_second)
 
-    def _add(self, rule: str, request: Request, write: Write | None, detail: str) -> None:
+    def _add(
+        self, rule: str, request: LoggedRequest, write: LoggedWrite | None, detail: str
+    ) -> None:
         about = write.object if write else identified({}, request.key, request.version)
         mark = f"{request.what} {request.subresource}".strip()
         key = (rule, about.key, mark)
@@ -112,7 +116,7 @@ class Traffic:
         if key in self._groups:
             self._groups[key].count += 1
 
-    def _repeat(self, request: Request) -> None:
+    def _repeat(self, request: LoggedRequest) -> None:
         """Count how often the same was asked in a window; a watch is asked again when it ends."""
         if request.verb == "watch" or request.key[1] in _QUIET or not request.key[1]:
             return
@@ -128,7 +132,7 @@ class Traffic:
             self._most[same] = (max(known[0], len(times)), known[1])
 
 
-def _same(request: Request) -> str:
+def _same(request: LoggedRequest) -> str:
     """Return what repeated requests have in common: all but the versions in them."""
     body = request.body
     if is_map(body):
@@ -139,7 +143,7 @@ def _same(request: Request) -> str:
     return f"{request.verb} {path} {hash(canonical(body)) if body else ''}"
 
 
-def _refused(request: Request) -> str:
+def _refused(request: LoggedRequest) -> str:
     group, resource, namespace, _ = request.key
     sub = f"/{request.subresource}" if request.subresource else ""
     where = f" in {namespace}" if namespace else ""
@@ -147,36 +151,36 @@ def _refused(request: Request) -> str:
     return f"it may not {request.verb} {kind}{where}: the server answered {request.code}"
 
 
-def is_counted(write: Write) -> bool:
+def is_counted(write: LoggedWrite) -> bool:
     """Return whether a write breaks the quiet: no Event, Lease or other record of a leader."""
     if write.request.key[1] in _QUIET:
         return False
     return _LEADER not in (metadata(write.after or {}).get("annotations") or {})
 
 
-def _is_empty(write: Write) -> bool:
+def _is_empty(write: LoggedWrite) -> bool:
     return write.is_empty and is_counted(write)
 
 
-def _is_unguarded(write: Write) -> bool:
+def _is_unguarded(write: LoggedWrite) -> bool:
     body = write.request.body
     options = body if is_map(body) else {}
     guards = options.get("preconditions")
     return write.request.verb == "delete" and not (is_map(guards) and guards.get("uid"))
 
 
-def _is_versionless(write: Write) -> bool:
+def _is_versionless(write: LoggedWrite) -> bool:
     body = write.request.body
     if write.request.verb != "update" or not is_map(body):
         return False
     return not metadata(body).get("resourceVersion") and is_counted(write)
 
 
-def _is_forced(write: Write) -> bool:
+def _is_forced(write: LoggedWrite) -> bool:
     return write.request.is_apply and write.request.is_forced and write.request.key[1] not in _QUIET
 
 
-_HABITS: Final[tuple[tuple[str, Callable[[Write], bool], str], ...]] = (
+_HABITS: Final[tuple[tuple[str, Callable[[LoggedWrite], bool], str], ...]] = (
     ("empty-writes", _is_empty, "a write changed nothing"),
     ("delete-without-uid", _is_unguarded, "it was deleted by its name alone"),
     ("update-without-version", _is_versionless, "it was replaced without a resourceVersion"),
@@ -185,10 +189,10 @@ _HABITS: Final[tuple[tuple[str, Callable[[Write], bool], str], ...]] = (
 
 
 def by_object(
-    rule: str, writes: Iterable[Write], when: str, seconds: float | None = None
+    rule: str, writes: Iterable[LoggedWrite], when: str, seconds: float | None = None
 ) -> Iterator[Finding]:
     """Yield a finding for each object that was written when nothing should have been."""
-    found: dict[str, list[Write]] = {}
+    found: dict[str, list[LoggedWrite]] = {}
     for write in writes:
         found.setdefault(write.object.key, []).append(write)
     for some in found.values():

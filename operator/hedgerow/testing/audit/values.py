@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MOST: Final = 4
 """Values that are offered for one field."""
 _ANY: Final[Mapping[str, Any]] = {}
-_NUMBER: Final = re.compile(r"\d{1,15}")
+_NUMBER: Final = re.compile(r"[0-9]{1,15}")
 _LARGEST: Final = 2**31 - 1
 
 

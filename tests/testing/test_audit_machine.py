@@ -1,0 +1,361 @@
+"""What surrounds an audited operator: its files, its process, and its way to the API server."""
+
+from __future__ import annotations
+
+import socket
+import time
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+import yaml
+from anyio.from_thread import start_blocking_portal
+
+from hedgerow.encoding import to_json
+from hedgerow.testing.api import Reply
+from hedgerow.testing.audit import machine as module
+from hedgerow.testing.audit.inputs import OPERATOR, AuditError, read_inputs
+from hedgerow.testing.audit.log import Log
+from hedgerow.testing.audit.machine import Attendant, AuditEnd, Machine, Pace
+from hedgerow.testing.audit.passthrough import passing
+from hedgerow.testing.waiting import eventually
+from support.objects import widgets
+from support.objects.audited import entry, widget
+
+SOON = Pace(settle=0.1, first=0.1, limit=0.5, start=0.3, watch=0.1)
+
+
+class Unasked:
+    """An API server that is asked for its version, and takes what is applied."""
+
+    def __init__(self, code: int = 200) -> None:
+        self.applied: list[dict[str, Any]] = []
+        self._code = code
+
+    def raw(self, _method: str, _path: str) -> Reply:
+        return Reply(200, {"gitVersion": "v1.36.3"})
+
+    def namespace(self, name: str) -> str:
+        return name
+
+    def apply(self, manifest: dict[str, Any], _manager: str) -> Reply:
+        self.applied.append(manifest)
+        refused = manifest["kind"].endswith("Role")
+        return Reply(self._code if refused else 200, {"message": "escalation"})
+
+
+def files(directory: Path, **texts: str) -> dict[str, Path]:
+    widgets.put(directory)
+    found = {name: directory / f"{name}.yaml" for name in ("crds", "samples", "rights")}
+    for name, text in texts.items():
+        found[name].write_text(text)
+    return found
+
+
+class TestInputs:
+    def test_files_and_directories_are_read(self, tmp_path):
+        found = files(tmp_path)
+        more = tmp_path / "more"
+        more.mkdir()
+        listed = {"apiVersion": "v1", "kind": "List", "items": [widgets.SAMPLE]}
+        texts = {
+            "b.yaml": yaml.safe_dump(listed) + "---\n",
+            "a.yml": "{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: own}}",
+            "c.json": '{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "own"}}',
+            "kustomization.yaml": "{apiVersion: x/v1, kind: Kustomization}",
+            "notes.txt": "{{ }}",
+        }
+        for name, text in texts.items():
+            (more / name).write_text(text)
+
+        inputs = read_inputs(["run"], found["crds"], more, found["rights"], setup="make")
+
+        kinds = [(o["kind"], o["metadata"].get("namespace")) for o in inputs.samples]
+        assert kinds == [("Namespace", None), ("Secret", "own"), ("Widget", "audit-samples")]
+        assert inputs.schema("example.org/v1", "Widget")["required"] == ["spec"]
+        assert inputs.schema("example.org/v2", "Widget") == {}
+        assert inputs.schema("v1", "Secret") == {}
+        assert inputs.roles
+        assert inputs.roles[0].title == "ClusterRole widgets"
+        assert inputs.setup == "make"
+
+    def test_a_role_is_in_its_namespace_or_in_the_operators(self, tmp_path):
+        roles = [
+            {"apiVersion": "x/v1", "kind": "Role", "metadata": {"name": "r", **meta}}
+            for meta in ({}, {"namespace": "shop"})
+        ]
+        found = files(tmp_path, rights=yaml.safe_dump_all(roles))
+
+        inputs = read_inputs(["run"], found["crds"], found["samples"], found["rights"])
+
+        assert inputs.roles
+        assert [one.namespace for one in inputs.roles] == [OPERATOR, "shop"]
+
+    ROLE = "{apiVersion: v1, kind: ClusterRole, metadata: {name: r}, aggregationRule: {a: b}}"
+    MANY = "\n---\n".join([yaml.safe_dump(widgets.SAMPLE)] * 51)
+    ODD = {
+        "no definition": ({"crds": yaml.safe_dump(widgets.SAMPLE)}, "has no CustomResourceDef"),
+        "no sample": ({"samples": "---\n"}, "has no object"),
+        "too many": ({"samples": MANY}, "takes up to 50 samples"),
+        "a template": ({"samples": "a: {{ .Values.a }}"}, "samples.yaml: line 1"),
+        "no object": ({"samples": "[1]"}, "without apiVersion and kind"),
+        "no kind": ({"samples": "{apiVersion: v1}"}, "without apiVersion and kind"),
+        "no name": ({"samples": "{apiVersion: v1, kind: A}"}, "a A has no metadata.name"),
+        "no role": ({"rights": yaml.safe_dump(widgets.SAMPLE)}, "has no ClusterRole and no Role"),
+        "a role of others": ({"rights": ROLE}, "is put together from others"),
+    }
+
+    @pytest.mark.parametrize(("texts", "told"), ODD.values(), ids=list(ODD))
+    def test_what_is_missing_is_said(self, tmp_path, texts, told):
+        found = files(tmp_path, **texts)
+
+        with pytest.raises(AuditError, match=told):
+            read_inputs(["run"], found["crds"], found["samples"], found["rights"])
+
+    def test_without_a_command_and_without_text_nothing_begins(self, tmp_path):
+        found = files(tmp_path)
+        with pytest.raises(AuditError, match="no command is given"):
+            read_inputs([], found["crds"], found["samples"])
+
+        found["samples"].write_bytes(b"\xff")
+        with pytest.raises(AuditError, match="no text in UTF-8"):
+            read_inputs(["run"], found["crds"], found["samples"])
+
+
+class TestLog:
+    def test_it_begins_at_its_end_and_reads_whole_lines(self, tmp_path):
+        path = tmp_path / "log"
+        path.write_bytes(b'{"before": ')
+        log = Log(path, "operator")
+
+        made = entry("create", widget(), user="operator", code=201, name="")
+        lines = [
+            b"1}",
+            to_json({**entry("watch", user="operator"), "stage": "ResponseStarted"}),
+            to_json({**entry("watch", user="other"), "stage": "ResponseStarted"}),
+            to_json(made),
+            to_json(entry("patch", widget(), user="operator", resource="events")),
+            to_json(entry("patch", widget(), user="other")),
+            b'{"half": ',
+        ]
+        with path.open("ab") as file:
+            file.write(b"\n".join(lines))
+
+        assert log.poll() == 1
+        assert (log.watches, log.events, log.writes, log.traffic.requests) == (1, 1, 1, 2)
+        assert list(log.children) == [("example.org", "widgets", "shop", "demo")]
+        assert [one.request.verb for one in log.since(0)] == ["create"]
+        assert log.since(1) == []
+        assert log.poll() == 0
+
+
+class TestPassThrough:
+    def test_bytes_pass_both_ways_until_it_is_cut(self):
+        with (
+            socket.create_server(("127.0.0.1", 0)) as server,
+            start_blocking_portal() as portal,
+            passing(portal, server.getsockname()[1]) as (through, port),
+            socket.create_connection(("127.0.0.1", port), 5) as near,
+        ):
+            far, _ = server.accept()
+            with far:
+                near.sendall(b"ping")
+                assert far.recv(4) == b"ping"
+                far.sendall(b"pong")
+                assert near.recv(4) == b"pong"
+
+                assert portal.call(through.cut) == 1
+                assert _ended(near)
+                assert _ended(far)
+            assert portal.call(through.cut) == 0
+
+    def test_where_nothing_listens_the_connection_is_closed(self):
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            closed = server.getsockname()[1]
+        with (
+            start_blocking_portal() as portal,
+            passing(portal, closed) as (_, port),
+            socket.create_connection(("127.0.0.1", port), 5) as near,
+        ):
+            near.settimeout(5)
+            assert _ended(near)
+
+
+def _ended(near: socket.socket) -> bool:
+    try:
+        return near.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+@pytest.fixture
+def started(tmp_path) -> Any:
+    """Return what makes a machine with this command, which ends with the test."""
+    made: list[Machine] = []
+
+    def start(*command: str, setup: str = "") -> Machine:
+        found = files(tmp_path)
+        inputs = read_inputs(command, found["crds"], found["samples"], setup=setup)
+        (tmp_path / "audit.log").touch()
+        one = Machine(
+            inputs,
+            Unasked(),  # type: ignore[arg-type]
+            Log(tmp_path / "audit.log", "operator"),
+            attendant=Attendant(),
+            pace=SOON,
+            cutter=(None, None),  # type: ignore[arg-type]
+            directory=tmp_path,
+            kubeconfig=tmp_path / "kubeconfig",
+        )
+        made.append(one)
+        return one
+
+    yield start
+    for one in made:
+        one.kill()
+
+
+class TestMachine:
+    def test_the_operator_gets_its_kubeconfig_and_ends_when_told(self, started, tmp_path):
+        machine = started("sh", "-c", 'echo "$KUBECONFIG {kubeconfig}"; exec sleep 60')
+        with machine.leashed():
+            machine.start()
+            eventually(lambda: machine.output.read_text().strip())
+
+            assert machine.output.read_text().split() == [str(tmp_path / "kubeconfig")] * 2
+            assert machine.version == "1.36.3"
+            took = machine.terminate()
+            assert took is not None
+            assert took < 20
+
+    def test_one_that_does_not_hear_is_killed(self, started, monkeypatch):
+        monkeypatch.setattr(module, "_GRACE", 0.2)
+        machine = started("sh", "-c", "trap '' TERM; echo up; while :; do sleep 0.05; done")
+        machine.start()
+        eventually(lambda: "up" in machine.output.read_text())
+
+        assert machine.terminate() is None
+
+    ENDS = {
+        "a crash": ("echo tls.crt is missing; exit 3", "exit code 3; it seems to want a webhook's"),
+        "no namespace": ("echo namespace x not found; exit 1", "it seems to want a namespace"),
+        "no kubeconfig": ("echo KUBERNETES_SERVICE_HOST; exit 1", "does not read KUBECONFIG"),
+        "no word": ("exit 1", "ended with exit code 1; it printed nothing"),
+        "other words": ("echo sorry; exit 1", "exit code 1; it printed last: sorry"),
+        "a daemon": ("sleep 60 & exit 0", "left processes behind; start the operator in the fore"),
+    }
+
+    @pytest.mark.parametrize(("script", "told"), ENDS.values(), ids=list(ENDS))
+    def test_why_it_ended_is_told(self, started, script, told):
+        machine = started("sh", "-c", script)
+        machine.start()
+
+        with pytest.raises(AuditEnd, match=told):
+            machine.until(20, lambda: False)
+
+    def test_what_cannot_be_run_is_told(self, started):
+        with pytest.raises(AuditEnd, match="the command does not start: /no/such: No such file"):
+            started("/no/such").start()
+
+    def test_bounds_are_kept(self, started, monkeypatch):
+        machine = started("sleep", "60")
+        machine.start()
+        for bound, told in (("_MOST_PROCESSES", "forks without end"), ("_MOST_OUTPUT", "printed")):
+            monkeypatch.setattr(module, bound, -1)
+            machine._looked = 0.0
+            with pytest.raises(AuditEnd, match=told):
+                machine.until(5, lambda: False)
+        monkeypatch.setattr(module, "MOST_REQUESTS", -1)
+        with pytest.raises(AuditEnd, match="floods"):
+            machine.look()
+
+    def test_it_is_ready_when_it_watches_or_has_asked_for_long(self, started):
+        machine = started("sleep", "60")
+        machine.start()
+        with pytest.raises(AuditEnd, match="made no request in 0 seconds"):
+            machine.ready(0, 0)
+
+        machine.log.traffic.requests = 1
+        machine.ready(0, 0)
+        machine.log.watches = 1
+        machine.ready(0, 1)
+
+    def test_it_is_quiet_when_nothing_was_written_for_a_while(self, started, tmp_path):
+        machine = started("sleep", "60")
+        over = Event()
+
+        def write() -> None:
+            while not over.wait(0.02):
+                with (tmp_path / "audit.log").open("ab") as file:
+                    file.write(to_json(entry("patch", widget(), user="operator")) + b"\n")
+
+        writer = Thread(target=write)
+        writer.start()
+        try:
+            assert machine.settle() is None
+        finally:
+            over.set()
+            writer.join()
+        assert machine.settle() is not None
+
+    def test_setup_is_run_to_its_end_and_its_failure_told(self, started, monkeypatch):
+        started("true", setup="test -n $A").setup({"A": "b"})
+        with pytest.raises(AuditEnd, match="--setup failed with exit code 7; it printed last: no"):
+            started("true", setup="echo no; exit 7").setup({})
+        monkeypatch.setattr(module, "_SETUP", 0.1)
+        with pytest.raises(AuditEnd, match="--setup did not end"):
+            started("true", setup="sleep 60").setup({})
+
+    def test_an_attendant_ends_it_at_any_moment(self, started):
+        machine = started("sleep", "60")
+        machine.attendant.stop.set()
+        began = time.monotonic()
+
+        with pytest.raises(AuditEnd, match="it was interrupted"):
+            machine.settle(60)
+        assert time.monotonic() - began < 30
+        with pytest.raises(AssertionError, match="was not started"):
+            machine.terminate()
+
+
+class TestRights:
+    def test_without_a_file_it_may_do_everything(self, tmp_path):
+        found, api = files(tmp_path), Unasked()
+
+        module._grant(api, read_inputs(["run"], found["crds"], found["samples"]), "x")  # type: ignore[arg-type]
+
+        assert [one["kind"] for one in api.applied] == ["ServiceAccount", "ClusterRoleBinding"]
+        assert api.applied[1]["roleRef"]["name"] == "cluster-admin"
+
+    def test_with_one_it_has_these_rights_and_no_others(self, tmp_path):
+        role = {"apiVersion": "x/v1", "kind": "Role", "metadata": {"name": "r"}, "rules": []}
+        found = files(tmp_path, rights=yaml.safe_dump_all([role, widgets.role()]))
+        inputs = read_inputs(["run"], found["crds"], found["samples"], found["rights"])
+        api = Unasked()
+
+        module._grant(api, inputs, "x")  # type: ignore[arg-type]
+
+        kinds = [one["kind"] for one in api.applied[1:]]
+        assert kinds == ["Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"]
+        assert api.applied[2]["metadata"]["namespace"] == OPERATOR
+        with pytest.raises(AuditError, match="refused Role audited-operator/r: escalation"):
+            module._grant(Unasked(422), inputs, "x")  # type: ignore[arg-type]
+
+    def test_the_kubeconfig_leads_through_the_port(self, tmp_path):
+        given = tmp_path / "given"
+        given.write_text(
+            yaml.safe_dump(
+                {
+                    "clusters": [{"cluster": {"server": "https://127.0.0.1:6443"}}],
+                    "contexts": [{"context": {}}],
+                }
+            )
+        )
+
+        made = module._through(given, 1234, tmp_path / "made")
+
+        config = yaml.safe_load(made.read_text())
+        assert config["clusters"][0]["cluster"]["server"] == "https://127.0.0.1:1234"
+        assert config["contexts"][0]["context"]["namespace"] == OPERATOR
+        assert made.stat().st_mode & 0o777 == 0o600
