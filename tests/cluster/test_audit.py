@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+import yaml
 
 from hedgerow.sandbox.cluster import Options
 from hedgerow.testing.audit.engine import audit
@@ -33,6 +34,11 @@ FOREIGN = (
 REST = 3.0
 
 
+OWN = ("bluegreen", "memcached", "cronjob", "guestbook")
+OPERATOR = (sys.executable, "-m", "hedgerow", "run", "--controllers", ",".join(OWN))
+MANIFESTS = Path("manifests")
+
+
 class Case(NamedTuple):
     """An audit, by its fault: the findings by key, and the causes of the first."""
 
@@ -41,6 +47,7 @@ class Case(NamedTuple):
     command: tuple[str, ...] = ()
     partial: str = ""
     rest: float = REST
+    settle: float = 1.2
     rights: bool = False
     more: tuple[tuple[str, str, list[str]], ...] = ()
 
@@ -78,6 +85,7 @@ CASES = {
         more=(("*", "*", ["*"]),),
     ),
     "restless": Case((f"never-quiet {DEMO}",), partial="the operator did not become quiet in 12"),
+    "hedgerow": Case(command=OPERATOR, settle=3.0),
     "no program": Case(command=("/no/such/manager",), partial="the command does not start: /no/"),
     "crash": Case(
         command=("sh", "-c", "echo no tls.crt; exit 3"),
@@ -90,6 +98,20 @@ CASES = {
 }
 ALSO_WITHOUT = frozenset({"excess-right", "wildcard", "clean"})
 """Cases without a fault in the program."""
+
+
+def put_own(directory: Path) -> None:
+    """Write hedgerow's own definitions and samples, with a schedule that is not due meanwhile."""
+    names = sorted(MANIFESTS.joinpath("crds").glob("*_*.yaml"))
+    definitions = [yaml.safe_load(path.read_text("utf-8")) for path in names]
+    samples = [
+        yaml.safe_load((MANIFESTS / f"samples/{name}.yaml").read_text("utf-8")) for name in OWN
+    ]
+    for sample in samples:
+        if "schedule" in sample["spec"]:
+            sample["spec"]["schedule"] = "@yearly"
+    (directory / "crds.yaml").write_text(yaml.safe_dump_all(definitions))
+    (directory / "samples.yaml").write_text(yaml.safe_dump_all(samples))
 
 
 @pytest.fixture(scope="module")
@@ -106,6 +128,8 @@ def found(
         directory = root / account
         directory.mkdir()
         files = widgets.put(directory, *case.more)
+        if name == "hedgerow":
+            put_own(files)
         program = [sys.executable, widgets.PROGRAM, f"shop-{account}"]
         program += [] if name in ALSO_WITHOUT else [name]
         inputs = read_inputs(
@@ -116,7 +140,7 @@ def found(
             fields=2,
             namespace=f"shop-{account}",
         )
-        pace = Pace(settle=1.2, first=2.0, limit=12, rest=case.rest)
+        pace = Pace(settle=case.settle, first=case.settle + 1, limit=12, rest=case.rest)
         return audit(inputs, pace=pace, sandbox=(sandbox, log), account=account)
 
     with running(root / "cluster", options) as sandbox, ThreadPoolExecutor(len(CASES)) as pool:

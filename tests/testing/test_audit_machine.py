@@ -266,7 +266,7 @@ class TestMachine:
             machine._looked = 0.0
             with pytest.raises(AuditEnd, match=told):
                 machine.until(5, lambda: False)
-        monkeypatch.setattr(module, "MOST_REQUESTS", -1)
+        machine.log.writes = 10_000
         with pytest.raises(AuditEnd, match="floods"):
             machine.look()
 

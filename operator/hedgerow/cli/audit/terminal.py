@@ -10,6 +10,7 @@ from rich.text import Text
 
 from hedgerow.cli.widths import hanging, is_limited
 from hedgerow.terminal import Terminal, one_line
+from hedgerow.testing.audit.recorder import numbered
 from hedgerow.testing.audit.rules import BY_NAME, CAUSES
 
 if TYPE_CHECKING:
@@ -75,9 +76,9 @@ def _figures(report: AuditReport) -> str:
     found = report.figures
     parts = (
         f"Kubernetes {report.kubernetes or '?'}",
-        f"{found.fields_tried} fields tried, {found.fields_changed} of them really changed",
-        f"{found.children} children",
-        f"{found.requests} requests, {found.writes} of them writes",
+        f"{numbered(found.fields_tried, 'field')} tried, {found.fields_changed} really changed",
+        numbered(found.children, "child", "children"),
+        f"{numbered(found.requests, 'request')}, {numbered(found.writes, 'write')}",
         f"{found.seconds:.0f} seconds",
     )
     return "; ".join(parts)
@@ -88,7 +89,7 @@ def _verdict(result: RuleResult, told: str) -> Text:
     sign, style = _SIGNS[result.verdict]
     more = result.checked if result.why in {"", told} else result.why
     if result.count:
-        more = f"{result.count} finding{'' if result.count == 1 else 's'}"
+        more = numbered(result.count, "finding")
     name = result.rule.name.ljust(_NAME)
     return Text.assemble(
         (f"{sign} ", style), (name, style), result.rule.title, (f"  {more}", "dim")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from itertools import islice
@@ -23,6 +24,7 @@ from hedgerow.testing.audit.findings import (
 )
 from hedgerow.testing.audit.history import identified
 from hedgerow.testing.audit.machine import AuditEnd
+from hedgerow.testing.audit.recorder import numbered
 from hedgerow.testing.audit.values import is_required, others, schema_at
 
 if TYPE_CHECKING:
@@ -39,6 +41,8 @@ AUTHOR: Final = "helm"
 """The field manager of whoever applies the samples."""
 _MOST_FIELDS: Final = 200
 _LISTED: Final = 15.0
+_TRYING: Final = 60.0
+"""Seconds for all dry runs of changed fields."""
 
 
 @dataclass(slots=True)
@@ -153,16 +157,20 @@ class Author:
         for sample in self.samples:
             reply = self._api.apply(sample.manifest, AUTHOR)
             self._conflicts(sample, reply, "reapply-conflict")
-        self._recorder.checked("reapply-conflict", _numbered(len(self.samples), "sample"))
+        self._recorder.checked("reapply-conflict", numbered(len(self.samples), "sample"))
 
     def try_changes(self) -> None:
         """Change each field in a dry run, and remove each that may be absent."""
-        tried = unfit = removed = 0
+        tried = unfit = removed = left = 0
+        deadline = time.monotonic() + _TRYING
         for number, sample in enumerate(self.samples):
             good = self._good.setdefault(number, {})
             for place, value in sample.fields.items():
-                self._machine.look()
+                self._machine.attendant.check()
                 if place in sample.lost:
+                    continue
+                if time.monotonic() > deadline:
+                    left += 1
                     continue
                 fits = self._try_change(sample, place, value, good)
                 tried, unfit = tried + fits, unfit + (not fits)
@@ -170,13 +178,15 @@ class Author:
             tried += self._try_additions(sample)
         if unfit:
             self._recorder.notes[
-                f"{_numbered(unfit, 'field')} could not be changed: no other value was accepted"
+                f"{numbered(unfit, 'field')} could not be changed: no other value was accepted"
             ] = None
+        if left:
+            self._recorder.notes[f"there was no time to try {numbered(left, 'field')}"] = None
         self._tried = tried
         if tried:
-            self._recorder.checked("change-conflict", _numbered(tried, "field"))
+            self._recorder.checked("change-conflict", numbered(tried, "field"))
         if removed:
-            self._recorder.checked("removal-kept", _numbered(removed, "field"))
+            self._recorder.checked("removal-kept", numbered(removed, "field"))
 
     def _try_change(
         self, sample: Sample, place: FieldPath, value: Any, good: dict[FieldPath, Any]
@@ -226,8 +236,8 @@ class Author:
 
     # Real changes.
 
-    def rounds(self) -> Iterator[list[tuple[Sample, FieldPath]]]:
-        """Change one field of each sample at a time; yield after each round, once it is quiet."""
+    def change(self) -> None:
+        """Change one field of each sample at a time, and look what became of it."""
         most = self._machine.inputs.fields
         chosen = [spread(self._good.get(n, {}), most) for n in range(len(self.samples))]
         for turn in range(max(map(len, chosen), default=0)):
@@ -236,23 +246,22 @@ class Author:
                 for number, sample in enumerate(self.samples)
                 if turn < len(chosen[number])
             ]
-            done: list[tuple[Sample, FieldPath]] = []
+            done: list[tuple[Sample, FieldPath, Any]] = []
             for number, sample, place in places:
-                other = self._good[number][place]
-                body = with_value(sample.wanted, place, other)
-                if self._api.apply(body, AUTHOR).ok:
-                    done.append((sample, place))
+                body = with_value(sample.wanted, place, self._good[number][place])
+                reply = self._api.apply(body, AUTHOR)
+                if reply.ok:
+                    # The server itself may spell it in another way, as quantities of its own kinds.
+                    done.append((sample, place, Values(reply.body).at(place)))
                     self._changed += 1
             self._machine.attendant.tell(
                 "changing " + ", ".join(f"{path_of(place)}" for _, _, place in places)
             )
             self._machine.settle()
-            for number, sample, place in places:
-                if (sample, place) in done:
-                    self._after_change(sample, place, self._good[number][place])
-            yield done
+            for change in done:
+                self._after_change(*change)
         if self._changed:
-            self._recorder.checked("change-reverted", _numbered(self._changed, "field"))
+            self._recorder.checked("change-reverted", numbered(self._changed, "field"))
 
     def _after_change(self, sample: Sample, place: FieldPath, value: Any) -> None:
         live = self._api.get(sample.manifest).body
@@ -439,7 +448,3 @@ def _is_namespace(manifest: Object) -> bool:
 
 def _said(reply: Reply) -> str:
     return str(reply.body.get("message") or reply.status)
-
-
-def _numbered(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"

@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
+from httpx import HTTPError
+
 from hedgerow.testing.audit.access import GrantedRights
 from hedgerow.testing.audit.author import Author
 from hedgerow.testing.audit.findings import Figures, Finding
@@ -16,9 +18,10 @@ from hedgerow.testing.audit.history import identified
 from hedgerow.testing.audit.inputs import read_inputs
 from hedgerow.testing.audit.machine import Attendant, AuditEnd, Pace, machine, raised
 from hedgerow.testing.audit.others import Others
-from hedgerow.testing.audit.recorder import FindingRecorder
+from hedgerow.testing.audit.recorder import FindingRecorder, numbered
 from hedgerow.testing.audit.rules import BY_NAME
 from hedgerow.testing.audit.traffic import by_object
+from hedgerow.texts import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,6 +74,9 @@ def audit(
             Phases(made, recorder, access, where).run()
         except AuditEnd as end:
             recorder.partial = str(end)
+        except (AssertionError, HTTPError) as error:
+            # Of the API server, or of what the operator made of it.
+            recorder.partial = f"the cluster did not answer as it should: {printable(str(error))}"
     return recorder.report(inputs.command, version)
 
 
@@ -160,8 +166,7 @@ class Phases:
         self._at_rest()
         tell("adding labels, annotations and keys of others to its objects")
         self._others.add()
-        for _ in self._author.rounds():
-            self._recorder.add(())
+        self._author.change()
         self._author.remove()
         self._others.look_for_lost()
         self._others.change()
@@ -208,14 +213,19 @@ class Phases:
 
     def _at_rest(self) -> None:
         """Look whether it writes while nothing happens; dry runs are tried meanwhile."""
-        mark, began = self._machine.log.writes, time.monotonic()
-        rest = self._machine.pace.rest
-        self._machine.log.traffic.rest(begins=True)
+        traffic, rest = self._machine.log.traffic, self._machine.pace.rest
+        traffic.rest(begins=True)
+        began = time.monotonic()
+        mark = self._machine.log.writes
         self._author.reapply()
         self._author.try_changes()
         self._machine.until(rest - (time.monotonic() - began), lambda: False)
-        self._machine.log.traffic.rest(begins=False)
+        if self._machine.log.writes > mark:
+            # It may have been late with what it was at: only what goes on is told.
+            began, mark = time.monotonic(), self._machine.log.writes
+            self._machine.until(rest, lambda: False)
         took = time.monotonic() - began
+        traffic.rest(begins=False)
         written = self._machine.log.since(mark)
         when = f"in {took:.0f} seconds in which nothing happened"
         self._recorder.add(by_object("writes-at-rest", written, when, took))
@@ -247,7 +257,7 @@ class Phases:
         self._recorder.add(
             by_object("writes-after-watch-cut", written, "after its watches were cut")
         )
-        return self._recorder.checked("writes-after-watch-cut", f"{cut} connections")
+        return self._recorder.checked("writes-after-watch-cut", numbered(cut, "connection"))
 
     def _at_kill(self) -> None:
         """Kill it at its first write after a change, and look where it ends after a start."""
@@ -294,18 +304,13 @@ class Phases:
         log, recorder = self._machine.log, self._recorder
         log.poll()
         traffic = log.traffic
+        if log.is_flooded:
+            self._restless("until the audit was given up")
         recorder.add(traffic.findings())
         if traffic.requests:
             for rule in _OF_THE_LOG:
                 recorder.checked(rule, f"{traffic.requests} requests")
-        if self._access is None:
-            why = "without --rights it may do everything"
-            for rule in ("unused-rights", "wildcard-rights"):
-                recorder.unchecked(rule, why)
-        elif traffic.requests:
-            recorder.add(self._access.findings())
-            for rule in ("unused-rights", "wildcard-rights"):
-                recorder.checked(rule, f"{self._access.count} rights")
+        self._judge_rights()
         if not self._children:
             for rule in BY_NAME:
                 if BY_NAME[rule].group == "others":
@@ -321,6 +326,16 @@ class Phases:
             fields_tried=tried,
             fields_changed=changed,
         )
+
+    def _judge_rights(self) -> None:
+        if self._access is None:
+            why = "without --rights it may do everything"
+            for rule in ("unused-rights", "wildcard-rights"):
+                self._recorder.unchecked(rule, why)
+        elif self._machine.log.traffic.requests:
+            self._recorder.add(self._access.findings())
+            for rule in ("unused-rights", "wildcard-rights"):
+                self._recorder.checked(rule, f"{self._access.count} rights")
 
 
 _FIRST_WRITE: Final = 2.0

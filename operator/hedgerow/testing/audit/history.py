@@ -155,6 +155,8 @@ class History:
         # A generated name is known from the answer alone.
         group, resource, namespace, name = request.key
         key = (group, resource, namespace, name or str(metadata(body).get("name", "")))
+        if resource == "events":
+            return LoggedWrite(request, None, body)  # there may be any number of them
         before = self._states.get(key)
         after = self._after(request, body, before)
         if after is None:

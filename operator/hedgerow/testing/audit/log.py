@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from hedgerow.testing.audit.history import Key, LoggedWrite
     from hedgerow_schemas.base import Object
 
-MOST_REQUESTS: Final = 200_000
-"""Requests of the operator after which an audit is given up."""
-_MOST_WRITES: Final = 5000
+MOST_REQUESTS: Final = 50_000
+MOST_WRITES: Final = 5000
+"""Requests and writes of the operator after which an audit is given up."""
 _CREATED: Final = 201
 _PIECE: Final = 8 * 2**20
 
@@ -40,7 +40,7 @@ class Log:
         """Events that the operator has written."""
         self.writes = 0
         """Writes of the operator so far, without those of Leases and Events."""
-        self._last: deque[tuple[int, LoggedWrite]] = deque(maxlen=_MOST_WRITES)
+        self._last: deque[tuple[int, LoggedWrite]] = deque(maxlen=MOST_WRITES)
 
     def poll(self) -> int:
         """Read on, and return how many writes of the operator there were."""
@@ -56,6 +56,11 @@ class Log:
                     self._is_whole = True
                 self._take([decode(line) for line in lines if line])
         return self.writes - before
+
+    @property
+    def is_flooded(self) -> bool:
+        """Whether there is more than an audit can bear."""
+        return self.traffic.requests > MOST_REQUESTS or self.writes > MOST_WRITES
 
     def since(self, mark: int) -> list[LoggedWrite]:
         """Return the writes of the operator after a mark, which is what `writes` was then."""

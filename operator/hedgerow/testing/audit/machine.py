@@ -9,7 +9,7 @@ import signal
 import tempfile
 import time
 from concurrent.futures import CancelledError
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from subprocess import DEVNULL, STDOUT, Popen
@@ -24,7 +24,7 @@ from hedgerow.sandbox.cluster import Options, Sandbox
 from hedgerow.sandbox.leash import MARK, Leash, end, marked
 from hedgerow.testing.api import Api
 from hedgerow.testing.audit.inputs import OPERATOR, AuditError
-from hedgerow.testing.audit.log import MOST_REQUESTS, Log
+from hedgerow.testing.audit.log import Log
 from hedgerow.testing.audit.passthrough import passing
 from hedgerow.texts import printable
 
@@ -71,7 +71,7 @@ class Pace:
 
     settle: float = 2.0
     """Without a write for so long, the operator is taken to be quiet."""
-    first: float = 3.0
+    first: float = 5.0
     """The same after it was started."""
     limit: float = 45.0
     """The most that it gets to become quiet."""
@@ -193,7 +193,8 @@ class Machine:
     def terminate(self) -> float | None:
         """Send SIGTERM, and return after how many seconds it ended; None: it had to be killed."""
         process, began = self._started(), time.monotonic()
-        process.send_signal(signal.SIGTERM)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)  # a shell or a runner before it, too
         while process.poll() is None and time.monotonic() - began < _GRACE:
             self.attendant.wait()
         took = None if process.poll() is None else time.monotonic() - began
@@ -254,8 +255,9 @@ class Machine:
         self.attendant.wait()
         found = self.log.poll()
         now = time.monotonic()
-        if self.log.traffic.requests > MOST_REQUESTS:
-            raise AuditEnd(f"it floods the API server: more than {MOST_REQUESTS} requests")
+        if self.log.is_flooded:
+            asked, wrote = self.log.traffic.requests, self.log.writes
+            raise AuditEnd(f"it floods the API server: {asked} requests, {wrote} of them writes")
         if now - self._looked > 1:
             self._looked = now
             self._watch_over()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from hedgerow.encoding import to_json
@@ -12,12 +13,13 @@ from hedgerow.fields.canonical import identical
 from hedgerow.fields.managed import held
 from hedgerow.fields.paths import is_map, path_of
 from hedgerow.fields.redaction import shown
-from hedgerow.fields.sets import ABSENT, Values, is_key, leaves
+from hedgerow.fields.sets import ABSENT, Values, is_hollow, is_key, leaves
 from hedgerow.objects import metadata
 from hedgerow.testing.audit.causes import causes, taker
-from hedgerow.testing.audit.edits import with_value
+from hedgerow.testing.audit.edits import with_value, without
 from hedgerow.testing.audit.findings import Finding
 from hedgerow.testing.audit.history import identified
+from hedgerow.testing.audit.recorder import numbered
 from hedgerow.testing.audit.values import others
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ PLATFORM: Final = "platform"
 EDITOR: Final = "kubectl-edit"
 _MOST: Final = 6
 _FIGHTS: Final = 3
+_TRIES: Final = 5
 _SOON: Final = 3.0
 _AGAIN: Final = 12.0
 _OF_OTHERS: Final = "audit.hedgerow.dev"
@@ -132,7 +135,10 @@ class Others:
                 if now is ABSENT or not identical(now, value):
                     self._recorder.add((self._lost(child, place, value, now),))
         if looked:
-            self._recorder.checked("foreign-field-lost", f"{looked} fields of others")
+            words = numbered(looked, "field of others", "fields of others")
+            return self._recorder.checked("foreign-field-lost", words)
+        why = "each object was made anew in the meantime, or took no field of others"
+        return self._recorder.unchecked("foreign-field-lost", why)
 
     def _lost(self, child: Child, place: FieldPath, value: Any, now: Any) -> Finding:
         write = taker(self._log.history.of(child.key), place, self._log.user)
@@ -158,8 +164,9 @@ class Others:
         self._machine.attendant.tell("changing fields of children as another manager")
         told = self._told()
         self._edit(chosen, told)
+        self._remove(told)
         self._apply_by_force(chosen, told)
-        words = f"{len(chosen)} of {len(self.children)} children"
+        words = f"{len(chosen)} of {numbered(len(self.children), 'child', 'children')}"
         for rule in ("child-fight", "child-forced", "child-silent"):
             self._recorder.checked(rule, words)
 
@@ -189,6 +196,26 @@ class Others:
                 detail = "an edit of this field was left, and neither status nor Event tells of it"
                 self._recorder.add(
                     (Finding("child-silent", child.object, detail, path_of(place), mark="edit"),)
+                )
+
+    def _remove(self, told: _Told) -> None:
+        """Remove a field that the operator sent, and look whether it stays away in silence."""
+        removed: list[tuple[Child, FieldPath]] = []
+        for child in self.children:
+            live = self._live(child.key)
+            if live is None:
+                continue
+            places = _own_fields(live, self._log.history.of(child.key), self._log.user)
+            for place in islice(places, 1, 1 + _TRIES):  # the first one was just edited
+                if self._api.put(without(live, place), EDITOR).ok:
+                    removed.append((child, place))
+                    break
+        self._machine.settle()
+        for child, place in removed:
+            if self._is_silent(child, place, ABSENT, told):
+                detail = "it was removed and stays away, and neither status nor Event tells of it"
+                self._recorder.add(
+                    (Finding("child-silent", child.object, detail, path_of(place), mark="removal"),)
                 )
 
     def _apply_by_force(self, chosen: list[tuple[Child, FieldPath, Any]], told: _Told) -> None:
@@ -313,7 +340,7 @@ class Others:
                     ),
                 )
             )
-        return self._recorder.checked("replicas-taken", f"{len(scaled)} children")
+        return self._recorder.checked("replicas-taken", numbered(len(scaled), "child", "children"))
 
     def delete(self) -> None:
         """Delete the children, and look whether they are made again."""
@@ -339,7 +366,9 @@ class Others:
                 detail = f"it was deleted, and not made again in {_AGAIN:.0f} seconds"
                 self._recorder.add((Finding("child-not-restored", child.object, detail),))
         self._machine.settle()
-        return self._recorder.checked("child-not-restored", f"{len(gone)} children")
+        return self._recorder.checked(
+            "child-not-restored", numbered(len(gone), "child", "children")
+        )
 
     # Reading.
 
@@ -351,8 +380,10 @@ class Others:
         return reply.body if reply.status == HTTPStatus.OK else None
 
     def _has(self, child: Child, place: FieldPath, value: Any) -> bool:
+        """Return whether a field has this value, or is absent if that is the value."""
         live = self._live(child.key)
-        return live is not None and identical(Values(live).at(place), value)
+        now = ABSENT if live is None else Values(live).at(place)
+        return live is not None and (now is value or identical(now, value))
 
     def _is_silent(self, child: Child, place: FieldPath, value: Any, told: _Told) -> bool:
         """Return whether a field is left as it is, and a while later nothing tells of it."""
@@ -392,7 +423,7 @@ def _own_fields(live: Object, writes: Sequence[LoggedWrite], user: str) -> Itera
     for holder, tree in held(live).pairs:
         if (holder.manager, holder.operation) in ours and not holder.subresource:
             found += leaves(tree or {})
-    values = Values(live)
+    values, there = Values(live), held(live)
 
     def order(place: FieldPath) -> tuple[bool, bool, bool, int]:
         is_default = all(body.at(place) is ABSENT for body in sent)
@@ -402,7 +433,8 @@ def _own_fields(live: Object, writes: Sequence[LoggedWrite], user: str) -> Itera
     for place in sorted(dict.fromkeys(found), key=order):
         is_field = place[-1].startswith("f:") and not is_key(place)
         is_left_out = place == _REPLICAS or place[0] == "f:status" or not _OWN.isdisjoint(place)
-        if is_field and not is_left_out and values.at(place) is not ABSENT:
+        is_there = values.at(place) is not ABSENT and not is_hollow(there, place)
+        if is_field and is_there and not is_left_out:
             yield place
 
 
