@@ -141,7 +141,7 @@ class Phases:
         self._author = Author(made, recorder)
         self._others = Others(made, recorder, self._author)
         self._quiet_after: float | None = None
-        self._children = 0
+        self._children: int | None = None
 
     def run(self) -> None:
         """Go through all phases. Raises AuditEnd; what was found by then is recorded."""
@@ -164,6 +164,7 @@ class Phases:
         self._children = self._others.find()
         tell(f"it is quiet; watching it at rest for {self._machine.pace.rest:.0f} seconds")
         self._at_rest()
+        self._recorder.samples = self._author.views()
         tell("adding labels, annotations and keys of others to its objects")
         self._others.add()
         self._author.change()
@@ -176,7 +177,6 @@ class Phases:
         self._at_restart()
         self._at_cut()
         self._at_kill()
-        self._recorder.samples = self._author.views()
         return self._at_deletion()
 
     def _started(self) -> bool:
@@ -199,6 +199,7 @@ class Phases:
         self._restless(f"within {limit:.0f} seconds after its start")
         self._author.reapply()
         self._author.try_changes()
+        self._recorder.samples = self._author.views()
         raise AuditEnd(
             f"the operator did not become quiet in {limit:.0f} seconds, so nothing was checked that"
             " needs to know when it is done"
@@ -311,7 +312,7 @@ class Phases:
             for rule in _OF_THE_LOG:
                 recorder.checked(rule, f"{traffic.requests} requests")
         self._judge_rights()
-        if not self._children:
+        if self._children == 0:
             for rule in BY_NAME:
                 if BY_NAME[rule].group == "others":
                     recorder.unchecked(rule, "it made no object that is still there")
@@ -322,7 +323,7 @@ class Phases:
             writes=traffic.writes,
             most_per_second=traffic.most_per_second,
             quiet_after=None if self._quiet_after is None else round(self._quiet_after, 1),
-            children=self._children,
+            children=self._children or 0,
             fields_tried=tried,
             fields_changed=changed,
         )

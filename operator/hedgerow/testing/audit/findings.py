@@ -122,14 +122,14 @@ class RuleResult:
 
 @dataclass(frozen=True, slots=True)
 class FieldView:
-    """One field of a sample, and who holds it once the operator is quiet, and at the end."""
+    """One field of a sample, and who holds it before the operator is started, and then."""
 
     path: str
     value: str
     before: tuple[FieldHolder, ...]
     """The holders right after the author applied it, before the operator was started."""
     after: tuple[FieldHolder, ...]
-    """The holders after the audit; a field that was not there before has none `before`."""
+    """The holders once it is quiet; a field that was not there before has none `before`."""
 
 
 @dataclass(frozen=True, slots=True)
