@@ -92,6 +92,36 @@ class TestInputs:
         assert inputs.roles
         assert [one.namespace for one in inputs.roles] == [OPERATOR, "shop"]
 
+    def test_of_roles_and_bindings_those_of_an_account_count(self, tmp_path):
+        def bound(kind: str, role: str, subject: str, **meta: str) -> dict[str, Any]:
+            ref = {"kind": "ClusterRole", "name": role}
+            meta = {"name": "b", **meta}
+            subjects = [{"kind": subject, "name": "x"}]
+            return {"apiVersion": "x/v1", "kind": kind, "metadata": meta, "roleRef": ref} | {
+                "subjects": subjects
+            }
+
+        person = {"apiVersion": "x/v1", "kind": "ClusterRole", "metadata": {"name": "editor"}}
+        objects = [
+            widgets.role(),
+            person,
+            bound("ClusterRoleBinding", "widgets", "ServiceAccount"),
+            bound("RoleBinding", "widgets", "ServiceAccount", namespace="shop"),
+            bound("ClusterRoleBinding", "editor", "Group"),
+        ]
+        found = files(tmp_path, rights=yaml.safe_dump_all(objects))
+
+        inputs = read_inputs(["run"], found["crds"], found["samples"], found["rights"])
+
+        assert inputs.roles
+        assert [one.title for one in inputs.roles] == [
+            "ClusterRole widgets",
+            "Role shop/widgets",
+        ]
+        found["rights"].write_text(yaml.safe_dump_all(objects[1:]))
+        with pytest.raises(AuditError, match="binds the ClusterRole widgets, which is not in it"):
+            read_inputs(["run"], found["crds"], found["samples"], found["rights"])
+
     ROLE = "{apiVersion: v1, kind: ClusterRole, metadata: {name: r}, aggregationRule: {a: b}}"
     MANY = "\n---\n".join([yaml.safe_dump(widgets.SAMPLE)] * 51)
     ODD = {

@@ -56,7 +56,8 @@ Rights = Annotated[
     typer.Option(
         metavar="FILE",
         exists=True,
-        help="The operator's ClusterRoles and Roles; it gets exactly these rights.",
+        help="The operator's ClusterRoles and Roles; it gets exactly these rights. If the file has"
+        " bindings too, only roles that are bound to a ServiceAccount count.",
         show_default="all rights",
     ),
 ]

@@ -143,22 +143,51 @@ def _ordered(samples: Iterator[Object]) -> list[Object]:
 
 
 def _roles(path: Path) -> Iterator[Role]:
-    found = [one for one in _objects(path) if one["kind"] in {"ClusterRole", "Role"}]
+    """Yield the roles of a file; if it has bindings too, those bound to a ServiceAccount."""
+    objects = list(_objects(path))
+    found = {
+        (o["kind"], o["metadata"]["name"], _home(o) if o["kind"] == "Role" else ""): o
+        for o in objects
+        if o["kind"] in _ROLES
+    }
     if not found:
         raise AuditError(
             f"{path} has no ClusterRole and no Role; --rights names the operator's own"
         )
-    for one in found:
-        if one.get("aggregationRule"):
-            raise AuditError(
-                f"{path}: the ClusterRole {one['metadata']['name']} is put together from others"
-                " (aggregationRule); give the rules themselves"
-            )
-        namespace = one["metadata"].get("namespace") or "" if one["kind"] == "Role" else ""
-        if one["kind"] == "Role" and not namespace:
-            namespace = OPERATOR
-        yield Role(one["metadata"]["name"], namespace, tuple(one.get("rules") or ()))
+    bound = [o for o in objects if o["kind"] in _BINDINGS and _is_of_account(o)]
+    if not bound:
+        for (_, _, namespace), one in found.items():
+            yield _role(path, one, namespace)
+    for binding in bound:
+        ref: Object = binding.get("roleRef") or {}
+        kind, name = ref.get("kind", ""), ref.get("name", "")
+        one = found.get((kind, name, _home(binding) if kind == "Role" else ""))
+        if one is None:
+            title = f"{kind} {name}"
+            raise AuditError(f"{path} binds the {title}, which is not in it; add it to the file")
+        yield _role(path, one, _home(binding) if binding["kind"] == "RoleBinding" else "")
 
 
+def _home(obj: Object) -> str:
+    return str(obj["metadata"].get("namespace") or OPERATOR)
+
+
+def _is_of_account(binding: Object) -> bool:
+    subjects: list[Object] = binding.get("subjects") or []
+    return any(one.get("kind") == "ServiceAccount" for one in subjects)
+
+
+def _role(path: Path, role: Object, namespace: str) -> Role:
+    name = role["metadata"]["name"]
+    if role.get("aggregationRule"):
+        raise AuditError(
+            f"{path}: the ClusterRole {name} is put together from others (aggregationRule);"
+            " give the rules themselves"
+        )
+    return Role(name, namespace, tuple(role.get("rules") or ()))
+
+
+_ROLES: Final = frozenset({"ClusterRole", "Role"})
+_BINDINGS: Final = frozenset({"ClusterRoleBinding", "RoleBinding"})
 OPERATOR: Final = "audited-operator"
 """The namespace of the operator's ServiceAccount, and of its Roles without one."""
