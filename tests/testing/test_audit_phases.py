@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from httpx import HTTPError
 
+from hedgerow.testing.audit import engine
 from hedgerow.testing.audit.access import GrantedRights, Role
 from hedgerow.testing.audit.findings import AuditReport
+from hedgerow.testing.audit.inputs import Inputs
 from hedgerow.testing.audit.machine import AuditEnd
 from support.objects import widgets
 from support.operator.audited import LoggedApi, Machine, inputs
@@ -282,6 +287,25 @@ def test_an_object_with_a_finalizer_stays_and_is_noted(tmp_path):
     assert keys(report) == []
 
 
+def test_what_another_program_does_is_noted_and_not_held_against_the_operator(tmp_path):
+    machine = Machine(tmp_path, idle, inputs())
+
+    def meddles(_api: LoggedApi, widget: Object) -> None:
+        clean(_api, widget)
+        other = LoggedApi(machine, "somebody")
+        if widget["spec"]["interval"] == "60s":
+            other.merge(widget, {"spec": {"interval": "1m0s"}}, "somebody")
+        child = other.get(config(widget))
+        if child.ok and child.body["metadata"].get("labels"):
+            other.merge(child.body, {"metadata": {"labels": None}}, "somebody")
+
+    machine._reconcile = meddles
+    report = machine.audited()
+
+    assert keys(report) == []
+    assert report.notes == (".spec.interval of Widget shop/demo was taken by somebody (Update)",)
+
+
 ODD = {
     "a kind that is not served": (
         {**widgets.SAMPLE, "kind": "Gadget"},
@@ -351,3 +375,49 @@ def test_values_of_secrets_are_hidden(tmp_path):
     assert (found.before, found.after) == ("(hidden)", "(hidden)")
     assert "c2Vj" not in str(report)
     assert "b3Ro" not in str(report)
+
+
+class TestAudit:
+    """From the files to the report, with the cluster and the machine replaced."""
+
+    @pytest.fixture
+    def run(self, monkeypatch, tmp_path):
+        files = widgets.put(tmp_path)
+
+        def run(fails: Exception | None = None, *, early: Exception | None = None) -> AuditReport:
+            @contextmanager
+            def raised(*_: Any) -> Iterator[tuple[str, str]]:
+                if early:
+                    raise early
+                yield "sandbox", "log"
+
+            @contextmanager
+            def machine(given: Inputs, *_: Any, access: Any, **__: Any) -> Iterator[Machine]:
+                if fails:
+                    raise fails
+                samples = [{**one, "metadata": {**one["metadata"]}} for one in given.samples]
+                yield Machine(tmp_path, clean, inputs(*samples), access)
+
+            monkeypatch.setattr(engine, "raised", raised)
+            monkeypatch.setattr(engine, "machine", machine)
+            names = [str(files / f"{name}.yaml") for name in ("crds", "samples", "rights")]
+            return engine.run_audit(["run"], names[0], names[1], rights=names[2])
+
+        return run
+
+    def test_an_operator_is_audited_by_its_files(self, run):
+        report = run()
+
+        assert report.partial == ""
+        assert report.kubernetes == "1.36.3"
+        assert {one.rule for one in report.findings} == {"unused-rights"}
+
+    def test_an_end_before_the_beginning_is_told(self, run):
+        assert run(early=AuditEnd("it was interrupted")).partial == "it was interrupted"
+
+    @pytest.mark.parametrize("error", [AssertionError("not within 60 s"), HTTPError("no route")])
+    def test_a_cluster_that_fails_leaves_a_partial_report(self, run, error):
+        report = run(error)
+
+        assert report.partial == f"the cluster did not answer as it should: {error}"
+        assert {one.verdict for one in report.results} == {"not checked"}

@@ -392,6 +392,10 @@ class Author:
         if write and before is ABSENT:
             was = Values(write.before or {}).at(place)
         holder = next((h for h in _holders(live, place) if h.manager != AUTHOR), None)
+        if write is None and (holder is None or not self._is_own(holder)):
+            who = holder or "another program than the operator"
+            self._recorder.notes[f"{path} of {sample.object} was taken by {who}"] = None
+            return
         text, present = (None if one is ABSENT else _text(sample, place, one) for one in (was, now))
         finding = Finding(
             rule,
@@ -405,6 +409,9 @@ class Author:
             causes(write, place),
         )
         self._recorder.add((finding,))
+
+    def _is_own(self, holder: FieldHolder) -> bool:
+        return (holder.manager, holder.operation) in self._log.managers
 
     def _taker(self, sample: Sample, place: FieldPath) -> Any:
         return taker(self._log.history.of(sample.key), place, self._user)

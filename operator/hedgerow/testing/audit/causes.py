@@ -14,7 +14,7 @@ from hedgerow.fields.sets import ABSENT, Values
 from hedgerow.objects import metadata
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from hedgerow.fields.sets import FieldPath
     from hedgerow.testing.audit.history import LoggedWrite
@@ -39,6 +39,14 @@ def _takes(write: LoggedWrite, field_path: FieldPath) -> bool:
     return not _equal(before, after) or bool(
         _holders(write.after, field_path) - _holders(write.before, field_path)
     )
+
+
+def writers(write: LoggedWrite) -> Iterator[tuple[str, str]]:
+    """Yield the managers, each with its operation, whose entries a write added or changed."""
+    before = {(h.manager, h.operation, h.time) for h, _ in held(write.before or {}).pairs}
+    for holder, _ in held(write.after or {}).pairs:
+        if (holder.manager, holder.operation, holder.time) not in before:
+            yield holder.manager, holder.operation
 
 
 def causes(write: LoggedWrite | None, field_path: FieldPath) -> tuple[str, ...]:

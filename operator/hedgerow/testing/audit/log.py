@@ -6,6 +6,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from hedgerow.encoding import decode
+from hedgerow.testing.audit.causes import writers
 from hedgerow.testing.audit.history import History
 from hedgerow.testing.audit.traffic import Traffic, is_counted
 
@@ -36,6 +37,8 @@ class Log:
         """Watches that the operator has opened."""
         self.children: dict[Key, None] = {}
         """Objects that the operator has created."""
+        self.managers: set[tuple[str, str]] = set()
+        """The field managers that the operator writes as, each with its operation."""
         self.events = 0
         """Events that the operator has written."""
         self.writes = 0
@@ -88,6 +91,7 @@ class Log:
         if request.code == _CREATED and not request.subresource:
             group, resource, namespace, name = request.key
             self.children[group, resource, namespace, name or write.object.name] = None
+        self.managers.update(writers(write))
         self._last.append((self.writes, write))
         self.writes += 1
 

@@ -15,7 +15,7 @@ from hedgerow.fields.paths import is_map, path_of
 from hedgerow.fields.redaction import shown
 from hedgerow.fields.sets import ABSENT, Values, is_hollow, is_key, leaves
 from hedgerow.objects import metadata
-from hedgerow.testing.audit.causes import causes, taker
+from hedgerow.testing.audit.causes import causes, taker, writers
 from hedgerow.testing.audit.edits import with_value, without
 from hedgerow.testing.audit.findings import Finding
 from hedgerow.testing.audit.history import identified
@@ -133,25 +133,27 @@ class Others:
                 looked += 1
                 now = values.at(place)
                 if now is ABSENT or not identical(now, value):
-                    self._recorder.add((self._lost(child, place, value, now),))
+                    self._recorder.add(self._lost(child, place, value, now))
         if looked:
             words = numbered(looked, "field of others", "fields of others")
             return self._recorder.checked("foreign-field-lost", words)
         why = "each object was made anew in the meantime, or took no field of others"
         return self._recorder.unchecked("foreign-field-lost", why)
 
-    def _lost(self, child: Child, place: FieldPath, value: Any, now: Any) -> Finding:
+    def _lost(self, child: Child, place: FieldPath, value: Any, now: Any) -> Iterator[Finding]:
+        """Yield a field that the operator took away; others may have done so too."""
         write = taker(self._log.history.of(child.key), place, self._log.user)
-        return Finding(
-            "foreign-field-lost",
-            child.object,
-            "it was removed" if now is ABSENT else "it was changed",
-            path_of(place),
-            _text(child, place, value),
-            None if now is ABSENT else _text(child, place, now),
-            request=write.request.evidence if write else None,
-            causes=causes(write, place) if write else ("unknown",),
-        )
+        if write is not None:
+            yield Finding(
+                "foreign-field-lost",
+                child.object,
+                "it was removed" if now is ABSENT else "it was changed",
+                path_of(place),
+                _text(child, place, value),
+                None if now is ABSENT else _text(child, place, now),
+                request=write.request.evidence,
+                causes=causes(write, place),
+            )
 
     # What others change.
 
@@ -266,10 +268,10 @@ class Others:
     ) -> Iterable[Finding]:
         writes = self._log.history.of(child.key)
         write = taker(writes, place, self._log.user)
+        if write is None:
+            return
         seconds = _seconds_after(writes, write, self._log.user)
-        request = write.request.evidence if write else None
-        why = causes(write, place) if write else ("unknown",)
-        where = path_of(place)
+        request, why, where = write.request.evidence, causes(write, place), path_of(place)
         yield Finding(
             "child-forced",
             child.object,
@@ -323,9 +325,9 @@ class Others:
         for child, wanted in scaled:
             live = self._live(child.key)
             now = ABSENT if live is None else Values(live).at(_REPLICAS)
-            if now == wanted or now is ABSENT:
-                continue
             write = taker(self._log.history.of(child.key), _REPLICAS, self._log.user)
+            if now == wanted or now is ABSENT or write is None:
+                continue
             self._recorder.add(
                 (
                     Finding(
@@ -398,7 +400,7 @@ class Others:
         return self._log.events, [to_json(_report(live)) for live in lives]
 
 
-def _seconds_after(writes: Iterable[LoggedWrite], write: LoggedWrite | None, user: str) -> float:
+def _seconds_after(writes: Iterable[LoggedWrite], write: LoggedWrite, user: str) -> float:
     """Return how soon after somebody else's write of an object the operator's came."""
     last = 0.0
     for one in writes:
@@ -417,7 +419,7 @@ def _report(live: Object) -> list[Any]:
 def _own_fields(live: Object, writes: Sequence[LoggedWrite], user: str) -> Iterator[FieldPath]:
     """Yield the fields that the operator holds: those that it sent first, of data and spec."""
     own = [write for write in writes if write.request.user == user]
-    ours = {name for write in own for name in _managers(write)}
+    ours = {name for write in own for name in writers(write)}
     sent = [Values(write.request.body) for write in own if is_map(write.request.body)]
     found: list[FieldPath] = []
     for holder, tree in held(live).pairs:
@@ -436,14 +438,6 @@ def _own_fields(live: Object, writes: Sequence[LoggedWrite], user: str) -> Itera
         is_there = values.at(place) is not ABSENT and not is_hollow(there, place)
         if is_field and is_there and not is_left_out:
             yield place
-
-
-def _managers(write: LoggedWrite) -> Iterator[tuple[str, str]]:
-    """Yield the managers whose entries a write added or changed."""
-    before = {(h.manager, h.operation, h.time) for h, _ in held(write.before or {}).pairs}
-    for holder, _ in held(write.after or {}).pairs:
-        if (holder.manager, holder.operation, holder.time) not in before:
-            yield holder.manager, holder.operation
 
 
 def _identity(live: Object) -> Object:
