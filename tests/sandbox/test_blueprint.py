@@ -39,6 +39,7 @@ CASES = {
     "more nodes": Case(RICH, Options(nodes=3), ("2 nodes",)),
     "an audit log": Case(PLAIN, Options(audit=AUDIT), ("audit log off",)),
     "another audit log": Case(RICH, Options(audit=Path("/b")), (f"audit log {AUDIT}",)),
+    "answers": Case(PLAIN, Options(responses=True), ("no answers in its audit log",)),
     "gates": Case(PLAIN, Options(feature_gates="B=true"), ("feature gates as they come",)),
     "built": Case(PLAIN, Options(build=True)),
     "built, where they were downloaded": Case(

@@ -95,6 +95,14 @@ class TestCommand:
         assert {"create", "update", "patch", "delete"} < set(policy["rules"][0]["verbs"])
         assert policy["rules"][-1] == {"level": "Metadata"}
 
+    def test_the_audit_log_has_the_answers_to_writes_on_request(self, directory) -> None:
+        blueprint = replace(BLUEPRINT, options=replace(OPTIONS, responses=True))
+        write_configuration(directory, blueprint)
+        given = flags("kube-apiserver", directory, blueprint)
+
+        policy = json.loads(Path(given["audit-policy-file"]).read_text())
+        assert [rule["level"] for rule in policy["rules"]] == ["RequestResponse", "Metadata"]
+
     def test_without_an_audit_file_and_gates_no_flag_speaks_of_them(self, directory) -> None:
         given = flags("kube-apiserver", directory, replace(BLUEPRINT, options=Options()))
 

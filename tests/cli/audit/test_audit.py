@@ -59,6 +59,7 @@ def report(*findings: Finding, partial: str = "") -> AuditReport:
 def audits(monkeypatch, tmp_path) -> Any:
     """Let an audit find this, and return the words that name its files."""
     files = widgets.put(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
 
     def found(made: AuditReport) -> list[str]:
         monkeypatch.setattr(command, "audit", lambda *_, **__: made)
@@ -107,6 +108,16 @@ def test_a_partial_report_says_so(typing, audits):
     assert "This report is partial: it was interrupted." in out
     assert out.count("it was interrupted") == 1
     assert "The report is partial, so the audit did not pass." in out
+
+
+def test_long_lines_are_wrapped_and_not_cut(typing, audits, monkeypatch):
+    words = audits(report(TAKEN))
+    monkeypatch.setenv("COLUMNS", "60")
+
+    _, out, _ = typing(*words, "--", "run")
+
+    assert max(map(len, out.splitlines())) <= 62
+    assert PUT.uri in out.replace("\n", "").replace(" ", "")
 
 
 def test_many_findings_of_a_rule_are_counted(typing, audits):
