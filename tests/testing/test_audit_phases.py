@@ -199,6 +199,23 @@ def test_what_an_operator_does_is_found(tmp_path, reconcile, told):
     assert sorted(key for key in keys(report) if not key.startswith("empty")) == sorted(told)
 
 
+def test_what_a_child_owns_goes_with_it_and_is_not_missed(tmp_path):
+    def nests(api: LoggedApi, widget: Object) -> None:
+        if not widget.get("status"):
+            owner = api.create(config(widget), "widgets").must()
+            named = {key: owner[key] for key in ("apiVersion", "kind")}
+            meta = {key: owner["metadata"][key] for key in ("name", "uid")}
+            child = web(widget)
+            child["metadata"]["ownerReferences"] = [{**named, **meta}]
+            api.create(child, "widgets")
+            report_status(api, widget, made="yes")
+
+    report = Machine(tmp_path, nests, inputs()).audited()
+
+    assert [one.key for one in report.of("child-not-restored")] == [f"child-not-restored {CONFIG}"]
+    assert report.result("child-not-restored").checked == "1 child"
+
+
 def test_a_clean_operator_passes_and_its_figures_are_told(tmp_path):
     machine = Machine(tmp_path, clean, inputs(setup="make certificates"))
 

@@ -6,6 +6,7 @@ object is the object as it was before the next write.
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,6 +27,12 @@ _VIRTUAL: Final = frozenset({"authentication.k8s.io", "authorization.k8s.io"})
 _KEPT: Final = 100
 """Writes of one object that are kept, to find the one that took a field."""
 _SUCCESS: Final = 300
+_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_UUID_LENGTH: Final = 36
+_POD: Final = re.compile(r"[b-df-hj-np-tv-xz24-9]{5}")
+"""The end of a Pod's name, after its ReplicaSet's digest."""
+_RANDOM: Final = re.compile(r"[0-9a-f]{6,64}|[b-df-hj-np-tv-xz24-9]{5,10}")
+"""A digest, or what the API server makes of generateName, if it has a digit too."""
 
 Key = tuple[str, str, str, str]
 """An object: API group, resource (plural), namespace, name."""
@@ -230,5 +237,15 @@ def identified(obj: Object, key: Key, version: str = "v1") -> AuditedObject:
         kind=str(obj.get("kind") or resource),
         name=str(meta.get("name") or name),
         namespace=str(meta.get("namespace") or namespace),
-        generated=str(meta.get("generateName") or ""),
+        generated=str(meta.get("generateName") or _generated(str(meta.get("name") or name))),
     )
+
+
+def _generated(name: str) -> str:
+    """Return the part of a name before its random end, such as a digest or a part of a UUID."""
+    if _UUID.fullmatch(name[-_UUID_LENGTH:]):
+        return name[:-_UUID_LENGTH]
+    first, dash, last = name.rpartition("-")
+    above = _generated(first) if _POD.fullmatch(last) else ""
+    is_random = any(map(str.isdigit, last)) and _RANDOM.fullmatch(last)
+    return above or (first + dash if is_random else "")

@@ -345,11 +345,16 @@ class Others:
         return self._recorder.checked("replicas-taken", numbered(len(scaled), "child", "children"))
 
     def delete(self) -> None:
-        """Delete the children, and look whether they are made again."""
+        """Delete the children, and look whether they are made again.
+
+        What a child owns is left: it is collected with its owner.
+        """
         gone: list[tuple[Child, str]] = []
-        for child in self.children:
-            live = self._live(child.key)
-            if live is None or live["kind"] in _ONCE:
+        found = [(child, live) for child in self.children if (live := self._live(child.key))]
+        uids = {metadata(live).get("uid") for _, live in found}
+        for child, live in found:
+            owners = {one.get("uid") for one in metadata(live).get("ownerReferences") or ()}
+            if live["kind"] in _ONCE or owners & uids:
                 continue
             uid = str(metadata(live).get("uid"))
             if self._api.delete(live, uid=uid).ok:
