@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hedgerow.testing.api import Api, Reply
+    from hedgerow.testing.audit.engine import RunAudit
     from hedgerow.testing.audit_log import AuditLog, must_be_unforced_applies
     from hedgerow.testing.memory.inmemory import InMemory
     from hedgerow.testing.process import OperatorProcess, StartOperator
@@ -20,13 +21,14 @@ if TYPE_CHECKING:
     from hedgerow.testing.waiting import eventually
 
 __all__ = [
-    "Api", "AuditLog", "InMemory", "OperatorProcess", "Reply", "SomebodyElse", "StartOperator",
-    "VirtualClock", "VirtualLoop", "assert_no_writes", "assert_settled", "eventually", "holders",
-    "must_be_unforced_applies", "target",
+    "Api", "AuditLog", "InMemory", "OperatorProcess", "Reply", "RunAudit", "SomebodyElse",
+    "StartOperator", "VirtualClock", "VirtualLoop", "assert_no_writes", "assert_settled",
+    "eventually", "holders", "must_be_unforced_applies", "target",
 ]  # fmt: skip
 
 _PLACES = {
     "api": ("Api", "Reply"),
+    "audit.engine": ("RunAudit",),
     "audit_log": ("AuditLog", "must_be_unforced_applies"),
     "memory.inmemory": ("InMemory",),
     "process": ("OperatorProcess", "StartOperator"),

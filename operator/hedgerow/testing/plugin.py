@@ -38,12 +38,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Fetch or build now what the sandbox lacks: it takes longer than a test may."""
     config = session.config
-    wanted = any(_uses_sandbox(item) for item in session.items)
+    audits = any(_uses(item, "audit") for item in session.items)
+    wanted = audits or any(_uses(item, "sandbox", "sandbox_options") for item in session.items)
     if not wanted or config.option.collectonly:
         return
     from hedgerow.testing.sandboxes import find_binaries  # noqa: PLC0415
 
-    find_binaries(_options(config), telling(config))
+    options = _options(config)
+    find_binaries(replace(options, nodes=1) if audits else options, telling(config))
 
 
 @pytest.fixture(scope="session")
@@ -125,7 +127,7 @@ def assert_no_writes(audit_log: AuditLog) -> Callable[..., None]:
 
 @pytest.fixture
 def audit(pytestconfig: pytest.Config) -> RunAudit:
-    """Audit operators of any language: see `hedgerow.testing.audit.engine.RunAudit`."""
+    """Audit operators of any language: see `hedgerow.testing.RunAudit`."""
     from hedgerow.testing.audit.engine import run_audit  # noqa: PLC0415
 
     return partial(run_audit, kubernetes=_options(pytestconfig).kubernetes)
@@ -201,12 +203,12 @@ def _options(config: pytest.Config) -> Options:
     return Options(kubernetes=str(config.getini("hedgerow_kubernetes")))
 
 
-def _uses_sandbox(item: pytest.Item) -> bool:
-    """Return whether a test uses this plugin's sandbox with this plugin's options."""
+def _uses(item: pytest.Item, *names: str) -> bool:
+    """Return whether a test uses all of these fixtures as this plugin has them."""
     info: Any = getattr(item, "_fixtureinfo", None)
     found: Mapping[str, Sequence[Any]] = info.name2fixturedefs if info else {}
-    last = [found[name][-1] for name in ("sandbox", "sandbox_options") if found.get(name)]
-    return len(last) > 1 and all(fixture.func.__module__ == __name__ for fixture in last)
+    last = [found[name][-1] for name in names if found.get(name)]
+    return len(last) == len(names) and all(one.func.__module__ == __name__ for one in last)
 
 
 def telling(config: pytest.Config) -> Progress:
