@@ -20,6 +20,7 @@ from support.programs.odd import Mode, OddServer
 pytestmark = pytest.mark.untraced
 
 TARGET = "deployment/web"
+AUDITED = ("--crds", "{file}", "--samples", "{file}")
 FILES = ("-f", "{file}")
 CALLS: dict[tuple[str, ...], list[tuple[str, ...]]] = {
     ("version",): [()],
@@ -29,6 +30,10 @@ CALLS: dict[tuple[str, ...], list[tuple[str, ...]]] = {
     ("sandbox", "down"): [("--dir", "{dir}")],
     ("sandbox", "status"): [("--dir", "{dir}")],
     ("sandbox", "env"): [("--dir", "{dir}")],
+    ("audit",): [
+        (*AUDITED, "--fail-on", "{poison}", "--", "x"), (*AUDITED, "-o", "{poison}", "--", "x"),
+        (*AUDITED, "--baseline", "{file}", "--", "x"),
+    ],
     ("install",): [("--dry-run",), (), ("--controllers", "{poison}")],
     ("uninstall",): [(), ("--delete-resources",)],
     ("manifests",): [("--image", "{poison}"), ("--instance", "{poison}")],
@@ -98,7 +103,7 @@ TABLE: dict[tuple[str, ...], dict[str, Any]] = {
 
 def outputs(path: tuple[str, ...]) -> list[tuple[str, ...]]:
     """Return what chooses each form of a command's output."""
-    if "output" not in TABLE[path]:
+    if "output" not in TABLE[path] or path == ("audit",):  # which is refused in each form
         return [()]
     form = TABLE[path]["output"].type_descriptor.annotation
     return [("--output", getattr(one, "value", one)) for one in get_args(form) or form]

@@ -12,6 +12,7 @@ from jsonschema import Draft7Validator
 
 from hedgerow.cli.audit import command
 from hedgerow.cli.audit.listing import listed
+from hedgerow.testing.audit.baseline import compared
 from hedgerow.testing.audit.findings import (
     AuditedObject,
     AuditedRequest,
@@ -39,6 +40,7 @@ TAKEN = Finding(
     PUT,
     ("other-spelling", "whole-object-update"),
 )
+GONE = "never-quiet Widget.example.org/other"
 NOTED = Finding("empty-writes", DEMO, "a write changed nothing", seconds=1.5, per_minute=2.0)
 
 
@@ -134,11 +136,37 @@ def test_the_json_is_by_its_schema(typing, audits):
 
     _, out, _ = typing(*audits(made), "-o", "json", "--", "run")
 
-    assert json.loads(out) == listed(made)
+    assert json.loads(out) == listed(made, compared(made))
     Draft7Validator(SCHEMA).validate(json.loads(out))
-    Draft7Validator(SCHEMA).validate(listed(report()))
+    Draft7Validator(SCHEMA).validate(listed(report(), compared(report(), (GONE,))))
     assert json.loads(out)["failed"] == ["reapply-conflict"]
-    assert listed(made, ("empty-writes",))["failed"] == ["empty-writes"]
+    assert listed(made, compared(made, (), ("empty-writes",)))["failed"] == ["empty-writes"]
+
+
+def test_one_audit_gives_files_a_baseline_and_the_page(typing, audits, tmp_path):
+    words = audits(report(TAKEN, NOTED))
+    known, junit = tmp_path / "known.txt", tmp_path / "audit.xml"
+
+    code, out, err = typing(*words, "-o", f"junit={junit}", "--write-baseline", known, "--", "run")
+    assert code == 0
+    assert "2 findings are known. The audit passed." in out
+    assert "known.txt has the findings of this audit: 2" in err
+    assert 'failures="0"' in junit.read_text()
+    with known.open("a") as file:
+        file.write(f"{GONE}\n")
+    code, out, _ = typing(*words, "--baseline", known, "-o", "html", "--", "run")
+    assert code == 0
+    assert f'<p class="command ink">{GONE}</p>' in out
+
+
+def test_what_is_no_baseline_and_no_format_is_told_before_the_audit(typing, audits, tmp_path):
+    words = audits(report())
+    other = tmp_path / "other.txt"
+    other.write_text("precious")
+
+    assert "other.txt is no baseline" in typing(*words, "--baseline", other, "--", "run")[2]
+    assert "other.txt is no baseline" in typing(*words, "--write-baseline", other, "--", "run")[2]
+    assert "there is no format 'pdf'" in typing(*words, "-o", "pdf", "--", "run")[2]
 
 
 def test_an_unknown_rule_is_wrong_usage(typing, audits):

@@ -5,15 +5,15 @@ from __future__ import annotations
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import anyio
 import anyio.to_thread
 import typer
 
 from hedgerow.cli import interrupts
+from hedgerow.cli.audit.outputs import FORMATS, TEXT, baselines, deliver, destinations, judged_by
 from hedgerow.cli.exits import Exit
-from hedgerow.cli.output import echo_data
 from hedgerow.cli.progress import progress_shown
 from hedgerow.testing.audit.engine import audit
 from hedgerow.testing.audit.inputs import read_inputs
@@ -21,8 +21,9 @@ from hedgerow.testing.audit.machine import Attendant
 from hedgerow.testing.audit.rules import BY_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable
 
+    from hedgerow.testing.audit.baseline import AuditOutcome
     from hedgerow.testing.audit.findings import AuditReport
     from hedgerow.testing.audit.inputs import Inputs
 
@@ -92,8 +93,33 @@ Kubernetes = Annotated[
     str,
     typer.Option(metavar="VERSION", help="A pinned version, such as 1.36.", show_default="newest"),
 ]
-Format = Annotated[
-    Literal["text", "json"], typer.Option("--output", "-o", help="The output format.")
+Baseline = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Findings that are known: they do not fail the audit; those that are gone are named.",
+        show_default="none",
+    ),
+]
+WriteBaseline = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Write this audit's findings to a file for --baseline; from then on they are known.",
+        show_default="none",
+    ),
+]
+Output = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FORMAT[=FILE]",
+        autocompletion=lambda: list(FORMATS),
+        help="text, json, html or junit, printed or, with `=FILE`, written to a file; may be"
+        " repeated.",
+        show_default=TEXT,
+    ),
 ]
 
 
@@ -106,8 +132,10 @@ def audit_command(
     setup: Setup = "",
     fields: Fields = 6,
     fail_on: FailOn = None,
+    baseline: Baseline = None,
+    write_baseline: WriteBaseline = None,
     kubernetes: Kubernetes = "",
-    output: Format = "text",
+    output: Output = None,
 ) -> None:
     """Try an operator, in any language, and tell how it treats the fields of others.
 
@@ -120,20 +148,23 @@ def audit_command(
     - `hedgerow audit --crds config/crd/bases --samples config/samples -- bin/manager`
     - `hedgerow audit --crds crds --samples samples --rights config/rbac/role.yaml -- kopf run
       operator.py`
+    - `hedgerow audit … --baseline known.txt -o html=audit.html -o junit=audit.xml -- bin/manager`
 
-    Exit codes: 0 no finding of the rules that fail an audit, 3 some, 1 the report is partial, or
-    nothing could be tried, 2 wrong usage, 130 interrupted.
+    Exit codes: 0 no new finding of the rules that fail an audit, 3 some, 1 the report is partial,
+    or nothing could be tried, 2 wrong usage, 130 interrupted.
     """
     chosen = _chosen(fail_on)
+    wanted, files = destinations(output or ()), baselines(baseline, write_baseline)
     inputs = read_inputs(command, crds, samples, rights, setup=setup, fields=fields)
     found: list[AuditReport] = []
     try:
         with progress_shown() as tell:
             interrupts.run(lambda: _carried_out(inputs, tell, kubernetes, found))
     finally:
-        for report in found:
-            _print(report, chosen, output)
-    raise typer.Exit(exit_code(found[0], chosen))
+        outcomes = [judged_by(report, files, chosen) for report in found]
+        for report, outcome in zip(found, outcomes, strict=True):
+            deliver(report, outcome, wanted)
+    raise typer.Exit(exit_code(found[0], outcomes[0]))
 
 
 async def _carried_out(
@@ -155,9 +186,9 @@ async def _carried_out(
         group.cancel_scope.cancel()
 
 
-def exit_code(report: AuditReport, fail_on: Collection[str] | None) -> Exit:
+def exit_code(report: AuditReport, outcome: AuditOutcome) -> Exit:
     """Return the exit code: findings that fail it come before a report that is not whole."""
-    if report.failing(fail_on):
+    if outcome.failing:
         return Exit.CONFLICT
     return Exit.FAILED if report.partial else Exit.DONE
 
@@ -173,14 +204,3 @@ def _chosen(fail_on: list[str] | None) -> tuple[str, ...] | None:
             meant = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(BY_NAME)}"
             raise typer.BadParameter(f"there is no rule {name!r}{meant}", param_hint="--fail-on")
     return tuple(BY_NAME) if ALL in names else tuple(names)
-
-
-def _print(report: AuditReport, fail_on: Collection[str] | None, output: str) -> None:
-    """Print in the requested format; each format is imported only when it is used."""
-    if output == "json":
-        from hedgerow.cli.audit.listing import listed  # noqa: PLC0415
-
-        return echo_data(listed(report, fail_on))
-    from hedgerow.cli.audit.terminal import show  # noqa: PLC0415
-
-    return show(report, fail_on)

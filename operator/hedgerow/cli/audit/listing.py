@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from hedgerow.testing.audit.findings import VERSION
 from hedgerow.testing.audit.rules import CAUSES
+from hedgerow.texts import escaped
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Iterable
 
+    from hedgerow.testing.audit.baseline import AuditOutcome
     from hedgerow.testing.audit.findings import (
         AuditedObject,
         AuditedRequest,
@@ -22,21 +24,23 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import Object
 
 
-def listed(report: AuditReport, fail_on: Collection[str] | None = None) -> Object:
-    """Return a report for programs; `failed` are the rules that fail it, of `fail_on` or usually.
+def listed(report: AuditReport, outcome: AuditOutcome) -> Object:
+    """Return a report for programs; `failed` are the rules that fail it.
 
     What is not known is left out, and so is what is empty, but for lists.
     """
-    failed = dict.fromkeys(one.rule for one in report.failing(fail_on))
+    failed = dict.fromkeys(one.rule for one in outcome.failing)
+    known = frozenset(outcome.known)
     figures = report.figures
     return {
         "version": VERSION,
-        "command": list(report.command),
+        "command": [escaped(part) for part in report.command],
         "kubernetes": report.kubernetes,
         "partial": report.partial,
         "failed": list(failed),
         "rules": [_rule(one) for one in report.results],
-        "findings": [_finding(one) for one in report.findings],
+        "findings": [_finding(one, is_known=one in known) for one in report.findings],
+        "gone": list(outcome.gone),
         "samples": [
             {"object": _object(one.object), "fields": [_field(field) for field in one.fields]}
             for one in report.samples
@@ -70,10 +74,11 @@ def _rule(result: RuleResult) -> Object:
     }
 
 
-def _finding(finding: Finding) -> Object:
+def _finding(finding: Finding, *, is_known: bool) -> Object:
     return {
         "rule": finding.rule,
         "key": finding.key,
+        "known": is_known,
         "detail": finding.detail,
         **_known(
             object=finding.object and _object(finding.object),

@@ -2,91 +2,74 @@
 
 from __future__ import annotations
 
-import shlex
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
+from hedgerow.cli.audit.words import GROUPS, MARKS, figures, title, values, verdicts, why
 from hedgerow.cli.widths import hanging, is_limited
 from hedgerow.terminal import Terminal, one_line
 from hedgerow.testing.audit.recorder import numbered
-from hedgerow.testing.audit.rules import BY_NAME, CAUSES
+from hedgerow.testing.audit.rules import BY_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Iterator, Mapping
 
     from rich.console import Console
 
-    from hedgerow.testing.audit.findings import AuditReport, Finding, RuleResult
+    from hedgerow.testing.audit.baseline import AuditOutcome
+    from hedgerow.testing.audit.findings import AuditReport, Finding, RuleResult, Verdict
 
 _PIPED: Final = 120
-_GROUPS: Final = {
-    "author": "The author's fields",
-    "others": "Fields of others on its children",
-    "quiet": "Quiet",
-    "rights": "Rights and writes",
-}
-_SIGNS: Final = {
-    "passed": ("✓", "green"),
-    "failed": ("✗", "bold red"),
-    "noted": ("!", "yellow"),
-    "not checked": ("·", "dim"),
-}
+_STYLES: Final[Mapping[Verdict, str]] = {
+    "failed": "bold red", "noted": "yellow", "passed": "green", "not checked": "dim",
+}  # fmt: skip
 _MOST: Final = 12
 """Findings of one rule that are printed; the others are counted."""
 _NAME: Final = 24
 
 
-def show(
-    report: AuditReport, fail_on: Collection[str] | None = None, console: Console | None = None
-) -> None:
+def show(report: AuditReport, outcome: AuditOutcome, console: Console | None = None) -> None:
     """Print a report; long lines are wrapped, never cut."""
     out = console or Terminal(width=None if is_limited() else _PIPED)
-    for indent, line in _lines(report, fail_on):
+    for indent, line in _lines(report, outcome):
         first, *more = hanging(line, max(out.width - indent, 30), 2)
         for number, part in enumerate((first, *more)):
             margin = " " * (indent + (2 if number else 0))
             out.print(Text(margin).append_text(part), soft_wrap=True)
 
 
-def _lines(report: AuditReport, fail_on: Collection[str] | None) -> Iterator[tuple[int, Text]]:
-    command = shlex.join(report.command)
-    yield 0, Text.assemble("Audit of ", (one_line(command).plain, "bold"))
-    yield 0, Text(_figures(report), "dim")
+def _lines(report: AuditReport, outcome: AuditOutcome) -> Iterator[tuple[int, Text]]:
+    yield 0, one_line(title(report), "bold")
+    yield 0, one_line(figures(report), "dim")
     if report.partial:
         yield 0, one_line(f"This report is partial: {report.partial}.", "bold yellow")
-    for group, results in groupby(report.results, key=lambda one: one.rule.group):
+    for group, name in GROUPS.items():
         yield 0, Text()
-        yield 0, Text(_GROUPS[group], "bold")
-        for result in results:
-            yield 2, _verdict(result, report.partial)
+        yield 0, Text(name, "bold")
+        yield from (
+            (2, _verdict(one, report.partial)) for one in report.results if one.rule.group == group
+        )
     for result in report.results:
         if result.count:
-            yield from _explained(result, report)
+            yield from _explained(result, report, frozenset(outcome.known))
+    if outcome.gone:
+        yield 0, Text()
+        yield 0, Text("Gone: these lines of the baseline can be removed.", "bold green")
+        for line in outcome.gone:
+            yield 4, one_line(line)
     if report.notes:
         yield 0, Text()
         for note in report.notes:
             yield 0, one_line(f"Note: {note}.")
     yield 0, Text()
-    yield 0, one_line(_summary(report, fail_on), "bold")
-
-
-def _figures(report: AuditReport) -> str:
-    found = report.figures
-    parts = (
-        f"Kubernetes {report.kubernetes or '?'}",
-        f"{numbered(found.fields_tried, 'field')} tried, {found.fields_changed} really changed",
-        numbered(found.children, "child", "children"),
-        f"{numbered(found.requests, 'request')}, {numbered(found.writes, 'write')}",
-        f"{found.seconds:.0f} seconds",
-    )
-    return "; ".join(parts)
+    yield 0, one_line(_summary(report, outcome), "bold")
 
 
 def _verdict(result: RuleResult, told: str) -> Text:
     """Return a rule with its verdict; why a report is partial was told, and is not repeated."""
-    sign, style = _SIGNS[result.verdict]
+    sign, style = MARKS[result.verdict], _STYLES[result.verdict]
     more = result.checked if result.why in {"", told} else result.why
     if result.count:
         more = numbered(result.count, "finding")
@@ -96,44 +79,41 @@ def _verdict(result: RuleResult, told: str) -> Text:
     )
 
 
-def _explained(result: RuleResult, report: AuditReport) -> Iterator[tuple[int, Text]]:
+def _explained(
+    result: RuleResult, report: AuditReport, known: frozenset[Finding]
+) -> Iterator[tuple[int, Text]]:
     rule, found = result.rule, report.of(result.rule.name)
-    sign, style = _SIGNS[result.verdict]
+    sign, style = MARKS[result.verdict], _STYLES[result.verdict]
     yield 0, Text()
     yield 0, Text.assemble((f"{sign} {rule.name}", style), f": {rule.meaning}")
     for about, some in groupby(found[:_MOST], key=lambda one: str(one.object or "")):
         if about:
             yield 4, one_line(about, "bold")
         for finding in some:
-            yield from _finding(finding)
+            yield from _finding(finding, is_known=finding in known)
     if len(found) > _MOST:
         yield 4, Text(f"and {len(found) - _MOST} more; `-o json` has all of them", "dim")
     yield 4, Text.assemble(("To mend: ", "bold"), rule.remedy)
 
 
-def _finding(finding: Finding) -> Iterator[tuple[int, Text]]:
-    change = ""
-    if finding.before is not None or finding.after is not None:
-        before, after = ("(absent)" if x is None else x for x in (finding.before, finding.after))
-        change = f": {before} → {after}"
-    where = f"{finding.path}{change}" if finding.path else ""
-    yield 6, one_line(f"{where}; {finding.detail}" if where else finding.detail)
+def _finding(finding: Finding, *, is_known: bool) -> Iterator[tuple[int, Text]]:
+    change = f": {told}" if (told := values(finding)) else ""
+    where = f"{finding.path}{change}; " if finding.path else ""
+    known = "known: " if is_known else ""
+    yield 6, one_line(f"{known}{where}{finding.detail}", "dim" if is_known else "")
     if finding.causes:
-        reasons = "; ".join(CAUSES[name] for name in finding.causes)
-        yield 8, one_line(f"cause: {reasons}", "yellow")
+        yield 8, one_line(f"cause: {why(finding)}", "yellow")
     if finding.request:
         yield 8, one_line(f"{finding.request.what}: {finding.request.uri}", "dim")
 
 
-def _summary(report: AuditReport, fail_on: Collection[str] | None) -> str:
-    failed = list(dict.fromkeys(one.rule for one in report.failing(fail_on)))
-    verdicts = [one.verdict for one in report.results]
-    counts = ", ".join(
-        f"{verdicts.count(verdict)} {verdict}" for verdict in _SIGNS if verdict in verdicts
-    )
-    total = len(BY_NAME)
+def _summary(report: AuditReport, outcome: AuditOutcome) -> str:
+    total = f"{verdicts(report)} of {len(BY_NAME)} rules."
+    if outcome.known:
+        total += f" {numbered(len(outcome.known), 'finding is', 'findings are')} known."
+    failed = dict.fromkeys(one.rule for one in outcome.failing)
     if failed:
-        return f"{counts} of {total} rules. The audit fails because of {', '.join(failed)}."
+        return f"{total} The audit fails because of {', '.join(failed)}."
     if report.partial:
-        return f"{counts} of {total} rules. The report is partial, so the audit did not pass."
-    return f"{counts} of {total} rules. The audit passed."
+        return f"{total} The report is partial, so the audit did not pass."
+    return f"{total} The audit passed."

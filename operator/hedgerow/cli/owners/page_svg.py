@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
-from hedgerow.cli.owners.colours import FONT, classes, style
+from hedgerow.cli.colours import FONT, classes, style
 from hedgerow.cli.owners.report import CONTESTED, UNOWNED
 from hedgerow.cli.widths import broken, shortened
 

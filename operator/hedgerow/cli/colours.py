@@ -1,4 +1,4 @@
-"""Owners colours: one colour per field manager, on light and on dark paper."""
+"""Colours: one colour per field manager, on light and on dark paper."""
 
 from __future__ import annotations
 
