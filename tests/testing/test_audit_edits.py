@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hedgerow.fields.sets import ABSENT, Values
-from hedgerow.testing.audit.edits import held_fields, spread, with_value, without
+from hedgerow.testing.audit.edits import held_fields, spread, with_keys, with_value, without
 
 NAMED = 'k:{"name":"a"}'
 OBJECT = {
@@ -37,6 +37,19 @@ def test_an_authors_fields_are_its_leaves_but_for_the_keys_of_items():
 
     assert fields == {("f:metadata", "f:labels", "f:team"): "x", SIZE: 1}
     assert held_fields(OBJECT, "argo") == ()
+
+
+def test_keys_that_the_server_filled_in_are_spelled_out():
+    key = 'k:{"containerPort":80,"protocol":"TCP"}'
+    other = 'k:{"containerPort":81,"protocol":"UDP"}'
+    tree = {"f:ports": {key: {".": {}, "f:name": {}}, other: {".": {}}}, "f:names": {'v:"a"': {}}}
+    ports = [{"containerPort": 80, "name": "web"}, {"containerPort": 81, "protocol": "UDP"}, 7]
+
+    spelled = with_keys({"ports": ports, "names": ["a", "b"], "more": [1]}, tree)
+
+    assert spelled["ports"] == [{**ports[0], "protocol": "TCP"}, *ports[1:]]
+    assert (spelled["names"], spelled["more"]) == (["a", "b"], [1])
+    assert with_value(spelled, ("f:ports", key, "f:name"), "x")["ports"][0]["name"] == "x"
 
 
 def test_a_value_is_put_into_an_item():

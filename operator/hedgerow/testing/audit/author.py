@@ -9,12 +9,12 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from hedgerow.fields.canonical import identical
-from hedgerow.fields.managed import held
+from hedgerow.fields.managed import entry, held
 from hedgerow.fields.paths import path_of
 from hedgerow.fields.redaction import shown
 from hedgerow.fields.sets import ABSENT, Values, leaves
 from hedgerow.testing.audit.causes import causes, taker
-from hedgerow.testing.audit.edits import held_fields, spread, with_value, without
+from hedgerow.testing.audit.edits import held_fields, spread, with_keys, with_value, without
 from hedgerow.testing.audit.findings import (
     AuditedObject,
     FieldHolder,
@@ -133,7 +133,7 @@ class Author:
             schema=self._machine.inputs.schema(version, kind),
             fields=fields,
             before={place: _holders(live, place) for place in fields},
-            wanted=manifest,
+            wanted=with_keys(manifest, entry(live, AUTHOR) or {}),
         )
 
     def _resource(self, version: str, kind: str) -> Object | None:
@@ -210,7 +210,8 @@ class Author:
         if not reply.ok:
             return False
         left = Values(reply.body).at(place)
-        if left is not ABSENT and identical(left, value) and _holders(reply.body, place):
+        others_hold = any(h.manager != AUTHOR for h in _holders(reply.body, place))
+        if left is not ABSENT and identical(left, value) and others_hold:
             self._found(
                 sample, "removal-kept", place, reply.body, detail="it stays when it is removed"
             )
@@ -247,6 +248,7 @@ class Author:
                 if turn < len(chosen[number])
             ]
             done: list[tuple[Sample, FieldPath, Any]] = []
+            mark = self._log.writes
             for number, sample, place in places:
                 body = with_value(sample.wanted, place, self._good[number][place])
                 reply = self._api.apply(body, AUTHOR)
@@ -259,14 +261,16 @@ class Author:
             )
             self._machine.settle()
             for change in done:
-                self._after_change(*change)
+                self._after_change(*change, mark)
         if self._changed:
             self._recorder.checked("change-reverted", numbered(self._changed, "field"))
 
-    def _after_change(self, sample: Sample, place: FieldPath, value: Any) -> None:
+    def _after_change(self, sample: Sample, place: FieldPath, value: Any, mark: int) -> None:
         live = self._api.get(sample.manifest).body
         now = Values(live).at(place)
-        if not identical(now, value) or now is ABSENT:
+        since = [write for write in self._log.since(mark) if write.request.key == sample.key]
+        is_kept = now is not ABSENT and identical(now, value)
+        if not is_kept and taker(since, place, self._user) is not None:
             detail = f"it was set to {_text(sample, place, value)}, and the operator wrote it again"
             self._found(sample, "change-reverted", place, live, detail=detail, before=value)
         body = with_value(sample.wanted, place, value)

@@ -6,12 +6,13 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from hedgerow.fields.managed import entry
-from hedgerow.fields.paths import Positions, is_list, is_map, parse
+from hedgerow.fields.paths import Positions, assign, is_list, is_map, parse
 from hedgerow.fields.sets import ABSENT, Values, is_key, leaves
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from hedgerow.fields.paths import Tree
     from hedgerow.fields.sets import FieldPath
     from hedgerow_schemas.base import Object
 
@@ -25,6 +26,27 @@ def held_fields(live: Object, manager: str) -> tuple[tuple[FieldPath, Any], ...]
         if place[-1].startswith("f:") and not is_key(place)
     )
     return tuple((place, value) for place, value in found if value is not ABSENT)
+
+
+def with_keys(obj: Any, tree: Tree) -> Any:
+    """Return a copy whose list items spell out the keys that the API server filled in.
+
+    `tree` is what the author holds. An author may leave out `protocol`, which is part of the key.
+    """
+    if is_map(obj):
+        return {name: with_keys(value, tree.get(f"f:{name}") or {}) for name, value in obj.items()}
+    if not is_list(obj):
+        return obj
+    elements = assign(obj, tree)
+    return [
+        item if element is None else with_keys(_keyed(item, element), tree[element] or {})
+        for item, element in zip(obj, elements, strict=True)
+    ]
+
+
+def _keyed(item: Any, element: str) -> Any:
+    parsed = parse(element)
+    return {**dict(zip(parsed.names, parsed.values, strict=True)), **item} if parsed.names else item
 
 
 def with_value(obj: Any, field_path: FieldPath, value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hedgerow.encoding import to_json
 from hedgerow.fields.canonical import identical
 from hedgerow.fields.managed import held
-from hedgerow.fields.paths import is_map, path_of
+from hedgerow.fields.paths import is_list, is_map, path_of
 from hedgerow.fields.redaction import shown
 from hedgerow.fields.sets import ABSENT, Values, is_hollow, is_key, leaves
 from hedgerow.objects import metadata
@@ -47,6 +48,7 @@ _SYSTEM: Final = frozenset({"Lease", "Event", "Namespace", "CustomResourceDefini
 _MEANT: Final = frozenset({"f:image", "f:targetPort", "f:schedule", "f:host", "f:maxReplicas"})
 """Fields that no server sets by default, of whole objects that are sent with the defaults in."""
 _OWN: Final = frozenset({"f:ownerReferences", "f:finalizers", "f:managedFields"})
+_INSTANT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 _REPLICAS: Final[FieldPath] = ("f:spec", "f:replicas")
 
 
@@ -417,8 +419,17 @@ def _seconds_after(writes: Iterable[LoggedWrite], write: LoggedWrite, user: str)
 
 
 def _report(live: Object) -> list[Any]:
-    """Return where an operator reports: the status, and annotations."""
-    return [live.get("status"), metadata(live).get("annotations")]
+    """Return where an operator reports: the status, and annotations; times tell nothing."""
+    return [_timeless(live.get("status")), metadata(live).get("annotations")]
+
+
+def _timeless(value: Any) -> Any:
+    if is_map(value):
+        found = value.items()
+        return {k: _timeless(inner) for k, inner in found if k != "observedGeneration"}
+    if is_list(value):
+        return [_timeless(inner) for inner in value]
+    return None if isinstance(value, str) and _INSTANT.match(value) else value
 
 
 def _own_fields(live: Object, writes: Sequence[LoggedWrite], user: str) -> Iterator[FieldPath]:
