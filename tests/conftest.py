@@ -45,6 +45,8 @@ def pytest_configure(config: pytest.Config) -> None:
 LONGEST = (
     NODE,
     MACHINE,
+    "tests/cluster/test_audit_guide.py",
+    "tests/cluster/test_audit.py",
     "tests/cluster/test_remedies.py",
     "tests/cluster/test_demo.py",
     "tests/plan/test_complexity.py",
