@@ -291,6 +291,24 @@ def test_what_a_kill_leaves_twice_is_found(tmp_path):
     assert keys(machine.audited()) == ["writes-after-kill ConfigMap/x-*"]
 
 
+def test_a_child_that_a_kill_leaves_as_it_should_not_be_is_found(tmp_path):
+    machine = Machine(tmp_path, clean, inputs())
+
+    def tears(api: LoggedApi, widget: Object) -> None:
+        torn = {**widget["spec"], "message": "torn"}
+        clean(api, {**widget, "spec": torn} if "kill" in machine.happened else widget)
+
+    machine._reconcile = tears
+
+    found = [one for one in machine.audited().findings if one.rule == "writes-after-kill"]
+    assert [(one.key, one.detail) for one in found] == [
+        (
+            f"writes-after-kill {CONFIG}",
+            "after SIGKILL in the middle of a change it differs from what it is without",
+        )
+    ]
+
+
 def test_an_object_with_a_finalizer_stays_and_is_noted(tmp_path):
     def holds(api: LoggedApi, widget: Object) -> None:
         if not widget["metadata"].get("finalizers"):

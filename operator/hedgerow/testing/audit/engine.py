@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from httpx import HTTPError
 
+from hedgerow.fields.canonical import identical
 from hedgerow.testing.audit.access import GrantedRights
 from hedgerow.testing.audit.author import Author
 from hedgerow.testing.audit.findings import Figures, Finding
@@ -261,12 +262,22 @@ class Phases:
         return self._recorder.checked("writes-after-watch-cut", numbered(cut, "connection"))
 
     def _at_kill(self) -> None:
-        """Kill it at its first write after a change, and look where it ends after a start."""
+        """Kill it at its first write after a change, and look where it ends after a start.
+
+        The same change without a kill comes first: where that does not lead back to what was there,
+        nothing can be told of the child.
+        """
+        was = self._others.contents()
         if not self._author.change_something():
             return self._recorder.unchecked(
                 "writes-after-kill", "there was no change that the author could make"
             )
+        self._machine.settle()
+        self._author.change_back()
+        self._machine.settle()
+        whole = self._others.contents()
         self._machine.attendant.tell("killing it in the middle of a change")
+        self._author.change_something()
         self._machine.settle()
         before = self._generated()
         log = self._machine.log
@@ -280,6 +291,12 @@ class Phases:
             if count > 1:
                 detail = f"SIGKILL in the middle of one change left {count} more of them"
                 self._recorder.add((Finding("writes-after-kill", about, detail, count=count),))
+        now = self._others.contents()
+        for about, content in whole.items():
+            if identical(was.get(about), content) and not identical(now.get(about), content):
+                how = "is gone" if now.get(about) is None else "differs from what it is without"
+                detail = f"after SIGKILL in the middle of a change it {how}"
+                self._recorder.add((Finding("writes-after-kill", about, detail),))
         return self._recorder.checked("writes-after-kill", "1 change")
 
     def _generated(self) -> Counter[AuditedObject]:

@@ -49,6 +49,7 @@ _MEANT: Final = frozenset({"f:image", "f:targetPort", "f:schedule", "f:host", "f
 """Fields that no server sets by default, of whole objects that are sent with the defaults in."""
 _OWN: Final = frozenset({"f:ownerReferences", "f:finalizers", "f:managedFields"})
 _INSTANT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
+_AROUND: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
 _REPLICAS: Final[FieldPath] = ("f:spec", "f:replicas")
 
 
@@ -380,6 +381,15 @@ class Others:
         )
 
     # Reading.
+
+    def contents(self) -> dict[AuditedObject, Object]:
+        """Return what each child with a name of its own holds, without metadata and status."""
+        found: dict[AuditedObject, Object] = {}
+        for child in self.children:
+            live = None if child.object.generated else self._live(child.key)
+            if live is not None:
+                found[child.object] = {k: v for k, v in live.items() if k not in _AROUND}
+        return found
 
     def _live(self, key: Key) -> Object | None:
         state = self._log.history.state(key)
