@@ -11,6 +11,7 @@ from hedgerow.texts import escaped_lines
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
 LARGEST: Final = 3 * 1024 * 1024
 """The most characters of a text; the API server accepts no larger body."""
@@ -35,10 +36,24 @@ _NO_JSON: Final = re.compile(r"[+-]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 _WHOLE: Final = 1e21
 """From this number on, Go writes a float with an exponent."""
 _NOT_JSON: Final = ("binary", "set", "omap", "pairs")
+_ENDINGS: Final = frozenset({".yaml", ".yml", ".json"})
 
 
 class ManifestError(ValueError):
     """A text that cannot be read; the message says where and why, in one line."""
+
+
+def texts(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield name and text of a file, or of each YAML and JSON file in a directory.
+
+    Raises ManifestError for what is no text, and OSError.
+    """
+    files = sorted(p for p in path.iterdir() if p.suffix in _ENDINGS) if path.is_dir() else [path]
+    for file in files:
+        try:
+            yield str(file), file.read_text("utf-8")
+        except UnicodeDecodeError as error:
+            raise ManifestError(f"{file}: it is no text in UTF-8; give YAML or JSON") from error
 
 
 class _Dumper(yaml.CSafeDumper):

@@ -14,6 +14,7 @@ from hedgerow.cli.exits import CommandError
 from hedgerow.cli.program import registry
 from hedgerow.fields.paths import is_map
 from hedgerow.manifest import ManifestError, from_yaml
+from hedgerow.manifest import texts as file_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 STDIN = "-"
 _LOGGED = '"command failed" err="'
 """What comes before an error of `kubectl kustomize`, which is a line of its log."""
-_ENDINGS = frozenset({".yaml", ".yml", ".json"})
 
 
 class PlanError(CommandError):
@@ -62,13 +62,10 @@ def texts(sources: Iterable[str], stdin: Iterable[str]) -> Iterator[tuple[str, s
         if source == STDIN:
             yield "standard input", "".join(stdin)
             continue
-        path = Path(source)
-        found = sorted(p for p in path.iterdir() if p.suffix in _ENDINGS) if path.is_dir() else None
-        for file in [path] if found is None else found:
-            try:
-                yield str(file), file.read_text("utf-8")
-            except UnicodeDecodeError as error:
-                raise PlanError(f"{file}: it is no text in UTF-8; give YAML or JSON") from error
+        try:
+            yield from file_texts(Path(source))
+        except ManifestError as error:
+            raise PlanError(str(error)) from error
 
 
 async def kustomized(directory: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from hedgerow.fields.paths import is_list, is_map
-from hedgerow.manifest import ManifestError, from_yaml
+from hedgerow.manifest import ManifestError, from_yaml, texts
 from hedgerow.testing.audit.access import Role
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 NAMESPACE: Final = "audit-samples"
 """Where samples without a namespace go."""
-_ENDINGS: Final = frozenset({".yaml", ".yml", ".json"})
 _SKIPPED: Final = frozenset({"Kustomization", "Component"})
 _DEFINITION: Final = "CustomResourceDefinition"
 _MOST_SAMPLES: Final = 50
@@ -98,16 +97,19 @@ def read_inputs(
 
 def _objects(path: Path) -> Iterator[Object]:
     """Yield the objects of a file, or of the files in a directory, those of lists one by one."""
-    files = sorted(p for p in path.iterdir() if p.suffix in _ENDINGS) if path.is_dir() else [path]
-    for file in files:
-        try:
-            documents = from_yaml(file.read_text("utf-8"))
-        except UnicodeDecodeError as error:
-            raise AuditError(f"{file} is no text in UTF-8; give YAML or JSON") from error
-        except ManifestError as error:
-            raise AuditError(f"{file}: {error}") from error
-        for document in documents:
-            yield from _parted(str(file), document)
+    try:
+        for name, text in texts(path):
+            for document in _documents(name, text):
+                yield from _parted(name, document)
+    except ManifestError as error:
+        raise AuditError(str(error)) from error
+
+
+def _documents(name: str, text: str) -> tuple[Any, ...]:
+    try:
+        return from_yaml(text)
+    except ManifestError as error:
+        raise AuditError(f"{name}: {error}") from error
 
 
 def _parted(file: str, document: Any) -> Iterator[Object]:
