@@ -230,6 +230,7 @@ GATE: dict[str, Function] = {
         c.want, c.live, MANAGER, partial(c.terms.yielded, "Deployment", "web")
     ),
     "ownership.respelled": lambda m, c: m.ownership.respelled(c.want, c.verdict),
+    "ownership.with_live": lambda m, c: m.ownership.with_live(c.want, c.verdict.leaves),
     "ownership.with_held_items": lambda m, c: m.ownership.with_held_items(
         c.want, c.live, MANAGER, c.verdict
     ),
@@ -520,6 +521,7 @@ MORE: dict[str, tuple[str, ...]] = {
     "adopt.adopt": HELD,
     "ownership.respelled": ("respelled",),
     "ownership.with_held_items": HELD,
+    "ownership.with_live": HELD,
     "ownership.without_yielded": ("leave", "many_terms"),
     "plan.ChildPlanner.plan": ("leave", "vanished", "emptied"),
     "paths.assign": ("contest", *LISTS),
