@@ -220,6 +220,9 @@ class TestCauses:
         assert not adds_only({"a": 1}, {"a": 1})
         assert not adds_only(ABSENT, ABSENT)
         assert not adds_only(1, 2)
+        assert adds_only([{"a": 1}, 2], [{"a": 1, "b": {}}, 2])
+        assert not adds_only([1], [1])
+        assert not adds_only([1], [1, 2])
 
     def test_durations_are_those_of_go(self):
         assert is_duration("1h30m")

@@ -79,6 +79,18 @@ class TestInputs:
         assert inputs.roles
         assert inputs.roles[0].title == "ClusterRole widgets"
         assert inputs.setup == "make"
+        assert inputs.untried == ()
+
+    def test_what_is_given_several_times_counts_together(self, tmp_path):
+        found = files(tmp_path)
+        other = tmp_path / "other.yaml"
+        other.write_text("{apiVersion: v1, kind: Secret, metadata: {name: s}}")
+
+        both = read_inputs(["run"], [found["crds"]], [found["samples"], other], [found["rights"]])
+        one = read_inputs(["run"], found["crds"], other)
+
+        assert {sample["kind"] for sample in both.samples} >= {"Secret", "Widget"}
+        assert (both.untried, one.untried) == ((), ("Widget",))
 
     def test_a_role_is_in_its_namespace_or_in_the_operators(self, tmp_path):
         roles = [

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from httpx import HTTPError
 
+from hedgerow.testing.api import Reply
 from hedgerow.testing.audit import engine
 from hedgerow.testing.audit.access import GrantedRights, Role
 from hedgerow.testing.audit.findings import AuditReport
@@ -273,6 +275,35 @@ def test_the_rights_that_it_used_are_told(tmp_path):
     report = Machine(tmp_path, clean, inputs(), access).audited(access)
 
     assert keys(report) == ["unused-rights configmaps/* list"]
+
+
+def test_a_force_that_the_server_refuses_is_no_fight(tmp_path):
+    machine = Machine(tmp_path, clean, inputs())
+    apply = machine.api.apply
+
+    def refusing(manifest: Object, manager: str, **how: Any) -> Any:
+        real = how.get("force") and not how.get("dry_run")
+        return Reply(422, {"message": "immutable"}) if real else apply(manifest, manager, **how)
+
+    machine.api.apply = refusing
+    machine.api.put = lambda *_: Reply(422, {"message": "immutable"})
+
+    rules = {one.rule for one in machine.audited().findings}
+    assert rules.isdisjoint({"child-fight", "child-forced"})
+
+
+def test_a_kind_without_a_sample_is_named(tmp_path):
+    names = {"kind": "Gadget", "plural": "gadgets", "singular": "gadget"}
+    gadgets = {
+        **widgets.DEFINITION,
+        "metadata": {"name": "gadgets.example.org"},
+        "spec": {**widgets.DEFINITION["spec"], "names": names},
+    }
+    more = replace(inputs(), definitions=(widgets.DEFINITION, gadgets))
+
+    report = Machine(tmp_path, clean, more).audited()
+
+    assert "there is no sample of Gadget: nothing of it was tried" in report.notes
 
 
 def test_what_a_kill_leaves_twice_is_found(tmp_path):

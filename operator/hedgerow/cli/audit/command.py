@@ -39,26 +39,30 @@ Command = Annotated[
     ),
 ]
 Crds = Annotated[
-    Path,
-    typer.Option(
-        metavar="DIR", exists=True, help="The operator's CustomResourceDefinitions: files or one."
-    ),
-]
-Samples = Annotated[
-    Path,
+    list[Path],
     typer.Option(
         metavar="DIR",
         exists=True,
-        help="Resources as an author writes them, and what they need: Secrets, namespaces.",
+        help="The operator's CustomResourceDefinitions: a directory or a file; may be repeated.",
+    ),
+]
+Samples = Annotated[
+    list[Path],
+    typer.Option(
+        metavar="DIR",
+        exists=True,
+        help="Resources as an author writes them, and what they need (Secrets, namespaces): a"
+        " directory or a file; may be repeated. A finding appears only if a sample uses the feature"
+        " behind it: a few that differ are best.",
     ),
 ]
 Rights = Annotated[
-    Path | None,
+    list[Path] | None,
     typer.Option(
         metavar="FILE",
         exists=True,
-        help="The operator's ClusterRoles and Roles; it gets exactly these rights. If the file has"
-        " bindings too, only roles that are bound to a ServiceAccount count.",
+        help="The operator's ClusterRoles and Roles; it gets exactly these rights; may be repeated."
+        " If there are bindings too, only roles that are bound to a ServiceAccount count.",
         show_default="all rights",
     ),
 ]
@@ -155,7 +159,7 @@ def audit_command(
     """
     chosen = _chosen(fail_on)
     wanted, files = destinations(output or ()), baselines(baseline, write_baseline)
-    inputs = read_inputs(command, crds, samples, rights, setup=setup, fields=fields)
+    inputs = read_inputs(command, crds, samples, rights or None, setup=setup, fields=fields)
     found: list[AuditReport] = []
     try:
         with progress_shown() as tell:

@@ -100,6 +100,11 @@ def adds_only(before: Any, after: Any) -> bool:
             and after.keys() >= before.keys()
             and all(identical(v, after[k]) or adds_only(v, after[k]) for k, v in before.items())
         )
+    if is_list(before) and is_list(after) and len(before) == len(after):
+        pairs = list(zip(before, after, strict=True))
+        return not identical(before, after) and all(
+            identical(was, now) or adds_only(was, now) for was, now in pairs
+        )
     return False
 
 

@@ -154,6 +154,8 @@ class Phases:
     def _phases(self) -> None:
         tell, log = self._machine.attendant.tell, self._machine.log
         tell("applying definitions and samples")
+        if untried := ", ".join(self._machine.inputs.untried):
+            self._recorder.notes[f"there is no sample of {untried}: nothing of it was tried"] = None
         self._author.define()
         if self._machine.inputs.setup:
             self._machine.setup(self._sandbox.environment())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from hedgerow.fields.paths import is_list, is_map
@@ -11,7 +12,6 @@ from hedgerow.testing.audit.access import Role
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from hedgerow_schemas.base import Object
 
@@ -43,6 +43,14 @@ class Inputs:
     directory: Path | None = None
     """Where the command is run; None: here."""
 
+    @property
+    def untried(self) -> tuple[str, ...]:
+        """The kinds that are defined, and of which there is no sample."""
+        tried = {(one["apiVersion"].rpartition("/")[0], one["kind"]) for one in self.samples}
+        specs = [one["spec"] for one in self.definitions]
+        kinds = [(str(s.get("group")), str(s.get("names", {}).get("kind"))) for s in specs]
+        return tuple(kind for group, kind in kinds if (group, kind) not in tried)
+
     def schema(self, api_version: str, kind: str) -> Mapping[str, Any]:
         """Return the schema of a kind; an empty one if no definition has it."""
         group, _, version = api_version.rpartition("/")
@@ -60,9 +68,9 @@ class Inputs:
 
 def read_inputs(
     command: Sequence[str],
-    crds: Path,
-    samples: Path,
-    rights: Path | None = None,
+    crds: Path | Sequence[Path],
+    samples: Path | Sequence[Path],
+    rights: Path | Sequence[Path] | None = None,
     *,
     setup: str = "",
     fields: int = 6,
@@ -72,17 +80,20 @@ def read_inputs(
     """Read all that an audit is given. Raises AuditError, OSError."""
     if not command:
         raise AuditError("no command is given; put the operator's own command after `--`")
-    definitions = [one for one in _objects(crds) if one["kind"] == _DEFINITION]
+    definitions = [one for one in _all_objects(crds) if one["kind"] == _DEFINITION]
     if not definitions:
         raise AuditError(
-            f"{crds} has no {_DEFINITION}; --crds names the directory of the operator's own"
+            f"{_named(crds)} has no {_DEFINITION}; --crds names the directory of the operator's own"
         )
-    found = [one for one in _objects(samples) if one["kind"] != _DEFINITION]
+    found = [one for one in _all_objects(samples) if one["kind"] != _DEFINITION]
     if not found:
-        raise AuditError(f"{samples} has no object; --samples names the directory of examples")
+        raise AuditError(
+            f"{_named(samples)} has no object; --samples names the directory of examples"
+        )
     if len(found) > _MOST_SAMPLES:
         raise AuditError(
-            f"{samples} has {len(found)} objects; an audit takes up to {_MOST_SAMPLES} samples"
+            f"{_named(samples)} has {len(found)} objects; an audit takes up to {_MOST_SAMPLES}"
+            " samples"
         )
     return Inputs(
         command=tuple(command),
@@ -93,6 +104,19 @@ def read_inputs(
         fields=fields,
         directory=directory,
     )
+
+
+def _paths(given: Path | Sequence[Path]) -> Sequence[Path]:
+    return [given] if isinstance(given, Path) else given
+
+
+def _named(given: Path | Sequence[Path]) -> str:
+    return ", ".join(map(str, _paths(given)))
+
+
+def _all_objects(given: Path | Sequence[Path]) -> Iterator[Object]:
+    for path in _paths(given):
+        yield from _objects(path)
 
 
 def _objects(path: Path) -> Iterator[Object]:
@@ -144,9 +168,9 @@ def _ordered(samples: Iterator[Object]) -> list[Object]:
     return sorted(samples, key=lambda one: first.get(one["kind"], 2))
 
 
-def _roles(path: Path) -> Iterator[Role]:
-    """Yield the roles of a file; if it has bindings too, those bound to a ServiceAccount."""
-    objects = list(_objects(path))
+def _roles(given: Path | Sequence[Path]) -> Iterator[Role]:
+    """Yield the roles of files; if there are bindings too, those bound to a ServiceAccount."""
+    objects, path = list(_all_objects(given)), _named(given)
     found = {
         (o["kind"], o["metadata"]["name"], _home(o) if o["kind"] == "Role" else ""): o
         for o in objects
@@ -179,7 +203,7 @@ def _is_of_account(binding: Object) -> bool:
     return any(one.get("kind") == "ServiceAccount" for one in subjects)
 
 
-def _role(path: Path, role: Object, namespace: str) -> Role:
+def _role(path: str, role: Object, namespace: str) -> Role:
     name = role["metadata"]["name"]
     if role.get("aggregationRule"):
         raise AuditError(

@@ -74,6 +74,7 @@ class Others:
         self._machine, self._recorder, self._author = machine, recorder, author
         self._api, self._log = machine.api, machine.log
         self.children: list[Child] = []
+        self._found = 0
 
     def find(self) -> int:
         """Choose some of the objects that the operator made, of each kind one first."""
@@ -91,6 +92,7 @@ class Others:
             if live and live["kind"] not in _SYSTEM and len(self.children) < _MOST:
                 uid = str(metadata(live).get("uid"))
                 self.children.append(Child(key, identified(live, key), uid))
+        self._found = len(found)
         return len(found)
 
     # What others add.
@@ -171,7 +173,7 @@ class Others:
         self._edit(chosen, told)
         self._remove(told)
         self._apply_by_force(chosen, told)
-        words = f"{len(chosen)} of {numbered(len(self.children), 'child', 'children')}"
+        words = f"{len(chosen)} of {numbered(self._found, 'child', 'children')}"
         for rule in ("child-fight", "child-forced", "child-silent"):
             self._recorder.checked(rule, words)
 
@@ -227,13 +229,16 @@ class Others:
         """Take the field by a forced apply, as Argo CD may, and again whenever it is taken back."""
         began = time.monotonic()
         back: dict[int, int] = {}
+        applied: set[int] = set()
         active = list(chosen)
         for _ in range(_FIGHTS):
-            for child, place, other in active:
-                body = with_value(_identity(self._live(child.key) or {}), place, other)
-                if "kind" in body:
-                    self._api.apply(body, PLATFORM, force=True)
-            active = self._taken(active)
+            mark = self._log.writes
+            active = [one for one in active if self._is_forced(*one)]
+            applied.update(id(child) for child, _, _ in active)
+            # A value that differs is taken back only by a write: the server may refuse one, too.
+            written = self._taken(active)
+            wrote = {write.request.key for write in self._log.since(mark)}
+            active = [one for one in written if one[0].key in wrote]
             for child, _, _ in active:
                 back[id(child)] = back.get(id(child), 0) + 1
             if not active:
@@ -244,7 +249,7 @@ class Others:
             count = back.get(id(child), 0)
             if count:
                 self._recorder.add(self._taken_back(child, place, count, count * 60 / took))
-            elif self._is_silent(child, place, other, told):
+            elif id(child) in applied and self._is_silent(child, place, other, told):
                 detail = (
                     "another manager's apply was left, and neither status nor Event tells of it"
                 )
@@ -252,6 +257,14 @@ class Others:
                     (Finding("child-silent", child.object, detail, path_of(place), mark="apply"),)
                 )
         self._release(chosen)
+
+    def _is_forced(self, child: Child, place: FieldPath, other: Any) -> bool:
+        """Apply a field by force, and return whether the API server took it."""
+        live = self._live(child.key)
+        if live is None:
+            return False
+        body = with_value(_identity(live), place, other)
+        return self._api.apply(body, PLATFORM, force=True).ok
 
     def _taken(
         self, active: list[tuple[Child, FieldPath, Any]]
