@@ -16,7 +16,6 @@ from hedgerow.testing.audit.inputs import Inputs
 from hedgerow.testing.audit.log import Log
 from hedgerow.testing.audit.machine import Attendant, AuditEnd, Pace
 from hedgerow.testing.audit.recorder import FindingRecorder
-from hedgerow.testing.memory.answers import Refused
 from hedgerow.testing.memory.kind import custom
 from hedgerow.testing.memory.kinds import BUILTIN
 from hedgerow.testing.memory.requests import MemoryApi, MemoryAudit, RequestPlace
@@ -72,25 +71,10 @@ class LoggedApi(MemoryApi):
         ]
         return Reply(200, {"resources": found})
 
-    def _send(
-        self,
-        verb: str,
-        target: Object,
-        act: Callable[[], tuple[Object, bool]],
-        body: Any,
-        subresource: str,
-        query: dict[str, str],
-    ) -> Reply:
-        try:
-            answer, created = act()
-            reply = Reply(201 if created else 200, answer)
-        except Refused as refused:
-            reply = Reply(refused.code, refused.status)
-        meta, api = target["metadata"], self._model.api(target["apiVersion"], target["kind"])
-        if api is not None:
-            place = RequestPlace(api, meta.get("namespace", ""), meta["name"], subresource)
-            self._world.write(self._user, verb, place, reply, body, query)
-        return reply
+    def _record(
+        self, verb: str, place: RequestPlace, reply: Reply, body: Any, query: dict[str, str]
+    ) -> None:
+        self._world.write(self._user, verb, place, reply, body, query)
 
 
 class Machine:

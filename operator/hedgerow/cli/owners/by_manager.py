@@ -210,9 +210,7 @@ def _helm(objects: Sequence[CountedObject], scope: CountScope) -> Iterable[Lefto
     having = [one for one in objects if any(_is_helm_3(key) for key, _ in one.tally.entries)]
     some = [one for one in having if ("helm", APPLY, "") in dict(one.tally.entries)]
     if some:
-        yield _several(
-            tuple(sorted(HELM)), "helm", some, having, scope=scope, rest=" --operation Update"
-        )
+        yield _several(tuple(sorted(HELM)), "helm", some, having, scope=scope, rest=_UPDATES)
 
 
 def _is_helm_3(key: _Key) -> bool:
@@ -229,9 +227,7 @@ def _updates(objects: Sequence[CountedObject], scope: CountScope) -> Iterable[Le
     for manager, holding in sorted(having.items()):
         some = [one for one in holding if _conflicts(manager, one)]
         if some:
-            yield _several(
-                (manager,), manager, some, holding, scope=scope, rest=" --operation Update"
-            )
+            yield _several((manager,), manager, some, holding, scope=scope, rest=_UPDATES)
 
 
 def _is_update(key: _Key) -> bool:

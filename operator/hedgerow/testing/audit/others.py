@@ -40,6 +40,7 @@ _MOST: Final = 6
 _FIGHTS: Final = 3
 _TRIES: Final = 5
 _SOON: Final = 3.0
+_LOGGED: Final = 1.0
 _AGAIN: Final = 12.0
 _OF_OTHERS: Final = "audit.hedgerow.dev"
 _SCALED: Final = frozenset({"Deployment", "StatefulSet", "ReplicaSet"})
@@ -235,10 +236,7 @@ class Others:
             mark = self._log.writes
             active = [one for one in active if self._is_forced(*one)]
             applied.update(id(child) for child, _, _ in active)
-            # A value that differs is taken back only by a write: the server may refuse one, too.
-            written = self._taken(active)
-            wrote = {write.request.key for write in self._log.since(mark)}
-            active = [one for one in written if one[0].key in wrote]
+            active = self._taken(active, mark)
             for child, _, _ in active:
                 back[id(child)] = back.get(id(child), 0) + 1
             if not active:
@@ -267,17 +265,23 @@ class Others:
         return self._api.apply(body, PLATFORM, force=True).ok
 
     def _taken(
-        self, active: list[tuple[Child, FieldPath, Any]]
+        self, active: list[tuple[Child, FieldPath, Any]], mark: int
     ) -> list[tuple[Child, FieldPath, Any]]:
-        """Wait a little, and return those of the fields that have another value again."""
+        """Wait a little, and return those of the fields that a write since the mark took back."""
         left: list[tuple[Child, FieldPath, Any]] = []
 
         def all_taken() -> bool:
             left[:] = [one for one in active if self._has(*one)]
             return not left
 
+        def written() -> set[Key]:
+            return {write.request.key for write in self._log.since(mark)}
+
         self._machine.until(_SOON, all_taken)
-        return [one for one in active if one not in left]
+        taken = [one for one in active if one not in left]
+        # A value is seen before its write is answered, and only then the write is in the log.
+        self._machine.until(_LOGGED, lambda: {child.key for child, _, _ in taken} <= written())
+        return [one for one in taken if one[0].key in written()]
 
     def _taken_back(
         self, child: Child, place: FieldPath, count: int, per_minute: float

@@ -199,6 +199,11 @@ class MemoryApi:
         api = self._model.api(target["apiVersion"], target["kind"])
         if api is not None:
             place = RequestPlace(api, metadata.get("namespace", ""), metadata["name"], subresource)
-            self._audit.add(self._user, verb, place, reply.status, body, **query)
+            self._record(verb, place, reply, body, query)
         self._told()
         return reply
+
+    def _record(
+        self, verb: str, place: RequestPlace, reply: Reply, body: Any, query: dict[str, str]
+    ) -> None:
+        self._audit.add(self._user, verb, place, reply.status, body, **query)
