@@ -6,15 +6,37 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, WithJsonSchema
 
-from hedgerow_schemas.base import ApiResource, CustomResource, Model, Object, Status
+from hedgerow_schemas.base import ApiResource, CustomResource, Model, Object, Status, Time
 from hedgerow_schemas.definition import UPSTREAM, Column, Definition, Rule, list_map, rules
 
 Phase = Literal["Blue", "Green"]
+
+SwitchPhase = Literal[
+    "Routed",
+    "WaitingForAvailability",
+    "Checking",
+    "CheckFailed",
+    "Held",
+    "Switching",
+    "Overlapping",
+    "Baking",
+    "RollingBack",
+    "RolledBack",
+]
+"""Where a switch stands; docs/guides/blue-green.md has the table of transitions."""
 
 LONGEST_NAME = 47
 """63 characters for a Deployment's pods' labels, less those of `green-deployment`."""
 
 MOST_PORTS = 32
+MOST_CHECKS = 8
+LONGEST_WAIT = 3600
+"""Seconds: the longest time of a check, and of an overlap."""
+
+CheckJob = Annotated[Object, WithJsonSchema({UPSTREAM: "io.k8s.api.batch.v1.JobTemplateSpec"})]
+"""A Job template, kept as the user wrote it: nothing added, nothing dropped."""
+
+Seconds = Annotated[int, Field(ge=0, json_schema_extra={"format": "int32"})]
 
 PodSpec = Annotated[Object, WithJsonSchema({UPSTREAM: "io.k8s.api.core.v1.PodSpec"})]
 """A pod specification, kept as the user wrote it: nothing added, nothing dropped."""
@@ -79,10 +101,151 @@ class Port(Model):
     )
 
 
+class HttpCheck(Model):
+    """An HTTP GET of a path at the preview Service, by a Job."""
+
+    image: str = Field(
+        min_length=1,
+        max_length=1024,
+        description="The image of the Job that asks: it has sh, and curl or wget.",
+    )
+    path: str = Field(
+        default="/", max_length=1024, pattern="^/[!-~]*$", description="The path that is asked for."
+    )
+    port: TargetPort | None = Field(
+        default=None,
+        description="Number or name of a port of the Service; the first one when left out.",
+    )
+    expected_status: int = Field(
+        default=200,
+        ge=100,
+        le=599,
+        json_schema_extra={"format": "int32"},
+        description="The status that passes.",
+    )
+    successes: int = Field(
+        default=1,
+        ge=1,
+        le=100,
+        json_schema_extra={"format": "int32"},
+        description="How many answers in a row must have it.",
+    )
+    period_seconds: int = Field(
+        default=1,
+        ge=1,
+        le=300,
+        json_schema_extra={"format": "int32"},
+        description="The pause between two requests.",
+    )
+    timeout_seconds: int = Field(
+        default=5,
+        ge=1,
+        le=300,
+        json_schema_extra={"format": "int32"},
+        description="How long one answer may take.",
+    )
+
+
+class Check(Model):
+    """What has to pass before a colour is routed: an HTTP GET, or a Job."""
+
+    name: str = Field(
+        min_length=1, max_length=20, pattern=_DNS_LABEL, description="Name of the check."
+    )
+    timeout_seconds: int = Field(
+        default=45,
+        ge=1,
+        le=LONGEST_WAIT,
+        json_schema_extra={"format": "int32"},
+        description="How long the check may take in all; then it has failed.",
+    )
+    http: HttpCheck | None = Field(
+        default=None, description="Passes when the preview Service answers so."
+    )
+    job: CheckJob | None = Field(
+        default=None,
+        description="Passes when a Job of this template completes. It finds the colour that is to"
+        " be routed behind the Service <name>-preview.",
+    )
+
+
+ROUTING_RULES = (
+    Rule(
+        rule="self.promotion != 'WhenChecked' || (has(self.checks) && self.checks.size() > 0)",
+        message="promotion is WhenChecked, so there must be checks",
+        path=".checks",
+        reason="FieldValueRequired",
+        editor={
+            "if": {
+                "properties": {"promotion": {"const": "WhenChecked"}},
+                "required": ["promotion"],
+            },
+            "then": {"required": ["checks"]},
+        },
+    ),
+    Rule(
+        rule="!has(self.checks) || self.checks.size() == 0 || self.promotion == 'WhenChecked'",
+        message="checks are run only where promotion is WhenChecked",
+        path=".promotion",
+        editor={
+            "if": {"required": ["checks"]},
+            "then": {
+                "properties": {"promotion": {"const": "WhenChecked"}},
+                "required": ["promotion"],
+            },
+        },
+    ),
+    Rule(
+        rule="!has(self.bakeSeconds) || self.promotion != 'Immediate'",
+        message="bakeSeconds needs promotion WhenAvailable or WhenChecked: a colour that was never"
+        " available would be rolled back at once",
+        path=".bakeSeconds",
+        editor={
+            "if": {"required": ["bakeSeconds"]},
+            "then": {
+                "properties": {"promotion": {"enum": ["WhenAvailable", "WhenChecked"]}},
+                "required": ["promotion"],
+            },
+        },
+    ),
+    Rule(
+        rule="!has(self.bakeUnavailableSeconds)"
+        " || (has(self.bakeSeconds) && self.bakeUnavailableSeconds < self.bakeSeconds)",
+        message="bakeUnavailableSeconds needs a longer bakeSeconds",
+        path=".bakeUnavailableSeconds",
+        editor={
+            "if": {"required": ["bakeUnavailableSeconds"]},
+            "then": {"required": ["bakeSeconds"]},
+        },
+    ),
+    Rule(
+        rule="!has(self.overlapSeconds) || self.switch == 'Overlap'",
+        message="overlapSeconds needs switch Overlap",
+        path=".overlapSeconds",
+        editor={
+            "if": {"required": ["overlapSeconds"]},
+            "then": {
+                "properties": {"switch": {"const": "Overlap"}},
+                "required": ["switch"],
+            },
+        },
+    ),
+    Rule(
+        rule="!has(self.bakeSeconds) || self.switch != 'Overlap' || "
+        "(has(self.overlapSeconds) ? self.overlapSeconds : 10) <= self.bakeSeconds",
+        message="the overlap (overlapSeconds, 10 by default) must not be longer than bakeSeconds",
+        path=".overlapSeconds",
+    ),
+)
+"""What contradicts itself; `errors` of the controller says the same of a stored object."""
+
+
 class BlueGreenSpec(Model):
     """What is wanted: two pod specifications, and which of them the Service selects."""
 
-    model_config = ConfigDict(json_schema_extra=rules(_needs("Blue"), _needs("Green")))
+    model_config = ConfigDict(
+        json_schema_extra=rules(_needs("Blue"), _needs("Green"), *ROUTING_RULES)
+    )
 
     route_to: Phase = Field(description="The colour that the Service selects.")
     blue_spec: PodSpec | None = Field(
@@ -91,10 +254,71 @@ class BlueGreenSpec(Model):
     green_spec: PodSpec | None = Field(
         default=None, description="The pods of the Deployment <name>green-deployment."
     )
-    promotion: Literal["Immediate", "WhenAvailable"] = Field(
+    promotion: Literal["Immediate", "WhenAvailable", "WhenChecked"] = Field(
         default="Immediate",
         description="Immediate: the Service follows routeTo at once. WhenAvailable: it moves only"
-        " when the chosen colour's Deployment is rolled out and available.",
+        " when the chosen colour's Deployment is rolled out and available. WhenChecked: and when"
+        " all checks have passed for the very template of the colour.",
+    )
+    preview: bool = Field(
+        default=False,
+        description="Whether there is a second Service, <name>-preview, for the colour that is not"
+        " routed. There always is while promotion is WhenChecked.",
+    )
+    checks: tuple[Check, ...] | None = Field(
+        default=None,
+        max_length=MOST_CHECKS,
+        description="What must pass with promotion WhenChecked. Delete the Job of a failed check to"
+        " run it again.",
+        json_schema_extra=list_map("name")
+        | rules(
+            Rule(
+                rule="self.all(c, has(c.http) != has(c.job))",
+                message="each check has either http or job",
+                reason="FieldValueRequired",
+            ),
+            Rule(
+                rule="self.all(c, !has(c.job) || !has(c.job.spec)"
+                " || !has(c.job.spec.ttlSecondsAfterFinished))",
+                message="a check's Job is kept while its verdict counts: leave out"
+                " ttlSecondsAfterFinished",
+            ),
+        ),
+    )
+    hold: bool = Field(
+        default=False,
+        description="Whether a switch waits until promoted names the template; `hedgerow promote`"
+        " sets that.",
+    )
+    promoted: str | None = Field(
+        default=None,
+        max_length=64,
+        description="The template that may be routed although hold is set: status.switch.template.",
+    )
+    switch: Literal["Cut", "Overlap"] = Field(
+        default="Cut",
+        description="Cut: the Service selects one colour, then the other. Overlap: in between it"
+        " selects both, until the new one's pods are among its endpoints and overlapSeconds have"
+        " passed.",
+    )
+    overlap_seconds: Seconds | None = Field(
+        default=None,
+        le=LONGEST_WAIT,
+        description="How long both colours serve once the new one is among the Service's endpoints;"
+        " 10 when left out.",
+    )
+    bake_seconds: int | None = Field(
+        default=None,
+        ge=1,
+        le=86400,
+        json_schema_extra={"format": "int32"},
+        description="How long a routed colour is watched: if it is not available for"
+        " bakeUnavailableSeconds within that time, the Service goes back once.",
+    )
+    bake_unavailable_seconds: Seconds | None = Field(
+        default=None,
+        le=86400,
+        description="How long a colour may be unavailable while it is watched; 10 when left out.",
     )
     # The default stays in this model: a list that the server defaults belongs to no field
     # manager, and its port 80 would stay beside the ports that somebody applies later.
@@ -128,12 +352,77 @@ class BlueGreenSpec(Model):
         return tuple((phase, spec) for phase, spec in pairs if spec is not None)
 
 
+class RoutedTemplate(Model):
+    """A template of a colour, and since when it counts."""
+
+    phase: str = Field(description="The colour.")
+    template: str = Field(
+        description="The template: a hash of what the spec says, and one of what the Deployment has."
+    )
+    since: Time | None = Field(default=None, description="Since when.")
+
+
+class Switch(Model):
+    """A switch from one colour to the other."""
+
+    source: str | None = Field(
+        default=None, alias="from", description="The colour that was routed before."
+    )
+    to: str = Field(description="The colour that is to be routed.")
+    template: str = Field(
+        default="", description="The template that is to be routed, as spec.promoted names it."
+    )
+    since: Time | None = Field(default=None, description="When the phase began.")
+    ready_since: Time | None = Field(
+        default=None,
+        description="In an overlap: since when the new colour is among the endpoints.",
+    )
+    steps: tuple[str, ...] = Field(
+        default=(),
+        description="What is still to come.",
+        json_schema_extra={"x-kubernetes-list-type": "atomic"},
+    )
+
+
+class CheckStatus(Model):
+    """What became of a check, and for which template."""
+
+    name: str = Field(description="Name of the check.")
+    template: str = Field(description="The template that it was run for, and counts for.")
+    verdict: Literal["Running", "Passed", "Failed"] = Field(description="How it ended.")
+    job: str = Field(description="The Job that ran it.")
+    time: Time | None = Field(default=None, description="When that was observed.")
+    message: str = Field(default="", description="What it waits for, or why it failed.")
+
+
 class BlueGreenStatus(Status):
     """What was observed; written by the operator alone."""
 
     # Any string: it says what the Service selects, also when somebody else chose it.
     route_to: str | None = Field(
-        default=None, description="The colour that the Service really selects."
+        default=None,
+        description="The colour that the Service really selects; in an overlap the former one.",
+    )
+    # The following are there only if the spec uses what they tell of.
+    phase: SwitchPhase | None = Field(default=None, description="Where a switch stands.")
+    switch: Switch | None = Field(default=None, description="The switch that is under way.")
+    routed: RoutedTemplate | None = Field(
+        default=None, description="What the Service selects alone, or did last."
+    )
+    previous: RoutedTemplate | None = Field(
+        default=None, description="What it selected before: the way back is open to it."
+    )
+    rejected: RoutedTemplate | None = Field(
+        default=None, description="What was routed back from; it is not tried again."
+    )
+    unavailable_since: Time | None = Field(
+        default=None, description="While a colour is watched: since when it is not available."
+    )
+    checks: tuple[CheckStatus, ...] | None = Field(
+        default=None,
+        max_length=MOST_CHECKS,
+        description="The checks of the template that is to be routed.",
+        json_schema_extra=list_map("name"),
     )
 
 
