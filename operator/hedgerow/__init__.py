@@ -92,6 +92,7 @@ if TYPE_CHECKING:
     from hedgerow_schemas.builtin import (
         ConfigMap,
         Deployment,
+        EndpointSlice,
         HorizontalPodAutoscaler,
         Namespace,
         Pod,
@@ -116,7 +117,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CONFINED", "ApiResource", "Apply", "BuiltIn", "Claim", "Claimable", "Column", "Condition",
     "ConfigMap", "Controller", "ControllerOptions", "Copies", "Create", "CustomResource",
-    "Definition", "Deployment", "Desired", "Field", "FieldError", "Holder",
+    "Definition", "Deployment", "Desired", "EndpointSlice", "Field", "FieldError", "Holder",
     "HorizontalPodAutoscaler", "Job", "Keep", "Key", "Lag", "Model", "Namespace", "Notice",
     "Object", "ObjectMeta", "Observed", "Option", "Pod", "PodDisruptionBudget", "Relation",
     "RemoveFinalizer", "Report", "Resource", "Rule", "Scale", "Schedule", "ScheduleError", "Secret",
@@ -150,7 +151,7 @@ _PLACES = {
         "Status", "Time", "View", "instant",
     ),
     "hedgerow_schemas.builtin": (
-        "ConfigMap", "Deployment", "HorizontalPodAutoscaler", "Namespace", "Pod",
+        "ConfigMap", "Deployment", "EndpointSlice", "HorizontalPodAutoscaler", "Namespace", "Pod",
         "PodDisruptionBudget", "Secret", "Service", "StatefulSet",
     ),
     "hedgerow_schemas.definition": (

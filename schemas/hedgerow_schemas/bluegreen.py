@@ -357,7 +357,7 @@ class RoutedTemplate(Model):
 
     phase: str = Field(description="The colour.")
     template: str = Field(
-        description="The template: a hash of what the spec says, and one of what the Deployment has."
+        description="The template: a digest of the spec's, and one of what the Deployment has."
     )
     since: Time | None = Field(default=None, description="Since when.")
 
@@ -366,7 +366,10 @@ class Switch(Model):
     """A switch from one colour to the other."""
 
     source: str | None = Field(
-        default=None, alias="from", description="The colour that was routed before."
+        default=None,
+        validation_alias="from",
+        serialization_alias="from",
+        description="The colour that was routed before.",
     )
     to: str = Field(description="The colour that is to be routed.")
     template: str = Field(

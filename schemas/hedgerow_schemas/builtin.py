@@ -269,3 +269,47 @@ class Pod(WithConditions):
         suffix = f"-{View(self.labels).text(POD_TEMPLATE_HASH)}"
         name = owner.text("name")
         return name.removesuffix(suffix) if name.endswith(suffix) and len(suffix) > 1 else ""
+
+
+class EndpointSlice(View):
+    """An EndpointSlice: which pods a Service sends its traffic to."""
+
+    api: ClassVar[ApiResource] = ApiResource(
+        "discovery.k8s.io/v1", "EndpointSlice", "endpointslices"
+    )
+    SERVICE: ClassVar[str] = "kubernetes.io/service-name"
+    """The label that names the Service."""
+    __slots__ = ()
+
+    @staticmethod
+    def reduced(endpoint_slice: Object) -> Object:
+        """Return only the fields that this view reads."""
+        view = View(endpoint_slice)
+        kept = {key: view.at("metadata", key) for key in POD_IDENTITY}
+        return {
+            "apiVersion": endpoint_slice.get("apiVersion"),
+            "kind": endpoint_slice.get("kind"),
+            "metadata": {key: value for key, value in kept.items() if value},
+            "endpoints": [
+                {
+                    "targetRef": {"name": View(endpoint).text("targetRef", "name")},
+                    "conditions": {"ready": _is_ready(endpoint)},
+                }
+                for endpoint in view.items("endpoints")
+            ],
+        }
+
+    @property
+    def service(self) -> str:
+        """The name of the Service, or empty."""
+        return View(self.labels).text(self.SERVICE)
+
+    @property
+    def ready_pods(self) -> tuple[str, ...]:
+        """The names of the pods that are ready here; an endpoint that does not say so is."""
+        found = (View(endpoint) for endpoint in self.items("endpoints") if _is_ready(endpoint))
+        return tuple(name for one in found if (name := one.text("targetRef", "name")))
+
+
+def _is_ready(endpoint: Any) -> bool:
+    return View(endpoint).at("conditions", "ready") is not False

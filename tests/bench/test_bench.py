@@ -28,7 +28,7 @@ from bench.__main__ import (
 )
 from bench.admission import ADMISSION_MARKS, latency, review
 from bench.scale import neutral
-from hedgerow.controllers import bluegreen
+from hedgerow.controllers.bluegreen import controller as bluegreen
 from hedgerow.serving.admission.answering import Answering
 
 Result = dict[str, Any]

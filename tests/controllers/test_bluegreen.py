@@ -20,9 +20,10 @@ from controllers.blues import (
     selector,
     service,
 )
-from hedgerow.controllers.bluegreen import CONTROLLER, compose
+from hedgerow.controllers.bluegreen.controller import CONTROLLER, compose
 from hedgerow_schemas.base import View
 from hedgerow_schemas.builtin import Deployment, Pod, Service
+from hedgerow_schemas.job import Job
 
 Object = dict[str, Any]
 
@@ -194,7 +195,7 @@ class TestStatus:
 
 
 class TestPodsOfAnother:
-    (RELATION,) = CONTROLLER.relates
+    RELATION, *_ = CONTROLLER.relates
 
     def test_only_pods_of_bluegreens_are_watched(self):
         assert self.RELATION.labels == "app.kubernetes.io/managed-by=app.demo.kakao.com"
@@ -213,5 +214,11 @@ class TestPodsOfAnother:
 
         assert self.RELATION.of(view) == keys
 
-    def test_it_owns_deployments_and_services_and_nothing_else(self):
-        assert (CONTROLLER.name, CONTROLLER.owns) == ("bluegreen", (Deployment, Service))
+    def test_a_pod_of_a_check_concerns_the_bluegreen_that_it_is_for(self):
+        labels = {"app.demo.kakao.com/checks": "demo"}
+        view = Pod({"metadata": {"name": "p", "namespace": "ns", "labels": labels}})
+
+        assert self.RELATION.of(view) == (("ns", "demo"),)
+
+    def test_it_owns_deployments_services_and_jobs_and_nothing_else(self):
+        assert (CONTROLLER.name, CONTROLLER.owns) == ("bluegreen", (Deployment, Service, Job))

@@ -17,7 +17,7 @@ from controllers.blues import (
     says,
     service,
 )
-from hedgerow.controllers.bluegreen import compose
+from hedgerow.controllers.bluegreen.controller import compose
 from hedgerow_schemas.base import View
 from hedgerow_schemas.builtin import Deployment
 

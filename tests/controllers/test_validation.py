@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from controllers.crons import TEMPLATE, at, composed, cronjob
 from hedgerow.contract import Observed
-from hedgerow.controllers import bluegreen
+from hedgerow.controllers.bluegreen import controller as bluegreen
 from hedgerow.controllers.cronjob import controller as cronjobs
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.cronjob import CronJobSpec

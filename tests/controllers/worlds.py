@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from controllers.subject import Subject
 from hedgerow.contract import Controller
-from hedgerow.controllers import bluegreen, guestbook, memcached
+from hedgerow.controllers import guestbook, memcached
+from hedgerow.controllers.bluegreen import controller as bluegreen
 from hedgerow.controllers.cronjob import controller
 from hedgerow.controllers.cronjob.starts import SCHEDULED_AT
 from hedgerow_schemas.base import Resource

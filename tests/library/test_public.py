@@ -18,7 +18,7 @@ from support.operator.registered import ALL, CONTROLLERS
 LISTED = {
     "CONFINED", "ApiResource", "Apply", "BuiltIn", "Claim", "Claimable", "Column", "Condition",
     "ConfigMap", "Controller", "ControllerOptions", "Copies", "Create", "CustomResource",
-    "Definition", "Deployment", "Desired", "Field", "FieldError", "Holder",
+    "Definition", "Deployment", "Desired", "EndpointSlice", "Field", "FieldError", "Holder",
     "HorizontalPodAutoscaler", "Job", "Keep", "Key", "Lag", "Model", "Namespace", "Notice",
     "Object", "ObjectMeta", "Observed", "Option", "Pod", "PodDisruptionBudget", "Relation",
     "RemoveFinalizer", "Report", "Resource", "Rule", "Scale", "Schedule", "ScheduleError", "Secret",

@@ -72,7 +72,7 @@ MODULES = {
 }
 """The pure modules that are measured, by the names that they go by here."""
 CONTROLLERS = {
-    "bluegreen": "hedgerow.controllers.bluegreen",
+    "bluegreen": "hedgerow.controllers.bluegreen.controller",
     "cronjob": "hedgerow.controllers.cronjob.controller",
     "memcached": "hedgerow.controllers.memcached",
 }

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from hedgerow.contract import Apply, Controller, Desired
-from hedgerow.controllers import bluegreen
+from hedgerow.controllers.bluegreen import controller as bluegreen
 from hedgerow.plan.yield_and_claim import CLAIM
 from hedgerow.runtime.state import MOST_REPEATS
 from hedgerow.testing.memory.cluster import MemoryCluster

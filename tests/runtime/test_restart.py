@@ -18,7 +18,8 @@ from typing import Any, cast
 import pytest
 
 from hedgerow.contract import Apply, Controller, Desired
-from hedgerow.controllers import bluegreen, guestbook, memcached
+from hedgerow.controllers import guestbook, memcached
+from hedgerow.controllers.bluegreen import controller as bluegreen
 from hedgerow.controllers.cronjob import controller as cronjob
 from hedgerow.controllers.scaler import controller as scaler
 from hedgerow.controllers.scaler.windows import OUT_REPLICAS, SCALE_IN, SCALE_OUT

@@ -11,7 +11,7 @@ import pytest
 
 import runtime.shop
 from hedgerow.contract import Desired, Observed, Relation
-from hedgerow.controllers import bluegreen
+from hedgerow.controllers.bluegreen import controller as bluegreen
 from hedgerow.kube import errors
 from hedgerow.kube.watch import Changed
 from hedgerow.objects import Salvaged
@@ -186,7 +186,7 @@ class TestTrouble:
         async with shop.open():
             await quiet()
             assert shop.runner.watches.refused() == ""
-            for kind in ("BlueGreen", "Deployment", "Service", "Pod"):
+            for kind in ("BlueGreen", *(view.api.kind for view in bluegreen.CONTROLLER.read)):
                 shop.cluster.broken[kind] = errors.Unauthenticated("who are you?", code=401)
             shop.cluster.tell()
             await anyio.sleep(600)

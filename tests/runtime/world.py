@@ -11,7 +11,7 @@ from structlog.contextvars import merge_contextvars
 from structlog.testing import LogCapture
 
 from hedgerow.contract import Controller, Key
-from hedgerow.controllers import bluegreen
+from hedgerow.controllers.bluegreen import controller as bluegreen
 from hedgerow.objects import Installation
 from hedgerow.runtime.cache.budget import Budget
 from hedgerow.runtime.cache.caches import build

@@ -16,7 +16,7 @@ from hedgerow.cli.tree.readiness import Readiness
 from hedgerow.cli.tree.resources import ShownCondition, TreeNode
 from hedgerow.cli.tree.terminal import MOST, lines, sections
 from hedgerow.cli.widths import ENDLESS
-from hedgerow.controllers.bluegreen import CONTROLLER
+from hedgerow.controllers.bluegreen.controller import CONTROLLER
 from hedgerow.controllers.cronjob.controller import CONTROLLER as CRONJOB
 
 NOW = datetime(2026, 1, 1, 12, 5, tzinfo=UTC)

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from hedgerow.contract import Controller
-from hedgerow.controllers import bluegreen
+from hedgerow.controllers.bluegreen import controller as bluegreen
 from hedgerow.controllers.cronjob import controller
 from hedgerow.controllers.cronjob.controller import START_GUARD
 from hedgerow.objects import Installation
@@ -44,13 +44,15 @@ class TestLayout:
             ("BlueGreen", "", ""),
             ("Deployment", "", "hedgerow.dev/controller=bluegreen"),
             ("Service", "", "hedgerow.dev/controller=bluegreen"),
+            ("Job", "", "hedgerow.dev/controller=bluegreen"),
             ("Pod", "", "app.kubernetes.io/managed-by=app.demo.kakao.com"),
+            ("EndpointSlice", "", "app.demo.kakao.com/endpoints"),
         ]
 
     def test_some_namespaces_are_a_watch_each_and_none_twice(self):
         watched = [(s.api.kind, s.namespace) for s in built("a", "b", "a")]
 
-        assert len(watched) == len(set(watched)) == 8
+        assert len(watched) == len(set(watched)) == 12
         assert {namespace for _, namespace in watched} == {"a", "b"}
 
     def test_another_installation_watches_its_own_children(self):

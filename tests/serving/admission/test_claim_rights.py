@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from hedgerow.contract import Controller
-from hedgerow.controllers import bluegreen
+from hedgerow.controllers.bluegreen import controller as bluegreen
 from hedgerow.kube.errors import Unavailable
 from hedgerow.plan.yield_and_claim import CLAIM
 from hedgerow.serving.admission import claim_rights
@@ -75,19 +75,19 @@ def review(claim: str = "*/*: **", user: Any = EVE) -> Object:
 
 class TestClaims:
     async def test_who_may_patch_all_that_is_claimed_is_admitted(self, client, judge: Judge):
-        judge.may = {"deployments", "services"}
+        judge.may = {"deployments", "services", "jobs"}
         answer = await client.post(PATH, json=review())
 
         assert answer.json()["response"] == {"uid": "705ab4f5", "allowed": True}
         assert {spec["resourceAttributes"]["resource"] for spec in judge.asked} == judge.may
-        [first, _] = judge.asked
+        first, *_ = judge.asked
         assert (first["user"], first["uid"], first["groups"]) == ("eve", "7", ["team"])
         assert first["extra"] == {"a": ["b"]}
         attributes = first["resourceAttributes"]
         assert (attributes["verb"], attributes["namespace"]) == ("patch", "shop")
 
     async def test_who_may_not_is_refused_with_the_sentence_why(self, client, judge: Judge):
-        judge.may = {"services"}
+        judge.may = {"services", "jobs"}
         response = (await client.post(PATH, json=review())).json()["response"]
 
         assert response["allowed"] is False
@@ -125,9 +125,9 @@ class TestClaims:
         body["request"]["object"]["spec"] = {"note": "x" * FREE}
         transport = httpx.ASGITransport(webhook_app(CONTROLLERS, cast("Any", judge)))
         async with httpx.AsyncClient(transport=transport, base_url="https://x") as client:
-            judge.may = {"deployments", "services"}
+            judge.may = {"deployments", "services", "jobs"}
             assert (await client.post(PATH, json=body)).json()["response"]["allowed"] is True
-            judge.may = {"services"}
+            judge.may = {"services", "jobs"}
             assert (await client.post(PATH, json=body)).json()["response"]["allowed"] is False
 
         assert {spec["user"] for spec in judge.asked} == {"eve"}

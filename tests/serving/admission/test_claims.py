@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from hedgerow.contract import Controller
-from hedgerow.controllers import bluegreen
+from hedgerow.controllers.bluegreen import controller as bluegreen
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD, allows_claims, claims_refused
 from hedgerow.serving.admission.claims import claimed_kinds, refusal
 from hedgerow.serving.admission.review import Review, ReviewedKind, ReviewedResource
@@ -36,6 +36,7 @@ def asked(obj: Object | None, before: Object | None = None, **more: Any) -> list
 
 
 DEPLOYMENTS, ALL = "Deployment/*: spec.replicas", "*/*: **"
+OWNED = ["Service", "Deployment", "Job"]
 
 
 class TestKinds:
@@ -45,13 +46,13 @@ class TestKinds:
             (resource(), None, []),
             (resource(**{YIELD: ALL}), None, []),
             (resource(DEPLOYMENTS), None, ["Deployment"]),
-            (resource(ALL), None, ["Service", "Deployment"]),
+            (resource(ALL), None, OWNED),
             (resource(f"{DEPLOYMENTS}; Service/x: spec.type"), None, ["Service", "Deployment"]),
             (resource("Pod/*: spec"), None, []),
             (resource("junk"), None, []),
-            (resource(ALL), resource(), ["Service", "Deployment"]),
-            (resource(ALL), resource(DEPLOYMENTS), ["Service", "Deployment"]),
-            (resource(ALL, spec=2), resource(ALL, spec=1), ["Service", "Deployment"]),
+            (resource(ALL), resource(), OWNED),
+            (resource(ALL), resource(DEPLOYMENTS), OWNED),
+            (resource(ALL, spec=2), resource(ALL, spec=1), OWNED),
             (resource(ALL, other="b"), resource(ALL, other="a"), []),
             (resource(), resource(ALL), []),
         ],

@@ -7,7 +7,8 @@ from typing import Any, cast
 import pytest
 
 from hedgerow.contract import Controller
-from hedgerow.controllers import bluegreen, memcached
+from hedgerow.controllers import memcached
+from hedgerow.controllers.bluegreen import controller as bluegreen
 from hedgerow.controllers.cronjob import controller
 from hedgerow.serving.admission.configuration import (
     configurations,

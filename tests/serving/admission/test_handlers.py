@@ -11,7 +11,7 @@ import pytest
 import structlog
 
 from hedgerow.contract import Controller
-from hedgerow.controllers import bluegreen
+from hedgerow.controllers.bluegreen import controller as bluegreen
 from hedgerow.controllers.cronjob import controller
 from hedgerow.serving.admission.handlers import webhook_app
 from hedgerow.serving.httpserver.limits import FREE, Limited

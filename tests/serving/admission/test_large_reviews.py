@@ -14,7 +14,7 @@ import yaml
 from anyio.lowlevel import checkpoint
 
 from hedgerow.contract import Controller
-from hedgerow.controllers import bluegreen
+from hedgerow.controllers.bluegreen import controller as bluegreen
 from hedgerow.serving.admission import answering
 from hedgerow.serving.admission import review as admission
 from hedgerow.serving.admission.answering import LARGEST, Answering

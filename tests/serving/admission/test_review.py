@@ -14,7 +14,8 @@ from annotated_types import MaxLen
 from pydantic import BaseModel, Field
 
 from hedgerow.contract import Controller
-from hedgerow.controllers import bluegreen, memcached
+from hedgerow.controllers import memcached
+from hedgerow.controllers.bluegreen import controller as bluegreen
 from hedgerow.controllers.cronjob import controller as cronjob
 from hedgerow.serving.admission import review as admission
 from hedgerow.serving.admission.review import ReviewError

@@ -14,7 +14,8 @@ from cryptography import x509
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hedgerow.contract import Controller
-from hedgerow.controllers import bluegreen, memcached
+from hedgerow.controllers import memcached
+from hedgerow.controllers.bluegreen import controller as bluegreen
 from hedgerow.controllers.cronjob import controller
 from hedgerow.kube.client import connect
 from hedgerow.runtime.clock import SystemClock

@@ -1,0 +1,198 @@
+"""Checks: the Jobs that try a colour before it is routed, and their verdicts.
+
+A Job is named after a digest of all that its verdict depends on: the template of the colour, and
+the check itself. So a verdict never counts for another revision: that has another Job.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from hedgerow import CONFINED, Create, Job, Keep, Pod, View, unprivileged
+from hedgerow.encoding import canonical
+from hedgerow_schemas.bluegreen import CheckStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hedgerow import Object, Observed
+    from hedgerow.controllers.bluegreen.switch import Verdict
+    from hedgerow_schemas.bluegreen import BlueGreen, Check, HttpCheck, Phase
+
+MANAGED_BY: Final = "app.kubernetes.io/managed-by"
+MANAGER: Final = "app.demo.kakao.com"
+CHECKS: Final = "app.demo.kakao.com/checks"
+"""The label of a check's pods: the BlueGreen that they belong to."""
+TEMPLATE: Final = "app.demo.kakao.com/template"
+"""The annotation of a check's Job: the template that it is for."""
+JOB_NAME: Final = "batch.kubernetes.io/job-name"
+LONGEST_REASON: Final = 200
+_NOBODY: Final = 65534
+_SETTLE_SECONDS: Final = 3
+"""How long a check waits before it asks: kube-proxy may not have followed the Service yet."""
+_ASK: Final = r"""
+sleep "$6"
+passed=0
+while [ "$passed" -lt "$3" ]; do
+  if command -v curl >/dev/null 2>&1; then
+    status=$(curl -s -o /dev/null -m "$5" -w '%{http_code}' "$1")
+  else
+    status=$(wget -q -S -T "$5" -O /dev/null "$1" 2>&1 |
+      sed -n 's|^ *HTTP/[0-9.]* *\([0-9]*\).*|\1|p' | head -n 1)
+  fi
+  if [ "$status" = "$2" ]; then
+    passed=$((passed + 1))
+  else
+    passed=0
+    echo "answer ${status:-none}, expected $2"
+  fi
+  [ "$passed" -ge "$3" ] || sleep "$4"
+done
+"""
+"""Ask until enough answers in a row are as expected; the Job's deadline ends what never is."""
+
+
+def digest(value: object) -> str:
+    """Return 8 hex digits of the SHA-256 of a JSON value."""
+    text = canonical(value).encode(errors="surrogatepass")
+    return hashlib.sha256(text).hexdigest()[:8]
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """All checks of one template of a colour, as far as they are.
+
+    `told` is what the status says of each; `begun` are the Jobs that exist, `missing` those that
+    are to be created once the colour can be checked.
+    """
+
+    told: tuple[CheckStatus, ...]
+    begun: tuple[Keep, ...]
+    missing: tuple[Create, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """`Failed` if any has failed, `Passed` if all have passed, else `Running`."""
+        verdicts = {check.verdict for check in self.told}
+        if "Failed" in verdicts:
+            return "Failed"
+        return "Running" if "Running" in verdicts else "Passed"
+
+
+UNTRIED: Final = Trial((), (), ())
+
+
+def trial(bg: BlueGreen, phase: Phase, template: str, observed: Observed, address: str) -> Trial:
+    """Return what the checks say about this template of a colour.
+
+    `address` is the IP address of the preview Service.
+    """
+    jobs = {job.name: job for job in observed.all(Job)}
+    pods = [pod for pod in observed.all(Pod) if View(pod.labels).text(CHECKS)]
+    told: list[CheckStatus] = []
+    begun: list[Keep] = []
+    missing: list[Create] = []
+    for check in bg.spec.checks or ():
+        name = job_name(bg, phase, template, check)
+        job = jobs.get(name)
+        recorded = next((one for one in bg.status.checks or () if one.job == name), None)
+        one = CheckStatus(
+            name=check.name, template=template, verdict="Running", job=name, time=observed.now
+        )
+        if job is not None and View(job.at("metadata", "annotations")).text(TEMPLATE) == template:
+            one = one.model_copy(update=_outcome(job, pods))
+            begun.append(Keep(Job, name))
+        elif job is None and recorded and _has_passed(recorded, template):
+            one = one.model_copy(update={"verdict": "Passed"})
+        elif job is None:
+            missing.append(Create(Job, name, manifest(bg, template, check, address)))
+        told.append(_dated(one, recorded))
+    return Trial(tuple(told), tuple(begun), tuple(missing))
+
+
+def job_name(bg: BlueGreen, phase: Phase, template: str, check: Check) -> str:
+    """Return the name of the Job of one check of one template: at most 62 characters."""
+    return f"{bg.metadata.name}-check-{digest([phase, template, check.wire()])}"
+
+
+def manifest(bg: BlueGreen, template: str, check: Check, address: str) -> Object:
+    """Return the Job of a check; its pods are selected by no Service of the BlueGreen."""
+    given = View(check.job or {})
+    spec: Object = _asking(bg, check.http, address) if check.http else dict(given.mapping("spec"))
+    spec.pop("ttlSecondsAfterFinished", None)
+    limit = View(spec).number("activeDeadlineSeconds") or check.timeout_seconds
+    spec["activeDeadlineSeconds"] = min(limit, check.timeout_seconds)
+    pod = View(spec).mapping("template")
+    labels = {
+        **View(pod).mapping("metadata", "labels"),
+        MANAGED_BY: MANAGER,
+        CHECKS: bg.metadata.name,
+    }
+    spec["template"] = {**pod, "metadata": {**View(pod).mapping("metadata"), "labels": labels}}
+    annotations = {**given.mapping("metadata", "annotations"), TEMPLATE: template}
+    named = dict(given.mapping("metadata", "labels"))
+    return {"metadata": {"labels": named, "annotations": annotations}, "spec": spec}
+
+
+def port_of(bg: BlueGreen, http: HttpCheck) -> int | None:
+    """Return the number of the Service's port that a check asks at, or None if there is none."""
+    for port in bg.spec.ports:
+        if http.port in (None, port.port) or (port.name and http.port == port.name):
+            return port.port
+    return None
+
+
+def _asking(bg: BlueGreen, http: HttpCheck, address: str) -> Object:
+    host = f"[{address}]" if ":" in address else address
+    url = f"http://{host}:{port_of(bg, http)}{http.path}"
+    numbers = (http.expected_status, http.successes, http.period_seconds, http.timeout_seconds)
+    container = {
+        "name": "check",
+        "image": http.image,
+        "command": ["sh", "-c", _ASK, "check", url, *map(str, (*numbers, _SETTLE_SECONDS))],
+        "securityContext": CONFINED,
+        "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}, "limits": {"memory": "64Mi"}},
+    }
+    pod = {
+        "restartPolicy": "Never",
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        # The shell of a container that is process 1 ignores the signal.
+        "terminationGracePeriodSeconds": 1,
+        "securityContext": unprivileged(_NOBODY),
+        "containers": [container],
+    }
+    return {"backoffLimit": 0, "template": {"spec": pod}}
+
+
+def _outcome(job: Job, pods: Sequence[Pod]) -> dict[str, str]:
+    """Return the verdict of a Job, and what it waits for or why it failed."""
+    if job.going:
+        return {"message": f"Job {job.name} is being deleted"}
+    if job.succeeded:
+        return {"verdict": "Passed"}
+    if job.failed:
+        return {"verdict": "Failed", "message": f"Job {job.name} has failed{_reason(job)}"}
+    mine = (pod for pod in pods if View(pod.labels).text(JOB_NAME) == job.name)
+    stuck = sorted(f"pod {pod.name}: {pod.waiting_reason}" for pod in mine if pod.waiting_reason)
+    return {"message": stuck[0] if stuck else ""}
+
+
+def _reason(job: Job) -> str:
+    conditions = map(View, job.items("status", "conditions"))
+    failed = next((one for one in conditions if one.text("type") == "Failed"), View({}))
+    words = [words for key in ("reason", "message") if (words := failed.text(key))]
+    return f" ({', '.join(words)[:LONGEST_REASON]})" if words else ""
+
+
+def _has_passed(recorded: CheckStatus, template: str) -> bool:
+    return recorded.verdict == "Passed" and recorded.template == template
+
+
+def _dated(check: CheckStatus, recorded: CheckStatus | None) -> CheckStatus:
+    """Return a check with the time at which its verdict was first observed."""
+    if recorded and (recorded.verdict, recorded.template) == (check.verdict, check.template):
+        return check.model_copy(update={"time": recorded.time})
+    return check

@@ -1,0 +1,314 @@
+"""Scene: what is observed of a BlueGreen, as far as a switch depends on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from hedgerow import Deployment, EndpointSlice, Observed, Pod, Service, waits_for
+from hedgerow.controllers.bluegreen import checks
+from hedgerow.controllers.bluegreen.checks import MANAGED_BY, MANAGER, Trial, digest
+from hedgerow.controllers.bluegreen.switch import BOTH, Selected, Situation, Step, decide, other
+from hedgerow_schemas.bluegreen import BlueGreen, Phase, RoutedTemplate
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PHASES: Final[tuple[Phase, ...]] = ("Blue", "Green")
+NAMED_BY = "app.kubernetes.io/name"
+OVERLAP_SECONDS = BAKE_UNAVAILABLE_SECONDS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A BlueGreen and what is observed, and what follows of both for a switch.
+
+    `template` is that of the chosen colour; empty if nothing depends on it, or if it does not exist
+    yet. `routed`, `previous` and `rejected` are as the next status has them.
+    """
+
+    bg: BlueGreen
+    observed: Observed
+    seen: Situation
+    step: Step
+    template: str = ""
+    trial: Trial = checks.UNTRIED
+    routed: RoutedTemplate | None = None
+    previous: RoutedTemplate | None = None
+    rejected: RoutedTemplate | None = None
+    ready_since: datetime | None = None
+    unavailable_since: datetime | None = None
+    frozen: tuple[Phase, ...] = ()
+    """The colours that serve, and whose new templates nobody could check: left as they are."""
+
+
+def look(bg: BlueGreen, observed: Observed) -> Scene:
+    """Return what the Service is to select next, and all that this depends on."""
+    spec, chosen = bg.spec, bg.spec.route_to
+    selected = selection(bg, observed)
+    # If the Service was deleted, the new one selects the colour in the status.
+    routed = bg.status.routed
+    last = bg.status.route_to or (routed.phase if routed else None)
+    former: Phase | None = next((phase for phase in PHASES if phase == last), None)
+    overlaps = spec.switch == "Overlap"
+    waits = spec.promotion != "Immediate" or overlaps
+    basic = Situation(
+        selected=selected,
+        former=former,
+        chosen=chosen,
+        has_spec=chosen in dict(spec.phases()),
+        available=not waits or not unavailable(bg, observed, chosen),
+        waits=waits,
+        gated=is_gated(bg),
+        overlap=overlaps,
+    )
+    if not is_tracked(bg):
+        return Scene(bg, observed, basic, decide(basic))
+    return _tracked(bg, observed, basic)
+
+
+def _tracked(bg: BlueGreen, observed: Observed, basic: Situation) -> Scene:
+    """Return the scene of a BlueGreen whose status remembers templates and times."""
+    told, chosen, now = bg.status, basic.chosen, observed.now
+    frozen: tuple[Phase, ...] = tuple(
+        phase for phase in PHASES if is_frozen(bg, phase, observed, basic)
+    )
+    templates: dict[Phase, str] = {
+        phase: _declared_before(bg, phase) if phase in frozen else template_of(bg, phase, observed)
+        for phase in PHASES
+    }
+    routed, previous = records(bg, basic.selected, templates, now)
+    template, back = templates[chosen], other(chosen)
+    trial = checks.UNTRIED
+    served = any(_is(one, chosen, template) for one in (told.routed, told.previous))
+    if basic.gated and template and not (served or basic.alone):
+        live = observed.child(Service, preview_name(bg))
+        trial = checks.trial(bg, chosen, template, observed, live.cluster_ip if live else "")
+    ready_since = overlap_began(bg, observed, basic)
+    watched = bool(
+        basic.alone and routed and previous and routed.since and now < bake_end(bg, routed.since)
+    )
+    down = watched and not is_up(bg, observed, chosen)
+    unavailable_since = (told.unavailable_since or _ceiling(now)) if down else None
+    way_back = is_up(bg, observed, back) and _is(previous, back, templates[back])
+    rejected = next(
+        (told.rejected for phase in PHASES if _is(told.rejected, phase, templates[phase])), None
+    )
+    if basic.alone and not way_back and _is(rejected, chosen, template):
+        rejected = None
+    seen = replace(
+        basic,
+        checks=trial.verdict if trial.told else "Running",
+        held=bg.spec.hold and (not template or bg.spec.promoted != template),
+        served=served,
+        overlapped=ready_since is not None and now >= ready_since + overlap(bg),
+        baking=watched,
+        lost=unavailable_since is not None and now >= unavailable_since + bound(bg),
+        rejected=_is(rejected, chosen, template),
+        way_back=way_back,
+    )
+    step = decide(seen)
+    if step.phase == "RollingBack" and not seen.rejected:
+        rejected = RoutedTemplate(phase=chosen, template=template, since=now)
+    return Scene(
+        bg,
+        observed,
+        seen,
+        step,
+        template=template,
+        trial=trial,
+        routed=routed,
+        previous=previous,
+        rejected=rejected,
+        ready_since=ready_since,
+        unavailable_since=unavailable_since,
+        frozen=tuple(frozen),
+    )
+
+
+def is_gated(bg: BlueGreen) -> bool:
+    """Return whether nothing is routed before its checks have passed."""
+    return bg.spec.promotion == "WhenChecked"
+
+
+def is_tracked(bg: BlueGreen) -> bool:
+    """Return whether the spec uses anything that the status has to remember."""
+    spec = bg.spec
+    return is_gated(bg) or spec.hold or spec.switch == "Overlap" or spec.bake_seconds is not None
+
+
+def selection(bg: BlueGreen, observed: Observed) -> Selected | None:
+    """Return what the live Service selects: a colour, both, or None for anything else."""
+    live = observed.child(Service, bg.metadata.name)
+    if live is None:
+        return None
+    if live.selector == both(bg):
+        return BOTH
+    return next((phase for phase in PHASES if live.selector == labels(bg, phase)), None)
+
+
+def template_of(bg: BlueGreen, phase: Phase, observed: Observed) -> str:
+    """Return a name for what a colour's pods are made of: a digest of the spec, one of the live.
+
+    A new spec is another template before it is applied, and so is what somebody else changes of the
+    Deployment. Empty if there is no Deployment.
+    """
+    live = observed.child(Deployment, deployment_name(bg, phase))
+    spec = dict(bg.spec.phases()).get(phase)
+    if live is None or spec is None:
+        return ""
+    return f"{digest(spec)}-{digest(live.at('spec', 'template'))}"
+
+
+def _declared_before(bg: BlueGreen, phase: Phase) -> str:
+    """Return the template of a colour that the status records, or an empty text."""
+    told = bg.status
+    switch = told.switch and RoutedTemplate(phase=told.switch.to, template=told.switch.template)
+    records = (told.routed, switch, told.previous)
+    return next((one.template for one in records if one and one.phase == phase), "")
+
+
+def is_frozen(bg: BlueGreen, phase: Phase, observed: Observed, seen: Situation) -> bool:
+    """Return whether a colour serves, and its spec is no longer what was checked.
+
+    Its Deployment stays as it is: otherwise unchecked pods would serve.
+    """
+    spec = dict(bg.spec.phases()).get(phase)
+    serves = phase in (seen.selected or seen.former, seen.selected == BOTH and phase)
+    live = observed.child(Deployment, deployment_name(bg, phase))
+    if not (seen.gated and serves and spec is not None and live is not None):
+        return False
+    before, _, _ = _declared_before(bg, phase).partition("-")
+    return before not in ("", digest(spec))
+
+
+def records(
+    bg: BlueGreen, selected: Selected | None, templates: Mapping[Phase, str], now: datetime
+) -> tuple[RoutedTemplate | None, RoutedTemplate | None]:
+    """Return what is routed alone, or was last, and what was before it.
+
+    Whoever goes back to what was before has nothing before it: it is not watched, and there is no
+    way back to what was left.
+    """
+    routed, previous = bg.status.routed, bg.status.previous
+    if selected is None or selected == BOTH or not templates[selected]:
+        return routed, previous
+    if _is(routed, selected, templates[selected]):
+        return routed, previous
+    found = RoutedTemplate(phase=selected, template=templates[selected], since=now)
+    if routed is None or routed.phase == selected:
+        return found, previous
+    return found, None if _is(previous, selected, found.template) else routed
+
+
+def _is(one: RoutedTemplate | None, phase: Phase, template: str) -> bool:
+    """Return whether a record is of this template of a colour."""
+    return one is not None and template != "" and (one.phase, one.template) == (phase, template)
+
+
+def overlap_began(bg: BlueGreen, observed: Observed, seen: Situation) -> datetime | None:
+    """Return since when both colours serve: the chosen one is among the Service's endpoints."""
+    if seen.selected != BOTH:
+        return None
+    switch = bg.status.switch
+    began = switch.ready_since if switch and switch.to == seen.chosen else None
+    if is_shown(bg, observed, seen.chosen, bg.metadata.name, all_pods=began is None):
+        return began or _ceiling(observed.now)
+    return None
+
+
+def is_shown(
+    bg: BlueGreen, observed: Observed, phase: Phase, service_name: str, *, all_pods: bool
+) -> bool:
+    """Return whether a Service's EndpointSlices have a colour's ready pods: all, or any."""
+    wanted = labels(bg, phase).items()
+    ready = (pod for pod in observed.all(Pod) if pod.ready and pod.active)
+    pods = {pod.name for pod in ready if wanted <= pod.labels.items()}
+    slices = (one for one in observed.all(EndpointSlice) if one.service == service_name)
+    shown = {name for one in slices for name in one.ready_pods}
+    return bool(pods & shown) and (pods <= shown or not all_pods)
+
+
+def is_up(bg: BlueGreen, observed: Observed, phase: Phase) -> bool:
+    """Return whether enough pods of a colour are available, as its Deployment counts them."""
+    live = observed.child(Deployment, deployment_name(bg, phase))
+    return live is not None and live.condition("Available") == "True"
+
+
+def _ceiling(now: datetime) -> datetime:
+    """Return the next whole second: a status has no fractions, and no time may be cut short."""
+    return now.replace(microsecond=0) + timedelta(seconds=bool(now.microsecond))
+
+
+def overlap(bg: BlueGreen) -> timedelta:
+    """Return how long both colours serve once the chosen one is among the endpoints."""
+    given = bg.spec.overlap_seconds
+    return timedelta(seconds=OVERLAP_SECONDS if given is None else given)
+
+
+def bound(bg: BlueGreen) -> timedelta:
+    """Return how long a watched colour may be unavailable."""
+    given = bg.spec.bake_unavailable_seconds
+    return timedelta(seconds=BAKE_UNAVAILABLE_SECONDS if given is None else given)
+
+
+def bake_end(bg: BlueGreen, since: datetime) -> datetime:
+    """Return until when a colour is watched that was routed at this time."""
+    return since + timedelta(seconds=bg.spec.bake_seconds or 0)
+
+
+def wait(scene: Scene) -> timedelta | None:
+    """Return the time until the overlap, the bake, or the patience with a colour ends."""
+    bg, now, routed = scene.bg, scene.observed.now, scene.routed
+    times = [
+        scene.ready_since + overlap(bg) if scene.ready_since else None,
+        scene.unavailable_since + bound(bg) if scene.unavailable_since else None,
+        bake_end(bg, routed.since) if scene.seen.baking and routed and routed.since else None,
+    ]
+    return min((time - now for time in times if time and time > now), default=None)
+
+
+def can_be_checked(scene: Scene) -> bool:
+    """Return whether the checks may begin: the preview Service shows what is to be checked.
+
+    The status has recorded the template by then, so that an earlier pass has applied it.
+    """
+    bg, chosen, told = scene.bg, scene.seen.chosen, scene.bg.status.switch
+    live = scene.observed.child(Service, preview_name(bg))
+    return (
+        scene.step.phase in ("Checking", "CheckFailed")
+        and told is not None
+        and (told.to, told.template) == (chosen, scene.template)
+        and live is not None
+        and live.selector == labels(bg, chosen)
+        and is_shown(bg, scene.observed, chosen, preview_name(bg), all_pods=True)
+    )
+
+
+def labels(bg: BlueGreen, phase: Phase) -> dict[str, str]:
+    """Return the labels of a colour's pods, which its Deployment and the Service select."""
+    return {**both(bg), "app.kubernetes.io/phase": phase}
+
+
+def both(bg: BlueGreen) -> dict[str, str]:
+    """Return the labels that the pods of both colours have, and no others."""
+    return {MANAGED_BY: MANAGER, NAMED_BY: bg.metadata.name}
+
+
+def deployment_name(bg: BlueGreen, phase: Phase) -> str:
+    """Return the name that the original operator used: no hyphen before the colour."""
+    return f"{bg.metadata.name}{phase.lower()}-deployment"
+
+
+def preview_name(bg: BlueGreen) -> str:
+    """Return the name of the Service for the colour that is not routed."""
+    return f"{bg.metadata.name}-preview"
+
+
+def unavailable(bg: BlueGreen, observed: Observed, phase: Phase) -> str:
+    """Return why a colour is not available as declared; empty if it is available."""
+    name = deployment_name(bg, phase)
+    if observed.is_refused(Deployment, name):
+        return "the API server refused its declaration"
+    return waits_for(observed.child(Deployment, name), observed.all(Pod))

@@ -1,0 +1,184 @@
+"""Status: what a BlueGreen's status, its conditions and its Events say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hedgerow import Notice, condition, ready, stalled
+from hedgerow.controllers.bluegreen.scene import bound, is_tracked, overlap, unavailable
+from hedgerow.controllers.bluegreen.switch import BOTH, other
+from hedgerow.controllers.bluegreen.validation import errors
+from hedgerow_schemas.bluegreen import BlueGreenStatus, CheckStatus, Switch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import timedelta
+
+    from hedgerow import Condition
+    from hedgerow.controllers.bluegreen.scene import Scene
+    from hedgerow_schemas.bluegreen import Phase
+
+
+def status(scene: Scene) -> BlueGreenStatus:
+    """Return the status: what the Service selects, and where a switch stands if that is tracked."""
+    bg, seen, now, phase = scene.bg, scene.seen, scene.observed.now, scene.step.phase
+    alone = seen.former if seen.selected == BOTH else seen.selected
+    told, conditions = bg.status, tuple(health(scene))
+    if not is_tracked(bg):
+        return BlueGreenStatus(route_to=alone, conditions=conditions)
+    switch = None
+    if phase not in ("Routed", "Baking", "RollingBack", "RolledBack"):
+        same = told.switch and (told.phase, told.switch.to) == (phase, seen.chosen)
+        switch = Switch(
+            source=seen.stay,
+            to=seen.chosen,
+            template=scene.template,
+            since=told.switch.since if told.switch and same else now,
+            ready_since=scene.ready_since,
+            steps=tuple(steps(scene)),
+        )
+    return BlueGreenStatus(
+        route_to=alone,
+        conditions=conditions,
+        phase=phase,
+        switch=switch,
+        routed=scene.routed,
+        previous=scene.previous,
+        rejected=scene.rejected,
+        unavailable_since=scene.unavailable_since,
+        checks=verdicts(scene) or None,
+    )
+
+
+def verdicts(scene: Scene) -> tuple[CheckStatus, ...]:
+    """Return what is known of the checks: of the chosen template, or of the one that is routed."""
+    routed = scene.routed
+    told = scene.bg.status.checks or ()
+    kept = (one for one in told if routed and one.template == routed.template)
+    return scene.trial.told or tuple(kept)
+
+
+def steps(scene: Scene) -> Iterator[str]:
+    """Yield what is still to come until the chosen colour is routed, and after that."""
+    bg, seen = scene.bg, scene.seen
+    if not seen.available:
+        yield f"wait until {seen.chosen} is available"
+    if seen.gated and not seen.served:
+        passed = {one.name for one in scene.trial.told if one.verdict == "Passed"}
+        yield from (f"check {one.name}" for one in bg.spec.checks or () if one.name not in passed)
+    if seen.held and not seen.served:
+        yield f"wait for hedgerow promote {bg.metadata.name}"
+    if seen.overlap and seen.stay not in (None, seen.chosen):
+        yield f"select both colours for {seconds(overlap(bg))}"
+    yield f"select {seen.chosen}"
+    if bg.spec.bake_seconds and not seen.served and seen.stay:
+        yield f"watch {seen.chosen} for {bg.spec.bake_seconds} s"
+
+
+def health(scene: Scene) -> Iterator[Condition]:
+    """Yield `Available` (what is selected serves), `Ready` (the chosen colour does), `Checked`."""
+    bg, observed, seen = scene.bg, scene.observed, scene.seen
+    selected = seen.stay if seen.selected == BOTH else seen.selected
+    lack = unavailable(bg, observed, selected) if selected else "the Service selects no colour"
+    if seen.selected == BOTH and lack:
+        lack = lack if unavailable(bg, observed, seen.chosen) else ""
+    reason = "Unavailable" if lack else "Serving"
+    words = f"{selected}: {lack}" if lack and selected else lack or f"{selected} is available"
+    yield condition("Available", not lack, reason, words)
+    if lacking := [error.detail for error in errors(bg)]:  # stored before the rule existed
+        yield from stalled("NoSpec" if not seen.has_spec else "Contradiction", *lacking)
+    elif scene.frozen:
+        yield ready(False, "TemplateNotChecked", _frozen(scene.frozen[0]))
+    elif seen.alone and scene.step.phase != "RollingBack":
+        baked = scene.step.phase == "Baking" and not lack
+        yield ready(not lack, "Baking" if baked else reason, words)
+    else:
+        yield ready(False, *_not_ready(scene))
+    if seen.gated:
+        yield from _checked(scene)
+
+
+def _frozen(phase: Phase) -> str:
+    away = other(phase)
+    return (
+        f"{phase} serves, so its new specification cannot be checked before it would serve: its"
+        f" pods stay as they are. Put it into {away.lower()}Spec and route to {away}"
+    )
+
+
+def _not_ready(scene: Scene) -> tuple[str, str]:
+    """Return the reason and the message of a `Ready` that is false because of a switch."""
+    bg, seen, phase = scene.bg, scene.seen, scene.step.phase
+    chosen = seen.chosen
+    stays = f"the Service stays on {seen.stay}" if seen.stay else "nothing is routed yet"
+    match phase:
+        case "WaitingForAvailability":
+            words = f"{chosen}: {unavailable(bg, scene.observed, chosen)}; {stays}"
+        case "Checking" | "CheckFailed":
+            words = f"{chosen}: {_undecided(scene)}; {stays}"
+        case "Held":
+            words = f"{chosen} waits for hedgerow promote {bg.metadata.name}; {stays}"
+        case "Overlapping":
+            until = f"{chosen} has been among its endpoints for {seconds(overlap(bg))}"
+            words = f"the Service selects both colours until {until}"
+        case "RollingBack":
+            longest = f"longer than {seconds(bound(bg))}"
+            words = f"{chosen} was not available for {longest}: the Service goes back"
+        case "RolledBack":
+            words = (
+                f"{chosen} was not available after it was routed, and is not tried again with this"
+                f" template; {stays}"
+            )
+        case _:
+            return "Routing", f"the Service does not select {chosen} yet"
+    return phase, words
+
+
+def seconds(span: timedelta) -> str:
+    """Return a number of seconds with its unit."""
+    return f"{round(span.total_seconds())} s"
+
+
+def _undecided(scene: Scene) -> str:
+    """Return what is known of the first check that has not passed; failed ones come first."""
+    waiting = [one for one in scene.trial.told if one.verdict != "Passed"]
+    if not waiting:
+        return "it has not been checked yet"
+    first = next((one for one in waiting if one.verdict == "Failed"), waiting[0])
+    ended = "has failed" if first.verdict == "Failed" else "has not passed yet"
+    return f"check {first.name} {ended}" + (f" ({first.message})" if first.message else "")
+
+
+def _checked(scene: Scene) -> Iterator[Condition]:
+    told = verdicts(scene)
+    if not told:
+        return
+    failed = [one for one in told if one.verdict == "Failed"]
+    if failed:
+        yield condition("Checked", False, "CheckFailed", f"{failed[0].name}: {failed[0].message}")
+    elif any(one.verdict == "Running" for one in told):
+        yield condition("Checked", False, "Checking", _undecided(scene))
+    else:
+        yield condition("Checked", True, "ChecksPassed", f"all checks of {told[0].template} passed")
+
+
+def remarks(scene: Scene) -> Iterator[Notice]:
+    """Yield notices of what the status does not show yet."""
+    bg, selected, told = scene.bg, scene.seen.selected, scene.bg.status
+    if selected and selected != BOTH and told.route_to not in (None, "", selected):
+        yield Notice("Switched", f"the Service selects {selected} now, {told.route_to} before")
+        if told.phase == "RollingBack":
+            note = (
+                f"{told.route_to} was not available after it was routed: the Service is back on"
+                f" {selected}, and this template is not tried again"
+            )
+            yield Notice("RolledBack", note, "Warning")
+    before = {(one.job, one.verdict) for one in told.checks or ()}
+    for check in scene.trial.told:
+        if (check.job, check.verdict) in before:
+            continue
+        if check.verdict == "Passed":
+            yield Notice("CheckPassed", f"check {check.name} of {bg.spec.route_to} has passed")
+        elif check.verdict == "Failed":
+            note = f"check {check.name} of {bg.spec.route_to} has failed: {check.message}"
+            yield Notice("CheckFailed", note, "Warning")

@@ -1,0 +1,221 @@
+"""Switch: what the Service of a BlueGreen is to select next, by a table of transitions.
+
+Only what is seen now decides, so that a crash between any two writes goes on where it was.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hedgerow_schemas.bluegreen import Phase, SwitchPhase
+
+Selected = Literal["Blue", "Green", "Both"]
+Verdict = Literal["Running", "Passed", "Failed"]
+
+BOTH: Final = "Both"
+
+
+def other(phase: Phase) -> Phase:
+    """Return the colour that is not this one."""
+    return "Green" if phase == "Blue" else "Blue"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """What a decision depends on.
+
+    `selected` is what the live Service selects, `former` the colour that it selected alone last,
+    `chosen` is spec.routeTo. All that follows is about the chosen colour's present template.
+    """
+
+    selected: Selected | None
+    former: Phase | None
+    chosen: Phase
+    has_spec: bool = True
+    available: bool = True
+    """It is rolled out as declared, and available."""
+    waits: bool = False
+    """The switch waits until it is."""
+    gated: bool = False
+    checks: Verdict = "Passed"
+    held: bool = False
+    served: bool = False
+    """It was routed before, and nothing of it has changed."""
+    overlap: bool = False
+    overlapped: bool = False
+    """It is among the Service's endpoints, and has been for overlapSeconds."""
+    baking: bool = False
+    """It is selected alone, and has been for less than bakeSeconds."""
+    lost: bool = False
+    """While it was watched, it was unavailable for too long."""
+    rejected: bool = False
+    """The status says that it was routed back from."""
+    way_back: bool = False
+    """The other colour is available, and what it has was routed before."""
+
+    @property
+    def alone(self) -> bool:
+        """Whether the Service selects the chosen colour, and no other."""
+        return self.selected == self.chosen
+
+    @property
+    def stay(self) -> Phase | None:
+        """The colour that has the traffic until the chosen one gets it; None if there is none."""
+        if self.selected == BOTH:
+            return self.former or other(self.chosen)
+        return self.selected or self.former
+
+    @property
+    def proven(self) -> bool:
+        """Whether neither a check nor a person has to be waited for."""
+        return self.served or not (self.held or (self.gated and self.checks != "Passed"))
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Where a switch stands, and what the Service is to select; None: there is to be none yet."""
+
+    phase: SwitchPhase
+    select: Selected | None
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """One row: where `when` holds, and no row above holds, the step is taken.
+
+    `condition` and `target` say the same for people.
+    """
+
+    phase: SwitchPhase
+    condition: str
+    target: str
+    when: Callable[[Situation], bool]
+    select: Callable[[Situation], Selected | None]
+
+
+def _chosen(seen: Situation) -> Selected | None:
+    return seen.chosen
+
+
+def _stay(seen: Situation) -> Selected | None:
+    return seen.stay
+
+
+def _both(_seen: Situation) -> Selected | None:
+    return BOTH
+
+
+def _other(seen: Situation) -> Selected | None:
+    return other(seen.chosen)
+
+
+STAYS: Final = "the former colour"
+CHOSEN: Final = "the chosen colour"
+BOTH_COLOURS: Final = "both"
+
+TRANSITIONS: Final = (
+    Transition(
+        "RollingBack",
+        "The chosen colour is selected, was unavailable for longer than bakeUnavailableSeconds"
+        " within bakeSeconds, and the other one can serve: status.rejected names the template.",
+        CHOSEN,
+        lambda seen: seen.alone and seen.lost and seen.way_back and not seen.rejected,
+        _chosen,
+    ),
+    Transition(
+        "RollingBack",
+        "The chosen colour is selected, status.rejected names its template, and the other one can"
+        " serve.",
+        STAYS,
+        lambda seen: seen.alone and seen.rejected and seen.way_back,
+        _other,
+    ),
+    Transition(
+        "Baking",
+        "The chosen colour is selected, for less than bakeSeconds.",
+        CHOSEN,
+        lambda seen: seen.alone and seen.baking,
+        _chosen,
+    ),
+    Transition(
+        "Routed", "The chosen colour is selected.", CHOSEN, lambda seen: seen.alone, _chosen
+    ),
+    Transition(
+        "Switching",
+        "Both are selected, or the Service is gone, and the chosen colour is the former one: the"
+        " choice was reversed.",
+        CHOSEN,
+        lambda seen: seen.former == seen.chosen and seen.selected in (BOTH, None),
+        _chosen,
+    ),
+    Transition(
+        "RolledBack",
+        "status.rejected names the chosen colour's template: it is not tried again.",
+        STAYS,
+        lambda seen: seen.rejected,
+        _stay,
+    ),
+    Transition(
+        "Switching",
+        "There is no Service and never was, and no check is asked for.",
+        CHOSEN,
+        lambda seen: seen.stay is None and not seen.gated,
+        _chosen,
+    ),
+    Transition(
+        "WaitingForAvailability",
+        "The chosen colour is not available, and the switch waits for that: promotion is not"
+        " Immediate, or switch is Overlap.",
+        STAYS,
+        lambda seen: not seen.has_spec or (seen.waits and not seen.available),
+        _stay,
+    ),
+    Transition(
+        "CheckFailed",
+        "A check of this very template has failed.",
+        STAYS,
+        lambda seen: seen.gated and not seen.served and seen.checks == "Failed",
+        _stay,
+    ),
+    Transition(
+        "Checking",
+        "Not all checks of this very template have passed yet.",
+        STAYS,
+        lambda seen: seen.gated and not seen.served and seen.checks == "Running",
+        _stay,
+    ),
+    Transition(
+        "Held",
+        "hold is set, and promoted does not name this very template.",
+        STAYS,
+        lambda seen: seen.held and not seen.served,
+        _stay,
+    ),
+    Transition(
+        "Overlapping",
+        "switch is Overlap, and the other colour is selected.",
+        BOTH_COLOURS,
+        lambda seen: seen.overlap and seen.selected == other(seen.chosen),
+        _both,
+    ),
+    Transition(
+        "Overlapping",
+        "switch is Overlap, and both are selected, but the chosen colour has not been among the"
+        " endpoints for overlapSeconds.",
+        BOTH_COLOURS,
+        lambda seen: seen.overlap and seen.selected == BOTH and not seen.overlapped,
+        _both,
+    ),
+    Transition("Switching", "In all other cases.", CHOSEN, lambda _seen: True, _chosen),
+)
+"""The rows in their order: the first one that holds decides."""
+
+
+def decide(seen: Situation) -> Step:
+    """Return the step of the first transition that holds."""
+    row = next(row for row in TRANSITIONS if row.when(seen))
+    return Step(row.phase, row.select(seen))
