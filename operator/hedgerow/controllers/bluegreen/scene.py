@@ -71,14 +71,15 @@ def look(bg: BlueGreen, observed: Observed) -> Scene:
 def _tracked(bg: BlueGreen, observed: Observed, basic: Situation) -> Scene:
     """Return the scene of a BlueGreen whose status remembers templates and times."""
     told, chosen, now = bg.status, basic.chosen, observed.now
-    frozen: tuple[Phase, ...] = tuple(
-        phase for phase in PHASES if is_frozen(bg, phase, observed, basic)
-    )
+    frozen = [phase for phase in PHASES if is_frozen(bg, phase, observed, basic)]
     templates: dict[Phase, str] = {
-        phase: _declared_before(bg, phase) if phase in frozen else template_of(bg, phase, observed)
-        for phase in PHASES
+        phase: template_of(bg, phase, observed, frozen=phase in frozen) for phase in PHASES
     }
     routed, previous = records(bg, basic.selected, templates, now)
+    former = basic.former
+    if basic.gated and basic.selected is None and former:
+        # Without a Service the former colour would be routed anew: only what was routed before may.
+        former = former if _is(told.routed, former, templates[former]) else None
     template, back = templates[chosen], other(chosen)
     trial = checks.UNTRIED
     served = any(_is(one, chosen, template) for one in (told.routed, told.previous))
@@ -99,6 +100,7 @@ def _tracked(bg: BlueGreen, observed: Observed, basic: Situation) -> Scene:
         rejected = None
     seen = replace(
         basic,
+        former=former,
         checks=trial.verdict if trial.told else "Running",
         held=bg.spec.hold and (not template or bg.spec.promoted != template),
         served=served,
@@ -148,25 +150,28 @@ def selection(bg: BlueGreen, observed: Observed) -> Selected | None:
     return next((phase for phase in PHASES if live.selector == labels(bg, phase)), None)
 
 
-def template_of(bg: BlueGreen, phase: Phase, observed: Observed) -> str:
+def template_of(bg: BlueGreen, phase: Phase, observed: Observed, *, frozen: bool = False) -> str:
     """Return a name for what a colour's pods are made of: a digest of the spec, one of the live.
 
     A new spec is another template before it is applied, and so is what somebody else changes of the
-    Deployment. Empty if there is no Deployment.
+    Deployment. Of a `frozen` colour the spec counts that was applied last. Empty if there is no
+    Deployment.
     """
     live = observed.child(Deployment, deployment_name(bg, phase))
     spec = dict(bg.spec.phases()).get(phase)
     if live is None or spec is None:
         return ""
-    return f"{digest(spec)}-{digest(live.at('spec', 'template'))}"
+    declared = _declared_before(bg, phase) if frozen else digest(spec)
+    return f"{declared}-{digest(live.at('spec', 'template'))}"
 
 
 def _declared_before(bg: BlueGreen, phase: Phase) -> str:
-    """Return the template of a colour that the status records, or an empty text."""
+    """Return the digest of a colour's spec that the status records, or an empty text."""
     told = bg.status
     switch = told.switch and RoutedTemplate(phase=told.switch.to, template=told.switch.template)
     records = (told.routed, switch, told.previous)
-    return next((one.template for one in records if one and one.phase == phase), "")
+    found = next((one.template for one in records if one and one.phase == phase), "")
+    return found.partition("-")[0]
 
 
 def is_frozen(bg: BlueGreen, phase: Phase, observed: Observed, seen: Situation) -> bool:
@@ -179,8 +184,7 @@ def is_frozen(bg: BlueGreen, phase: Phase, observed: Observed, seen: Situation) 
     live = observed.child(Deployment, deployment_name(bg, phase))
     if not (seen.gated and serves and spec is not None and live is not None):
         return False
-    before, _, _ = _declared_before(bg, phase).partition("-")
-    return before not in ("", digest(spec))
+    return _declared_before(bg, phase) not in ("", digest(spec))
 
 
 def records(

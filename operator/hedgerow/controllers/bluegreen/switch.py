@@ -69,11 +69,6 @@ class Situation:
             return self.former or other(self.chosen)
         return self.selected or self.former
 
-    @property
-    def proven(self) -> bool:
-        """Whether neither a check nor a person has to be waited for."""
-        return self.served or not (self.held or (self.gated and self.checks != "Passed"))
-
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -190,9 +185,9 @@ TRANSITIONS: Final = (
     ),
     Transition(
         "Held",
-        "hold is set, and promoted does not name this very template.",
+        "hold is set, promoted does not name this very template, and something is routed already.",
         STAYS,
-        lambda seen: seen.held and not seen.served,
+        lambda seen: seen.held and not seen.served and seen.stay is not None,
         _stay,
     ),
     Transition(

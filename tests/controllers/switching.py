@@ -1,0 +1,216 @@
+"""Switching: a BlueGreen in a small world of its own, in which every write and step is seen.
+
+The world has what the API server and the nodes do: applies, a rollout, endpoints, Jobs that end. A
+pass may be cut off after any of its writes, as by a crash.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from hedgerow.contract import Apply, Create, Desired, Keep, Observed
+from hedgerow.controllers.bluegreen.controller import WATCHED, compose
+from hedgerow_schemas.base import View
+from hedgerow_schemas.bluegreen import BlueGreen
+from hedgerow_schemas.builtin import Deployment, EndpointSlice, Pod, Service
+from hedgerow_schemas.job import Job
+
+Object = dict[str, Any]
+
+START = datetime(2026, 1, 1, 12, tzinfo=UTC)
+COLOURS = ("Blue", "Green")
+CHECKED: Object = {
+    "promotion": "WhenChecked",
+    "checks": [{"name": "smoke", "http": {"image": "example/curl:1", "path": "/healthz"}}],
+}
+SELECTED = "app.kubernetes.io/phase"
+
+
+def pods(image: str) -> Object:
+    return {"containers": [{"name": "c", "image": image}]}
+
+
+class SwitchWorld:
+    """One BlueGreen named demo, and all there is of it."""
+
+    def __init__(self, **spec: Any) -> None:
+        both = {"blueSpec": pods("v1"), "greenSpec": pods("v2")}
+        self.spec: Object = deepcopy({"routeTo": "Blue", **both, **spec})
+        self.status: Object = {}
+        self.now = START
+        self.deployments: dict[str, Object] = {}
+        self.services: dict[str, Object] = {}
+        self.jobs: dict[str, Object] = {}
+        self.down: set[str] = set()
+        """The colours whose pods are not ready."""
+        self.late: set[str] = set()
+        """The colours whose pods are in no EndpointSlice yet."""
+        self.extra: list[Object] = []
+        """Further pods."""
+        self.history: list[tuple[str, ...]] = []
+        """What the Service has selected, in order."""
+
+    @property
+    def resource(self) -> BlueGreen:
+        meta = {"name": "demo", "namespace": "ns", "uid": "u"}
+        found = {"metadata": meta, "spec": deepcopy(self.spec), "status": deepcopy(self.status)}
+        return BlueGreen.model_validate(found)
+
+    @property
+    def selected(self) -> tuple[str, ...]:
+        """The colours that the Service selects."""
+        return self.selects("demo")
+
+    @property
+    def phase(self) -> str:
+        return self.status.get("phase", "")
+
+    def selects(self, name: str) -> tuple[str, ...]:
+        if name not in self.services:
+            return ()
+        phase = self.services[name]["spec"]["selector"].get(SELECTED)
+        return (phase,) if phase else COLOURS
+
+    def template(self, colour: str) -> str:
+        """What a colour's pods are made of, as text."""
+        live = self.deployments.get(colour)
+        return repr(live["spec"]["template"]) if live else ""
+
+    def ready(self, reason: bool = False) -> str:
+        found = next(c for c in self.status["conditions"] if c["type"] == "Ready")
+        return found["reason"] if reason else found["status"]
+
+    def why(self, kind: str = "Ready") -> str:
+        return next(c["message"] for c in self.status["conditions"] if c["type"] == kind)
+
+    def observed(self) -> Observed:
+        children = [
+            *(Deployment(self._deployment(colour)) for colour in self.deployments),
+            *(Service(self._named(name, body)) for name, body in self.services.items()),
+            *(Job(self._named(name, body)) for name, body in self.jobs.items()),
+        ]
+        related = [*map(Pod, (*self._pods(), *self.extra)), *map(EndpointSlice, self._slices())]
+        return Observed(self.now, tuple(children), tuple(related), namespace="ns")
+
+    def compose(self) -> Desired:
+        return compose(self.resource, self.observed())
+
+    def do_pass(self, cut: int = 1000) -> Desired:
+        """One pass, of which only the first `cut` writes are made; the status is the last one."""
+        desired = self.compose()
+        # The Service moves only when no write to a Deployment is to be made.
+        order = sorted(desired.children, key=lambda child: child.kind is Service)
+        writes = [child for child in order if isinstance(child, Apply | Create)]
+        for child in writes[:cut]:
+            self._write(child)
+        if cut < len(writes):
+            return desired
+        kept = {child.name for child in desired.children}
+        self.jobs = {name: job for name, job in self.jobs.items() if name in kept}
+        self.services = {name: body for name, body in self.services.items() if name in kept}
+        for colour in COLOURS:
+            if f"demo{colour.lower()}-deployment" not in kept:
+                self.deployments.pop(colour, None)
+        if cut > len(writes) and desired.status is not None:
+            self.status = desired.status.wire()
+        return desired
+
+    def settle(self, passes: int = 30) -> SwitchWorld:
+        """Run passes until one changes nothing, waiting as long as each asks for."""
+        for _ in range(passes):
+            before = deepcopy((self.status, self.services, self.jobs, self.deployments))
+            self.do_pass()
+            if before == (self.status, self.services, self.jobs, self.deployments):
+                return self
+        raise AssertionError(f"it does not come to rest: {self.status}")
+
+    def wait(self) -> SwitchWorld:
+        """Let the time pass that the BlueGreen waits for, and settle."""
+        wait = self.compose().requeue_after
+        assert wait is not None, "it waits for no time"
+        self.now += wait
+        return self.settle()
+
+    def pass_time(self, seconds: float) -> None:
+        self.now += timedelta(seconds=seconds)
+
+    def finish(self, outcome: str = "Complete") -> SwitchWorld:
+        """End every Job that has not ended."""
+        for body in self.jobs.values():
+            body.setdefault("status", {"conditions": [{"type": outcome, "status": "True"}]})
+        return self
+
+    def _write(self, child: Apply | Create) -> None:
+        body = deepcopy(child.fields)
+        if child.kind is Deployment:
+            colour = "Blue" if "blue" in child.name else "Green"
+            before = self.deployments.get(colour, {}).get("others", {})
+            self.deployments[colour] = {**body, "others": before}
+            if before:
+                body["spec"]["template"]["metadata"]["annotations"] = before
+        elif child.kind is Service:
+            self.services[child.name] = body
+            if child.name == "demo" and (not self.history or self.history[-1] != self.selected):
+                self.history.append(self.selected)
+        else:
+            self.jobs.setdefault(child.name, body)
+
+    def edit(self, colour: str, mark: str) -> None:
+        """Another manager changes the template of a colour's Deployment, as a restart does."""
+        live = self.deployments[colour]
+        live["others"] = {"restartedAt": mark}
+        live["spec"]["template"]["metadata"]["annotations"] = live["others"]
+
+    def _named(self, name: str, body: Object) -> Object:
+        meta = {**body.get("metadata", {}), "name": name, "namespace": "ns"}
+        spec = {"clusterIP": "10.0.0.1", **body["spec"]}
+        return {**body, "metadata": meta, "spec": spec}
+
+    def _deployment(self, colour: str) -> Object:
+        up = colour not in self.down
+        counts = {"replicas": 1, "updatedReplicas": 1, "availableReplicas": int(up)}
+        available = {"type": "Available", "status": str(up)}
+        body = self.deployments[colour]
+        return {
+            "metadata": {"name": f"demo{colour.lower()}-deployment", "namespace": "ns"},
+            "spec": {**body["spec"], "replicas": 1},
+            "status": {**counts, "conditions": [available]},
+        }
+
+    def _pods(self) -> list[Object]:
+        return [
+            {
+                "metadata": {
+                    "name": f"pod-{colour}",
+                    "namespace": "ns",
+                    "labels": self.deployments[colour]["spec"]["selector"]["matchLabels"],
+                },
+                "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+            }
+            for colour in self.deployments
+            if colour not in self.down
+        ]
+
+    def _slices(self) -> list[Object]:
+        return [
+            {
+                "metadata": {
+                    "name": f"{name}-x",
+                    "namespace": "ns",
+                    "labels": {EndpointSlice.SERVICE: name},
+                },
+                "endpoints": [
+                    {"targetRef": {"name": f"pod-{colour}"}, "conditions": {"ready": True}}
+                    for colour in self.selects(name)
+                    if colour in self.deployments and not {colour} & (self.down | self.late)
+                ],
+            }
+            for name, body in self.services.items()
+            if View(body).text("metadata", "labels", WATCHED)
+        ]
+
+
+def kept(desired: Desired) -> set[str]:
+    return {child.name for child in desired.children if isinstance(child, Keep)}

@@ -1,0 +1,537 @@
+"""Switching: a BlueGreen from one colour to the other, with everything that it may wait for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from controllers.switching import CHECKED, COLOURS, START, SwitchWorld, pods
+from hedgerow.contract import Apply, Create
+from hedgerow.controllers.bluegreen.switch import BOTH, TRANSITIONS, Situation, decide
+from hedgerow_schemas.job import Job
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+OVERLAP = {"switch": "Overlap", "overlapSeconds": 20}
+BAKE = {"promotion": "WhenAvailable", "bakeSeconds": 60, "bakeUnavailableSeconds": 10}
+ALL = CHECKED | OVERLAP | {"bakeSeconds": 60}
+
+
+def started(**spec: Any) -> SwitchWorld:
+    """A BlueGreen that serves Blue, its checks passed if it has any."""
+    world = SwitchWorld(**spec).settle()
+    world.finish().settle()
+    assert world.selected == ("Blue",)
+    return world
+
+
+def switching(**spec: Any) -> SwitchWorld:
+    world = started(**spec)
+    world.spec["routeTo"] = "Green"
+    return world.settle()
+
+
+class TestTable:
+    def test_each_row_decides_something(self):
+        """A row that no situation reaches would be a rule that does not hold."""
+        found = {(row.phase, row.condition) for row in TRANSITIONS}
+
+        assert len(found) == len(TRANSITIONS)
+
+    @given(
+        seen=st.builds(
+            Situation,
+            selected=st.sampled_from(["Blue", "Green", BOTH, None]),
+            former=st.sampled_from(["Blue", "Green", None]),
+            chosen=st.sampled_from(["Blue", "Green"]),
+            checks=st.sampled_from(["Running", "Passed", "Failed"]),
+            **dict.fromkeys(
+                (
+                    "has_spec",
+                    "available",
+                    "waits",
+                    "gated",
+                    "held",
+                    "served",
+                    "overlap",
+                    "overlapped",
+                    "baking",
+                    "lost",
+                    "rejected",
+                    "way_back",
+                ),
+                st.booleans(),
+            ),
+        )
+    )
+    def test_nothing_unproven_is_selected_anew(self, seen):
+        step = decide(seen)
+        new = {step.select} if step.select != BOTH else {"Blue", "Green"}
+        old = {seen.selected} if seen.selected != BOTH else {"Blue", "Green"}
+        if seen.chosen in new - old and seen.former != seen.chosen:
+            assert seen.served or not seen.gated or seen.checks == "Passed"
+            assert not seen.rejected
+
+
+class TestPlain:
+    def test_the_status_says_nothing_of_a_switch(self):
+        world = switching()
+
+        assert world.history == [("Blue",), ("Green",)]
+        assert set(world.status) == {"routeTo", "conditions", "contested"}
+
+    def test_a_preview_has_the_colour_that_is_not_routed(self):
+        world = started(preview=True)
+        before = world.selects("demo-preview")
+        world.spec["routeTo"] = "Green"
+        world.settle()
+
+        assert (before, world.selects("demo-preview")) == (("Green",), ("Blue",))
+
+    def test_without_it_the_preview_is_gone(self):
+        world = started(preview=True)
+        del world.spec["preview"]
+        world.settle()
+
+        assert set(world.services) == {"demo"}
+
+
+class TestGate:
+    def test_nothing_is_routed_before_its_check_has_passed(self):
+        world = SwitchWorld(**CHECKED).settle()
+        assert (world.services.keys(), world.phase) == ({"demo-preview"}, "Checking")
+        assert world.ready(reason=True) == "Checking"
+
+        world.finish().settle()
+        assert (world.selected, world.phase, world.jobs) == (("Blue",), "Routed", {})
+        [check] = world.status["checks"]
+        assert (check["verdict"], check["template"]) == (
+            "Passed",
+            world.status["routed"]["template"],
+        )
+        assert world.why("Checked").startswith("all checks of ")
+
+    def test_a_switch_waits_for_the_check_of_the_other_colour(self):
+        world = switching(**CHECKED)
+        assert (world.selected, world.phase) == (("Blue",), "Checking")
+        assert world.status["switch"]["steps"] == ["check smoke", "select Green"]
+
+        desired = world.finish().do_pass()
+        assert [event.reason for event in desired.events] == ["CheckPassed"]
+        assert world.settle().selected == ("Green",)
+
+    def test_a_failed_check_leaves_the_service_and_says_why(self):
+        world = switching(**CHECKED)
+        [job] = world.jobs.values()
+        job["status"] = {
+            "conditions": [
+                {"type": "Failed", "status": "True", "reason": "DeadlineExceeded", "message": "m"}
+            ]
+        }
+        desired = world.do_pass()
+
+        assert [(e.reason, e.type) for e in desired.events] == [("CheckFailed", "Warning")]
+        assert (world.selected, world.phase) == (("Blue",), "CheckFailed")
+        assert "DeadlineExceeded" in world.why()
+        assert "the Service stays on Blue" in world.why()
+        assert list(world.settle().jobs)  # its log can be read
+
+    def test_a_failed_check_is_run_again_once_its_job_is_deleted(self):
+        world = switching(**CHECKED)
+        world.finish("Failed").settle()
+        world.jobs.clear()
+
+        assert world.settle().phase == "Checking"
+        assert world.finish().settle().selected == ("Green",)
+
+    def test_a_passed_check_counts_without_its_job(self):
+        world = switching(**CHECKED, hold=True)
+        world.finish().settle()
+        world.jobs.clear()
+
+        assert (world.settle().phase, world.jobs) == ("Held", {})
+
+    @pytest.mark.parametrize("by", ["the author", "somebody else"])
+    def test_a_verdict_does_not_count_for_another_template(self, by):
+        world = switching(**CHECKED, hold=True)
+        world.finish().settle()
+        [first] = world.jobs
+        if by == "the author":
+            world.spec["greenSpec"] = pods("v3")
+        else:
+            world.edit("Green", "now")
+        world.settle()
+
+        assert (world.phase, world.selected) == ("Checking", ("Blue",))
+        assert first not in world.jobs
+
+    def test_another_check_of_the_same_template_is_run(self):
+        world = switching(**CHECKED, hold=True)
+        world.finish().settle()
+        world.spec["checks"][0]["http"]["path"] = "/other"
+
+        assert world.settle().phase == "Checking"
+
+    def test_what_serves_is_not_changed_in_place(self):
+        world = started(**CHECKED)
+        world.spec["blueSpec"] = pods("v9")
+        world.settle()
+
+        assert "v9" not in world.template("Blue")
+        assert world.ready(reason=True) == "TemplateNotChecked"
+        assert "route to Green" in world.why()
+        world.spec["blueSpec"] = pods("v1")
+        assert world.settle().ready() == "True"
+
+    def test_it_can_be_changed_once_it_serves_no_more(self):
+        world = started(**CHECKED)
+        world.spec |= {"blueSpec": pods("v9"), "routeTo": "Green"}
+        world.settle().finish().settle()
+
+        assert world.selected == ("Green",)
+        assert "v9" in world.template("Blue")
+
+    def test_a_deleted_service_comes_back_as_it_was(self):
+        world = started(**CHECKED)
+        del world.services["demo"]
+
+        assert world.settle().selected == ("Blue",)
+
+    def test_the_way_back_needs_no_check(self):
+        world = switching(**CHECKED)
+        world.finish().settle()
+        world.spec["routeTo"] = "Blue"
+
+        assert (world.settle().selected, world.jobs) == (("Blue",), {})
+        assert "previous" not in world.status
+
+    def test_several_checks_must_all_pass(self):
+        more = [*CHECKED["checks"], {"name": "job", "job": {"spec": {"template": {"spec": {}}}}}]
+        world = switching(**CHECKED | {"checks": more})
+        names = sorted(world.jobs)
+        world.jobs[names[0]]["status"] = {"conditions": [{"type": "Complete", "status": "True"}]}
+        assert world.settle().phase == "Checking"
+        assert len(world.status["switch"]["steps"]) == 2
+
+        assert world.finish().settle().selected == ("Green",)
+
+    def test_a_check_says_what_its_pod_waits_for(self):
+        world = switching(**CHECKED)
+        [name] = world.jobs
+        world.extra.append(
+            {
+                "metadata": {
+                    "name": "p",
+                    "namespace": "ns",
+                    "labels": {
+                        "app.demo.kakao.com/checks": "demo",
+                        "batch.kubernetes.io/job-name": name,
+                    },
+                },
+                "status": {
+                    "containerStatuses": [{"state": {"waiting": {"reason": "ImagePullBackOff"}}}]
+                },
+            }
+        )
+
+        assert "pod p: ImagePullBackOff" in world.settle().why()
+
+    def test_a_job_of_that_name_for_another_template_counts_for_nothing(self):
+        world = switching(**CHECKED)
+        [job] = world.jobs.values()
+        job["metadata"]["annotations"]["app.demo.kakao.com/template"] = "forged"
+        world.finish()
+        world.do_pass()
+
+        assert world.selected == ("Blue",)
+        assert world.settle().phase == "Checking"
+
+    def test_a_job_that_is_being_deleted_counts_for_nothing(self):
+        world = switching(**CHECKED)
+        [job] = world.finish().jobs.values()
+        job["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+
+        assert world.settle().selected == ("Blue",)
+        assert "is being deleted" in world.why()
+
+
+class TestJob:
+    def manifest(self, **check: Any) -> dict[str, Any]:
+        world = switching(**CHECKED | {"checks": [{"name": "one", **check}]})
+        [job] = world.jobs.values()
+        return job
+
+    def test_an_http_check_asks_the_preview_service(self):
+        job = self.manifest(
+            timeoutSeconds=30, http={"image": "i", "path": "/p", "expectedStatus": 204}
+        )
+        [container] = job["spec"]["template"]["spec"]["containers"]
+
+        assert job["spec"]["activeDeadlineSeconds"] == 30
+        assert container["command"][3:] == [
+            "check",
+            "http://10.0.0.1:80/p",
+            "204",
+            "1",
+            "1",
+            "5",
+            "3",
+        ]
+
+    def test_no_service_selects_its_pods(self):
+        labels = self.manifest(http={"image": "i"})["spec"]["template"]["metadata"]["labels"]
+
+        assert set(labels) == {"app.kubernetes.io/managed-by", "app.demo.kakao.com/checks"}
+
+    def test_a_job_is_as_its_author_wrote_it(self):
+        template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": []}}
+        spec = {"activeDeadlineSeconds": 5, "ttlSecondsAfterFinished": 1, "template": template}
+        job = self.manifest(job={"metadata": {"labels": {"c": "d"}}, "spec": spec})
+
+        assert job["metadata"]["labels"] == {"c": "d"}
+        assert job["spec"]["activeDeadlineSeconds"] == 5
+        assert "ttlSecondsAfterFinished" not in job["spec"]
+        assert job["spec"]["template"]["metadata"]["labels"]["a"] == "b"
+
+    @pytest.mark.parametrize(("port", "number"), [("admin", 81), (81, 81), (None, 80)])
+    def test_the_port_is_one_of_the_service(self, port, number):
+        ports = [{"name": "http", "port": 80}, {"name": "admin", "port": 81}]
+        check = {"name": "one", "http": {"image": "i", "port": port}}
+        world = switching(**CHECKED | {"checks": [check], "ports": ports})
+        [job] = world.jobs.values()
+
+        assert f":{number}/" in job["spec"]["template"]["spec"]["containers"][0]["command"][4]
+
+
+class TestHold:
+    def test_it_waits_for_the_promotion_of_this_very_template(self):
+        world = switching(hold=True)
+        assert (world.phase, world.selected) == ("Held", ("Blue",))
+        template = world.status["switch"]["template"]
+        world.spec["promoted"] = "other"
+        assert world.settle().selected == ("Blue",)
+
+        world.spec["promoted"] = template
+        assert world.settle().selected == ("Green",)
+
+    def test_a_rollback_while_held_stays_where_it_is(self):
+        world = switching(hold=True)
+        world.spec["routeTo"] = "Blue"
+
+        assert (world.settle().phase, world.history) == ("Routed", [("Blue",)])
+
+    def test_the_way_back_is_not_held(self):
+        world = switching(hold=True)
+        world.spec["promoted"] = world.status["switch"]["template"]
+        world.settle()
+        world.spec["routeTo"] = "Blue"
+
+        assert world.settle().selected == ("Blue",)
+
+
+class TestOverlap:
+    def test_both_serve_until_the_new_one_is_among_the_endpoints_for_long_enough(self):
+        world = started(**OVERLAP)
+        world.late = {"Green"}
+        world.spec["routeTo"] = "Green"
+        world.settle()
+        assert (world.selected, world.phase) == (COLOURS, "Overlapping")
+        assert world.compose().requeue_after is None
+
+        world.late = set()
+        world.settle()
+        assert world.selected == COLOURS
+        world.wait()
+        assert world.history == [("Blue",), COLOURS, ("Green",)]
+        assert (world.now - START).total_seconds() == 20
+
+    def test_it_begins_when_the_new_colour_is_available(self):
+        world = started(**OVERLAP)
+        world.down = {"Green"}
+        world.spec["routeTo"] = "Green"
+
+        assert (world.settle().phase, world.selected) == ("WaitingForAvailability", ("Blue",))
+
+    def test_a_reversal_in_the_middle_goes_back(self):
+        world = switching(**OVERLAP)
+        world.spec["routeTo"] = "Blue"
+
+        assert world.settle().history == [("Blue",), COLOURS, ("Blue",)]
+
+    def test_a_new_colour_that_fails_in_the_middle_is_left(self):
+        world = switching(**OVERLAP)
+        world.down = {"Green"}
+
+        assert world.settle().selected == ("Blue",)
+
+    def test_without_overlap_in_the_middle_it_ends_at_once(self):
+        world = switching(**OVERLAP)
+        world.spec |= {"switch": "Cut", "overlapSeconds": None}
+
+        assert world.settle().selected == ("Green",)
+
+    def test_more_pods_in_the_middle_do_not_begin_it_anew(self):
+        world = switching(**OVERLAP)
+        began = world.status["switch"]["readySince"]
+        world.extra.append(
+            {
+                "metadata": {
+                    "name": "pod-new",
+                    "namespace": "ns",
+                    "labels": world.deployments["Green"]["spec"]["selector"]["matchLabels"],
+                },
+                "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+            }
+        )
+
+        assert world.settle().status["switch"]["readySince"] == began
+
+
+class TestBake:
+    def test_a_colour_that_fails_is_routed_back_from_once(self):
+        world = switching(**BAKE)
+        assert (world.phase, world.ready(reason=True)) == ("Baking", "Baking")
+        world.down = {"Green"}
+        world.settle()
+        assert world.phase == "Baking"
+
+        world.wait()
+        assert (world.phase, world.selected) == ("RolledBack", ("Blue",))
+        assert world.status["rejected"]["phase"] == "Green"
+        world.down = set()
+        assert world.settle().history == [("Blue",), ("Green",), ("Blue",)]
+
+        world.spec["greenSpec"] = pods("v3")
+        assert world.settle().selected == ("Green",)
+
+    def test_it_is_told_by_one_event(self):
+        world = switching(**BAKE)
+        world.down = {"Green"}
+        world.settle()
+        world.now += world.compose().requeue_after
+        found = [event.reason for _ in range(5) for event in world.do_pass().events]
+
+        assert found == ["Switched", "RolledBack"]
+
+    def test_a_short_failure_is_none(self):
+        world = switching(**BAKE)
+        world.down = {"Green"}
+        world.settle()
+        world.down = set()
+        world.settle()
+        world.wait()
+
+        assert (world.phase, world.selected) == ("Routed", ("Green",))
+
+    def test_with_both_colours_broken_the_traffic_stays(self):
+        world = switching(**BAKE)
+        world.down = {"Green", "Blue"}
+        world.settle().wait()
+
+        assert world.selected == ("Green",)
+        assert world.ready() == "False"
+
+    def test_who_goes_back_is_not_watched(self):
+        world = switching(**BAKE)
+        world.spec["routeTo"] = "Blue"
+
+        assert world.settle().phase == "Routed"
+
+
+class Judged(SwitchWorld):
+    """A world that knows which templates have passed a check, and judges every write."""
+
+    def __init__(self, **spec: Any) -> None:
+        super().__init__(**spec)
+        self.proven: dict[str, set[str]] = {colour: set() for colour in COLOURS}
+        self.tried: dict[str, tuple[str, str]] = {}
+        self.edits = 0
+
+    def _write(self, child: Apply | Create) -> None:
+        if child.kind is Job and child.name not in self.jobs:
+            [colour] = self.selects("demo-preview")
+            self.tried[child.name] = (colour, self.template(colour))
+        super()._write(child)
+        self.check()
+
+    def check(self) -> None:
+        for colour in self.selected:
+            assert not self.template(colour) or self.template(colour) in self.proven[colour]
+
+    def finish(self, outcome: str = "Complete") -> SwitchWorld:
+        for name, job in self.jobs.items():
+            colour, template = self.tried[name]
+            unchanged = self.template(colour) == template
+            if outcome == "Complete" and "status" not in job and unchanged:
+                self.proven[colour].add(template)
+        return super().finish(outcome)
+
+    def edit_spec(self, colour: str, number: int) -> None:
+        self.spec[f"{colour.lower()}Spec"] = pods(f"v{number}")
+
+    def edit_live(self, colour: str) -> None:
+        """Somebody else changes the live template: of what serves, that is nobody's promise."""
+        if colour in self.deployments:
+            self.edits += 1
+            self.edit(colour, f"{self.edits}")
+            if colour in self.selected:
+                self.proven[colour].add(self.template(colour))
+
+    def promote(self) -> None:
+        self.spec["promoted"] = self.status.get("switch", {}).get("template")
+
+    def lose_job(self) -> None:
+        if self.jobs:
+            self.jobs.pop(min(self.jobs))
+
+
+ACTIONS: dict[str, Callable[[Judged, str, int], object]] = {
+    "pass": lambda world, _colour, _number: world.do_pass(),
+    "pass, cut off": lambda world, _colour, number: world.do_pass(cut=number),
+    "choose": lambda world, colour, _number: world.spec.update(routeTo=colour),
+    "edit spec": lambda world, colour, number: world.edit_spec(colour, number),
+    "edit live": lambda world, colour, _number: world.edit_live(colour),
+    "checks pass": lambda world, _colour, _number: world.finish(),
+    "checks fail": lambda world, _colour, _number: world.finish("Failed"),
+    "lose job": lambda world, _colour, _number: world.lose_job(),
+    "later": lambda world, _colour, number: world.pass_time(number * 7.3),
+    "down": lambda world, colour, _number: world.down.add(colour),
+    "up": lambda world, colour, _number: world.down.discard(colour),
+    "late": lambda world, colour, _number: world.late.add(colour),
+    "shown": lambda world, colour, _number: world.late.discard(colour),
+    "hold": lambda world, _colour, _number: world.spec.update(hold=True),
+    "promote": lambda world, _colour, _number: world.promote(),
+    "overlap": lambda world, _colour, _number: world.spec.update(switch="Overlap"),
+    "cut": lambda world, _colour, _number: world.spec.update(switch="Cut"),
+    "lose service": lambda world, _colour, _number: world.services.pop("demo", None),
+}
+
+
+WEIGHTED = (*ACTIONS, *("pass",) * 8, *("checks pass",) * 3)
+
+
+class TestInterleavings:
+    """Whatever happens in whatever order, and wherever a pass is cut off."""
+
+    @settings(max_examples=150)
+    @given(data=st.data())
+    def test_nothing_unchecked_is_routed_and_one_colour_is_in_the_end(self, data):
+        world = Judged(**data.draw(st.sampled_from([CHECKED, CHECKED | OVERLAP, ALL])))
+        for _ in range(data.draw(st.integers(3, 40))):
+            act = ACTIONS[data.draw(st.sampled_from(WEIGHTED))]
+            act(world, data.draw(st.sampled_from(COLOURS)), data.draw(st.integers(0, 5)))
+        world.down, world.late = set(), set()
+        world.spec |= {"hold": False}
+        world.jobs.clear()  # those that failed are run again
+        for _ in range(6):
+            world.settle()
+            world.finish()
+            wait = world.compose().requeue_after
+            world.pass_time(wait.total_seconds() if wait else 1)
+            world.check()
+
+        assert len(world.selected) == 1
