@@ -71,14 +71,19 @@ class Trial:
     told: tuple[CheckStatus, ...]
     begun: tuple[Keep, ...]
     missing: tuple[Create, ...]
+    recorded: bool = False
+    """Whether the status says already that all have passed."""
 
     @property
     def verdict(self) -> Verdict:
-        """`Failed` if any has failed, `Passed` if all have passed, else `Running`."""
+        """`Failed` if any has failed, `Passed` if all have passed, else `Running`.
+
+        Nothing has passed before the status says so: the Jobs go once the colour is routed.
+        """
         verdicts = {check.verdict for check in self.told}
         if "Failed" in verdicts:
             return "Failed"
-        return "Running" if "Running" in verdicts else "Passed"
+        return "Passed" if self.recorded and verdicts == {"Passed"} else "Running"
 
 
 UNTRIED: Final = Trial((), (), ())
@@ -94,6 +99,7 @@ def trial(bg: BlueGreen, phase: Phase, template: str, observed: Observed, addres
     told: list[CheckStatus] = []
     begun: list[Keep] = []
     missing: list[Create] = []
+    passed: list[bool] = []
     for check in bg.spec.checks or ():
         name = job_name(bg, phase, template, check)
         job = jobs.get(name)
@@ -101,15 +107,16 @@ def trial(bg: BlueGreen, phase: Phase, template: str, observed: Observed, addres
         one = CheckStatus(
             name=check.name, template=template, verdict="Running", job=name, time=observed.now
         )
-        if job is not None and View(job.at("metadata", "annotations")).text(TEMPLATE) == template:
+        passed.append(recorded is not None and _has_passed(recorded, template))
+        if passed[-1] and (job is None or job.going):
+            one = one.model_copy(update={"verdict": "Passed"})
+        elif job is not None and View(job.at("metadata", "annotations")).text(TEMPLATE) == template:
             one = one.model_copy(update=_outcome(job, pods))
             begun.append(Keep(Job, name))
-        elif job is None and recorded and _has_passed(recorded, template):
-            one = one.model_copy(update={"verdict": "Passed"})
         elif job is None:
             missing.append(Create(Job, name, manifest(bg, template, check, address)))
         told.append(_dated(one, recorded))
-    return Trial(tuple(told), tuple(begun), tuple(missing))
+    return Trial(tuple(told), tuple(begun), tuple(missing), recorded=all(passed))
 
 
 def job_name(bg: BlueGreen, phase: Phase, template: str, check: Check) -> str:

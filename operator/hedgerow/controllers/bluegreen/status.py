@@ -143,7 +143,7 @@ def _undecided(scene: Scene) -> str:
     """Return what is known of the first check that has not passed; failed ones come first."""
     waiting = [one for one in scene.trial.told if one.verdict != "Passed"]
     if not waiting:
-        return "it has not been checked yet"
+        return "all checks have passed" if scene.trial.told else "it has not been checked yet"
     first = next((one for one in waiting if one.verdict == "Failed"), waiting[0])
     ended = "has failed" if first.verdict == "Failed" else "has not passed yet"
     return f"check {first.name} {ended}" + (f" ({first.message})" if first.message else "")
