@@ -11,7 +11,15 @@ if TYPE_CHECKING:
 
 POD_TEMPLATE_HASH = "pod-template-hash"
 CONTAINERS = ("initContainerStatuses", "containerStatuses")
-POD_IDENTITY = ("name", "namespace", "uid", "resourceVersion", "deletionTimestamp", "labels")
+POD_IDENTITY = (
+    "name",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "labels",
+)
 
 
 def _entry(entries: tuple[Any, ...], key: str, value: str | bool) -> Object:
@@ -206,6 +214,7 @@ class Pod(WithConditions):
         ready = _entry(view.items("status", "conditions"), "type", "Ready")
         waiting = {key: [_waiting(s) for s in view.items("status", key)] for key in CONTAINERS}
         node = view.text("spec", "nodeName")
+        address = view.text("status", "podIP")
         return {
             "apiVersion": pod.get("apiVersion"),
             "kind": pod.get("kind"),
@@ -216,6 +225,7 @@ class Pod(WithConditions):
             **({"spec": {"nodeName": node}} if node else {}),
             "status": {
                 "phase": view.text("status", "phase"),
+                **({"podIP": address} if address else {}),
                 "conditions": [ready] if ready else [],
                 **waiting,
             },
@@ -225,6 +235,16 @@ class Pod(WithConditions):
     def node_name(self) -> str:
         """`spec.nodeName`; empty until it is scheduled."""
         return self.text("spec", "nodeName")
+
+    @property
+    def created(self) -> str:
+        """`metadata.creationTimestamp`; as text it sorts by time."""
+        return self.text("metadata", "creationTimestamp")
+
+    @property
+    def address(self) -> str:
+        """`status.podIP`, the first one of several; empty until the pod has one."""
+        return self.text("status", "podIP")
 
     @property
     def phase(self) -> str:

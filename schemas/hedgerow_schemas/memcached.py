@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, WithJsonSchema
 
-from hedgerow_schemas.base import ApiResource, CustomResource, Model, Status
-from hedgerow_schemas.definition import Column, Definition, Scale, named_after, rules
+from hedgerow_schemas.base import ApiResource, CustomResource, Model, Object, Status
+from hedgerow_schemas.definition import UPSTREAM, Column, Definition, Scale, named_after, rules
 
 LONGEST_NAME = 63
 """A DNS-1035 label: the Service and a label of the pods are named so."""
@@ -17,6 +17,11 @@ LEAST_MEMORY = 2
 """MiB: memcached refuses to start with less than twice its largest item, 1 MiB."""
 
 Int32 = Annotated[int, Field(json_schema_extra={"format": "int32"})]
+
+Resources = Annotated[Object, WithJsonSchema({UPSTREAM: "io.k8s.api.core.v1.ResourceRequirements"})]
+Affinity = Annotated[Object, WithJsonSchema({UPSTREAM: "io.k8s.api.core.v1.Affinity"})]
+Toleration = Annotated[Object, WithJsonSchema({UPSTREAM: "io.k8s.api.core.v1.Toleration"})]
+"""Parts of a pod specification, kept as the user wrote them: nothing added, nothing dropped."""
 
 
 class MemcachedSpec(Model):
@@ -42,6 +47,25 @@ class MemcachedSpec(Model):
         le=LARGEST,
         description="Simultaneous connections to each pod (memcached -c).",
     )
+    resources: Resources | None = Field(
+        default=None,
+        description="The container's requests and limits, instead of those that follow from memory"
+        " and maxConnections.",
+    )
+    affinity: Affinity | None = Field(
+        default=None, description="Where the pods may run, or are to run rather than elsewhere."
+    )
+    tolerations: tuple[Toleration, ...] = Field(
+        default=(),
+        description="Which taints of nodes the pods tolerate.",
+        json_schema_extra={"x-kubernetes-list-type": "atomic"},
+    )
+    priority_class_name: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=253,
+        description="The pods' PriorityClass.",
+    )
 
 
 class MemcachedStatus(Status):
@@ -49,7 +73,13 @@ class MemcachedStatus(Status):
 
     nodes: tuple[str, ...] = Field(
         default=(),
-        description="Names of the pods that run memcached, sorted.",
+        description="Names of the pods that run memcached: the oldest first, and those of one"
+        " second by name.",
+        json_schema_extra={"x-kubernetes-list-type": "atomic"},
+    )
+    endpoints: tuple[str, ...] = Field(
+        default=(),
+        description="DNS names of the nodes that are ready, in the same order.",
         json_schema_extra={"x-kubernetes-list-type": "atomic"},
     )
     replicas: Int32 | None = Field(default=None, description="How many pods there are.")

@@ -20,6 +20,20 @@ pytestmark = pytest.mark.cluster
 
 OWN = {"app": "memcached", "memcached_cr": "cache"}
 OTHER = {"app": "cache"}
+PREFERRED = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["fast"]}]}
+GIVEN = {
+    "affinity": {
+        "nodeAffinity": {
+            "preferredDuringSchedulingIgnoredDuringExecution": [
+                {"weight": 1, "preference": PREFERRED}
+            ]
+        }
+    },
+    "priorityClassName": "system-cluster-critical",
+    "resources": {"requests": {"cpu": 1, "memory": "1024Mi"}},
+    "tolerations": [{"key": "cache", "operator": "Exists", "effect": "NoSchedule"}],
+}
+"""What a user says of the pods, some of it not as the server spells it."""
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +102,6 @@ class TestConverging:
 
         ready(restricted, 3)
         status = restricted.status()
-        assert status["nodes"] == sorted(status["nodes"])
         assert (status["replicas"], status["readyReplicas"]) == (3, 3)
         assert status["selector"] == "app=memcached,memcached_cr=cache"
         assert [c["type"] for c in status["conditions"]] == ["Ready"]
@@ -96,7 +109,9 @@ class TestConverging:
         assert service["spec"]["clusterIP"] == "None"
         assert [(p["name"], p["port"]) for p in service["spec"]["ports"]] == [("memcached", 11211)]
 
-    def test_nodes_follow_a_pod_that_goes_and_the_one_that_comes(self, world: World):
+    def test_nodes_and_their_names_follow_a_pod_that_goes_and_the_one_that_comes(
+        self, world: World
+    ):
         world.make(size=2)
         ready(world, 2)
         gone, stays = world.status()["nodes"]
@@ -106,6 +121,29 @@ class TestConverging:
         eventually(lambda: len(set(world.status()["nodes"]) - {gone, stays}) == 1)
         ready(world, 2)
         assert stays in world.status()["nodes"]
+        addresses = [pod["status"]["podIP"].replace(".", "-") for pod in world.live_pods()]
+        names = [f"{address}.cache.{world.namespace}.svc" for address in addresses]
+        eventually(lambda: world.status()["endpoints"] == names, what="the names of both")
+
+    def test_pods_have_what_the_user_says_of_them_until_he_leaves_it_out(self, world: World):
+        world.make(size=1, **GIVEN)
+        ready(world, 1)
+        (pod,) = world.live_pods()
+        spec = pod["spec"]
+
+        assert spec["affinity"] == GIVEN["affinity"]
+        assert GIVEN["tolerations"][0] in spec["tolerations"]
+        assert spec["priorityClassName"] == GIVEN["priorityClassName"]
+        assert spec["containers"][0]["resources"] == {"requests": {"cpu": "1", "memory": "1Gi"}}
+        assert world.contested() == set()
+
+        world.make(size=1)
+        eventually(lambda: world.rolled_out() and len(world.live_pods()) == 1, what="one pod")
+        ready(world, 1)
+        (pod,) = world.live_pods()
+        assert GIVEN.keys() & pod["spec"].keys() == {"tolerations"}
+        assert GIVEN["tolerations"][0] not in pod["spec"]["tolerations"]
+        assert pod["spec"]["containers"][0]["resources"]["limits"] == {"memory": "128Mi"}
 
     def test_kubectl_shows_it_and_lists_its_pods_by_the_selector_of_its_scale(self, world: World):
         world.make(size=1)

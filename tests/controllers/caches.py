@@ -57,11 +57,14 @@ def pod(
     owner: str = f"cache-{HASH}",
     *,
     going: bool = False,
+    created: str = "2026-01-01T11:00:00Z",
     **status: Any,
 ) -> Pod:
+    """A pod of the cache's Deployment, which began an hour ago."""
     meta: Object = {
         "name": name,
         "namespace": "ns",
+        "creationTimestamp": created,
         "labels": {**(OWN if labels is None else labels), "pod-template-hash": HASH},
         "ownerReferences": [{"kind": "ReplicaSet", "name": owner, "controller": True}],
     }

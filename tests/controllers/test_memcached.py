@@ -122,6 +122,36 @@ FOOTPRINTS = [
 ]
 
 
+AFFINITY = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}}
+RESOURCES = {"requests": {"cpu": 1, "memory": "1024Mi"}, "claims": [{"name": "fast"}]}
+TOLERATIONS = [{"key": "cache", "operator": "Exists", "effect": "NoSchedule"}, {"key": "b"}]
+
+
+class TestPassedThrough:
+    @pytest.mark.parametrize(
+        ("field", "value"),
+        [
+            ("affinity", AFFINITY),
+            ("affinity", {}),
+            ("tolerations", TOLERATIONS),
+            ("priorityClassName", "high"),
+        ],
+    )
+    def test_the_pods_have_it_as_it_was_written_and_nothing_else_changes(self, field, value):
+        without, given = template(), template(**{field: value})
+
+        assert field not in without["spec"]
+        assert given["spec"].pop(field) == value
+        assert given == without
+
+    def test_an_empty_list_declares_nothing(self):
+        assert template(tolerations=[]) == template()
+
+    @pytest.mark.parametrize("value", [RESOURCES, {}])
+    def test_resources_stand_instead_of_those_that_follow_from_the_memory(self, value):
+        assert container(resources=value) == {**container(), "resources": value}
+
+
 class TestFootprint:
     @pytest.mark.parametrize("case", FOOTPRINTS, ids=lambda case: case.reason)
     def test_it_is_memory_and_headroom_and_connections(self, case):
@@ -161,9 +191,16 @@ class Nodes:
     nodes: tuple[str, ...] = ()
 
 
+EARLIER, LATER = "2026-01-01T10:59:59Z", "2026-01-01T11:00:01Z"
+READY = [{"type": "Ready", "status": "True"}]
 NODES = [
     Nodes("none", ()),
     Nodes("in any order", (pod("c"), pod("a"), pod("b")), ("a", "b", "c")),
+    Nodes(
+        "of different ages",
+        (pod("a", created=LATER), pod("c"), pod("d", created=EARLIER), pod("b")),
+        ("d", "b", "c", "a"),
+    ),
     Nodes("waiting or running", (pod("a", phase="Pending"), pod("b", phase="Running")), ("a", "b")),
     Nodes("ended", (pod("a", phase="Failed"), pod("b", phase="Succeeded"), pod("c")), ("c",)),
     Nodes("being deleted", (pod("a", going=True), pod("b")), ("b",)),
@@ -176,7 +213,7 @@ NODES = [
 
 class TestNodes:
     @pytest.mark.parametrize("case", NODES, ids=lambda case: case.reason)
-    def test_they_are_the_deployments_pods_by_name(self, case):
+    def test_they_are_the_deployments_pods_the_oldest_first_and_then_by_name(self, case):
         assert compose(memcached(), observed(deployment(), *case.pods)).status.nodes == case.nodes
 
     def test_none_is_an_empty_list_never_null(self):
@@ -184,6 +221,26 @@ class TestNodes:
 
         assert wire["nodes"] == []
         assert (wire["replicas"], wire["readyReplicas"]) == (0, 0)
+
+    def test_the_endpoints_are_the_dns_names_of_the_ready_ones_in_the_same_order(self):
+        pods = (
+            pod("a", created=LATER, podIP="10.0.0.1", conditions=READY),
+            pod("b", podIP="10.0.0.12", conditions=READY),
+            pod("c", podIP="fd00::1:2", conditions=READY),
+            pod("e", podIP="10.0.0.3"),
+            pod("f", conditions=READY),
+        )
+        reduced = [Pod(Pod.reduced(dict(each.raw))) for each in pods]
+
+        status = compose(memcached(), observed(deployment(), service(), *reduced)).status
+
+        assert status.nodes == ("b", "c", "e", "f", "a")
+        assert status.endpoints == (
+            "10-0-0-12.cache.ns.svc",
+            "fd00--1-2.cache.ns.svc",
+            "10-0-0-1.cache.ns.svc",
+        )
+        assert compose(memcached(), observed(deployment(), *reduced)).status.endpoints == ()
 
     def test_numbers_and_selector_are_what_kubectl_scale_and_autoscalers_read(self):
         status = compose(memcached(), observed(deployment(3, up=2))).status

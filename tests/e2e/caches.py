@@ -40,6 +40,12 @@ class Cache:
         """Return its status; empty when there is none."""
         return self.live().get("status", {})
 
+    def complete(self, size: int) -> Object:
+        """Return its status if that names so many nodes and endpoints; otherwise an empty map."""
+        status = self.status()
+        named = {len(status.get(field, [])) for field in ("nodes", "endpoints")}
+        return status if named == {size} else {}
+
     def condition(self, kind: str) -> str:
         """Return `status/reason` of a condition; empty when it is absent."""
         found = (c for c in self.status().get("conditions", []) if c["type"] == kind)

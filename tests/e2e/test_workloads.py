@@ -109,6 +109,7 @@ class TestMemcached:
     def test_kubectl_scales_it_and_what_is_cached_stays(self, node: Node, api: Api, namespace: str):
         cache = Cache(api, namespace)
         before = cache.sized(2)
+        nodes = eventually(lambda: cache.complete(2), SOON, "both in the status")["nodes"]
         for address in before:
             memcache.put(address, "home", address)
 
@@ -118,7 +119,10 @@ class TestMemcached:
 
         assert cache.live()["spec"]["size"] == 3
         assert (scale["spec"]["replicas"], scale["status"]["replicas"]) == (3, 3)
-        assert len(cache.status()["nodes"]) == 3
+        status = eventually(lambda: cache.complete(3), SOON, "all in the status")
+        assert (len(status["nodes"]), status["nodes"][:2]) == (3, nodes)
+        names = {f"{address.replace('.', '-')}.cache.{namespace}.svc" for address in after}
+        assert set(status["endpoints"]) == names
         assert set(before) < set(after)
         found = {address: memcache.look_up(address, "home") for address in after}
         assert found == {address: address if address in before else None for address in after}

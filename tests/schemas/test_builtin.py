@@ -174,17 +174,22 @@ class TestPod:
                 {"type": "Ready", "status": "True"},
             ],
             containerStatuses=[RUNNING, waiting("CrashLoopBackOff")],
+            podIP="10.0.0.1",
         )
         whole["spec"]["nodeName"] = "node-1"
+        whole["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
         reduced = Pod.reduced(whole)
 
         assert Pod(reduced).node_name == "node-1"
-        for read in ("name", "namespace", "uid", "phase", "ready", "waiting_reason", "deployment"):
-            assert getattr(Pod(reduced), read) == getattr(Pod(whole), read)
+        for read in (
+            *("name", "namespace", "uid", "created", "address", "phase", "ready"),
+            *("waiting_reason", "deployment"),
+        ):
+            assert getattr(Pod(reduced), read) == getattr(Pod(whole), read) != ""
         assert reduced["metadata"]["resourceVersion"] == "7"
 
     def test_a_reduced_pod_holds_nothing_else(self):
-        reduced = Pod.reduced(pod(containerStatuses=[RUNNING], podIP="10.0.0.1"))
+        reduced = Pod.reduced(pod(containerStatuses=[RUNNING], hostIP="10.0.0.1"))
 
         assert "spec" not in reduced
         assert "annotations" not in reduced["metadata"]

@@ -60,7 +60,7 @@ class TestMemcachedStatus:
         assert made.status == MemcachedStatus()
 
     def test_nodes_are_a_list_even_when_there_are_none(self):
-        assert MemcachedStatus().wire()["nodes"] == []
+        assert MemcachedStatus().wire()["nodes"] == MemcachedStatus().wire()["endpoints"] == []
 
 
 class TestDefinition:
@@ -82,6 +82,7 @@ class TestDefinition:
             "image": "memcached:1.6-alpine",
             "memory": 64,
             "maxConnections": 1024,
+            **dict.fromkeys(("resources", "affinity", "tolerations", "priorityClassName")),
         }
 
     def test_numbers_are_of_32_bits(self):
@@ -95,6 +96,8 @@ class TestDefinition:
 
     def test_the_nodes_are_replaced_as_a_whole(self):
         assert fields("status")["nodes"]["x-kubernetes-list-type"] == "atomic"
+        assert fields("status")["endpoints"]["x-kubernetes-list-type"] == "atomic"
+        assert fields("spec")["tolerations"]["x-kubernetes-list-type"] == "atomic"
 
     def test_columns_show_what_is_asked_for_and_what_is_up(self):
         shown = [c["name"] for c in version()["additionalPrinterColumns"] if "priority" not in c]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from math import ceil
 from typing import TYPE_CHECKING, Final
 
@@ -58,19 +59,35 @@ def compose(mc: Memcached, observed: Observed) -> Desired:
     children = [deployment(mc, chosen), service(mc, chosen, entry)]
     if mc.spec.size > 1:
         children.append(budget(mc, chosen))
-    nodes = replicas_of(name, chosen, observed.all(Pod))
+    nodes = by_age(replicas_of(name, chosen, observed.all(Pod)))
     kept = (
         *fixed(servers, ("spec", "selector"), own, "stops its pods and empties the cache"),
         *fixed(entry, ("spec", "clusterIP"), HEADLESS, "makes clients lose that address"),
     )
     status = MemcachedStatus(
         nodes=tuple(node.name for node in nodes),
+        endpoints=endpoints(mc, nodes) if entry else (),
         replicas=servers.status_replicas if servers else 0,
         ready_replicas=servers.ready_replicas if servers else 0,
         selector=selector_text(chosen),
         conditions=(health(mc, servers, nodes), *degraded(kept)),
     )
     return Desired(children=tuple(children), status=status)
+
+
+def by_age(pods: Iterable[Pod]) -> tuple[Pod, ...]:
+    """Return the oldest pods first, those of one second by name: a new one moves no other."""
+    return tuple(sorted(pods, key=lambda pod: (pod.created, pod.name)))
+
+
+def endpoints(mc: Memcached, nodes: Iterable[Pod]) -> tuple[str, ...]:
+    """Return the names by which the cluster's DNS knows the Service's ready pods.
+
+    Pods of a Deployment have no host name of their own, so that CoreDNS names them after their
+    addresses. The resolvers of pods add the cluster's domain.
+    """
+    hosts = (re.sub("[.:]", "-", node.address) for node in nodes if node.ready and node.address)
+    return tuple(f"{host}.{mc.metadata.name}.{mc.metadata.namespace}.svc" for host in hosts)
 
 
 def labels(mc: Memcached) -> dict[str, str]:
@@ -85,6 +102,7 @@ def deployment(mc: Memcached, chosen: Object) -> Apply:
         "containers": [container(mc.spec)],
         "securityContext": unprivileged(USER),
         "topologySpreadConstraints": spread_over_nodes(chosen),
+        **placement(mc.spec),
     }
     selected = View(chosen).mapping("matchLabels")
     template = {"metadata": {"labels": {**labels(mc), **selected}}, "spec": spec}
@@ -92,16 +110,27 @@ def deployment(mc: Memcached, chosen: Object) -> Apply:
     return Apply(Deployment, mc.metadata.name, {"spec": {**fields, "template": template}})
 
 
+def placement(spec: MemcachedSpec) -> Object:
+    """Return what the user says of where the pods run; what he leaves out is not declared."""
+    given = {
+        "affinity": spec.affinity,
+        "tolerations": list(spec.tolerations) or None,
+        "priorityClassName": spec.priority_class_name,
+    }
+    return {field: value for field, value in given.items() if value is not None}
+
+
 def container(spec: MemcachedSpec) -> Object:
     """Return one server's container; options and values are separate: `-m=64` would mean 0."""
     options = f"-m {spec.memory} -c {spec.max_connections} -o modern -v"
     memory = footprint(spec)
+    usual = {"requests": {"cpu": "50m", "memory": memory}, "limits": {"memory": memory}}
     return {
         "name": "memcached",
         "image": spec.image,
         "command": ["memcached", *options.split()],
         "ports": [{"name": "memcached", "containerPort": PORT, "protocol": "TCP"}],
-        "resources": {"requests": {"cpu": "50m", "memory": memory}, "limits": {"memory": memory}},
+        "resources": usual if spec.resources is None else spec.resources,
         "readinessProbe": answers(PORT, every=5, failures=3),
         # A restart empties the cache, so it happens only after a minute without an answer.
         "livenessProbe": answers(PORT, every=10, failures=6),

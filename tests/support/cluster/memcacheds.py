@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -86,13 +87,20 @@ class World(bluegreens.World):
         return super().condition(kind, name)
 
     def pods(self, name: str = "cache") -> list[str]:
-        """Return the names of a Memcached's pods that are not on their way out."""
+        """Return the names of a Memcached's pods that are not on their way out, by age."""
+        return [pod["metadata"]["name"] for pod in self.live_pods(name)]
+
+    def live_pods(self, name: str = "cache") -> list[Object]:
+        """Return a Memcached's pods that are not on their way out, the oldest first."""
         found = self.api.raw("GET", f"/api/v1/namespaces/{self.namespace}/pods").must()["items"]
-        return sorted(
-            pod["metadata"]["name"]
+        mine = (
+            pod
             for pod in found
             if pod["metadata"]["name"].startswith(f"{name}-")
             and "deletionTimestamp" not in pod["metadata"]
+        )
+        return sorted(
+            mine, key=lambda pod: itemgetter("creationTimestamp", "name")(pod["metadata"])
         )
 
     def contested(self, name: str = "cache") -> set[str]:
