@@ -17,6 +17,7 @@ from hedgerow.kube.watch import Listing
 
 RESOURCES = {
     "v1": [("pods", "Pod", True, ["po"]), ("nodes", "Node", False, ["no"])],
+    "app.demo.kakao.com/v1": [("bluegreens", "BlueGreen", True, ["bg"])],
     "apps/v1": [("deployments", "Deployment", True, ["deploy"])],
     "batch/v1": [("cronjobs", "CronJob", True, ["cj"])],
     "batch.tutorial.kubebuilder.io/v1": [("cronjobs", "CronJob", True, [])],
@@ -25,6 +26,8 @@ NAMES = {
     ("deployments", "shop"): ["web", "web-old", "api\n"],
     ("deployments", "farm"): ["barn"],
     ("deployments", ""): ["web", "barn"],
+    ("bluegreens", "shop"): ["demo", "web"],
+    ("bluegreens", "farm"): ["barn"],
     ("nodes", ""): ["node-1"],
     ("cronjobs", "shop"): ["report"],
 }
@@ -107,6 +110,9 @@ class TestNames:
             ("release deploy/x", []),
             ("plan deploy/web", ["deploy/web", "deploy/web-old"]),
             ("schedule explain cronjob ", ["report"]),
+            ("promote d", ["demo"]),
+            ("rollback -n farm ", ["barn"]),
+            ("promote demo ", []),
             ("owners deploy web ", []),
             ("owners deploy/web ", []),
             ("owners nope/", []),

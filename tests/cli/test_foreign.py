@@ -45,6 +45,8 @@ CALLS: dict[tuple[str, ...], list[tuple[str, ...]]] = {
         (TARGET, "--field", "spec.replicas", "--wait", "0s"), ("--all",),
         ("--all", "--yes", "--to", "other"),
     ],
+    ("promote",): [("demo",), ("{poison}",), ("demo", "--wait", "{poison}")],
+    ("rollback",): [("{poison}",), ("{poison}", "--dry-run"), ("{poison}", "--wait", "50ms")],
     ("adopt",): [(TARGET, "--from", "old"), (TARGET, "--from", "{poison}")],
     ("plan",): [
         FILES, (*FILES, "--server-side"), ("bluegreen/demo",), ("{poison}",),

@@ -210,7 +210,7 @@ class TestTyped:
 
     def test_the_demo_of_hedgerow_is_not_theirs(self, run, capsys):
         _, out, _ = run("greeter", "--help")
-        assert "demo" not in out
+        assert all(f" {word} " not in out for word in ("demo", "promote", "rollback"))
 
         with pytest.raises(SystemExit):
             main(["--help"])

@@ -55,6 +55,13 @@ def slashed(ctx: typer.Context, incomplete: str) -> list[str]:
     return _named(ctx, incomplete, kind, f"{kind}/") if slash else []
 
 
+def bluegreens(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the names of BlueGreens that a word may become."""
+    from hedgerow_schemas.bluegreen import BlueGreen  # noqa: PLC0415 - as below
+
+    return _named(ctx, incomplete, f"{BlueGreen.api.plural}.{BlueGreen.api.group}")
+
+
 def _named(ctx: typer.Context, incomplete: str, kind: str, prefix: str = "") -> list[str]:
     async def ask(cluster: Cluster) -> list[str]:
         from hedgerow.kube.discovery import find  # noqa: PLC0415 - as above

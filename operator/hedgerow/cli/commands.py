@@ -86,6 +86,8 @@ class Lazy:
         return told_by(command, program_name())
 
 
+OF_OURS = ("demo", "promote", "rollback")
+"""The commands that are about hedgerow's own controllers."""
 _TOLD = ("help", "short_help", "epilog", "show_default", "envvar")
 """The parts of commands and options in which a program's name may be."""
 
@@ -130,6 +132,16 @@ LAZY: Mapping[str, Lazy] = {
         "watch_command",
         "Print what is added, updated and deleted, and by whom.",
     ),
+    "promote": Lazy(
+        "hedgerow.cli.switch.command",
+        "promote_command",
+        "Let a BlueGreen's held switch go on.",
+    ),
+    "rollback": Lazy(
+        "hedgerow.cli.switch.command",
+        "rollback_command",
+        "Send a BlueGreen's traffic back to the other colour.",
+    ),
     "release": Lazy(
         "hedgerow.cli.transfers.release",
         "release_command",
@@ -169,8 +181,9 @@ class Commands(TyperGroup):
         super().__init__(**attributes)
         stubs = {name: lazy.stub(name) for name, lazy in LAZY.items()}
         self.commands = {**stubs, **self.commands}
-        if program().registry is not None:  # the demo is about hedgerow's own controllers
-            self.commands["demo"].hidden = True
+        if program().registry is not None:
+            for name in OF_OURS:
+                self.commands[name].hidden = True
             lines = (self.help or "").splitlines()
             self.help = "\n".join(line for line in lines if f"`{PROGRAM} demo`" not in line)
         told_by(self, program_name())

@@ -33,6 +33,7 @@ APIS = {
     )
 }
 OURS = "hedgerow-bluegreen"
+SWITCH = {"routeTo": "Blue", "greenSpec": {}, "hold": True}
 CONTAINER = 'k:{"name":"c"}'
 HELD = {"f:spec": {"f:replicas": {}, f"f:{POISON}": {}, "f:template": {"f:spec": {"f:containers": {
     CONTAINER: {".": {}, "f:name": {}, "f:image": {}}
@@ -140,8 +141,18 @@ def _named(api: ApiResource, name: str = "web") -> Object:
             else [],
             "managedFields": [_entry(OURS), _entry("old"), _entry(POISON), _entry("x", "Update")],
         },
-        "spec": {"replicas": 3, POISON: POISON, "template": {"spec": {"containers": containers}}},
-        "status": {"phase": POISON, "conditions": conditions, "contested": contested},
+        "spec": {
+            "replicas": 3,
+            POISON: POISON,
+            "template": {"spec": {"containers": containers}},
+            **(SWITCH if api.plural == "bluegreens" else {}),
+        },
+        "status": {
+            "observedGeneration": 1,
+            "phase": POISON,
+            "conditions": conditions,
+            "contested": contested,
+        },
     }
 
 

@@ -53,6 +53,12 @@ def told(change: Change) -> str:
     return f"{printable(change.path)}: {_value(change.before)} → {_value(change.after)}"
 
 
+def change_data(change: Change) -> Object:
+    """Return a change for programs."""
+    values = {"before": change.before, "after": change.after}
+    return {"path": change.path} | {k: v for k, v in values.items() if v is not ABSENT}
+
+
 def listed(live: Object, moves: Sequence[Move], *, dry_run: bool, **more: Any) -> Object:
     """Return all for programs."""
     return {

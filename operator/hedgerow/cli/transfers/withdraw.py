@@ -20,7 +20,7 @@ from hedgerow.cli.transfers.giving_up import (
     nothing,
 )
 from hedgerow.cli.transfers.writing import ITS_OWN, applied, for_each, until_settled
-from hedgerow.fields.sets import ABSENT, declaring
+from hedgerow.fields.sets import declaring
 from hedgerow.kube.errors import Garbled, Invalid, Missing
 from hedgerow.objects import Salvaged, metadata
 from hedgerow.plan.finalizers import finalization
@@ -301,14 +301,9 @@ def _listed(result: Result) -> Object:
         **({"subresource": result.endpoint} if result.endpoint else {}),
         "fate": result.fate,
         "fields": result.fields,
-        "changes": [_change(change) for change in result.lost],
+        "changes": [report.change_data(change) for change in result.lost],
         **({"why": result.why} if result.why else {}),
     }
-
-
-def _change(change: Change) -> Object:
-    values = {"before": change.before, "after": change.after}
-    return {"path": change.path} | {k: v for k, v in values.items() if v is not ABSENT}
 
 
 def _who(order: Order) -> str:

@@ -1,0 +1,1 @@
+"""Switch: `hedgerow promote` and `hedgerow rollback`, one field of a BlueGreen each."""

@@ -1,0 +1,266 @@
+"""Promote and rollback, as typed: `hedgerow promote NAME` and `hedgerow rollback NAME`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Annotated
+
+import anyio
+import typer
+
+from hedgerow.cli import interrupts, targets
+from hedgerow.cli.candidates import bluegreens
+from hedgerow.cli.connecting import Context, Kubeconfig, connected
+from hedgerow.cli.exits import CommandError, Exit
+from hedgerow.cli.options import DryRun, Namespace, Output, check_manager
+from hedgerow.cli.output import echo, echo_data
+from hedgerow.cli.owners.listing import identity_data
+from hedgerow.cli.program import say
+from hedgerow.cli.switch import decision
+from hedgerow.cli.times import duration
+from hedgerow.cli.transfers import report
+from hedgerow.cli.transfers.writing import ATTEMPTS, Subject, pause, until_settled
+from hedgerow.fields.diff import difference
+from hedgerow.fields.sets import ABSENT
+from hedgerow.kube.errors import Conflict
+from hedgerow.plan.transfers import Change, MoveRefused
+from hedgerow.texts import printable
+from hedgerow_schemas.bluegreen import BlueGreen
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hedgerow.cli.switch.decision import Setting, SwitchEnd
+    from hedgerow_schemas.base import Object
+
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME", autocompletion=bluegreens, help="The BlueGreen.", show_default=False
+    ),
+]
+FieldManager = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="The field manager that applies the field; it keeps all fields that it applied"
+        " before. The default is that of `kubectl apply --server-side`.",
+    ),
+]
+Wait = Annotated[
+    str,
+    typer.Option(
+        metavar="DURATION",
+        help="How long to wait until the switch has ended; it fails if that is not enough, or if"
+        " the switch ends otherwise.",
+    ),
+]
+
+
+def promote_command(
+    name: Name,
+    *,
+    field_manager: FieldManager = "kubectl",
+    wait: Wait = "0s",
+    dry_run: DryRun = False,
+    output: Output = "text",
+    namespace: Namespace = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Let a BlueGreen's switch go on that spec.hold holds back.
+
+    The command sets spec.promoted to the template that waits: the hash in status.switch.template.
+    Another template, such as that of a later change, waits again. It works while status.phase is
+    Held, and otherwise says what the switch waits for.
+
+    The field is applied as your own field manager, unforced. If Git holds the field, the command
+    says who it is and what to change there (exit code 3).
+
+    By hand: write the line `promoted: "HASH"` below `spec:` of the manifest, and
+    kubectl apply --server-side -f FILE
+    """
+    _run(
+        _Order(name, decision.promotion, field_manager, duration("--wait", wait), dry_run, output),
+        namespace,
+        kubeconfig,
+        context,
+    )
+
+
+def rollback_command(
+    name: Name,
+    *,
+    field_manager: FieldManager = "kubectl",
+    wait: Wait = "0s",
+    dry_run: DryRun = False,
+    output: Output = "text",
+    namespace: Namespace = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Send a BlueGreen's traffic back to the other colour.
+
+    The command sets spec.routeTo to the other colour: while a switch is under way, that is where it
+    came from, otherwise what was routed before. The operator goes back at once if that colour's
+    pods are still those that were routed; otherwise checks and spec.hold apply. A second rollback
+    goes forward again.
+
+    The field is applied as your own field manager, unforced. If Git holds the field, the command
+    says who it is and what to change there (exit code 3).
+
+    By hand: change the line `routeTo: Blue` of the manifest, and
+    kubectl apply --server-side -f FILE
+    """
+    _run(
+        _Order(name, decision.rollback, field_manager, duration("--wait", wait), dry_run, output),
+        namespace,
+        kubeconfig,
+        context,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """What is asked for: how to find the field that is set, as whom, and how long to wait."""
+
+    name: str
+    decide: Callable[[Object], Setting]
+    manager: str
+    patience: float
+    dry_run: bool
+    output: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """What was set, and the object before and afterwards; they are the same if it was so before."""
+
+    setting: Setting
+    before: Object
+    after: Object
+
+    @property
+    def is_new(self) -> bool:
+        return self.after is not self.before
+
+
+def _run(order: _Order, namespace: str | None, kubeconfig: str | None, context: str | None) -> None:
+    check_manager("--field-manager", order.manager)
+    if not order.manager:
+        raise typer.BadParameter("--field-manager: a field manager has a name")
+    if order.dry_run and order.patience:
+        raise typer.BadParameter("--dry-run and --wait exclude each other")
+    if "/" in order.name or order.name in {"", ".", ".."}:
+        raise typer.BadParameter(f"{order.name!r} is no name of a BlueGreen, such as demo")
+
+    async def carry_out() -> None:
+        async with connected(kubeconfig, context) as cluster:
+            place = targets.ObjectPlace(BlueGreen.api, namespace or cluster.namespace, order.name)
+            live = await targets.read_exactly(cluster, place)
+            found = Subject(cluster, place, live)
+            done = await _carried_out(found, order)
+            if order.output == "text":
+                for line in _lines(order, done):
+                    echo(line)
+            ended = await _ended(found, done, order) if order.patience else None
+            if order.output == "json":
+                echo_data(_listed(order, done, ended))
+            if ended and not ended.done:
+                raise CommandError(f"{place}: {ended.words}")
+            if ended and order.output == "text":
+                echo(f"{place}: {ended.words}")
+
+    interrupts.run(carry_out)
+
+
+async def _carried_out(found: Subject, order: _Order) -> _Done:
+    """Set the field in exactly the version that was looked at, unless it is set already."""
+
+    async def attempt(number: int) -> _Done:
+        live = await _observed(found, found.live if number == 1 else await found.again())
+        setting = order.decide(live)
+        if setting.is_set(live):
+            return _Done(setting, live, live)
+        body = decision.setting_apply(live, setting, order.manager)
+        try:
+            after = await found.apply(body, order.manager, dry_run=order.dry_run)
+        except Conflict:
+            held = decision.others(live, setting, order.manager)
+            told = decision.in_the_way(live, setting, held)
+            raise CommandError(told, Exit.CONFLICT) from None
+        return _Done(setting, live, after)
+
+    return await until_settled(found.place, attempt)
+
+
+async def _observed(found: Subject, live: Object) -> Object:
+    """Return the object once its status is about its present spec; raises MoveRefused."""
+    for number in range(1, ATTEMPTS + 1):
+        if decision.is_observed(live):
+            return live
+        await pause(number)
+        live = await found.again()
+    raise MoveRefused(
+        f"the operator has not seen the newest change of {found.place} yet, so what its status says"
+        " is about an older one; see that it runs, and try again"
+    )
+
+
+async def _ended(found: Subject, done: _Done, order: _Order) -> SwitchEnd:
+    """Wait until the switch has ended; tell each new phase. Raises CommandError."""
+    told = ""
+    live = done.after
+    with anyio.move_on_after(order.patience):
+        for number in count(1):
+            if ended := decision.outcome(live, done.setting):
+                return ended
+            words = decision.progress(live)
+            if words != told and decision.is_observed(live):
+                say(printable(words))
+                told = words
+            await pause(number)
+            live = await found.again()
+    raise CommandError(f"{found.place} has not ended its switch in time: {decision.progress(live)}")
+
+
+def _changes(order: _Order, done: _Done) -> list[Change]:
+    """Return all that differs, which may be more than the field if admission has a say."""
+    lines = difference(done.before, done.after, order.manager)
+    return [
+        Change(
+            line.field_path,
+            ABSENT if line.kind == "added" else line.old,
+            ABSENT if line.kind == "removed" else line.new,
+        )
+        for line in lines
+        if line.is_change
+    ]
+
+
+def _lines(order: _Order, done: _Done) -> list[str]:
+    """Return what was done, or would be, for people."""
+    name, setting = f"BlueGreen/{order.name}", done.setting
+    if not done.is_new:
+        return [f"{name}: {setting.path} is {setting.value} already; nothing was changed"]
+    changed = [report.told(change) for change in _changes(order, done)]
+    verb = "would be applied" if order.dry_run else "was applied"
+    end = "; nothing was changed" if order.dry_run else ""
+    applied = f"{name}: {setting.path} {verb} as {printable(order.manager)}{end}"
+    return [*changed, applied, *setting.notes]
+
+
+def _listed(order: _Order, done: _Done, ended: SwitchEnd | None) -> Object:
+    """Return all for programs."""
+    return {
+        "object": identity_data(done.after),
+        "dryRun": order.dry_run,
+        "field": done.setting.path,
+        "value": done.setting.value,
+        "fieldManager": order.manager,
+        "changed": done.is_new and not order.dry_run,
+        "changes": [report.change_data(change) for change in _changes(order, done)],
+        "notes": list(done.setting.notes),
+        **({"ended": {"done": ended.done, "message": ended.words}} if ended else {}),
+    }
