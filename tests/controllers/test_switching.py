@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+from dataclasses import fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +19,7 @@ from hedgerow_schemas.job import Job
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+GUIDE = Path(__file__).parents[2] / "docs/guides/blue-green.md"
 OVERLAP = {"switch": "Overlap", "overlapSeconds": 20}
 BAKE = {"promotion": "WhenAvailable", "bakeSeconds": 60, "bakeUnavailableSeconds": 10}
 ALL = CHECKED | OVERLAP | {"bakeSeconds": 60}
@@ -38,9 +42,27 @@ def switching(**spec: Any) -> SwitchWorld:
 class TestTable:
     def test_each_row_decides_something(self):
         """A row that no situation reaches would be a rule that does not hold."""
-        found = {(row.phase, row.condition) for row in TRANSITIONS}
+        chance = random.Random(7)  # noqa: S311 - the same situations each time
+        flags = [one.name for one in fields(Situation) if one.type == "bool"]
+        reached = set[int]()
+        for _ in range(20_000):
+            seen = Situation(
+                selected=chance.choice(["Blue", "Green", BOTH, None]),
+                former=chance.choice(["Blue", "Green", None]),
+                chosen=chance.choice(["Blue", "Green"]),
+                checks=chance.choice(["Running", "Passed", "Failed"]),
+                **{flag: chance.random() < 0.5 for flag in flags},
+            )
+            reached.add(next(n for n, row in enumerate(TRANSITIONS) if row.when(seen)))
 
-        assert len(found) == len(TRANSITIONS)
+        assert reached == set(range(len(TRANSITIONS)))
+
+    def test_the_guide_has_the_table(self):
+        rows = [f"| `{row.phase}` | {row.condition} | {row.target} |" for row in TRANSITIONS]
+        lines = GUIDE.read_text().splitlines()
+        start = lines.index("| Phase | Where | The Service selects |")
+
+        assert lines[start + 2 : start + 2 + len(rows) + 1] == [*rows, ""]
 
     @given(
         seen=st.builds(
