@@ -196,6 +196,15 @@ ROUTING_RULES = (
         },
     ),
     Rule(
+        rule="!has(self.checks) || self.checks.all(c, !has(c.http) || !has(c.http.port)"
+        " || (has(self.ports)"
+        " ? self.ports.exists(p, c.http.port == p.port || (has(p.name) && c.http.port == p.name))"
+        " : (c.http.port == 80 || c.http.port == 'http')))",
+        message="the port of a check must be one of the Service's: the number or the name of one of"
+        " spec.ports, which is 80 and http when left out",
+        path=".checks",
+    ),
+    Rule(
         rule="!has(self.bakeSeconds) || self.promotion != 'Immediate'",
         message="bakeSeconds needs promotion WhenAvailable or WhenChecked: a colour that was never"
         " available would be rolled back at once",

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controllers.subject import NOW, Subject
-from controllers.worlds import SUBJECTS
+from controllers.worlds import SUBJECTS, SWITCHING
 from hedgerow.contract import Apply, Create, Desired, Observed
 from hedgerow.fields import ownership
 from hedgerow.objects import Installation, ObjectRef
@@ -30,6 +30,7 @@ Object = dict[str, Any]
 SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 LABEL_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 
+composed = pytest.mark.parametrize("subject", [*SUBJECTS, SWITCHING], ids=str)
 subjects = pytest.mark.parametrize("subject", SUBJECTS, ids=str)
 
 
@@ -38,7 +39,7 @@ def observe(data: st.DataObject, subject: Subject) -> tuple[CustomResource, Obse
     return resource, data.draw(subject.hostile(resource.metadata.name))
 
 
-@subjects
+@composed
 class TestCompose:
     @given(data=st.data())
     def test_it_is_total_and_deterministic_and_changes_nothing_it_is_given(self, subject, data):

@@ -13,7 +13,11 @@ from hypothesis import strategies as st
 
 from controllers.switching import CHECKED, COLOURS, START, SwitchWorld, pods
 from hedgerow.contract import Apply, Create
+from hedgerow.controllers.bluegreen.checks import manifest
+from hedgerow.controllers.bluegreen.controller import CONTROLLER
 from hedgerow.controllers.bluegreen.switch import BOTH, TRANSITIONS, Situation, decide
+from hedgerow_schemas.bluegreen import Check, HttpCheck
+from hedgerow_schemas.builtin import EndpointSlice
 from hedgerow_schemas.job import Job
 
 if TYPE_CHECKING:
@@ -396,6 +400,17 @@ class TestOverlap:
 
         assert world.settle().selected == ("Green",)
 
+    def test_in_the_middle_either_colour_makes_it_available(self):
+        world = switching(**OVERLAP)
+        world.down = {"Blue"}
+        world.do_pass()
+        one = world.why("Available")
+        world.down = {"Blue", "Green"}
+        world.do_pass()
+
+        assert one == "Green is available"
+        assert world.why("Available").startswith("Blue: 0 of 1")
+
     def test_more_pods_in_the_middle_do_not_begin_it_anew(self):
         world = switching(**OVERLAP)
         began = world.status["switch"]["readySince"]
@@ -456,6 +471,19 @@ class TestBake:
 
         assert world.selected == ("Green",)
         assert world.ready() == "False"
+
+    def test_the_way_back_may_close_before_it_is_gone(self):
+        world = switching(**BAKE)
+        world.down = {"Green"}
+        world.settle()
+        world.now += world.compose().requeue_after
+        world.do_pass()
+        assert (world.phase, world.selected) == ("RollingBack", ("Green",))
+        world.down = {"Green", "Blue"}
+        world.settle()
+
+        assert (world.phase, world.selected) == ("Baking", ("Green",))
+        assert "rejected" not in world.status
 
     def test_who_goes_back_is_not_watched(self):
         world = switching(**BAKE)
@@ -557,3 +585,64 @@ class TestInterleavings:
             world.check()
 
         assert len(world.selected) == 1
+
+
+class TestContradictions:
+    @pytest.mark.parametrize(
+        ("spec", "field"),
+        [
+            (CHECKED | {"checks": []}, "spec.checks"),
+            (CHECKED | {"promotion": "WhenAvailable"}, "spec.promotion"),
+            (CHECKED | {"checks": [{"name": "a", "http": {"image": "i", "port": 81}}]},
+             "spec.checks[0].http.port"),
+            (BAKE | {"promotion": "Immediate"}, "spec.bakeSeconds"),
+            (BAKE | {"switch": "Overlap", "overlapSeconds": 61}, "spec.overlapSeconds"),
+            (BAKE | {"blueSpec": None}, "spec.blueSpec"),
+        ],
+    )  # fmt: skip
+    def test_each_is_an_error_of_its_field_and_stalls(self, spec, field):
+        world = SwitchWorld(**spec)
+        assert [error.field for error in CONTROLLER.validate(world.resource)] == [field]
+
+        world.do_pass()
+        assert "Stalled" in {condition["type"] for condition in world.status["conditions"]}
+
+    def test_a_gate_without_checks_lets_nothing_through(self):
+        assert not SwitchWorld(**CHECKED | {"checks": []}).settle().selected
+
+    @pytest.mark.parametrize("spec", [{}, CHECKED, OVERLAP, BAKE, ALL])
+    def test_what_is_used_here_contradicts_nothing(self, spec):
+        assert list(CONTROLLER.validate(SwitchWorld(**spec).resource)) == []
+
+
+@pytest.mark.parametrize(
+    ("service", "keys"),
+    [
+        ("demo", {("ns", "demo")}),
+        ("demo-preview", {("ns", "demo-preview"), ("ns", "demo")}),
+        ("", set()),
+    ],
+)
+def test_endpoints_concern_the_bluegreen_of_their_service(service, keys):
+    _, relation = CONTROLLER.relates
+    meta = {"name": "x", "namespace": "ns", "labels": {"kubernetes.io/service-name": service}}
+
+    assert set(relation.of(EndpointSlice({"metadata": meta}))) == keys
+
+
+def test_a_service_of_neither_colour_is_left_until_a_check_has_passed():
+    world = SwitchWorld(**CHECKED).settle()
+    world.services["demo"] = {"spec": {"selector": {"a": "b"}}}
+    world.settle()
+
+    assert world.services["demo"]["spec"]["selector"] == {"a": "b"}
+    assert world.finish().settle().selected == ("Blue",)
+
+
+def test_of_an_ipv6_address_the_url_has_brackets():
+    http = HttpCheck.model_validate({"image": "i"})
+    resource = SwitchWorld().resource
+    check = Check(name="a", http=http)
+    body = manifest(resource, "t", check, "fd00::1")
+
+    assert "http://[fd00::1]:80/" in body["spec"]["template"]["spec"]["containers"][0]["command"]

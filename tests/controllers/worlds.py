@@ -5,6 +5,7 @@ A new controller adds a `Subject` with a strategy of its own; the properties com
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, cast
 
 from hypothesis import strategies as st
@@ -67,8 +68,32 @@ port_lists = st.lists(
 )
 
 
+checks = st.one_of(
+    st.fixed_dictionaries(
+        {"name": st.just("smoke"), "http": st.just({"image": "example/curl:1", "path": "/up"})}
+    ),
+    st.fixed_dictionaries(
+        {
+            "name": st.just("orders"),
+            "job": pod_specs.map(
+                lambda pod: {"spec": {"template": {"spec": {**pod, "restartPolicy": "Never"}}}}
+            ),
+        }
+    ),
+)
+switches = st.one_of(
+    st.fixed_dictionaries(
+        {"promotion": st.just("WhenChecked"), "checks": st.lists(checks, min_size=1, max_size=1)},
+        optional={"bakeSeconds": st.just(60)},
+    ),
+    st.fixed_dictionaries({"switch": st.just("Overlap"), "overlapSeconds": st.integers(0, 60)}),
+    st.fixed_dictionaries({"preview": st.booleans(), "hold": st.booleans()}),
+)
+"""What a switch may wait for; each is valid by itself."""
+
+
 @st.composite
-def bluegreens(draw: st.DrawFn) -> Object:
+def bluegreens(draw: st.DrawFn, more: st.SearchStrategy[Object] | None = None) -> Object:
     """Valid BlueGreens: the chosen colour has pods."""
     spec: Object = {"routeTo": draw(st.sampled_from(["Blue", "Green"]))}
     for colour in ("Blue", "Green"):
@@ -78,6 +103,8 @@ def bluegreens(draw: st.DrawFn) -> Object:
         spec["promotion"] = draw(st.sampled_from(["Immediate", "WhenAvailable"]))
     if draw(st.booleans()):
         spec["ports"] = draw(port_lists)
+    if more is not None:
+        spec |= draw(more)
     return {
         "apiVersion": BlueGreen.api.group_version,
         "kind": BlueGreen.api.kind,
@@ -263,3 +290,9 @@ SUBJECTS = (
         ),
     ),
 )
+
+SWITCHING = replace(
+    next(subject for subject in SUBJECTS if subject.controller is bluegreen.CONTROLLER),
+    resources=bluegreens(switches),
+)
+"""BlueGreens whose switch waits for something: how they end depends on what was before."""

@@ -79,9 +79,9 @@ def health(scene: Scene) -> Iterator[Condition]:
     """Yield `Available` (what is selected serves), `Ready` (the chosen colour does), `Checked`."""
     bg, observed, seen = scene.bg, scene.observed, scene.seen
     selected = seen.stay if seen.selected == BOTH else seen.selected
+    if seen.selected == BOTH and not unavailable(bg, observed, seen.chosen):
+        selected = seen.chosen
     lack = unavailable(bg, observed, selected) if selected else "the Service selects no colour"
-    if seen.selected == BOTH and lack:
-        lack = lack if unavailable(bg, observed, seen.chosen) else ""
     reason = "Unavailable" if lack else "Serving"
     words = f"{selected}: {lack}" if lack and selected else lack or f"{selected} is available"
     yield condition("Available", not lack, reason, words)
