@@ -116,6 +116,30 @@ class TestWriting:
         assert (code, live(garden)) == (0, before)
         assert "would be applied as user; nothing was changed" in out
 
+    def test_what_admission_drops_was_not_set(self, garden, typed, monkeypatch):
+        report(garden, routeTo="Blue")
+        applied = garden.apply
+
+        async def admitted(api, body, **more):
+            return await applied(api, {**body, "spec": {**body["spec"], "routeTo": "Blue"}}, **more)
+
+        monkeypatch.setattr(garden, "apply", admitted)
+        code, out, err = typed("rollback", "demo", "--field-manager", "user")
+
+        assert (code, out) == (1, "")
+        assert "the server accepted `routeTo: Green` and did not keep it" in err
+
+    def test_a_field_of_nobody_known_stays(self, garden, typed):
+        report(garden, routeTo="Blue")
+        there = live(garden)
+        there["metadata"]["managedFields"] = []
+        garden.model._put(garden.model._key(there), there, "MODIFIED")
+
+        code, _, err = typed("rollback", "demo", "--field-manager", "user")
+
+        assert (code, live(garden)["spec"]["routeTo"]) == (3, "Blue")
+        assert "before-first-apply holds .spec.routeTo of BlueGreen/demo" in err
+
     def test_a_field_of_somebody_else_stays(self, garden, typed):
         report(garden, routeTo="Blue")
         before = live(garden)

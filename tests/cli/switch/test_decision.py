@@ -86,7 +86,7 @@ PROMOTIONS = [
 GUARDS = {**HOLD, "promotion": "WhenChecked"}
 PREVIOUS = {"phase": "Routed", "routeTo": "Green", "previous": {"phase": "Blue", "template": T}}
 AT_ONCE = "Blue was routed before"
-DELAY = "spec.checks and spec.hold delay that only if its pods have changed since then"
+DELAY = "it waits for spec.checks and spec.hold only if its pods have changed since then"
 GIT = (
     "argocd-controller and flux hold .spec.promoted of BlueGreen/demo, and nothing was changed:"
     f' write `promoted: "{T}"` below `spec:` in Git, or wherever its manifest comes from'
@@ -102,7 +102,7 @@ ROLLBACKS = [
     Case("it was routed before, and is guarded", GUARDS, PREVIOUS, "Blue",
          notes=(AT_ONCE, DELAY)),
     Case("from Blue to Green", {**HOLD, "routeTo": "Blue"}, {"routeTo": "Blue"}, "Green",
-         notes=("Green is not recorded as routed before, so spec.hold may delay that",)),
+         notes=("Green is not recorded as routed before, so it may wait for spec.hold",)),
     Case("the other colour has no pods", {"blueSpec": None}, {"routeTo": "Green"},
          told="BlueGreen/demo has no other colour to go back to: no blueSpec"),
     Case("no colour at all", {"routeTo": "Red"}, {}, told="has no other colour to go back to"),

@@ -22,11 +22,15 @@ RULES = [
     },
     {"apiGroups": ["app.demo.kakao.com"], "resources": ["bluegreens/status"], "verbs": ["patch"]},
     {
-        "apiGroups": ["", "apps"],
-        "resources": ["services", "deployments"],
+        "apiGroups": ["", "apps", "batch"],
+        "resources": ["services", "deployments", "jobs"],
         "verbs": ["get", "list", "watch", "create", "patch", "delete"],
     },
-    {"apiGroups": [""], "resources": ["pods", "namespaces"], "verbs": ["get", "list", "watch"]},
+    {
+        "apiGroups": ["", "discovery.k8s.io"],
+        "resources": ["pods", "namespaces", "endpointslices"],
+        "verbs": ["get", "list", "watch"],
+    },
     {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
 ]
 """All that the operator may do in these tests: no `update`, no wildcard."""

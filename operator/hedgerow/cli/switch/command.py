@@ -22,6 +22,7 @@ from hedgerow.cli.times import duration
 from hedgerow.cli.transfers import report
 from hedgerow.cli.transfers.writing import ATTEMPTS, Subject, pause, until_settled
 from hedgerow.fields.diff import difference
+from hedgerow.fields.managed import Holder
 from hedgerow.fields.sets import ABSENT
 from hedgerow.kube.errors import Conflict
 from hedgerow.plan.transfers import Change, MoveRefused
@@ -186,10 +187,17 @@ async def _carried_out(found: Subject, order: _Order) -> _Done:
         body = decision.setting_apply(live, setting, order.manager)
         try:
             after = await found.apply(body, order.manager, dry_run=order.dry_run)
-        except Conflict:
-            held = decision.others(live, setting, order.manager)
+        except Conflict as conflict:
+            # A manager that the server only supposes has no entry: before-first-apply.
+            named = (Holder(cause.manager, "Update") for cause in conflict.causes)
+            held = decision.others(live, setting, order.manager) or named
             told = decision.in_the_way(live, setting, held)
             raise CommandError(told, Exit.CONFLICT) from None
+        if not setting.is_set(after):
+            raise MoveRefused(
+                f"{found.place}: the server accepted `{setting.line}` and did not keep it: look at"
+                " its mutating admission"
+            )
         return _Done(setting, live, after)
 
     return await until_settled(found.place, attempt)

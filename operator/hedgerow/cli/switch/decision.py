@@ -114,9 +114,9 @@ def _way_back(found: View, target: str) -> Iterator[str]:
     elif found.text("status", "previous", "phase") == target:
         yield f"{target} was routed before"
         if delay:
-            yield f"{delay} delay that only if its pods have changed since then"
+            yield f"it waits for {delay} only if its pods have changed since then"
     elif delay:
-        yield f"{target} is not recorded as routed before, so {delay} may delay that"
+        yield f"{target} is not recorded as routed before, so it may wait for {delay}"
 
 
 def setting_apply(live: Object, setting: Setting, manager: str) -> Object:
