@@ -16,7 +16,8 @@ The author of a controller needs what is listed in `__all__` and nothing else:
   field (`Holder`), and `Observed.word` (`Word`) what its author says of it.
 - `Copies` are children that are made from the resources of another controller (`Report`).
 - `ready`, `stalled` and `condition` make conditions, `degraded` one for immutable fields (`fixed`);
-  `quantity` and `instant` read values as the API server does, and `is_manager_of` a field manager.
+  `quantity` and `instant` read values as the API server does, and `is_manager_of` a field manager;
+  `digest` is a short name for what a value is now.
 - `timetable` reads the schedules of a CronJob (`Schedule`, `ScheduleError`).
 - `CustomResource`, `Model`, `Field`, `Status`, `Condition` and `Definition` declare the custom
   resource.
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     )
     from hedgerow.controllers.cronjob.missed import timetable
     from hedgerow.controllers.cronjob.schedule import Schedule, ScheduleError
+    from hedgerow.encoding import digest
     from hedgerow.fields.canonical import quantity
     from hedgerow.fields.managed import Holder, holders
     from hedgerow.objects import is_manager_of
@@ -122,9 +124,9 @@ __all__ = [
     "Object", "ObjectMeta", "Observed", "Option", "Pod", "PodDisruptionBudget", "Relation",
     "RemoveFinalizer", "Report", "Resource", "Rule", "Scale", "Schedule", "ScheduleError", "Secret",
     "Service", "Settings", "StatefulSet", "Status", "Time", "View", "Word", "__version__",
-    "answers", "condition", "degraded", "fixed", "holders", "instant", "is_manager_of", "list_map",
-    "main", "named_after", "named_by", "quantity", "ready", "replicas_of", "rules", "run",
-    "selector_text", "stalled", "timetable", "unprivileged", "waits_for",
+    "answers", "condition", "degraded", "digest", "fixed", "holders", "instant", "is_manager_of",
+    "list_map", "main", "named_after", "named_by", "quantity", "ready", "replicas_of", "rules",
+    "run", "selector_text", "stalled", "timetable", "unprivileged", "waits_for",
 ]  # fmt: skip
 
 _PLACES = {
@@ -135,6 +137,7 @@ _PLACES = {
     ),
     "hedgerow.controllers.cronjob.missed": ("timetable",),
     "hedgerow.controllers.cronjob.schedule": ("Schedule", "ScheduleError"),
+    "hedgerow.encoding": ("digest",),
     "hedgerow.fields.canonical": ("quantity",),
     "hedgerow.fields.managed": ("Holder", "holders"),
     "hedgerow.objects": ("is_manager_of",),

@@ -489,6 +489,7 @@ class BlueGreen(CustomResource):
                 "Why it is ready or not.",
                 priority=1,
             ),
+            Column("Phase", ".status.phase", "Where a switch stands.", priority=1),
             Column("Promotion", ".spec.promotion", "When the Service follows routeTo.", priority=1),
             Column("Age", ".metadata.creationTimestamp", "Time since creation.", type="date"),
         ),

@@ -23,9 +23,9 @@ LISTED = {
     "Object", "ObjectMeta", "Observed", "Option", "Pod", "PodDisruptionBudget", "Relation",
     "RemoveFinalizer", "Report", "Resource", "Rule", "Scale", "Schedule", "ScheduleError", "Secret",
     "Service", "Settings", "StatefulSet", "Status", "Time", "View", "Word", "__version__",
-    "answers", "condition", "degraded", "fixed", "holders", "instant", "is_manager_of", "list_map",
-    "main", "named_after", "named_by", "quantity", "ready", "replicas_of", "rules", "run",
-    "selector_text", "stalled", "timetable", "unprivileged", "waits_for",
+    "answers", "condition", "degraded", "digest", "fixed", "holders", "instant", "is_manager_of",
+    "list_map", "main", "named_after", "named_by", "quantity", "ready", "replicas_of", "rules",
+    "run", "selector_text", "stalled", "timetable", "unprivileged", "waits_for",
 }  # fmt: skip
 """What others import: a name that goes, or comes, is a decision."""
 

@@ -25,7 +25,11 @@ IMAGE = "hedgerow:1"
 OPT_IN = [controller for controller in ALL.controllers if controller.opt_in]
 LEFT_OUT = {
     "crds": {crd_file(controller.resource) for controller in OPT_IN if controller.is_custom},
-    "samples": {"bluegreen-whenavailable.yaml", *(f"{one.name}.yaml" for one in OPT_IN)},
+    "samples": {
+        "bluegreen-checked.yaml",
+        "bluegreen-whenavailable.yaml",
+        *(f"{one.name}.yaml" for one in OPT_IN),
+    },
     "monitoring": {"rules.yaml"},
 }
 """What is there and not to be applied with the rest: another form of the same, or opt-in."""

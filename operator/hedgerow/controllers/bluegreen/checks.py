@@ -6,12 +6,10 @@ the check itself. So a verdict never counts for another revision: that has anoth
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from hedgerow import CONFINED, Create, Job, Keep, Pod, View, unprivileged
-from hedgerow.encoding import canonical
+from hedgerow import CONFINED, Create, Job, Keep, Pod, View, digest, unprivileged
 from hedgerow_schemas.bluegreen import CheckStatus
 
 if TYPE_CHECKING:
@@ -52,12 +50,6 @@ while [ "$passed" -lt "$3" ]; do
 done
 """
 """Ask until enough answers in a row are as expected; the Job's deadline ends what never is."""
-
-
-def digest(value: object) -> str:
-    """Return 8 hex digits of the SHA-256 of a JSON value."""
-    text = canonical(value).encode(errors="surrogatepass")
-    return hashlib.sha256(text).hexdigest()[:8]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from hedgerow import Deployment, EndpointSlice, Observed, Pod, Service, waits_for
+from hedgerow import Deployment, EndpointSlice, Observed, Pod, Service, digest, waits_for
 from hedgerow.controllers.bluegreen import checks
-from hedgerow.controllers.bluegreen.checks import MANAGED_BY, MANAGER, Trial, digest
+from hedgerow.controllers.bluegreen.checks import MANAGED_BY, MANAGER, Trial
 from hedgerow.controllers.bluegreen.switch import BOTH, Selected, Situation, Step, decide, other
 from hedgerow_schemas.bluegreen import BlueGreen, Phase, RoutedTemplate
 
@@ -71,7 +71,7 @@ def look(bg: BlueGreen, observed: Observed) -> Scene:
 def _tracked(bg: BlueGreen, observed: Observed, basic: Situation) -> Scene:
     """Return the scene of a BlueGreen whose status remembers templates and times."""
     told, chosen, now = bg.status, basic.chosen, observed.now
-    frozen = [phase for phase in PHASES if is_frozen(bg, phase, observed, basic)]
+    frozen: list[Phase] = [phase for phase in PHASES if is_frozen(bg, phase, observed, basic)]
     templates: dict[Phase, str] = {
         phase: template_of(bg, phase, observed, frozen=phase in frozen) for phase in PHASES
     }
