@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 MANAGER: Final = "app.demo.kakao.com"
+NAMED_BY: Final = "app.kubernetes.io/name"
+"""The label by which the Services select, so that no check's pod may have it."""
 CHECKS: Final = "app.demo.kakao.com/checks"
 """The label of a check's pods: the BlueGreen that they belong to."""
 TEMPLATE: Final = "app.demo.kakao.com/template"
@@ -124,8 +126,9 @@ def manifest(bg: BlueGreen, template: str, check: Check, address: str) -> Object
     limit = View(spec).number("activeDeadlineSeconds") or check.timeout_seconds
     spec["activeDeadlineSeconds"] = min(limit, check.timeout_seconds)
     pod = View(spec).mapping("template")
+    own = View(pod).mapping("metadata", "labels")
     labels = {
-        **View(pod).mapping("metadata", "labels"),
+        **{name: value for name, value in own.items() if name != NAMED_BY},
         MANAGED_BY: MANAGER,
         CHECKS: bg.metadata.name,
     }

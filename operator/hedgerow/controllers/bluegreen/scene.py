@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from hedgerow import Deployment, EndpointSlice, Observed, Pod, Service, digest, waits_for
 from hedgerow.controllers.bluegreen import checks
-from hedgerow.controllers.bluegreen.checks import MANAGED_BY, MANAGER, Trial
+from hedgerow.controllers.bluegreen.checks import MANAGED_BY, MANAGER, NAMED_BY, Trial
 from hedgerow.controllers.bluegreen.switch import BOTH, Selected, Situation, Step, decide, other
 from hedgerow_schemas.bluegreen import BlueGreen, Phase, RoutedTemplate
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 PHASES: Final[tuple[Phase, ...]] = ("Blue", "Green")
-NAMED_BY = "app.kubernetes.io/name"
 OVERLAP_SECONDS = BAKE_UNAVAILABLE_SECONDS = 10
 
 
@@ -39,6 +38,8 @@ class Scene:
     rejected: RoutedTemplate | None = None
     ready_since: datetime | None = None
     unavailable_since: datetime | None = None
+    contested: str = ""
+    """What somebody else holds of the chosen colour's template, while it is to be checked."""
     frozen: tuple[Phase, ...] = ()
     """The colours that serve, and whose new templates nobody could check: left as they are."""
 
@@ -81,27 +82,26 @@ def _tracked(bg: BlueGreen, observed: Observed, basic: Situation) -> Scene:
         # Without a Service the former colour would be routed anew: only what was routed before may.
         former = former if _is(told.routed, former, templates[former]) else None
     template, back = templates[chosen], other(chosen)
-    trial = checks.UNTRIED
+    trial, contested = checks.UNTRIED, ""
     served = any(_is(one, chosen, template) for one in (told.routed, told.previous))
     if basic.gated and template and not (served or basic.alone):
         live = observed.child(Service, preview_name(bg))
         trial = checks.trial(bg, chosen, template, observed, live.cluster_ip if live else "")
+        contested = contested_in(bg, chosen)
     ready_since = overlap_began(bg, observed, basic)
     watched = bool(
         basic.alone and routed and previous and routed.since and now < bake_end(bg, routed.since)
     )
     down = watched and not is_up(bg, observed, chosen)
-    unavailable_since = (told.unavailable_since or _ceiling(now)) if down else None
+    unavailable_since = _not_to_come(told.unavailable_since, now) if down else None
     way_back = is_up(bg, observed, back) and _is(previous, back, templates[back])
-    rejected = next(
-        (told.rejected for phase in PHASES if _is(told.rejected, phase, templates[phase])), None
-    )
+    rejected = told.rejected if _is_still(told.rejected, templates) else None
     if basic.alone and not way_back and _is(rejected, chosen, template):
         rejected = None
     seen = replace(
         basic,
         former=former,
-        checks=trial.verdict if trial.told else "Running",
+        checks=trial.verdict if trial.told and not contested else "Running",
         held=bg.spec.hold and (not template or bg.spec.promoted != template),
         served=served,
         overlapped=ready_since is not None and now >= ready_since + overlap(bg),
@@ -125,6 +125,7 @@ def _tracked(bg: BlueGreen, observed: Observed, basic: Situation) -> Scene:
         rejected=rejected,
         ready_since=ready_since,
         unavailable_since=unavailable_since,
+        contested=contested,
         frozen=tuple(frozen),
     )
 
@@ -174,6 +175,16 @@ def _declared_before(bg: BlueGreen, phase: Phase) -> str:
     return found.partition("-")[0]
 
 
+def contested_in(bg: BlueGreen, phase: Phase) -> str:
+    """Return a field of a colour's template that somebody else holds, as the status has it.
+
+    Once they give it up, the pods are others than those that were checked.
+    """
+    name = f"Deployment/{deployment_name(bg, phase)}"
+    paths = (one.path for one in bg.status.contested if one.object == name)
+    return next((path for path in paths if path.startswith(".spec.template")), "")
+
+
 def is_frozen(bg: BlueGreen, phase: Phase, observed: Observed, seen: Situation) -> bool:
     """Return whether a colour serves, and its spec is no longer what was checked.
 
@@ -184,7 +195,9 @@ def is_frozen(bg: BlueGreen, phase: Phase, observed: Observed, seen: Situation) 
     live = observed.child(Deployment, deployment_name(bg, phase))
     if not (seen.gated and serves and spec is not None and live is not None):
         return False
-    return _declared_before(bg, phase) not in ("", digest(spec))
+    # What leaves an overlap is not recorded any more, and serves until the Service has moved.
+    unknown = None if seen.selected == BOTH else ""
+    return _declared_before(bg, phase) not in (unknown, digest(spec))
 
 
 def records(
@@ -198,8 +211,9 @@ def records(
     routed, previous = bg.status.routed, bg.status.previous
     if selected is None or selected == BOTH or not templates[selected]:
         return routed, previous
-    if _is(routed, selected, templates[selected]):
-        return routed, previous
+    if routed and _is(routed, selected, templates[selected]):
+        since = routed.since and _not_to_come(routed.since, now)
+        return routed.model_copy(update={"since": since}), previous
     found = RoutedTemplate(phase=selected, template=templates[selected], since=now)
     if routed is None or routed.phase == selected:
         return found, previous
@@ -211,6 +225,14 @@ def _is(one: RoutedTemplate | None, phase: Phase, template: str) -> bool:
     return one is not None and template != "" and (one.phase, one.template) == (phase, template)
 
 
+def _is_still(one: RoutedTemplate | None, templates: Mapping[Phase, str]) -> bool:
+    """Return whether a record is of what a colour has; without a Deployment it has nothing new."""
+    return one is not None and any(
+        phase == one.phase and template in ("", one.template)
+        for phase, template in templates.items()
+    )
+
+
 def overlap_began(bg: BlueGreen, observed: Observed, seen: Situation) -> datetime | None:
     """Return since when both colours serve: the chosen one is among the Service's endpoints."""
     if seen.selected != BOTH:
@@ -218,7 +240,7 @@ def overlap_began(bg: BlueGreen, observed: Observed, seen: Situation) -> datetim
     switch = bg.status.switch
     began = switch.ready_since if switch and switch.to == seen.chosen else None
     if is_shown(bg, observed, seen.chosen, bg.metadata.name, all_pods=began is None):
-        return began or _ceiling(observed.now)
+        return _not_to_come(began, observed.now)
     return None
 
 
@@ -235,9 +257,19 @@ def is_shown(
 
 
 def is_up(bg: BlueGreen, observed: Observed, phase: Phase) -> bool:
-    """Return whether enough pods of a colour are available, as its Deployment counts them."""
+    """Return whether enough pods of a colour are available, as its Deployment counts them.
+
+    Of one that is scaled to zero enough are, but nobody would serve.
+    """
     live = observed.child(Deployment, deployment_name(bg, phase))
-    return live is not None and live.condition("Available") == "True"
+    if live is None or live.condition("Available") != "True":
+        return False
+    return live.available_replicas > 0
+
+
+def _not_to_come(time: datetime | None, now: datetime) -> datetime:
+    """Return a time that the status has, or the present one: a clock that was ahead counts not."""
+    return min(time or _ceiling(now), _ceiling(now))
 
 
 def _ceiling(now: datetime) -> datetime:
@@ -282,6 +314,7 @@ def can_be_checked(scene: Scene) -> bool:
     live = scene.observed.child(Service, preview_name(bg))
     return (
         scene.step.phase in ("Checking", "CheckFailed")
+        and not scene.contested
         and told is not None
         and (told.to, told.template) == (chosen, scene.template)
         and live is not None

@@ -141,6 +141,8 @@ def seconds(span: timedelta) -> str:
 
 def _undecided(scene: Scene) -> str:
     """Return what is known of the first check that has not passed; failed ones come first."""
+    if scene.contested:
+        return f"it is not checked while somebody else holds {scene.contested} of its Deployment"
     waiting = [one for one in scene.trial.told if one.verdict != "Passed"]
     if not waiting:
         return "all checks have passed" if scene.trial.told else "it has not been checked yet"

@@ -1,0 +1,146 @@
+"""BlueGreen: a switch beside people who edit, clocks that are wrong, and colours that go away."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from controllers.switching import CHECKED, COLOURS, SwitchWorld, kept, pods
+
+OVERLAP = {"switch": "Overlap", "overlapSeconds": 20}
+BAKE = {"promotion": "WhenAvailable", "bakeSeconds": 600, "bakeUnavailableSeconds": 30}
+HOUR = timedelta(hours=1)
+
+
+def switching(**spec: Any) -> SwitchWorld:
+    """Return a world on Blue, whose author has just chosen Green."""
+    world = SwitchWorld(**spec).settle()
+    world.finish().settle()
+    world.spec["routeTo"] = "Green"
+    return world.settle()
+
+
+def rolled_back() -> SwitchWorld:
+    world = switching(**BAKE)
+    world.down = {"Green"}
+    world.settle().wait()
+    world.down = set()
+    return world.settle()
+
+
+class Scaled(SwitchWorld):
+    """Blue is scaled to zero, which its Deployment counts as available."""
+
+    zero = False
+
+    def _deployment(self, colour: str) -> dict[str, Any]:
+        found = super()._deployment(colour)
+        if colour == "Blue" and self.zero:
+            found["spec"]["replicas"] = 0
+            found["status"] |= dict.fromkeys(("replicas", "availableReplicas"), 0)
+        return found
+
+
+class TestChecks:
+    def test_the_labels_by_which_services_select_are_taken_off_its_pods(self):
+        labels = {"app.kubernetes.io/name": "demo", "app.kubernetes.io/phase": "Green"}
+        template = {"metadata": {"labels": labels}, "spec": {"containers": []}}
+        check = {"name": "one", "job": {"spec": {"template": template}}}
+        world = SwitchWorld(**CHECKED | {"checks": [check]}).settle()
+        [job] = world.jobs.values()
+
+        assert "app.kubernetes.io/name" not in job["spec"]["template"]["metadata"]["labels"]
+
+    def test_a_recorded_verdict_outlives_a_job_that_is_being_deleted(self):
+        world = switching(**CHECKED, hold=True)
+        world.finish().settle()
+        assert world.phase == "Held"
+        for job in world.jobs.values():
+            job["metadata"]["deletionTimestamp"] = "2026-01-01T12:00:00Z"
+        world.spec["promoted"] = world.status["switch"]["template"]
+
+        assert world.settle().selected == ("Green",)
+
+    def test_the_status_says_that_all_have_passed_before_the_service_moves(self):
+        world = switching(**CHECKED).finish()
+        world.do_pass()
+
+        assert (world.selected, world.why()) == (
+            ("Blue",),
+            "Green: all checks have passed; the Service stays on Blue",
+        )
+        assert world.settle().selected == ("Green",)
+        assert {c["type"]: c["status"] for c in world.status["conditions"]}["Checked"] == "True"
+
+    def test_a_template_that_somebody_else_holds_a_part_of_is_not_checked(self):
+        world = switching(**CHECKED)
+        path = '.spec.template.spec.containers[name="c"].image'
+        leaf = {"object": "Deployment/demogreen-deployment", "path": path, "manager": "helm"}
+        world.finish()
+        world.status["contested"] = [leaf]
+        world.do_pass()
+        assert world.selected == ("Blue",)
+        assert path in world.why()
+
+        del world.status["contested"]
+        assert world.settle().selected == ("Green",)
+
+
+class TestOverlap:
+    def test_what_leaves_it_is_not_changed_while_it_is_selected(self):
+        """Not even if the Service was refused, so that the status knows of no switch to it."""
+        world = switching(**CHECKED, **OVERLAP)
+        world.finish().settle()
+        assert world.selected == COLOURS
+        world.spec["routeTo"] = "Blue"
+        status = world.compose().status
+        assert status
+        world.status = status.wire()
+        world.spec["greenSpec"] = pods("v3")
+
+        assert "demogreen-deployment" in kept(world.compose())
+        assert world.settle().history == [("Blue",), COLOURS, ("Blue",)]
+
+    def test_a_clock_that_was_ahead_does_not_prolong_it(self):
+        world = switching(**OVERLAP)
+        world.status["switch"]["readySince"] = (world.now + HOUR).isoformat()
+        world.settle().wait()
+
+        assert world.selected == ("Green",)
+
+
+class TestBake:
+    def test_a_colour_whose_deployment_was_deleted_is_not_tried_again(self):
+        world = rolled_back()
+        del world.deployments["Green"]
+
+        assert world.settle().phase == "RolledBack"
+        assert world.history == [("Blue",), ("Green",), ("Blue",)]
+
+    def test_there_is_no_way_back_to_a_colour_without_pods(self):
+        world = Scaled(**BAKE).settle()
+        world.spec["routeTo"] = "Green"
+        world.settle()
+        world.zero = True
+        world.down = {"Green"}
+        world.settle().wait()
+
+        assert world.selected == ("Green",)
+
+    @pytest.mark.parametrize("field", ["routed", "unavailableSince"])
+    def test_a_clock_that_was_ahead_does_not_prolong_it(self, field):
+        world = switching(**BAKE)
+        later = (world.now + HOUR).isoformat()
+        if field == "routed":
+            world.status["routed"]["since"] = later
+        else:
+            world.down = {"Green"}
+            world.settle()
+            world.status["unavailableSince"] = later
+        began = world.now
+        world.settle().wait()
+
+        assert world.now - began <= timedelta(seconds=BAKE["bakeSeconds"])
+        assert world.phase == ("Routed" if field == "routed" else "RolledBack")
