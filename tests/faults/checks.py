@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from math import inf
 
 from faults.machine import Run
 from faults.proxy import Exchange
@@ -37,6 +38,7 @@ def broken(run: Run) -> list[str]:
         *_unlawful(asked),
         *_careless(asked),
         *_started_twice(asked),
+        *_misrouted(run),
         *_spun(run),
         *_told_twice(run),
         *_failed(run),
@@ -103,6 +105,24 @@ def _started_twice(asked: Iterable[Exchange]) -> list[str]:
         for owner in _owners(one.json())
     )
     return [f"{count} times made: {path}" for (path, _), count in made.items() if count > 1]
+
+
+def _misrouted(run: Run) -> list[str]:
+    """No Service selects a colour in a step before the one in which it does without trouble.
+
+    So none selects one whose template has no passed check: the steps end the Jobs.
+    """
+    known = run.reference.writes if run.reference else ()
+    first: dict[str, int] = {}
+    for target in known:
+        first.setdefault(target.signature, target.step)
+    return [
+        f"too early: {found} in step {one.step}"
+        for line in run.lines
+        for one in line.record
+        if one.writes and " selecting " in (found := signature(one))
+        if known and one.step < first.get(found, inf)
+    ]
 
 
 def _owners(body: Object) -> list[str]:

@@ -28,6 +28,8 @@ def ending(people: People, scenario: Scenario, namespace: str) -> Object:
     text = json.dumps({name: _plain(live) for name, live in found.items()}, sort_keys=True)
     for name, live in found.items():
         text = text.replace(live["metadata"]["uid"], f"uid of {name}")
+        address = live.get("spec", {}).get("clusterIP", "None")
+        text = text if address == "None" else text.replace(address, f"address of {name}")
     text = text.replace(namespace, "here").replace(namespace.rpartition("-")[2], "mark")
     text = _UID.sub("uid of what is gone", text)
     text = _TIME.sub("some time", text)

@@ -21,15 +21,18 @@ PLURALS = {
     "ConfigMap": "configmaps",
     "CronJob": "cronjobs",
     "Deployment": "deployments",
+    "EndpointSlice": "endpointslices",
     "Event": "events",
     "Guestbook": "guestbooks",
     "HorizontalPodAutoscaler": "horizontalpodautoscalers",
     "Job": "jobs",
     "Lease": "leases",
     "Memcached": "memcacheds",
+    "Pod": "pods",
     "PodDisruptionBudget": "poddisruptionbudgets",
     "Secret": "secrets",
     "Service": "services",
+    "ServiceAccount": "serviceaccounts",
 }
 PATIENCE = 120.0
 
@@ -99,12 +102,19 @@ class RealPeople:
                 raise
 
     def open_namespaces(self) -> None:
-        """Have the namespaces there are, in which everybody may claim fields."""
+        """Have the namespaces there are, in which everybody may claim fields, and pods may be."""
         for name in self._namespaces.values():
             meta = {"name": name, "labels": {ALLOW_CLAIMS: "true"}}
             body = {"apiVersion": "v1", "kind": "Namespace", "metadata": meta}
             params = {"fieldManager": "faults"}
             self._ask("PATCH", f"/api/v1/namespaces/{name}", body, "apply-patch+yaml", params)
+            account = {
+                "apiVersion": "v1",
+                "kind": "ServiceAccount",
+                "metadata": {"name": "default"},
+            }
+            path = f"/api/v1/namespaces/{name}/serviceaccounts/default"
+            self._ask("PATCH", path, account, "apply-patch+yaml", params)
 
     def close_namespace(self) -> None:
         """Delete the own namespace; it stays until somebody empties it."""

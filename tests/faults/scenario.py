@@ -80,6 +80,8 @@ class Scenario:
     steps: tuple[Step, ...]
     elsewhere: tuple[str, ...] = ()
     """Namespaces besides the own one, by the end of their names; objects in them name them."""
+    by_clock: bool = False
+    """Whether what it comes to depends on the wall clock of the operator."""
     anew: bool = True
     """Whether it ends alike whenever it is seen that the resource was made anew."""
     unremembered: frozenset[str] = frozenset()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from faults import built_in
+from faults import built_in, checked
 from faults.scenario import (
     JOBS,
     Object,
@@ -412,6 +412,8 @@ def _cronjob_guarded() -> Iterator[Step]:
 CUSTOM = (
     Scenario("bluegreen-flipped", "bluegreen", DEMO, tuple(_bluegreen_flipped())),
     Scenario("bluegreen-changed", "bluegreen", DEMO, tuple(_bluegreen_changed())),
+    Scenario("bluegreen-checked", "bluegreen", DEMO, tuple(checked.bluegreen_checked())),
+    Scenario("bluegreen-baked", "bluegreen", DEMO, tuple(checked.bluegreen_baked()), by_clock=True),
     Scenario("memcached-scaled", "memcached", CACHE, tuple(_memcached_scaled())),
     Scenario("memcached-changed", "memcached", CACHE, tuple(_memcached_changed())),
     Scenario("guestbook-moved", "guestbook", BOOK, tuple(_guestbook_moved())),

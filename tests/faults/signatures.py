@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from faults.proxy import Exchange
+from hedgerow.controllers.bluegreen.checks import MANAGED_BY
 
 _START = re.compile(r"-\d{10}\b")
 _ELSEWHERE = re.compile(r"-x[0-9a-f]{6}-(\w+)$")
@@ -23,4 +24,13 @@ def signature(asked: Exchange) -> str:
     name = _START.sub("-N", "/".join([*(elsewhere.groups() if elsewhere else ()), *parts]))
     metadata = asked.json().get("metadata", {}) if asked.method == "PATCH" else {}
     with_finalizers = " with its finalizers" if metadata.get("finalizers") else ""
-    return f"{verb} {name}{with_finalizers}"
+    return f"{verb} {name}{with_finalizers}{_selecting(asked)}"
+
+
+def _selecting(asked: Exchange) -> str:
+    """Name the colour that the Service of a BlueGreen is to select, or both."""
+    spec = asked.json().get("spec", {}) if asked.method == "PATCH" else {}
+    selector = spec.get("selector", {}) if "/services/" in asked.path else {}
+    if MANAGED_BY not in selector:
+        return ""
+    return f" selecting {selector.get('app.kubernetes.io/phase', 'both')}"

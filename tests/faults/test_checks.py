@@ -46,6 +46,7 @@ def run(*record: Exchange, births: tuple[float, ...] = (), other: tuple[Exchange
         operators=operators,
         people=SimpleNamespace(every=lambda _kind: []),
         heard_too=frozenset[str](),
+        reference=None,
     )
 
 
@@ -117,6 +118,29 @@ class TestStarts:
         again = [asked(body=self.owned("u"), done=409), asked(body=self.owned("u"))]
 
         assert checks.broken(run(*again)) == []
+
+
+class TestRouting:
+    def selecting(self, phase: str, step: int) -> Exchange:
+        labels = {"app.kubernetes.io/managed-by": "app.demo.kakao.com"}
+        spec = {"selector": {**labels, "app.kubernetes.io/phase": phase}}
+        body = {"metadata": {"name": "demo", "uid": "u"}, "spec": spec}
+        return asked(path="/api/v1/namespaces/here/services/demo", body=body, step=step)
+
+    @pytest.mark.parametrize(("phase", "step", "told"), [("Green", 2, 1), ("Green", 3, 0)])
+    def test_a_colour_that_is_selected_too_early_is_told(self, phase, step, told):
+        early = run(self.selecting(phase, step))
+        early.reference = SimpleNamespace(
+            writes=(Target("apply services/demo selecting Green", 1, 3),)
+        )
+
+        assert len(checks.broken(early)) == told
+
+    def test_one_that_is_never_selected_without_trouble_is_told(self):
+        other = run(self.selecting("Blue", 5))
+        other.reference = SimpleNamespace(writes=(Target("apply services/demo", 1, 3),))
+
+        assert len(checks.broken(other)) == 1
 
 
 class TestSpinning:

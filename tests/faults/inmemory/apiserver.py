@@ -67,7 +67,8 @@ class Store(Server):
         self._wall = wall
         self.log: list[Entry] = []
         self.on_entry: Callable[[Entry], None] = lambda _entry: None
-        super().__init__((*kinds.BUILTIN, NAMESPACE, kinds.POD, *custom), namespaces=("",))
+        seen = (NAMESPACE, kinds.POD, kinds.ENDPOINT_SLICE)
+        super().__init__((*kinds.BUILTIN, *seen, *custom), namespaces=("",))
         self.kinds = {kind.api.plural: kind for kind in self._kinds.values()}
         self.past: list[tuple[int, dict[Key, Object]]] = [(self.version, {})]
         """Every version, and all there was at it."""

@@ -106,7 +106,7 @@ def _families(name: str) -> Iterator[Family]:
     yield Family("a write of the Lease goes wrong", name, lease, LEASE_WRITES)
     replicas = tuple(Fault(what, 0) for what in (*REPLICAS, *CRASHES))
     yield Family("two replicas", name, replicas, writes, replicas=2)
-    if not name.startswith("cronjob"):
+    if not (name.startswith("cronjob") or BY_NAME[name].by_clock):
         clocks = tuple(Fault(what, 0, 120) for what in CLOCKS)
         yield Family("clocks jump", name, clocks, writes)
 

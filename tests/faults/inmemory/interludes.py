@@ -36,6 +36,7 @@ _GENERAL = {
     "_does_not_fail",
     "_writes_well",
     "_hits_what_it_means",
+    "_routes_what_passed",
     "_starts_once",
     "_writes_alone",
 }

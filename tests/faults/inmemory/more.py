@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from faults.checked import bluegreen_checked
 from faults.scenario import (
     OTHER,
     Object,
@@ -106,4 +107,6 @@ SCENARIOS = (
     Scenario("bluegreen-names", "bluegreen", DEMO, tuple(_names())),
     Scenario("bluegreen-lost", "bluegreen", DEMO, tuple(_lost())),
     Scenario("cronjob-on-time", "cronjob", CRON, tuple(_on_time())),
+    # An overlap that is longer than a watch may lag: in place of the one of that name.
+    Scenario("bluegreen-checked", "bluegreen", DEMO, tuple(bluegreen_checked(overlap=20))),
 )

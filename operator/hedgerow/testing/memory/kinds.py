@@ -300,5 +300,9 @@ POD = ServedKind(
     {"spec": POD_SPEC, "status": Struct({"phase": ANY, "conditions": Atomic()})},
     status=True,
 )
-"""Enough to be listed and watched; it is not compared with the real server."""
+ENDPOINT_SLICE = ServedKind(
+    ApiResource("discovery.k8s.io/v1", "EndpointSlice", "endpointslices"),
+    {"addressType": TEXT, "endpoints": Atomic()},
+)
+"""Both enough to be listed and watched; they are not compared with the real server."""
 BUILTIN = (SERVICE, DEPLOYMENT, POD_DISRUPTION_BUDGET, JOB, CONFIG_MAP, SECRET, EVENT, LEASE)

@@ -145,6 +145,7 @@ POD_SPEC: Final = Struct(
         "terminationGracePeriodSeconds": ANY,
         "securityContext": SECURITY,
         "automountServiceAccountToken": ANY,
+        "enableServiceLinks": ANY,
         "topologySpreadConstraints": Keyed(("topologyKey", "whenUnsatisfiable"), SPREAD),
     },
     {

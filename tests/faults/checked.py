@@ -1,0 +1,227 @@
+"""Checked: scenarios of a BlueGreen that is checked, overlaps and is watched.
+
+Steps play who would: the kubelet, and the controllers of Deployments, Jobs and EndpointSlices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from faults.scenario import (
+    CONTROLLER_MANAGER,
+    JOBS,
+    Object,
+    People,
+    Step,
+    apply,
+    at,
+    both,
+    count,
+    finish,
+    give_back,
+    jobs,
+    observed,
+    removal,
+    roll_out,
+    running,
+    take,
+    target,
+    value_at,
+)
+
+DEMO = target("app.demo.kakao.com/v1", "BlueGreen", "demo")
+BLUE, GREEN = (target("apps/v1", "Deployment", f"demo{c}-deployment") for c in ("blue", "green"))
+ROUTE, PREVIEW = (target("v1", "Service", name) for name in ("demo", "demo-preview"))
+KUBELET = "kubelet"
+_SERVICE, _PHASE = "kubernetes.io/service-name", "app.kubernetes.io/phase"
+_POD = {"restartPolicy": "Never", "containers": [{"name": "smoke", "image": "example/smoke:1"}]}
+_CHECKS = [
+    {"name": "front", "http": {"image": "example/curl:1", "path": "/healthz"}},
+    {"name": "smoke", "job": {"spec": {"template": {"spec": _POD}}}},
+]
+_PORTS = [{"name": "http", "port": 80, "protocol": "TCP", "targetPort": 8080}]
+
+
+def _pods(name: str, image: str = "example/echo:1") -> Object:
+    return {"containers": [{"name": name, "image": image}]}
+
+
+def serve(people: People) -> None:
+    """Have every colour's Deployment rolled out, with a pod that is ready."""
+    roll_out(BLUE, GREEN)(people)
+    for deployment in (BLUE, GREEN):
+        live = people.get(deployment)
+        if not live:
+            continue
+        template = live["spec"]["template"]
+        pod = target("v1", "Pod", f"{deployment['metadata']['name']}-5f-x")
+        labels = template["metadata"]["labels"]
+        containers = [{k: one[k] for k in ("name", "image")} for one in _pods("c")["containers"]]
+        pod["metadata"]["labels"] = labels
+        people.apply({**pod, "spec": {"containers": containers}}, KUBELET)
+        ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+        status = {"status": {"phase": "Running", "conditions": [ready]}}
+        people.edit(pod, status, KUBELET, subresource="status")
+    follow(people)
+
+
+def follow(people: People) -> None:
+    """Have the EndpointSlices follow the Services."""
+    pods = people.every({"apiVersion": "v1", "kind": "Pod"})
+    for service in (ROUTE, PREVIEW):
+        live = people.get(service)
+        if not live:
+            continue
+        wanted = live["spec"]["selector"].items()
+        chosen = [pod for pod in pods if wanted <= pod["metadata"].get("labels", {}).items()]
+        name = live["metadata"]["name"]
+        endpoints = [
+            {
+                "addresses": [f"10.1.0.{number}"],
+                "conditions": {"ready": True},
+                "targetRef": {"kind": "Pod", "name": pod["metadata"]["name"]},
+            }
+            for number, pod in enumerate(chosen, 1)
+        ]
+        identity = target("discovery.k8s.io/v1", "EndpointSlice", f"{name}-x")
+        labels = {**live["metadata"].get("labels", {}), _SERVICE: name}
+        identity["metadata"]["labels"] = labels
+        body = {**identity, "addressType": "IPv4", "endpoints": endpoints}
+        people.apply(body, CONTROLLER_MANAGER, force=True)
+
+
+def fail(people: People) -> None:
+    """Have the last of the Jobs that run fail."""
+    job = running(people)[-1]
+    began = {"lastProbeTime": None, "lastTransitionTime": job["metadata"]["creationTimestamp"]}
+    why = {"status": "True", "reason": "BackoffLimitExceeded", "message": "it failed", **began}
+    conditions = [{"type": kind, **why} for kind in ("FailureTarget", "Failed")]
+    status = {"startTime": began["lastTransitionTime"], "failed": 1, "conditions": conditions}
+    identity = {**JOBS, "metadata": {"name": job["metadata"]["name"]}}
+    people.edit(identity, {"status": status}, CONTROLLER_MANAGER, subresource="status")
+
+
+def _phase(name: str) -> Callable[[People], object]:
+    return at(DEMO, "status", "phase", is_=name)
+
+
+def _selects(phase: str | None) -> Callable[[People], object]:
+    return both(at(ROUTE, "spec", "selector", _PHASE, is_=phase), lambda p: p.get(ROUTE))
+
+
+def _routed(phase: str) -> Callable[[People], object]:
+    return both(_phase("Routed"), _selects(phase), observed(DEMO))
+
+
+def bluegreen_checked(overlap: int = 1) -> Iterator[Step]:
+    """Two checks, one of which fails at first, an overlap there and back, and a bake."""
+    spec: dict[str, Any] = {
+        "routeTo": "Blue",
+        "blueSpec": _pods("blue"),
+        "greenSpec": _pods("green"),
+        "promotion": "WhenChecked",
+        "checks": _CHECKS,
+        "switch": "Overlap",
+        "overlapSeconds": overlap,
+        "bakeSeconds": overlap + 1,
+        "bakeUnavailableSeconds": 1,
+        "ports": _PORTS,
+    }
+    nothing = both(observed(DEMO, Ready="False/WaitingForAvailability"), at(ROUTE, is_=None))
+    yield Step("created", apply(DEMO, **spec), both(nothing, lambda people: people.get(PREVIEW)))
+    checks = observed(DEMO, Ready="False/Checking", Checked="False/Checking")
+    checking = both(checks, count(running, 2))
+    yield Step("rolled out", serve, checking)
+    yield Step("checked", finish, both(_routed("Blue"), count(jobs, 0)))
+    yield from _contested()
+
+    def flip(people: People) -> None:
+        follow(people)
+        apply(DEMO, **{**spec, "routeTo": "Green"})(people)
+
+    yield Step("flipped", flip, both(checking, _selects("Blue")))
+    yield Step("a check failed", fail, both(_phase("CheckFailed"), _selects("Blue")))
+    changed = {**spec, "routeTo": "Green", "greenSpec": _pods("green", "example/echo:2")}
+    waiting = both(_phase("WaitingForAvailability"), _selects("Blue"), count(jobs, 0))
+    yield Step("changed, with checks to come", apply(DEMO, **changed), waiting)
+    yield Step("rolled out again", serve, both(checking, _selects("Blue")))
+    yield Step("checked again", finish, both(_phase("Overlapping"), _selects(None)))
+    yield Step("both are endpoints", follow, _routed("Green"))
+
+    def change(people: People) -> None:
+        follow(people)
+        apply(DEMO, **{**changed, "greenSpec": _pods("green", "example/echo:3")})(people)
+
+    yield Step(
+        "changed while routed",
+        change,
+        both(observed(DEMO, Ready="False/TemplateNotChecked"), _selects("Green")),
+    )
+    yield Step(
+        "flipped back",
+        apply(DEMO, **{**changed, "routeTo": "Blue"}),
+        both(_phase("Overlapping"), _selects(None)),
+    )
+    yield Step("reversed in the middle", apply(DEMO, **changed), _routed("Green"))
+    yield Step(
+        "flipped back again",
+        apply(DEMO, **{**changed, "routeTo": "Blue"}),
+        both(_phase("Overlapping"), _selects(None)),
+    )
+    yield Step("both are endpoints again", follow, _routed("Blue"))
+    yield removal(DEMO, "bluegreen")
+
+
+def bluegreen_baked() -> Iterator[Step]:
+    """A colour that is held, then routed, breaks while it is watched, and is not tried again."""
+    spec: dict[str, Any] = {
+        "routeTo": "Blue",
+        "blueSpec": _pods("blue"),
+        "greenSpec": _pods("green"),
+        "promotion": "WhenAvailable",
+        "hold": True,
+        "bakeSeconds": 86400,
+        "bakeUnavailableSeconds": 2,
+        "ports": _PORTS,
+    }
+    first = both(observed(DEMO, Ready="False/Unavailable"), _selects("Blue"))
+    yield Step("created", apply(DEMO, **spec), first)
+    yield Step("rolled out", serve, both(_routed("Blue"), observed(DEMO, Ready="True/Serving")))
+    yield from _contested()
+    spec = {**spec, "routeTo": "Green"}
+
+    def promote(people: People) -> None:
+        template = value_at(people.get(DEMO), ("status", "switch", "template"))
+        people.apply({**DEMO, "spec": {"promoted": template}}, "hedgerow-promote", force=True)
+
+    held = both(_phase("Held"), _selects("Blue"), observed(DEMO, Ready="False/Held"))
+    yield Step("flipped", apply(DEMO, **spec), held)
+    baking = both(_phase("Baking"), _selects("Green"), observed(DEMO, Ready="True/Baking"))
+    yield Step("promoted", promote, baking)
+    back = both(_phase("RolledBack"), _selects("Blue"), observed(DEMO, Ready="False/RolledBack"))
+    yield Step("green breaks", _break, back)
+    yield Step("green is mended", serve, back)
+    spec = {**spec, "greenSpec": _pods("green", "example/echo:2")}
+    waiting = both(_phase("WaitingForAvailability"), _selects("Blue"))
+    yield Step("changed", apply(DEMO, **spec), waiting)
+    yield Step("rolled out again", serve, held)
+    yield Step("promoted again", promote, baking)
+    yield Step("its Service deleted", lambda people: people.delete(ROUTE), baking)
+    yield removal(DEMO, "bluegreen")
+
+
+def _contested() -> Iterator[Step]:
+    theirs = {"spec": {"ports": [{"port": 80, "protocol": "TCP", "targetPort": 7070}]}}
+    contested = observed(DEMO, Contested="True/FieldConflict")
+    yield Step("contested", take(ROUTE, theirs), contested)
+    yield Step("given back", give_back(ROUTE), observed(DEMO, Contested="", Ready="True/Serving"))
+
+
+def _break(people: People) -> None:
+    """Have no pod of Green be available."""
+    gone = {"type": "Available", "status": "False", "reason": "MinimumReplicasUnavailable"}
+    counts = {"readyReplicas": 0, "availableReplicas": 0, "unavailableReplicas": 1}
+    for message in ("", "Deployment does not have minimum availability."):
+        body = {"status": {**counts, "conditions": [{**gone, "message": message}]}}
+        people.edit(GREEN, body, CONTROLLER_MANAGER, subresource="status")
