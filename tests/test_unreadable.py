@@ -85,7 +85,8 @@ class TestPlaces:
         error = refused(BlueGreen, DEMO | {"spec": {"promotion": "Never", "ports": [{"port": 0}]}})
 
         assert in_a_line(error) == (
-            "spec.routeTo: must be set; spec.promotion: must be 'Immediate' or 'WhenAvailable';"
+            "spec.routeTo: must be set; spec.promotion: must be 'Immediate', 'WhenAvailable' or"
+            " 'WhenChecked';"
             " spec.ports[0].port: must be at least 1"
         )
 
