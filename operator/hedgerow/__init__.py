@@ -61,10 +61,9 @@ if TYPE_CHECKING:
     )
     from hedgerow.controllers.cronjob.missed import timetable
     from hedgerow.controllers.cronjob.schedule import Schedule, ScheduleError
-    from hedgerow.encoding import digest
     from hedgerow.fields.canonical import quantity
     from hedgerow.fields.managed import Holder, holders
-    from hedgerow.objects import is_manager_of
+    from hedgerow.objects import digest, is_manager_of
     from hedgerow.plan.conditions import condition, ready, stalled
     from hedgerow.plan.immutable import degraded, fixed
     from hedgerow.settings import Settings
@@ -137,10 +136,9 @@ _PLACES = {
     ),
     "hedgerow.controllers.cronjob.missed": ("timetable",),
     "hedgerow.controllers.cronjob.schedule": ("Schedule", "ScheduleError"),
-    "hedgerow.encoding": ("digest",),
     "hedgerow.fields.canonical": ("quantity",),
     "hedgerow.fields.managed": ("Holder", "holders"),
-    "hedgerow.objects": ("is_manager_of",),
+    "hedgerow.objects": ("digest", "is_manager_of"),
     "hedgerow.plan.conditions": ("condition", "ready", "stalled"),
     "hedgerow.plan.immutable": ("degraded", "fixed"),
     "hedgerow.settings": ("Settings",),

@@ -13,7 +13,6 @@ their list or watch.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import sys
@@ -165,11 +164,6 @@ def to_ascii(
 def canonical(value: Any) -> str:
     """Return the one text of a value as JSON: compact, keys sorted, nothing escaped in vain."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-
-
-def digest(value: Any) -> str:
-    """Return 8 hex digits of the SHA-256 of a value as JSON: a short name for what it is now."""
-    return hashlib.sha256(canonical(value).encode(errors="surrogatepass")).hexdigest()[:8]
 
 
 def pieces(value: Any) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import Struct
 
@@ -39,6 +39,20 @@ def home_of(api: ApiResource, namespace: str, name: str) -> str:
     return name if api.kind == "Namespace" and api.group_version == "v1" else namespace
 
 
+class Key(NamedTuple):
+    """Namespace and name of a resource; the namespace is empty for a cluster-scoped one."""
+
+    namespace: str
+    name: str
+
+
+class ChildId(NamedTuple):
+    """Kind and name of a child; it is in its owner's namespace."""
+
+    kind: str
+    name: str
+
+
 class ObjectRef(Struct, frozen=True):
     """One object: its kind, namespace and name, and the uid if it is about one exact object."""
 
@@ -50,6 +64,11 @@ class ObjectRef(Struct, frozen=True):
     def __str__(self) -> str:
         """Return it as kubectl accepts it: `Deployment/demoblue-deployment`."""
         return f"{self.api.kind}/{self.name}"
+
+    @property
+    def key(self) -> Key:
+        """Its namespace and name."""
+        return Key(self.namespace, self.name)
 
     @property
     def home(self) -> str:
@@ -230,4 +249,4 @@ def controller_reference(owner: ObjectRef) -> Object:
 def digest(*parts: Any) -> str:
     """Return a short, stable digest of JSON values (16 hex digits of SHA-256)."""
     text = canonical(parts)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]

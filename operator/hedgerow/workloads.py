@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from hedgerow.contract import Key
 from hedgerow_schemas.base import View
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from hedgerow.contract import Key
     from hedgerow_schemas.base import Object
     from hedgerow_schemas.builtin import Deployment, Pod
 
@@ -34,7 +34,7 @@ def named_by(label: str) -> Callable[[View], tuple[Key, ...]]:
 
     def of(obj: View) -> tuple[Key, ...]:
         name = obj.text("metadata", "labels", label)
-        return ((obj.namespace, name),) if name else ()
+        return (Key(obj.namespace, name),) if name else ()
 
     return of
 

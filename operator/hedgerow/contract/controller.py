@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from hedgerow.contract.relations import Key
 from hedgerow.objects import home_of
 from hedgerow_schemas.base import ApiResource, CustomResource, Object, Resource, View
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     from hedgerow.contract.desired import Desired
     from hedgerow.contract.observed import Observed
-    from hedgerow.contract.relations import Claimable, Copies, Fields, Key, Relation
+    from hedgerow.contract.relations import Claimable, Copies, Fields, Relation
     from hedgerow.validation import FieldError
 
 R = TypeVar("R", bound=Resource)
@@ -154,7 +155,7 @@ class Controller(Generic[R]):
     @property
     def is_for_namespaces(self) -> bool:
         """Whether the resource is a Namespace, in which the children are."""
-        return self.home(("", "x")) == "x"
+        return self.home(Key("", "x")) == "x"
 
     @property
     def title(self) -> str:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from hedgerow.objects import Key
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from hedgerow.contract.controller import Controller
     from hedgerow_schemas.base import Object, View
 
-Key = tuple[str, str]
-"""Namespace and name of a resource; the namespace is empty for a cluster-scoped one."""
 
 Fields = tuple[tuple[str, ...], ...]
 """The paths of some fields: `(("spec", "replicas"),)`. A list is one field with all its items."""
@@ -25,7 +25,7 @@ def unreduced(obj: Object) -> Object:
 
 def namesake(obj: View) -> Key:
     """Return the key of the resource that has an object's namespace and name."""
-    return obj.namespace, obj.name
+    return Key(obj.namespace, obj.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import datetime
 
+    from hedgerow.objects import ChildId
+
 LONGEST_MESSAGE = 1024
 LONGEST_REMARK = 300
 UNMATCHED = "; no field matches "
@@ -48,7 +50,7 @@ class Problem:
     reason: str
     message: str
     stalled: bool = True
-    about: tuple[str, str] | None = field(default=None, compare=False)
+    about: ChildId | None = field(default=None, compare=False)
     """Kind and name of the child that it is about, if it is about one."""
 
 

@@ -24,7 +24,7 @@ from hedgerow.fields.ownership import (
     without_yielded,
 )
 from hedgerow.fields.redaction import shown
-from hedgerow.objects import controller_of, is_terminating, metadata
+from hedgerow.objects import ChildId, controller_of, is_terminating, metadata
 from hedgerow.plan.conditions import Problem
 from hedgerow.plan.conflict_reports import DECLARED_NO_MORE, UNKNOWN_OWNER
 from hedgerow.plan.finalizers import finalization
@@ -40,7 +40,6 @@ from hedgerow.plan.installations import KEPT_ELSEWHERE, managed_elsewhere
 from hedgerow.plan.remedies import without_effect
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION, held
 from hedgerow.plan.writes import (
-    ChildId,
     Deletion,
     Write,
     checksum,
@@ -128,7 +127,7 @@ class ChildPlanner:
         self.once = False
         self.after: frozenset[str] = frozenset()
         self.anew = False
-        self.id: ChildId = (api.kind, name)
+        self.id = ChildId(api.kind, name)
         self.history = plan_input.history.get(self.id, NO_HISTORY)
         self.ref = plan_input.ref(api, name)
         self.fields = fields
@@ -478,7 +477,7 @@ def plan(
     claimed_kinds = {api.kind: api for api in claimable if api != own}
     claims_by_id, problems = _claims(plan_input, desired, claimable)
     parts += _claimed(plan_input, claims_by_id, claimed_kinds)
-    named = {(child.kind.api.kind, child.name) for child in desired.children}
+    named = {ChildId(child.kind.api.kind, child.name) for child in desired.children}
     kinds = {kind.api.kind: kind for kind in owns}
     declared = named | claims_by_id.keys()
     surplus, left = _surplus(plan_input, named, kinds, by_kind)
@@ -503,7 +502,7 @@ def plan(
 
 
 def _planned(plan_input: PlanInput, child: Child) -> Plan:
-    live = plan_input.live.get((child.kind.api.kind, child.name))
+    live = plan_input.live.get(ChildId(child.kind.api.kind, child.name))
     match child:
         case Keep():
             return relabelled(plan_input, child.kind.api, live) if live else Plan()
@@ -556,7 +555,8 @@ def _surplus(
         if kind in shared and others_hold_a_part(live, manager):
             step = given_back(kinds[kind].api, live, shared[kind])
             if ownership.judge(step.body, live, manager).settled:
-                problems.append(Problem(NOT_OURS, f"{ref}: {_STILL_CHILD}", about=(kind, name)))
+                about = ChildId(kind, name)
+                problems.append(Problem(NOT_OURS, f"{ref}: {_STILL_CHILD}", about=about))
             else:
                 steps.append(step)
         else:
@@ -580,7 +580,7 @@ def _claims(
     found: Claims = {}
     problems: list[Problem] = []
     for claim in desired.claims:
-        target = claim.kind.api.kind, claim.name
+        target = ChildId(claim.kind.api.kind, claim.name)
         why = "it is claimed twice" if target in found else _forbids(plan_input, claim, claimable)
         if why:
             problems.append(Problem(INVALID_CLAIM, f"{'/'.join(target)} is not claimed: {why}"))
@@ -620,12 +620,11 @@ def _claimed(
     if plan_input.writes_owner:
         yield plan_own(plan_input, claims)
     targets = dict.fromkeys((*claims, *sorted(plan_input.live)))
-    for kind, name in targets:
-        is_claimed = (kind, name) in claims
-        claim = claims.get((kind, name))
-        if kind in kinds and (claim is not None or not is_claimed):
+    for target in targets:
+        claim = claims.get(target)
+        if target.kind in kinds and (claim is not None or target not in claims):
             fields, waits = (claim.fields, claim.waits) if claim else ({}, "")
-            yield _claim(plan_input, kinds[kind], name, fields, waits)
+            yield _claim(plan_input, kinds[target.kind], target.name, fields, waits)
 
 
 def _claim(
@@ -634,7 +633,7 @@ def _claim(
     """Return the plan to hold these fields of an object, or to give it back if there are none."""
     if fields:
         return ClaimPlanner(plan_input, api, name, fields, waits).plan()
-    live = plan_input.live.get((api.kind, name))
+    live = plan_input.live.get(ChildId(api.kind, name))
     given = (
         None
         if live is None or is_terminating(live)
@@ -651,8 +650,8 @@ def plan_own(plan_input: PlanInput, claims: Claims, text: str | None = None) -> 
     of a resource that is being deleted is the same declaration without our finalizer.
     """
     owner = plan_input.owner
-    live = plan_input.live.get((owner.api.kind, owner.name), {})
-    own = owner.api.kind, owner.name
+    own = ChildId(owner.api.kind, owner.name)
+    live = plan_input.live.get(own, {})
     claim = claims.get(own)
     if claim is None and own in claims:
         return Plan()

@@ -14,6 +14,7 @@ from hedgerow.fields import managed, ownership
 from hedgerow.fields.ownership import covers
 from hedgerow.objects import (
     CONTROLLER_LABEL,
+    ChildId,
     ObjectRef,
     controller_of,
     controller_reference,
@@ -141,10 +142,6 @@ def checksum(*parts: Any) -> str:
     return hashlib.blake2b(encode(parts), digest_size=8).hexdigest()
 
 
-ChildId = tuple[str, str]
-"""Kind and name of a child; it is in its owner's namespace."""
-
-
 class Write(Struct, frozen=True):
     """One apply to make: `create` means create-only, else `body` has the observed uid.
 
@@ -172,7 +169,7 @@ class Write(Struct, frozen=True):
     @property
     def id(self) -> ChildId:
         """The child that the write is about."""
-        return self.ref.api.kind, self.ref.name
+        return ChildId(self.ref.api.kind, self.ref.name)
 
     @property
     def intent_digest(self) -> str:
@@ -253,7 +250,7 @@ class Deletion(Struct, frozen=True):
     @property
     def id(self) -> ChildId:
         """The child to delete."""
-        return self.ref.api.kind, self.ref.name
+        return ChildId(self.ref.api.kind, self.ref.name)
 
     @property
     def fingerprint(self) -> str:

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
     from hedgerow.contract import Word
     from hedgerow.fields.sets import FieldPath
-    from hedgerow.plan.writes import ChildId
+    from hedgerow.objects import ChildId
     from hedgerow_schemas.base import Object
 
 

@@ -55,7 +55,7 @@ class Answers(Struct, frozen=True):
 
     def forget(self, ref: ObjectRef, uid: str) -> None:
         """Forget the object with this uid."""
-        self.store(ref).forget((ref.namespace, ref.name), uid)
+        self.store(ref).forget(ref.key, uid)
 
     def _has_let_go(self, ref: ObjectRef, answer: Object) -> bool:
         """Return whether the resource itself was kept by our finalizer alone."""

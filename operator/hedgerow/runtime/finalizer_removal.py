@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hedgerow.contract import Key
 from hedgerow.kube.errors import KubeError
 from hedgerow.objects import controller_of, is_terminating, metadata, ref_of
 from hedgerow.plan.finalizers import finalization
@@ -19,7 +20,7 @@ from hedgerow.runtime.refusals import Backoff, Follow, Refusals, RequestKind
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from hedgerow.contract import Claimable, Controller, Key
+    from hedgerow.contract import Claimable, Controller
     from hedgerow.plan.writes import Write
     from hedgerow.runtime.applier import Applier
     from hedgerow.runtime.cache.caches import Cache
@@ -102,7 +103,7 @@ class Finalizers:
             return
         kind, name = write.id
         store = self._cache.child_store(kind, write.ref.namespace)
-        before: Object | None = store.get((write.ref.namespace, name))
+        before: Object | None = store.get(Key(write.ref.namespace, name))
         try:
             answer = (await self._applier.apply(write, before, size)).obj
         except KubeError as error:

@@ -26,7 +26,7 @@ class InFlight:
     @contextmanager
     def writing(self, ref: ObjectRef, key: Key) -> Generator[None]:
         """Hold changes of an object back, while the pass over the resource `key` writes to it."""
-        write = ref.api.kind, (ref.namespace, ref.name), key
+        write = ref.api.kind, ref.key, key
         self._writes.add(write)
         try:
             yield

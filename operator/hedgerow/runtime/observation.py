@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from hedgerow.contract import Controller, Desired, Key, Observed
 from hedgerow.objects import (
+    ChildId,
     Installation,
     ObjectRef,
     controller_of,
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from datetime import datetime
 
-    from hedgerow.plan.writes import ChildId
     from hedgerow.runtime.cache.caches import Cache
     from hedgerow.runtime.clock import Clock
     from hedgerow.runtime.report.reporter import Reporter
@@ -300,11 +300,12 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         claimable = _in_whole(self.cache.claimable(key), whole)
         written = {_id(kind, obj): obj for kind, obj in (*owned, *claimable)}
         versions = {
-            child: store(child[0], home).content_version((home, child[1])) for child in written
+            child: store(child.kind, home).content_version(Key(home, child.name))
+            for child in written
         }
         resources = self.cache.resource_store(key[0])
         if self.reporter.writes_resource:
-            own = self.controller.resource.api.kind, key[1]
+            own = ChildId(self.controller.resource.api.kind, key[1])
             written[own], versions[own] = live, resources.content_version(key)
         plan_input = replace(
             self.plan_input(live, state),
@@ -418,9 +419,9 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         for child in desired.children:
             kind = child.kind.api.kind
             store = self.cache.child_store(kind, namespace)
-            obj = store.peek((namespace, child.name))
+            obj = store.peek(Key(namespace, child.name))
             if obj is not None:
-                found[(kind, child.name)] = obj
+                found[ChildId(kind, child.name)] = obj
         return found
 
 
@@ -462,7 +463,7 @@ def size_problems(cached: Observation) -> list[Problem]:
 
 
 def _id(kind: type[View | Resource], obj: Object) -> ChildId:
-    return kind.api.kind, metadata(obj)["name"]
+    return ChildId(kind.api.kind, metadata(obj)["name"])
 
 
 def _in_whole(

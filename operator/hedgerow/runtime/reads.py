@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from hedgerow.contract import Keep
 from hedgerow.kube.errors import Forbidden
-from hedgerow.objects import ObjectRef, controller_of, metadata, ref_of
+from hedgerow.objects import ChildId, ObjectRef, controller_of, metadata, ref_of
 from hedgerow.plan import installations
 from hedgerow.plan.input import ChildHistory
 from hedgerow.runtime.cache.caches import owner_key
@@ -19,7 +19,6 @@ from hedgerow.runtime.cache.store import version_of
 if TYPE_CHECKING:
     from hedgerow.contract import Key
     from hedgerow.objects import Installation
-    from hedgerow.plan.writes import ChildId
     from hedgerow.runtime.context import PassContext
     from hedgerow.runtime.observation import Observation
     from hedgerow.runtime.state import ResourceState
@@ -58,7 +57,7 @@ class Reads:
         """
         if not self._context.answers.is_owned_kind(ref):
             return await self._watched(ref)
-        state, child = self._state, (ref.api.kind, ref.name)
+        state, child = self._state, ChildId(ref.api.kind, ref.name)
         found = await read_owned(self._context, ref, self._key)
         if found is not None:
             self.note(child, found)
@@ -81,10 +80,10 @@ class Reads:
         """
         plan_input, state, has_found = observation.plan_input, self._state, False
         kept = [child for child in observation.desired.children if isinstance(child, Keep)]
-        named = {(child.kind.api.kind, child.name) for child in kept}
+        named = {ChildId(child.kind.api.kind, child.name) for child in kept}
         state.strays = {target: obj for target, obj in state.strays.items() if target in named}
         for child in kept:
-            target = child.kind.api.kind, child.name
+            target = ChildId(child.kind.api.kind, child.name)
             if target in plan_input.live or target in self._looked_for:
                 continue
             self._looked_for.add(target)
@@ -147,7 +146,7 @@ class Reads:
         """
         for kind, obj in self._context.cache.reduced_children(self._key):
             ref = ref_of(kind.api, obj)
-            target = kind.api.kind, ref.name
+            target = ChildId(kind.api.kind, ref.name)
             known = self.whole.get(target)
             is_known = known is not None and version_of(known) >= version_of(obj)
             if is_known or not self.may_read(target):
@@ -174,7 +173,7 @@ async def read_owned(context: PassContext, ref: ObjectRef, key: Key) -> Object |
         context.answers.absorb(ref, found)
     else:
         store = context.cache.child_store(ref.api.kind, ref.namespace)
-        store.forget((ref.namespace, ref.name), ref.uid)
+        store.forget(ref.key, ref.uid)
     return found
 
 

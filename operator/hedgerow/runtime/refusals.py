@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from hedgerow.kube import errors
 from hedgerow.kube.retry import backoff
+from hedgerow.objects import ChildId
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from hedgerow.kube.errors import KubeError
     from hedgerow.objects import ObjectRef
     from hedgerow.plan.conditions import Problem
-    from hedgerow.plan.writes import ChildId
     from hedgerow.runtime.clock import Clock
     from hedgerow.runtime.metrics import Meter
 
@@ -33,8 +33,8 @@ FIRST_WAIT = 1.0
 LONGEST_WAIT = 300.0
 """Seconds: the longest backoff, and the longest Retry-After that is respected."""
 
-STATUS: ChildId = ("", "status")
-EVENTS: ChildId = ("", "events")
+STATUS = ChildId("", "status")
+EVENTS = ChildId("", "events")
 
 
 log = structlog.get_logger(__name__)

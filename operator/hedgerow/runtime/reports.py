@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from hedgerow.contract import Apply, Controller, Copies, Create, Key, Report
 from hedgerow.fields.applyconfiguration import extract
-from hedgerow.objects import is_terminating
+from hedgerow.objects import ChildId, is_terminating
 from hedgerow.plan.conflict_reports import holder
 from hedgerow.runtime.context import Extension
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from hedgerow.plan.conditions import Problem
-    from hedgerow.plan.writes import ChildId
     from hedgerow.runtime.observation import Observation, ResourcePlanner
     from hedgerow.runtime.resource_pass import Pass
     from hedgerow_schemas.base import Resource, View
@@ -177,13 +176,13 @@ def told_elsewhere(
 ) -> frozenset[ChildId]:
     """Return kind and name of the children of which some resource gets the reports."""
     return frozenset(
-        (child.api.kind, child.name)
+        ChildId(child.api.kind, child.name)
         for child in _children(controller, observation)
         if any(True for _ in copies.of(child))
     )
 
 
-ALL: Key = ("", "")
+ALL = Key("", "")
 """In the place of a key: all resources."""
 
 
@@ -198,7 +197,7 @@ def reports_of(
     A resource with children about which there is nothing to say has no reports. `refused` are the
     problems of writes.
     """
-    by = observation.plan_input.owner.namespace, observation.plan_input.owner.name
+    by = observation.plan_input.owner.key
     said: dict[ChildId, list[Report]] = {}
     for problem in (*refused.values(), *observation.plan.problems):
         if problem.about is not None:
@@ -211,11 +210,11 @@ def reports_of(
         held = holder(field) if field.manager else "nobody"
         message = f"{field.object}: {field.path} is held by {held}"
         told = Report(by, field.object, "FieldConflict", message, path=field.path, holder=held)
-        said.setdefault((kind, name), []).append(told)
+        said.setdefault(ChildId(kind, name), []).append(told)
     found = {key: list(reports) for key, reports in observation.desired.reports.items()}
     for child in _children(controller, observation):
         for key in copies.of(child):
-            found.setdefault(key, []).extend(said.get((child.api.kind, child.name), ()))
+            found.setdefault(key, []).extend(said.get(ChildId(child.api.kind, child.name), ()))
     return {key: tuple(dict.fromkeys(reports)) for key, reports in found.items()}
 
 

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from hedgerow.contract import Controller, Key
+    from hedgerow.objects import ChildId
     from hedgerow.plan.conditions import Problem
-    from hedgerow.plan.writes import ChildId
     from hedgerow.runtime.context import PassContext
     from hedgerow.runtime.heavy import Size
     from hedgerow.runtime.observation import Observation

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from hedgerow.objects import ChildId
 from hedgerow.plan.declaration import NOT_PURE
 from hedgerow.plan.input import ChildHistory
-from hedgerow.plan.writes import ChildId, Write
 from hedgerow.plan.yield_and_claim import NO_FIELD_POLICY
 from hedgerow.runtime.refusals import STATUS, Refusals
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hedgerow.contract import Notice
     from hedgerow.objects import ObjectRef
     from hedgerow.plan.input import SettledChild
+    from hedgerow.plan.writes import Write
     from hedgerow.plan.yield_and_claim import FieldPolicy
     from hedgerow_schemas.base import Status, View
 

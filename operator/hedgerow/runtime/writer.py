@@ -12,7 +12,7 @@ from hedgerow.fields.unions import in_the_way
 from hedgerow.kube.errors import Forbidden, Invalid, KubeError
 from hedgerow.plan.conditions import Problem
 from hedgerow.plan.input import SettledChild
-from hedgerow.plan.writes import ChildId, Deletion, Write
+from hedgerow.plan.writes import Deletion, Write
 from hedgerow.runtime import refusals
 from hedgerow.runtime.cache.store import version_of
 from hedgerow.runtime.refusals import Follow, RequestKind
@@ -21,6 +21,7 @@ from hedgerow.runtime.state import MOST_REPEATS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from hedgerow.objects import ChildId
     from hedgerow.runtime.resource_pass import Pass
     from hedgerow_schemas.base import Object
 
@@ -110,7 +111,7 @@ class Writer:
 
     def _settled(self, write: Write, answer: Object) -> SettledChild | None:
         """Return what to remember of a child that a write settled, if it is cached like that."""
-        store, key = self._context.answers.store(write.ref), (write.ref.namespace, write.ref.name)
+        store, key = self._context.answers.store(write.ref), write.ref.key
         cached = store.get(key)
         if cached is None or version_of(cached) != version_of(answer):
             return None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from hedgerow.contract import Apply
 from hedgerow.fields.redaction import both
+from hedgerow.objects import ChildId
 from hedgerow.plan.conflict_reports import OTHER_VALUE
 from hedgerow.plan.field_patterns import TooManyComparisonsError
 from hedgerow.plan.installations import KEPT_ELSEWHERE
@@ -156,7 +157,7 @@ def yielded(plan_input: PlanInput, desired: Desired) -> Iterator[HeldField]:
     """
     with suppress(TooManyComparisonsError):
         for child in desired.children:
-            live = plan_input.live.get((child.kind.api.kind, child.name))
+            live = plan_input.live.get(ChildId(child.kind.api.kind, child.name))
             if live is None or not isinstance(child, Apply):
                 continue
             planner = ChildPlanner(plan_input, child)

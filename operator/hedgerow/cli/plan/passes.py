@@ -91,12 +91,12 @@ class Simulation:
     @property
     def uid(self) -> str:
         """The resource's uid, which may be a placeholder."""
-        live = self._cache.resource((self.ref.namespace, self.ref.name))
+        live = self._cache.resource(self.ref.key)
         return str(metadata(live or {}).get("uid", ""))
 
     def other_installation(self) -> Installation | None:
         """Return the other installation that manages the resource, so that ours leaves it alone."""
-        return self._reconciler.other_installation((self.ref.namespace, self.ref.name))
+        return self._reconciler.other_installation(self.ref.key)
 
     async def fill(self, resource: Object) -> None:
         """Fill the caches with what the operator's watches would have shown. Raises KubeError."""
@@ -124,7 +124,7 @@ class Simulation:
         try:
             while True:
                 before = self._written()
-                outcome = await self._reconciler.reconcile((self.ref.namespace, self.ref.name))
+                outcome = await self._reconciler.reconcile(self.ref.key)
                 self._watch()
                 if outcome.unfinished:
                     continue
@@ -138,7 +138,7 @@ class Simulation:
 
     async def observe(self) -> Observation | None:
         """Return the final plan, as an operator that has just started would see it."""
-        key = self.ref.namespace, self.ref.name
+        key = self.ref.key
         before = self._planner.reporter.said(self._cache.resource(key) or {})
         state = ResourceState.of(self.uid, before)
         return await self._planner.observe(key, state)
@@ -168,11 +168,11 @@ class Simulation:
             if ref.api.kind == self.ref.api.kind or not found.written:
                 continue
             store = self._cache.child_store(ref.api.kind, ref.namespace)
-            cached = store.get((ref.namespace, ref.name))
+            cached = store.get(ref.key)
             if found.live is not None:
                 store.absorb(found.live)
             elif cached is not None:
-                store.forget((ref.namespace, ref.name), metadata(cached)["uid"])
+                store.forget(ref.key, metadata(cached)["uid"])
 
 
 def _counts(deployment: Object) -> tuple[object, ...]:

@@ -115,7 +115,7 @@ def trial(bg: BlueGreen, phase: Phase, template: str, observed: Observed, addres
 
 def job_name(bg: BlueGreen, phase: Phase, template: str, check: Check) -> str:
     """Return the name of the Job of one check of one template: at most 62 characters."""
-    return f"{bg.metadata.name}-check-{digest([phase, template, check.wire()])}"
+    return f"{bg.metadata.name}-check-{digest(phase, template, check.wire())[:8]}"
 
 
 def manifest(bg: BlueGreen, template: str, check: Check, address: str) -> Object:

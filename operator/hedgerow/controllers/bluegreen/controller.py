@@ -12,6 +12,7 @@ from hedgerow import (
     EndpointSlice,
     Job,
     Keep,
+    Key,
     Observed,
     Pod,
     Relation,
@@ -37,7 +38,7 @@ from hedgerow.controllers.bluegreen.validation import errors
 from hedgerow_schemas.bluegreen import BlueGreen, Phase
 
 if TYPE_CHECKING:
-    from hedgerow import Key, Object
+    from hedgerow import Object
     from hedgerow.controllers.bluegreen.scene import Scene
 
 SELECTED = f"{MANAGED_BY}={MANAGER}"
@@ -109,13 +110,13 @@ def resource_of(obj: View) -> tuple[Key, ...]:
     """Return the BlueGreen of a pod: of one of its colours, or of a check."""
     own = View(obj.labels)
     name = own.text(NAMED_BY) or own.text(CHECKS)
-    return ((obj.namespace, name),) if name else ()
+    return (Key(obj.namespace, name),) if name else ()
 
 
 def served_by(obj: View) -> tuple[Key, ...]:
     """Return the BlueGreens whose Service, or preview Service, has an EndpointSlice."""
     name = View(obj.labels).text(EndpointSlice.SERVICE)
-    return tuple((obj.namespace, one) for one in {name, name.removesuffix("-preview")} if one)
+    return tuple(Key(obj.namespace, one) for one in {name, name.removesuffix("-preview")} if one)
 
 
 CONTROLLER = Controller(

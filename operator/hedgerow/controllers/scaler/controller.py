@@ -316,7 +316,7 @@ def scaled(autoscaler: View) -> tuple[str, str]:
 
 def _key(kind: type[View], autoscaler: View) -> Key | None:
     target, name = scaled(autoscaler)
-    return (autoscaler.namespace, name) if target == kind.api.kind else None
+    return Key(autoscaler.namespace, name) if target == kind.api.kind else None
 
 
 def _concerns(kind: type[View], autoscaler: View) -> bool:

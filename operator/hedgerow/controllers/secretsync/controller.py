@@ -24,6 +24,7 @@ from hedgerow import (
     Copies,
     Desired,
     Keep,
+    Key,
     Namespace,
     Notice,
     Object,
@@ -53,7 +54,6 @@ from hedgerow.controllers.secretsync.sharing import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from hedgerow import Key
 
 CONFLICTS = ("FieldConflict", "KeyConflict")
 MANY = (1, 3, 10, 30, 100, 300, 1000, 3000)
@@ -135,7 +135,7 @@ def _reports(
 
     def tell(key: Key, name: str, reason: str, message: str) -> None:
         # The messages are the same in all namespaces: one text for all of them.
-        report = Report(("", namespace), intern(f"Secret/{name}"), reason, intern(message), True)
+        report = Report(Key("", namespace), intern(f"Secret/{name}"), reason, intern(message), True)
         said[key].append(report)
 
     for name, target in wanted.items():
@@ -247,7 +247,7 @@ def reduced(secret: Object) -> Object:
 
 
 def _sources_of(namespace: str, copy: View) -> Iterable[Key]:
-    return [(namespace, part.name) for part in origins_of(copy) if part.namespace == namespace]
+    return [Key(namespace, part.name) for part in origins_of(copy) if part.namespace == namespace]
 
 
 def _sources(options: Selection) -> Relation:

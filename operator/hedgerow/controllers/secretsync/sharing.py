@@ -10,12 +10,12 @@ from hashlib import sha256
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from hedgerow import Secret, View
+from hedgerow import Key, Secret, View
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from hedgerow import Key, Object
+    from hedgerow import Object
 
 DOMAIN: Final = "k8s.ziwon.dev"
 TARGET_NAME: Final = f"{DOMAIN}/target-name"
@@ -50,7 +50,7 @@ class CopiedSecret:
     @property
     def key(self) -> Key:
         """Its namespace and name."""
-        return self.view.namespace, self.view.name
+        return Key(self.view.namespace, self.view.name)
 
     @property
     def annotations(self) -> Mapping[str, Any]:
@@ -242,7 +242,7 @@ class Origin:
     @property
     def key(self) -> Key:
         """The source's namespace and name."""
-        return self.namespace, self.name
+        return Key(self.namespace, self.name)
 
 
 def origins_of(copy: View) -> tuple[Origin, ...]:

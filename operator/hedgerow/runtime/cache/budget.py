@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
 
 import structlog
 
+from hedgerow.contract import Key
 from hedgerow.encoding import encode
 from hedgerow.fields.paths import is_map
 from hedgerow.objects import Salvaged
@@ -25,7 +26,6 @@ from hedgerow.plan.oversized import Family, Oversize, readable
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
-    from hedgerow.contract import Key
     from hedgerow_schemas.base import Object
 
 
@@ -348,7 +348,7 @@ class Budget:
                 shelf, key = place
                 shelf.reduce(key, oversize)
         if (heard := self.on_room.get(family.controller)) is not None:
-            heard((family.namespace, family.name))
+            heard(Key(family.namespace, family.name))
 
     def _forget(self, place: Place) -> None:
         kept = self._places.pop(place, None)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 from msgspec import Struct, field
 
-from hedgerow.contract import unreduced
+from hedgerow.contract import Key, unreduced
 from hedgerow.fields import managed
 from hedgerow.objects import Installation, controller_of, metadata
 from hedgerow.plan.finalizers import finalizers_of
@@ -23,7 +23,7 @@ from hedgerow_schemas.base import ApiResource, Object, Resource, View
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 
-    from hedgerow.contract import Claimable, Controller, Key, Relation
+    from hedgerow.contract import Claimable, Controller, Relation
     from hedgerow.plan.oversized import Oversize
 
 ALL_NAMESPACES = ""
@@ -418,8 +418,8 @@ def owner_key(controller: Controller[Resource], obj: Object) -> tuple[Key, ...]:
         return ()
     namespace, name = key_of(obj)[0], str(owner.get("name", ""))
     if controller.is_for_namespaces:
-        return (("", name),) if name == namespace else ()
-    return ((namespace, name),)
+        return (Key("", name),) if name == namespace else ()
+    return (Key(namespace, name),)
 
 
 def _finalized(controller: Controller[Resource]) -> Index:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Hashable, Iterable, Iterator, M
 from itertools import count
 from typing import TYPE_CHECKING
 
-from hedgerow.contract import unreduced
+from hedgerow.contract import Key, unreduced
 from hedgerow.objects import metadata, version_number
 from hedgerow.plan.oversized import Oversize, oversize_of
 from hedgerow.plan.writes import content
@@ -14,7 +14,6 @@ from hedgerow.runtime.cache.packing import Packing
 from hedgerow_schemas.base import Object
 
 if TYPE_CHECKING:
-    from hedgerow.contract import Key
     from hedgerow.runtime.cache.budget import Weigher
 
 AT_ONCE = 100
@@ -28,7 +27,7 @@ Change = tuple[Object | None, Object | None]
 def key_of(obj: Object) -> Key:
     """Return the namespace and name under which an object is cached."""
     meta = metadata(obj)
-    return meta.get("namespace", ""), meta["name"]
+    return Key(meta.get("namespace", ""), meta["name"])
 
 
 def version_of(obj: Object) -> int:

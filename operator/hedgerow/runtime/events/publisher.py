@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from hedgerow.contract import Notice
 from hedgerow.fields.managed import managers
-from hedgerow.objects import ObjectRef, metadata
+from hedgerow.objects import ChildId, ObjectRef, metadata
 from hedgerow.plan.conditions import REWRITTEN
 from hedgerow.runtime.events import mutations, notices
 from hedgerow.runtime.events.recorder import PutOff, event_name
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from hedgerow.runtime.state import ResourceState
     from hedgerow_schemas.base import ContestedField, Object
 
-LOGGED = ("", "log")
+LOGGED = ChildId("", "log")
 """The key in memory for logged conflicts: the status may be refused for a long time."""
 MOST_UNSENT = 32
 """The most Events of one resource that wait to be written."""
@@ -189,7 +189,7 @@ class EventPublisher:
         It is sent at most once in ten minutes.
         """
         owner, now = observation.plan_input.owner, observation.plan_input.now
-        if state.may_send_event((owner.api.kind, owner.name), "status", "", now):
+        if state.may_send_event(ChildId(owner.api.kind, owner.name), "status", "", now):
             notice = Notice("StatusRefused", f"the status was refused: {error.message}", "Warning")
             generation = str(metadata(observation.live).get("generation", ""))
             await self._publish(observation, state, notice, generation)
@@ -237,7 +237,7 @@ class EventPublisher:
         if not about and self._planner.controller.copies is not None:
             return  # the sources get the Events
         regarding = self._child(observation, about) if about else owner
-        key = owner.namespace, owner.name
+        key = owner.key
         if regarding is None or self._planner.writable(key, state) is None:
             return
         event = Unsent(regarding, notice, occurrence)
@@ -284,7 +284,7 @@ class EventPublisher:
         now = self._backoff.now()
         if not state.unsent or state.refusals.waiting(EVENTS, "", now):
             return
-        key = observation.plan_input.owner.namespace, observation.plan_input.owner.name
+        key = observation.plan_input.owner.key
         for name, event in tuple(state.unsent.items()):
             if self._planner.writable(key, state) is None:
                 return
@@ -298,7 +298,7 @@ class EventPublisher:
     def _child(self, observation: Observation, about: str) -> ObjectRef | None:
         """Return the live child that a text such as `Deployment/demo` names, or None."""
         kind, _, name = about.partition("/")
-        live: Object | None = observation.plan_input.live.get((kind, name))
+        live: Object | None = observation.plan_input.live.get(ChildId(kind, name))
         apis = {owned.api.kind: owned.api for owned in self._planner.controller.written}
         if live is None or kind not in apis:
             return None
@@ -311,7 +311,7 @@ def _is_dated(observation: Observation, field: ContestedField) -> bool:
     live = (
         observation.live
         if field.object == str(observation.plan_input.owner)
-        else observation.plan_input.live.get((kind, name))
+        else observation.plan_input.live.get(ChildId(kind, name))
     )
     who = (field.manager, field.operation, field.subresource or "")
     return any(
