@@ -27,7 +27,8 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _JOB = re.compile(r"\bcron-\d+")
 _ADDRESS = re.compile(r"10\.96\.\d+\.\d+")
 _CHANCE = ("resourceVersion", "generation", "observedGeneration", "missed", "time")
-_PRIVATE = {"Event", "Lease", "Namespace"}
+_PRIVATE = {"Event", "Lease", "Namespace", "Pod", "EndpointSlice"}
+"""Kinds that are told of elsewhere, and those that only people make."""
 
 
 @dataclass
