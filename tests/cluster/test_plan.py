@@ -92,6 +92,16 @@ class TestNew:
         assert "Ready: not set -> False (Unavailable)" in out
         assert out.endswith("4 to create, 0 to change, 0 to delete; nothing was written\n")
 
+    def test_what_a_switch_would_wait_for_is_told_step_by_step(self, namespace, typed):
+        checks = [{"name": "front", "http": {"image": "example/curl:1"}}]
+        code, out, _ = typed(bluegreen(namespace, promotion="WhenChecked", checks=checks))
+
+        assert code == 2
+        assert "Ready: not set -> False (WaitingForAvailability): Blue: " in out
+        assert "phase: not set -> WaitingForAvailability\n" in out
+        steps = "wait until Blue is available; check front; select Blue"
+        assert f"switch.steps: not set -> {steps}\n" in out
+
     def test_nothing_of_it_is_there_afterwards(self, world, namespace, typed):
         typed(bluegreen(namespace))
 

@@ -240,6 +240,16 @@ class TestSections:
         assert "Available: True (Serving) -> not set" in out
         assert "Status" not in self.told(before=before, after=before)
 
+    def test_what_else_the_status_says_is_told_if_it_changes(self):
+        before = {"routeTo": "Blue", "phase": "Routed", "since": "then"}
+        after = {"routeTo": "Blue", "phase": "Checking", "switch": {"steps": ["check\nit", "go"]}}
+        out = self.told(said_before=before, said_after=after)
+
+        assert "phase: Routed -> Checking\n" in out
+        assert "switch.steps: not set -> check\\nit; go\n" in out
+        assert "since: then -> not set\n" in out
+        assert "routeTo" not in out
+
     def test_events_later_and_unchecked_are_told(self):
         later = (
             ObjectForecast(CHILD, "configured", (line("changed", 1, 2, OURS),)),
@@ -412,6 +422,7 @@ class TestJson:
         ]
         assert first["together"] == []
         assert first["conditions"]["after"][0]["type"] == "Ready"
+        assert first["status"] == {"before": {}, "after": {}}
         assert first["looksAgainInSeconds"] == 90
 
     def test_it_has_the_commands_that_settle_several_fields(self):

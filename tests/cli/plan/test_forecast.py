@@ -12,6 +12,8 @@ from hedgerow.cli.plan.forecast import (
     HeldField,
     ObjectForecast,
     WriteRefusal,
+    facts,
+    further,
     rolled_out,
     worst,
     yielded,
@@ -90,6 +92,32 @@ class TestYielded:
         other = replace(CHILD, name="missing")
 
         assert self.told(Desired(children=(Keep(CHILD.kind, CHILD.name), once, other))) == []
+
+
+class TestStatus:
+    def test_what_every_status_has_is_told_elsewhere(self):
+        every = {"conditions": [], "contested": [], "contestedCount": 1, "observedGeneration": 2}
+
+        assert further({"status": {**every, "phase": "Held"}}) == {"phase": "Held"}
+        assert further(None) == {}
+
+    @pytest.mark.parametrize(
+        ("value", "told"),
+        [
+            ("Held", {"a": "Held"}),
+            (3, {"a": "3"}),
+            (["one", "two"], {"a": "one; two"}),
+            (
+                {"steps": ["one", "two"], "to": "Green", "more": {"b": ["c"]}},
+                {"a.steps": "one; two"},
+            ),
+            ([], {}),
+            ([{"name": "b"}], {}),
+            (None, {}),
+        ],
+    )
+    def test_single_values_and_lists_of_texts_are_told_in_a_line(self, value, told):
+        assert dict(facts({"a": value})) == told
 
 
 class TestRolledOut:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from hedgerow.contract import Apply
+from hedgerow.fields.paths import is_list, is_map
 from hedgerow.fields.redaction import both
 from hedgerow.objects import ChildId
 from hedgerow.plan.conflict_reports import OTHER_VALUE
@@ -14,6 +15,7 @@ from hedgerow.plan.field_patterns import TooManyComparisonsError
 from hedgerow.plan.installations import KEPT_ELSEWHERE
 from hedgerow.plan.plan import ChildPlanner
 from hedgerow.plan.writes import judge
+from hedgerow_schemas.base import View
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -32,6 +34,7 @@ PLACEHOLDER: Final = "00000000-0000-0000-0000-000000000000"
 
 Action = Literal["created", "configured", "deleted", "unchanged", "refused"]
 Verdict = Literal["nothing", "changes", "conflicts", "failed"]
+_OF_EVERY_STATUS: Final = ("conditions", "contested", "contestedCount", "observedGeneration")
 _RANKS: Final[tuple[Verdict, ...]] = ("failed", "conflicts", "changes", "nothing")
 
 
@@ -102,9 +105,10 @@ class Forecast:
 
     Such an object has no `controller`, and `field_manager` is that of its user.
 
-    `before` and `after` are its conditions. `unchecked` says what could not be checked. `later` is
-    what would happen to the children after every Deployment has rolled out. `annotations` are those
-    of the resource afterwards.
+    `before` and `after` are its conditions; `said_before` and `said_after` all else that its status
+    says, if that is ours to write. `unchecked` says what could not be checked. `later` is what
+    would happen to the children after every Deployment has rolled out. `annotations` are those of
+    the resource afterwards.
     """
 
     owner: ObjectRef
@@ -117,6 +121,8 @@ class Forecast:
     refusals: tuple[WriteRefusal, ...] = ()
     before: tuple[Condition, ...] = ()
     after: tuple[Condition, ...] = ()
+    said_before: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    said_after: Mapping[str, Any] = field(default_factory=dict[str, Any])
     events: tuple[tuple[str, Notice], ...] = ()
     unchecked: tuple[str, ...] = ()
     later: tuple[ObjectForecast, ...] = ()
@@ -165,6 +171,26 @@ def yielded(plan_input: PlanInput, desired: Desired) -> Iterator[HeldField]:
                 kind, name = planner.id
                 if leaf.holders and plan_input.field_policy.yielded(kind, name, leaf.field_path):
                     yield HeldField.by(planner.ref, leaf)
+
+
+def further(live: Object | None) -> Object:
+    """Return what a status says besides conditions, conflicts, and which generation it is about."""
+    status = View(live or {}).mapping("status")
+    return {name: value for name, value in status.items() if name not in _OF_EVERY_STATUS}
+
+
+def facts(said: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield what can be told in a line of what a status says: single values, and lists of texts.
+
+    The latter may be inside a map, as `switch.steps` is.
+    """
+    for name, value in said.items():
+        inside = {f"{name}.{key}": one for key, one in value.items()} if is_map(value) else {}
+        for path, one in {name: value, **inside}.items():
+            if is_list(one) and one and all(isinstance(text, str) for text in one):
+                yield path, "; ".join(one)
+            elif path == name and isinstance(one, str | int):
+                yield path, str(one)
 
 
 def rolled_out(deployment: Object) -> Object:

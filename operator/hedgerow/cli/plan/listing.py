@@ -46,6 +46,7 @@ def _forecast(forecast: Forecast) -> Object:
             "before": [condition.wire() for condition in forecast.before],
             "after": [condition.wire() for condition in forecast.after],
         },
+        "status": {"before": dict(forecast.said_before), "after": dict(forecast.said_after)},
         "events": [
             {"regarding": about, "type": n.type, "reason": n.reason, "note": n.note}
             for about, n in forecast.events

@@ -14,6 +14,7 @@ from hedgerow.cli.plan.forecast import (
     HeldField,
     ObjectForecast,
     WriteRefusal,
+    further,
     yielded,
 )
 from hedgerow.cli.plan.passes import Simulation
@@ -159,7 +160,8 @@ class Planner:
                 f" --instance {shlex.quote(other_installation.instance)}"
             )
         observation = await simulation.observe()
-        after = said((dry_run.objects[ref].live if ref in dry_run.objects else None) or {})
+        found = dry_run.objects[ref].live if ref in dry_run.objects else None
+        after = said(found or {})
         forecast = Forecast(
             ref,
             controller.name,
@@ -173,6 +175,8 @@ class Planner:
             refusals=tuple(dict.fromkeys(dry_run.refusals)),
             before=said(stored or {}).conditions,
             after=after.conditions,
+            said_before=further(stored) if controller.is_custom else {},
+            said_after=further(found) if controller.is_custom else {},
             events=tuple(dict.fromkeys(dry_run.events)),
             unchecked=tuple(dict.fromkeys(simulation.unchecked)),
             again_in=outcome.requeue_after,

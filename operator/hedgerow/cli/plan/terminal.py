@@ -14,7 +14,7 @@ from rich.text import Text
 
 from hedgerow.cli.owners.report import age, worded
 from hedgerow.cli.plan import client_side_apply
-from hedgerow.cli.plan.forecast import PLACEHOLDER
+from hedgerow.cli.plan.forecast import PLACEHOLDER, facts
 from hedgerow.cli.program import program_name, typed
 from hedgerow.cli.widths import hanging, is_limited, wrapped
 from hedgerow.fields.canonical import identical
@@ -107,7 +107,8 @@ def sections(forecast: Forecast, now: datetime) -> Iterator[PlanSection]:
         f"Taken by force, as {CLAIM} asks (not tried out)", "alarm", _held(claims, now)
     )
     yield from _section(f"Left to others, as {YIELD} asks", "plain", _held(forecast.yields, now))
-    yield from _section("Status", "plain", _conditions(forecast.before, forecast.after))
+    told = (*_conditions(forecast.before, forecast.after), *_facts(forecast))
+    yield from _section("Status", "plain", told)
     yield from _section("Events", "plain", _events(forecast))
     yield from _section("Later", "plain", _later(forecast))
     yield from _section("Not checked", "faint", _unchecked(forecast))
@@ -383,6 +384,15 @@ def _conditions(before: Iterable[Condition], after: Iterable[Condition]) -> Iter
             more = "" if message in messages else f": {printable(message)}"
             messages.add(message)
             yield PlanRow(f"{kind}: {was} -> {now}{more}")
+
+
+def _facts(forecast: Forecast) -> Iterator[PlanRow]:
+    """Yield what the status would say besides its conditions; -o json has all of it."""
+    old, new = dict(facts(forecast.said_before)), dict(facts(forecast.said_after))
+    for path in dict.fromkeys((*new, *old)):
+        was, now = (printable(some.get(path, "not set")) for some in (old, new))
+        if was != now:
+            yield PlanRow(f"{printable(path)}: {was} -> {now}")
 
 
 def _condition(found: Condition | None) -> str:
