@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from controllers.switching import CHECKED, COLOURS, SwitchWorld, kept, pods
+from hedgerow.controllers.bluegreen.checks import ASK
 
 OVERLAP = {"switch": "Overlap", "overlapSeconds": 20}
 BAKE = {"promotion": "WhenAvailable", "bakeSeconds": 600, "bakeUnavailableSeconds": 30}
@@ -86,6 +89,48 @@ class TestChecks:
 
         del world.status["contested"]
         assert world.settle().selected == ("Green",)
+
+
+class TestAsking:
+    """The script of an HTTP check, with a program that answers in its place."""
+
+    ANSWERS = {
+        "curl": 'printf "$status"',
+        "wget": 'echo "  HTTP/1.1 $status So" >&2',
+    }
+
+    @pytest.mark.parametrize("program", ANSWERS)
+    def test_it_asks_until_so_many_answers_in_a_row_are_as_expected(self, program, tmp_path):
+        url = "http://10.0.0.1:80/a[1-3]?b={c,d}"
+        log, answer = tmp_path / "log", self.ANSWERS[program]
+        lines = [
+            "#!/bin/sh",
+            f"printf '%s\\n' \"$*\" >> {log}",
+            f"status=$([ $(wc -l < {log}) = 2 ] && echo 503 || echo 200)",
+            answer,
+        ]
+        (tmp_path / program).write_text("\n".join(lines), "utf-8")
+        (tmp_path / program).chmod(0o700)
+        for name in ("sleep", "sed", "head", "wc"):
+            found = shutil.which(name)
+            assert found
+            (tmp_path / name).symlink_to(found)
+        arguments = (url, "200", "2", "0", "5", "0")
+
+        ended = subprocess.run(
+            ["/bin/sh", "-c", ASK, "check", *arguments],
+            env={"PATH": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+        assert (ended.returncode, ended.stdout) == (0, "answer 503, expected 200\n")
+        asked = log.read_text("utf-8").splitlines()
+        assert len(asked) == 4
+        # Brackets and braces are no patterns of several addresses.
+        assert all(url in line and ("-g" in line or program != "curl") for line in asked)
 
 
 class TestOverlap:

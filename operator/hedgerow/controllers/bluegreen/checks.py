@@ -32,12 +32,12 @@ LONGEST_REASON: Final = 200
 _NOBODY: Final = 65534
 _SETTLE_SECONDS: Final = 3
 """How long a check waits before it asks: kube-proxy may not have followed the Service yet."""
-_ASK: Final = r"""
+ASK: Final = r"""
 sleep "$6"
 passed=0
 while [ "$passed" -lt "$3" ]; do
   if command -v curl >/dev/null 2>&1; then
-    status=$(curl -s -o /dev/null -m "$5" -w '%{http_code}' "$1")
+    status=$(curl -gs -o /dev/null -m "$5" -w '%{http_code}' "$1")
   else
     status=$(wget -q -S -T "$5" -O /dev/null "$1" 2>&1 |
       sed -n 's|^ *HTTP/[0-9.]* *\([0-9]*\).*|\1|p' | head -n 1)
@@ -153,7 +153,7 @@ def _asking(bg: BlueGreen, http: HttpCheck, address: str) -> Object:
     container = {
         "name": "check",
         "image": http.image,
-        "command": ["sh", "-c", _ASK, "check", url, *map(str, (*numbers, _SETTLE_SECONDS))],
+        "command": ["sh", "-c", ASK, "check", url, *map(str, (*numbers, _SETTLE_SECONDS))],
         "securityContext": CONFINED,
         "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}, "limits": {"memory": "64Mi"}},
     }
