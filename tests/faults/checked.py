@@ -66,6 +66,20 @@ def serve(people: People) -> None:
     follow(people)
 
 
+def served(look: Callable[[People], object]) -> Callable[[People], object]:
+    """Look, and have rolled out what was written after the step, as whoever does that would."""
+
+    def looked(people: People) -> object:
+        for deployment in (BLUE, GREEN):
+            live = people.get(deployment) or {}
+            seen = value_at(live, ("status", "observedGeneration"))
+            if seen != value_at(live, ("metadata", "generation")):
+                serve(people)
+        return look(people)
+
+    return looked
+
+
 def follow(people: People) -> None:
     """Have the EndpointSlices follow the Services."""
     pods = people.every({"apiVersion": "v1", "kind": "Pod"})
@@ -132,7 +146,7 @@ def bluegreen_checked(overlap: int = 1) -> Iterator[Step]:
     yield Step("created", apply(DEMO, **spec), both(nothing, lambda people: people.get(PREVIEW)))
     checks = observed(DEMO, Ready="False/Checking", Checked="False/Checking")
     checking = both(checks, count(running, 2))
-    yield Step("rolled out", serve, checking)
+    yield Step("rolled out", serve, served(checking))
     yield Step("checked", finish, both(_routed("Blue"), count(jobs, 0)))
     yield from _contested()
 
@@ -145,7 +159,7 @@ def bluegreen_checked(overlap: int = 1) -> Iterator[Step]:
     changed = {**spec, "routeTo": "Green", "greenSpec": _pods("green", "example/echo:2")}
     waiting = both(_phase("WaitingForAvailability"), _selects("Blue"), count(jobs, 0))
     yield Step("changed, with checks to come", apply(DEMO, **changed), waiting)
-    yield Step("rolled out again", serve, both(checking, _selects("Blue")))
+    yield Step("rolled out again", serve, served(both(checking, _selects("Blue"))))
     yield Step("checked again", finish, both(_phase("Overlapping"), _selects(None)))
     yield Step("both are endpoints", follow, _routed("Green"))
 
@@ -187,7 +201,8 @@ def bluegreen_baked() -> Iterator[Step]:
     }
     first = both(observed(DEMO, Ready="False/Unavailable"), _selects("Blue"))
     yield Step("created", apply(DEMO, **spec), first)
-    yield Step("rolled out", serve, both(_routed("Blue"), observed(DEMO, Ready="True/Serving")))
+    ready = both(_routed("Blue"), observed(DEMO, Ready="True/Serving"))
+    yield Step("rolled out", serve, served(ready))
     yield from _contested()
     spec = {**spec, "routeTo": "Green"}
 
@@ -201,11 +216,11 @@ def bluegreen_baked() -> Iterator[Step]:
     yield Step("promoted", promote, baking)
     back = both(_phase("RolledBack"), _selects("Blue"), observed(DEMO, Ready="False/RolledBack"))
     yield Step("green breaks", _break, back)
-    yield Step("green is mended", serve, back)
+    yield Step("green is mended", serve, served(back))
     spec = {**spec, "greenSpec": _pods("green", "example/echo:2")}
     waiting = both(_phase("WaitingForAvailability"), _selects("Blue"))
     yield Step("changed", apply(DEMO, **spec), waiting)
-    yield Step("rolled out again", serve, held)
+    yield Step("rolled out again", serve, served(held))
     yield Step("promoted again", promote, baking)
     yield Step("its Service deleted", lambda people: people.delete(ROUTE), baking)
     yield removal(DEMO, "bluegreen")
