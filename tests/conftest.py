@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 from collections.abc import Generator
@@ -9,9 +10,10 @@ from typing import Any
 
 import pytest
 import structlog
-from coverage import Coverage
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
+
+from support.code import covered
 
 NODE = "tests/e2e"
 MACHINE = "tests/faults/test_machine.py"
@@ -24,6 +26,8 @@ settings.register_profile("nightly", **_CALM, max_examples=2000, print_blob=True
 settings.load_profile(
     os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if "CI" in os.environ else "dev")
 )
+
+_COVERED = covered.start()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -38,6 +42,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Name the marker that goes with that option."""
+    if _COVERED:
+        config.pluginmanager.register(_COVERED)
     config.addinivalue_line("markers", "alone: nothing else is tested meanwhile")
     config.addinivalue_line("markers", "oldest: runs on the oldest pinned Kubernetes as well")
 
@@ -144,18 +150,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: _rank(item.nodeid))
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Keep drawn examples out of the coverage: it is for named ones, and doubles the time."""
-    untraced = item.get_closest_marker("hypothesis") or item.get_closest_marker("untraced")
-    measured = Coverage.current() if untraced else None
-    if measured is None:
-        return (yield)
-    measured.stop()
-    try:
-        return (yield)
-    finally:
-        measured.start()
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Leave what is loaded by now out of collections of garbage, of which there are many."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

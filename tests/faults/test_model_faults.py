@@ -12,7 +12,6 @@ from faults.inmemory.catalogue import quick
 from faults.inmemory.combinations import cases
 from faults.inmemory.injector import Fault
 from faults.inmemory.interludes import RESTORED, Interlude, interludes
-from faults.inmemory.measured import unmeasured
 from faults.inmemory.story import Ending
 from faults.inmemory.trial import BY_NAME, calm, tried, wrong
 
@@ -52,27 +51,26 @@ def _changes(ending: Ending) -> int:
     return sum(exchange.effect for exchange in ending.writes)
 
 
+@pytest.mark.untraced
 @pytest.mark.timeout(900)
 class TestQuickShare:
     def test_each_case_ends_as_without_faults(self):
-        with unmeasured():
-            found = {str(case): problems for case in quick() if (problems := case.run())}
+        found = {str(case): problems for case in quick() if (problems := case.run())}
 
         assert found == {}
 
 
+@pytest.mark.untraced
 @pytest.mark.timeout(900)
 class TestInterludes:
     def test_what_is_left_is_what_a_fresh_deployment_would_be(self):
-        with unmeasured():
-            share = list(islice(interludes(), 16))
-            found = {str(each): problems for each in share if (problems := each.run())}
+        share = list(islice(interludes(), 16))
+        found = {str(each): problems for each in share if (problems := each.run())}
 
         assert found == {}
 
     def test_versions_that_go_back_are_noticed(self):
-        with unmeasured():
-            assert Interlude("bluegreen-flipped", RESTORED, "before", 6).run() == []
+        assert Interlude("bluegreen-flipped", RESTORED, "before", 6).run() == []
 
 
 @pytest.mark.timeout(900)

@@ -70,8 +70,6 @@ class _Lines:
         self._coverage.set_option(
             "run:disable_warnings", ["module-not-measured", "module-not-imported"]
         )
-        # That what is drawn is left out of the coverage of the suite does not concern this one.
-        Coverage.current = classmethod(lambda _: None)  # type: ignore[method-assign]
         self._coverage.start()
 
     @pytest.hookimpl(wrapper=True)

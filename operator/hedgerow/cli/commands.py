@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -66,8 +67,7 @@ class Lazy:
                 raise
             raise LeftOutError(renamed(ELSEWHERE, program_name(), typed()).format(name)) from None
         finally:
-            if not gc.get_freeze_count():
-                gc.freeze()  # the first collection would visit all that was imported: 30 ms
+            _freeze_imported()
             gc.enable()
 
     def _loaded(self, name: str) -> Any:
@@ -84,6 +84,12 @@ class Lazy:
 
             command.params += controller_options()
         return told_by(command, program_name())
+
+
+@cache
+def _freeze_imported() -> None:
+    """Keep the first collection of garbage from visiting all that was imported: 30 ms."""
+    gc.freeze()
 
 
 OF_OURS = ("demo", "promote", "rollback")

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from inspect import getsource
 from types import CodeType, FunctionType
 
-from coverage import Coverage
-
 
 @dataclass(frozen=True)
 class Mutant:
@@ -229,9 +227,6 @@ def _in_child(
     signal.signal(signal.SIGVTALRM, stop)
     signal.setitimer(signal.ITIMER_VIRTUAL, LONGEST)
     try:
-        measured = Coverage.current()
-        if measured:
-            measured.stop()
         for function, code in changes:
             function.__code__ = code
         said = next(share(), "")
@@ -271,6 +266,7 @@ def _changes(mutant: Mutant) -> Iterator[tuple[FunctionType, CodeType]]:
         and function.__module__ == mutant.module
         and function.__code__.co_qualname in changed
     ]
+    gc.freeze()
     if not found:
         raise Anchor(f"{mutant} changes no function of {mutant.module}")
     yield from found

@@ -75,13 +75,13 @@ def committed(*suffixes: str) -> list[Path]:
     found: list[Path] = []
     for directory, folders, files in os.walk(ROOT):
         folders[:] = [name for name in folders if name not in IGNORED]
-        found += [Path(directory, name) for name in files if not name.startswith(".coverage")]
+        found += [Path(directory, name) for name in files]
     return sorted(path for path in found if not suffixes or path.suffix in suffixes)
 
 
 IGNORED = {
-    ".git", ".venv", ".hypothesis", ".import_linter_cache", ".pytest_cache", ".ruff_cache",
-    "__pycache__", "dist", "htmlcov",
+    ".coverage", ".git", ".venv", ".hypothesis", ".import_linter_cache", ".pytest_cache",
+    ".ruff_cache", "__pycache__", "dist",
 }  # fmt: skip
 _BLOCKS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.Match)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
