@@ -71,9 +71,12 @@ def images(prepared: Prepared) -> Iterator[Images]:
         yield opened
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def one_node(prepared: Prepared, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    """A node with every image loaded; even a killed test run leaves nothing of it."""
+    """A node with every image loaded, until the last test of this directory has ended.
+
+    Even a killed test run leaves nothing of it.
+    """
     node = Node(tmp_path_factory.mktemp("node"), prepared.programs)
     node.up(prepared.images)
     yield node
@@ -87,7 +90,7 @@ def node(one_node: Node) -> Iterator[Node]:
         yield one_node
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def one_api(one_node: Node) -> Iterator[Api]:
     """Requests as the administrator."""
     with one_node.network():
@@ -114,7 +117,7 @@ def namespace(api: Api) -> Iterator[str]:
     api.raw("DELETE", f"/api/v1/namespaces/{name}")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def one_deployment(one_node: Node, one_api: Api) -> Deployment:
     """The operator, deployed with the overlay `cluster`."""
     with one_node.network():

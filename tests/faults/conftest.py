@@ -18,7 +18,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         find_binaries(Options(), telling(session.config))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def faulty_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """An API server with a proxy before it, and operators that start at once."""
     with brought_up(tmp_path_factory.mktemp("faults")) as world:

@@ -427,7 +427,7 @@ class TestCommands:
         assert await run_install(cluster, RESOURCES, plain=True, dry_run=True) == 0
         printed = capsys.readouterr()
 
-        shown = [crd["metadata"]["name"] for crd in yaml.safe_load_all(printed.out)]
+        shown = [crd["metadata"]["name"] for crd in yaml.load_all(printed.out, yaml.CSafeLoader)]
         assert shown == [crd_name(resource) for resource in RESOURCES]
         assert f"{NAME} created (dry run)" in printed.err
 

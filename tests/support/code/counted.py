@@ -365,7 +365,7 @@ class _Loader(SourceFileLoader):
 
     def get_code(self, fullname: str) -> Any:
         tree = rewritten(self.get_data(self.path).decode())
-        # Under another name, so that what is run here counts for no coverage.
+        # Under another name, for it is not what stands in the file.
         return compile(tree, f"<counted {fullname}>", "exec", dont_inherit=True)
 
     def exec_module(self, module: ModuleType) -> None:
