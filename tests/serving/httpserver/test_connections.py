@@ -60,6 +60,7 @@ class TestHandshakes:
     def few(self, monkeypatch) -> None:
         monkeypatch.setattr(connections, "MOST_SILENT", 2)
         monkeypatch.setattr(connections, "HANDSHAKE", 60)
+        gc.freeze()
 
     @pytest.fixture
     async def url(self, tmp_path: Path) -> AsyncIterator[str]:
@@ -269,6 +270,7 @@ class TestGone:
     @pytest.fixture(autouse=True)
     def uncollected(self) -> Iterator[None]:
         gc.collect()
+        gc.freeze()  # of what a worker holds already, nothing is looked through
         gc.disable()
         yield
         gc.enable()
