@@ -25,6 +25,7 @@ from faults.scenario import (
     removal,
     roll_out,
     running,
+    scale,
     take,
     target,
     value_at,
@@ -147,11 +148,13 @@ def bluegreen_checked(overlap: int = 1) -> Iterator[Step]:
     checks = observed(DEMO, Ready="False/Checking", Checked="False/Checking")
     checking = both(checks, count(running, 2))
     yield Step("rolled out", serve, served(checking))
+    # What a check said is lost with the store in which it was: no step that ends one is undone.
+    yield Step("scaled meanwhile", scale(GREEN, 2), checking)
     yield Step("checked", finish, both(_routed("Blue"), count(jobs, 0)))
     yield from _contested()
 
     def flip(people: People) -> None:
-        follow(people)
+        serve(people)
         apply(DEMO, **{**spec, "routeTo": "Green"})(people)
 
     yield Step("flipped", flip, both(checking, _selects("Blue")))

@@ -30,7 +30,7 @@ ATTEMPTS = 80
 """How often a request may be sent that is refused for minutes, all its retries together."""
 OFTEN = 4
 """Refusals in a row of one request that the log has to tell of."""
-BY_NAME = {scenario.name: scenario for scenario in (*CUSTOM, *more.SCENARIOS)}
+BY_NAME = {scenario.name: scenario for scenario in (*CUSTOM, *more.SCENARIOS, *more.LONGER)}
 
 
 @dataclass
