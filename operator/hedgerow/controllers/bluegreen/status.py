@@ -86,7 +86,7 @@ def health(scene: Scene) -> Iterator[Condition]:
     words = f"{selected}: {lack}" if lack and selected else lack or f"{selected} is available"
     yield condition("Available", not lack, reason, words)
     if lacking := [error.detail for error in errors(bg)]:  # stored before the rule existed
-        yield from stalled("NoSpec" if not seen.has_spec else "Contradiction", *lacking)
+        yield from stalled("NoSpec" if not seen.has_spec else "InvalidSpec", *lacking)
     elif scene.frozen:
         yield ready(False, "TemplateNotChecked", _frozen(scene.frozen[0]))
     elif seen.alone and scene.step.phase != "RollingBack":
