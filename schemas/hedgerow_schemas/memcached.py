@@ -57,6 +57,7 @@ class MemcachedSpec(Model):
     )
     tolerations: tuple[Toleration, ...] = Field(
         default=(),
+        max_length=64,
         description="Which taints of nodes the pods tolerate.",
         json_schema_extra={"x-kubernetes-list-type": "atomic"},
     )

@@ -347,6 +347,8 @@ GATE: dict[str, Function] = {
         elements(c),
     ),
     "forecast.yielded": lambda m, c: m.forecast.yielded(c.scene, desired(c)),
+    "forecast.further": lambda m, c: m.forecast.further({"status": c.live}),
+    "forecast.facts": lambda m, c: m.forecast.facts(c.live),
     "forecast.worst": lambda m, c: m.forecast.worst([forecast(m, c)]),
     "forecast.rolled_out": lambda m, c: m.forecast.rolled_out(c.live),
     "history.outdated": lambda m, c: m.history.outdated(jobs(c), 3, 3),

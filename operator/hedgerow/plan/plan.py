@@ -621,10 +621,10 @@ def _claimed(
         yield plan_own(plan_input, claims)
     targets = dict.fromkeys((*claims, *sorted(plan_input.live)))
     for target in targets:
-        claim = claims.get(target)
-        if target.kind in kinds and (claim is not None or target not in claims):
+        claim, (kind, name) = claims.get(target), target
+        if kind in kinds and (claim is not None or target not in claims):
             fields, waits = (claim.fields, claim.waits) if claim else ({}, "")
-            yield _claim(plan_input, kinds[target.kind], target.name, fields, waits)
+            yield _claim(plan_input, kinds[kind], name, fields, waits)
 
 
 def _claim(

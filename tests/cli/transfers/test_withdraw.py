@@ -143,7 +143,7 @@ class TestAsDone:
         code, out, err = typed(*ALL, "--yes")
 
         assert code == 3
-        assert "BlueGreen default/demo: 7 fields kept" in out
+        assert "BlueGreen default/demo: 10 fields kept" in out
         assert "BlueGreen default/demo status: 1 field given up" in out
         assert "Instance 'two' let go of 1 object." in out
         assert "1 kept" in err

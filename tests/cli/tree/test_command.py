@@ -99,6 +99,7 @@ class TestAsked:
         assert cluster.lists == [
             ("BlueGreen", "ns", "metadata.name=demo"),
             ("Deployment", "ns", ""),
+            ("Job", "ns", ""),
             ("Pod", "ns", ""),
             ("ReplicaSet", "ns", ""),
             ("Service", "ns", ""),
@@ -404,7 +405,8 @@ class TestWatch:
         watched(meanwhile, "demo")
 
         assert sorted(cluster.watches) == [
-            (kind, "ns") for kind in ("BlueGreen", "Deployment", "Pod", "ReplicaSet", "Service")
+            (kind, "ns")
+            for kind in ("BlueGreen", "Deployment", "Job", "Pod", "ReplicaSet", "Service")
         ]
 
     def test_as_json_each_change_is_a_line(self, watched, cluster):

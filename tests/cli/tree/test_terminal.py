@@ -267,7 +267,7 @@ class TestKinds:
     @pytest.mark.parametrize(
         ("controller", "kinds"),
         [
-            (CONTROLLER, ["Deployment", "Service", "ReplicaSet", "Pod"]),
+            (CONTROLLER, ["Deployment", "Service", "Job", "ReplicaSet", "Pod"]),
             (CRONJOB, ["Job", "Pod"]),
         ],
     )
