@@ -411,7 +411,8 @@ class Switch(Model):
     since: Time | None = Field(default=None, description="When the phase began.")
     ready_since: Time | None = Field(
         default=None,
-        description="In an overlap: since when the new colour is among the endpoints.",
+        description="Since when the new colour is among the endpoints: of the preview Service"
+        " before its checks, of the Service in an overlap.",
     )
     steps: tuple[str, ...] = Field(
         default=(),

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from hedgerow_schemas.base import ApiResource, Object, View
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 POD_TEMPLATE_HASH = "pod-template-hash"
 CONTAINERS = ("initContainerStatuses", "containerStatuses")
+LONGEST_WORDS = 200
+"""Characters of a termination message, of which the kubelet takes 4096 bytes."""
 POD_IDENTITY = (
     "name",
     "namespace",
@@ -32,10 +34,14 @@ def _entry(entries: tuple[Any, ...], key: str, value: str | bool) -> Object:
     return {}
 
 
-def _waiting(status: Any) -> Object:
-    """Return a container's status with only the reason why it waits."""
-    reason = View(status).text("state", "waiting", "reason")
-    return {"state": {"waiting": {"reason": reason}}} if reason else {}
+def _container(status: Any) -> Object:
+    """Return a container's status with only the reason why it waits, or what it said in the end."""
+    state: Object = {}
+    if reason := View(status).text("state", "waiting", "reason"):
+        state["waiting"] = {"reason": reason}
+    if said := View(status).text("state", "terminated", "message"):
+        state["terminated"] = {"message": said[:LONGEST_WORDS]}
+    return {"state": state} if state else {}
 
 
 class WithConditions(View):
@@ -212,7 +218,7 @@ class Pod(WithConditions):
         kept = {key: view.at("metadata", key) for key in POD_IDENTITY}
         owner = _entry(view.items("metadata", "ownerReferences"), "controller", True)
         ready = _entry(view.items("status", "conditions"), "type", "Ready")
-        waiting = {key: [_waiting(s) for s in view.items("status", key)] for key in CONTAINERS}
+        containers = {k: [_container(s) for s in view.items("status", k)] for k in CONTAINERS}
         node = view.text("spec", "nodeName")
         address = view.text("status", "podIP")
         return {
@@ -227,7 +233,7 @@ class Pod(WithConditions):
                 "phase": view.text("status", "phase"),
                 **({"podIP": address} if address else {}),
                 "conditions": [ready] if ready else [],
-                **waiting,
+                **containers,
             },
         }
 
@@ -271,12 +277,14 @@ class Pod(WithConditions):
 
         Init containers come first, since the others wait for them.
         """
-        for key in CONTAINERS:
-            for status in self.items("status", key):
-                reason = View(status).text("state", "waiting", "reason")
-                if reason:
-                    return reason
-        return ""
+        reasons = (View(status).text("state", "waiting", "reason") for status in self._statuses())
+        return next(filter(None, reasons), "")
+
+    @property
+    def last_words(self) -> str:
+        """The first termination message of a container, cut at LONGEST_WORDS; empty without one."""
+        said = (View(status).text("state", "terminated", "message") for status in self._statuses())
+        return next(filter(None, said), "")[:LONGEST_WORDS]
 
     @property
     def deployment(self) -> str:
@@ -289,6 +297,10 @@ class Pod(WithConditions):
         suffix = f"-{View(self.labels).text(POD_TEMPLATE_HASH)}"
         name = owner.text("name")
         return name.removesuffix(suffix) if name.endswith(suffix) and len(suffix) > 1 else ""
+
+    def _statuses(self) -> Iterator[Any]:
+        for key in CONTAINERS:
+            yield from self.items("status", key)
 
 
 class EndpointSlice(View):

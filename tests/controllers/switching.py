@@ -12,6 +12,7 @@ from typing import Any
 
 from hedgerow.contract import Apply, Create, Desired, Keep, Observed
 from hedgerow.controllers.bluegreen.controller import WATCHED, compose
+from hedgerow.controllers.bluegreen.scene import CHECKING
 from hedgerow_schemas.base import View
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.builtin import Deployment, EndpointSlice, Pod, Service
@@ -47,6 +48,8 @@ class SwitchWorld:
         """The colours whose pods are not ready."""
         self.late: set[str] = set()
         """The colours whose pods are in no EndpointSlice yet."""
+        self.old: set[str] = set()
+        """The colours of which EndpointSlices still show a pod of another template."""
         self.extra: list[Object] = []
         """Further pods."""
         self.history: list[tuple[str, ...]] = []
@@ -118,12 +121,14 @@ class SwitchWorld:
         return desired
 
     def settle(self, passes: int = 30) -> SwitchWorld:
-        """Run passes until one changes nothing, waiting as long as each asks for."""
+        """Run passes until one changes nothing, and let the time pass after which checks begin."""
         for _ in range(passes):
             before = deepcopy((self.status, self.services, self.jobs, self.deployments))
-            self.do_pass()
+            wait = self.do_pass().requeue_after
             if before == (self.status, self.services, self.jobs, self.deployments):
-                return self
+                if wait is None or self.phase not in CHECKING:
+                    return self
+                self.now += wait
         raise AssertionError(f"it does not come to rest: {self.status}")
 
     def wait(self) -> SwitchWorld:
@@ -205,6 +210,11 @@ class SwitchWorld:
                     {"targetRef": {"name": f"pod-{colour}"}, "conditions": {"ready": True}}
                     for colour in self.selects(name)
                     if colour in self.deployments and not {colour} & (self.down | self.late)
+                ]
+                + [
+                    {"targetRef": {"name": f"old-{colour}"}, "conditions": {"ready": True}}
+                    for colour in self.selects(name)
+                    if colour in self.old
                 ],
             }
             for name, body in self.services.items()

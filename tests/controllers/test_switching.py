@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import fields
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from controllers.switching import CHECKED, COLOURS, START, SwitchWorld, pods
 from hedgerow.contract import Apply, Create
 from hedgerow.controllers.bluegreen.checks import manifest
 from hedgerow.controllers.bluegreen.controller import CONTROLLER
+from hedgerow.controllers.bluegreen.scene import SETTLING
 from hedgerow.controllers.bluegreen.switch import BOTH, TRANSITIONS, Situation, decide
 from hedgerow_schemas.bluegreen import Check, HttpCheck
 from hedgerow_schemas.builtin import EndpointSlice
@@ -245,6 +247,47 @@ class TestGate:
 
         assert world.finish().settle().selected == ("Green",)
 
+    def test_no_check_begins_before_the_preview_has_shown_the_template_alone_for_a_while(self):
+        world = started(**CHECKED)
+        world.spec["routeTo"] = "Green"
+        world.old.add("Green")
+        world.settle()
+        assert (world.phase, world.jobs) == ("Checking", {})
+
+        world.old.clear()
+        while "readySince" not in world.status["switch"]:
+            world.do_pass()
+        assert world.compose().requeue_after == SETTLING
+        world.pass_time(2)
+        world.do_pass()
+        assert not world.jobs
+        world.old.add("Green")
+        world.do_pass()
+        assert "readySince" not in world.status["switch"]
+
+        world.old.clear()
+        assert len(world.settle().jobs) == 1
+
+    def test_the_time_of_the_preview_does_not_shorten_an_overlap(self):
+        world = switching(**CHECKED | OVERLAP)
+        world.pass_time(60)
+        world.finish().settle()
+
+        assert (world.selected, world.phase) == (("Blue", "Green"), "Overlapping")
+        assert world.compose().requeue_after == timedelta(seconds=20)
+
+    def test_a_failed_check_says_what_its_pod_said_in_the_end(self):
+        world = switching(**CHECKED)
+        [name] = world.jobs
+        labels = {"app.demo.kakao.com/checks": "demo", "batch.kubernetes.io/job-name": name}
+        ended = {"state": {"terminated": {"message": "no answer\nfrom there\n"}}}
+        status = {"phase": "Failed", "containerStatuses": [ended]}
+        metadata = {"name": "p", "namespace": "ns", "labels": labels}
+        world.extra.append({"metadata": metadata, "status": status})
+        world.finish("Failed").settle()
+
+        assert world.why("Checked") == f"smoke: Job {name} has failed: no answer from there"
+
     def test_a_check_says_what_its_pod_waits_for(self):
         world = switching(**CHECKED)
         [name] = world.jobs
@@ -305,7 +348,7 @@ class TestJob:
             "1",
             "1",
             "5",
-            "3",
+            "20",
         ]
 
     def test_no_service_selects_its_pods(self):

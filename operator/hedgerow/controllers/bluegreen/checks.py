@@ -30,28 +30,35 @@ TEMPLATE: Final = "app.demo.kakao.com/template"
 JOB_NAME: Final = "batch.kubernetes.io/job-name"
 LONGEST_REASON: Final = 200
 _NOBODY: Final = 65534
-_SETTLE_SECONDS: Final = 3
-"""How long a check waits before it asks: kube-proxy may not have followed the Service yet."""
+_LEFT_SECONDS: Final = 10
+"""How long before its deadline a check gives up: its pods and what they say go with that."""
 ASK: Final = r"""
-sleep "$6"
+end=$(($(date +%s) + $6))
 passed=0
 while [ "$passed" -lt "$3" ]; do
   if command -v curl >/dev/null 2>&1; then
     status=$(curl -gs -o /dev/null -m "$5" -w '%{http_code}' "$1")
   else
-    status=$(wget -q -S -T "$5" -O /dev/null "$1" 2>&1 |
+    # Of Debian's busybox, wget -T ends by a segmentation fault.
+    status=$(timeout "$5" wget -q -S -O /dev/null "$1" 2>&1 |
       sed -n 's|^ *HTTP/[0-9.]* *\([0-9]*\).*|\1|p' | head -n 1)
   fi
   if [ "$status" = "$2" ]; then
     passed=$((passed + 1))
   else
     passed=0
-    echo "answer ${status:-none}, expected $2"
+    case "$status" in
+      "" | 000) said="no answer from $1" ;;
+      *) said="answer $status from $1, expected $2" ;;
+    esac
+    echo "$said"
+    [ ! -w /dev/termination-log ] || echo "$said" >/dev/termination-log
+    [ "$(date +%s)" -lt "$end" ] || exit 1
   fi
   [ "$passed" -ge "$3" ] || sleep "$4"
 done
 """
-"""Ask until enough answers in a row are as expected; the Job's deadline ends what never is."""
+"""Ask until enough answers in a row are as expected, or the time is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +128,9 @@ def job_name(bg: BlueGreen, phase: Phase, template: str, check: Check) -> str:
 def manifest(bg: BlueGreen, template: str, check: Check, address: str) -> Object:
     """Return the Job of a check; its pods are selected by no Service of the BlueGreen."""
     given = View(check.job or {})
-    spec: Object = _asking(bg, check.http, address) if check.http else dict(given.mapping("spec"))
+    spec: Object = (
+        _asking(bg, check, check.http, address) if check.http else dict(given.mapping("spec"))
+    )
     spec.pop("ttlSecondsAfterFinished", None)
     limit = View(spec).number("activeDeadlineSeconds") or check.timeout_seconds
     spec["activeDeadlineSeconds"] = min(limit, check.timeout_seconds)
@@ -146,14 +155,18 @@ def port_of(bg: BlueGreen, http: HttpCheck) -> int | None:
     return None
 
 
-def _asking(bg: BlueGreen, http: HttpCheck, address: str) -> Object:
+def _asking(bg: BlueGreen, check: Check, http: HttpCheck, address: str) -> Object:
     host = f"[{address}]" if ":" in address else address
     url = f"http://{host}:{port_of(bg, http)}{http.path}"
-    numbers = (http.expected_status, http.successes, http.period_seconds, http.timeout_seconds)
+    limit = check.timeout_seconds - min(_LEFT_SECONDS, check.timeout_seconds // 2)
+    numbers = (
+        *(http.expected_status, http.successes, http.period_seconds, http.timeout_seconds),
+        limit,
+    )
     container = {
         "name": "check",
         "image": http.image,
-        "command": ["sh", "-c", ASK, "check", url, *map(str, (*numbers, _SETTLE_SECONDS))],
+        "command": ["sh", "-c", ASK, "check", url, *map(str, numbers)],
         "securityContext": CONFINED,
         "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}, "limits": {"memory": "64Mi"}},
     }
@@ -175,9 +188,11 @@ def _outcome(job: Job, pods: Sequence[Pod]) -> dict[str, str]:
         return {"message": f"Job {job.name} is being deleted"}
     if job.succeeded:
         return {"verdict": "Passed"}
+    mine = [pod for pod in pods if View(pod.labels).text(JOB_NAME) == job.name]
     if job.failed:
-        return {"verdict": "Failed", "message": f"Job {job.name} has failed{_reason(job)}"}
-    mine = (pod for pod in pods if View(pod.labels).text(JOB_NAME) == job.name)
+        words = sorted(" ".join(pod.last_words.split()) for pod in mine if pod.last_words)
+        reason = words[0] if words else _reason(job)
+        return {"verdict": "Failed", "message": f"Job {job.name} has failed: {reason}"}
     stuck = sorted(f"pod {pod.name}: {pod.waiting_reason}" for pod in mine if pod.waiting_reason)
     return {"message": stuck[0] if stuck else ""}
 
@@ -186,7 +201,7 @@ def _reason(job: Job) -> str:
     conditions = map(View, job.items("status", "conditions"))
     failed = next((one for one in conditions if one.text("type") == "Failed"), View({}))
     words = [words for key in ("reason", "message") if (words := failed.text(key))]
-    return f" ({', '.join(words)[:LONGEST_REASON]})" if words else ""
+    return ", ".join(words)[:LONGEST_REASON] or "no reason is given"
 
 
 def _has_passed(recorded: CheckStatus, template: str) -> bool:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 PHASES: Final[tuple[Phase, ...]] = ("Blue", "Green")
 OVERLAP_SECONDS = BAKE_UNAVAILABLE_SECONDS = 10
+SETTLING = timedelta(seconds=3)
+"""How long the preview shows what is to be checked before a check asks: each kube-proxy follows."""
+CHECKING: Final = ("Checking", "CheckFailed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,7 @@ def _tracked(bg: BlueGreen, observed: Observed, basic: Situation) -> Scene:
         live = observed.child(Service, preview_name(bg))
         trial = checks.trial(bg, chosen, template, observed, live.cluster_ip if live else "")
         contested = contested_in(bg, chosen)
-    ready_since = overlap_began(bg, observed, basic)
+    overlapped_since = overlap_began(bg, observed, basic)
     watched = bool(
         basic.alone and routed and previous and routed.since and now < bake_end(bg, routed.since)
     )
@@ -104,7 +107,7 @@ def _tracked(bg: BlueGreen, observed: Observed, basic: Situation) -> Scene:
         checks=trial.verdict if trial.told and not contested else "Running",
         held=bg.spec.hold and (not template or bg.spec.promoted != template),
         served=served,
-        overlapped=ready_since is not None and now >= ready_since + overlap(bg),
+        overlapped=overlapped_since is not None and now >= overlapped_since + overlap(bg),
         baking=watched,
         lost=unavailable_since is not None and now >= unavailable_since + bound(bg),
         rejected=_is(rejected, chosen, template),
@@ -123,7 +126,11 @@ def _tracked(bg: BlueGreen, observed: Observed, basic: Situation) -> Scene:
         routed=routed,
         previous=previous,
         rejected=rejected,
-        ready_since=ready_since,
+        ready_since=(
+            previewed_since(bg, observed, chosen, template)
+            if step.phase in CHECKING
+            else overlapped_since
+        ),
         unavailable_since=unavailable_since,
         contested=contested,
         frozen=tuple(frozen),
@@ -238,22 +245,43 @@ def overlap_began(bg: BlueGreen, observed: Observed, seen: Situation) -> datetim
     if seen.selected != BOTH:
         return None
     switch = bg.status.switch
-    began = switch.ready_since if switch and switch.to == seen.chosen else None
-    if is_shown(bg, observed, seen.chosen, bg.metadata.name, all_pods=began is None):
+    goes_on = switch and switch.to == seen.chosen and bg.status.phase == "Overlapping"
+    began = switch.ready_since if switch and goes_on else None
+    pods, shown = endpoints(bg, observed, seen.chosen, bg.metadata.name)
+    if pods & shown and (began or pods <= shown):
         return _not_to_come(began, observed.now)
     return None
 
 
-def is_shown(
-    bg: BlueGreen, observed: Observed, phase: Phase, service_name: str, *, all_pods: bool
-) -> bool:
-    """Return whether a Service's EndpointSlices have a colour's ready pods: all, or any."""
+def previewed_since(
+    bg: BlueGreen, observed: Observed, phase: Phase, template: str
+) -> datetime | None:
+    """Return since when the preview Service shows the pods of this template, and no others.
+
+    The status has recorded the template by then, so that an earlier pass has applied it.
+    """
+    told, name = bg.status.switch, preview_name(bg)
+    live = observed.child(Service, name)
+    pods, shown = endpoints(bg, observed, phase, name)
+    if told is None or (told.to, told.template) != (phase, template):
+        return None
+    if live is None or live.selector != labels(bg, phase) or not pods or pods != shown:
+        return None
+    goes_on = bg.status.phase in CHECKING
+    return _not_to_come(told.ready_since if goes_on else None, observed.now)
+
+
+def endpoints(
+    bg: BlueGreen, observed: Observed, phase: Phase, service_name: str
+) -> tuple[set[str], set[str]]:
+    """Return the ready pods of a colour, and those that a Service's EndpointSlices show."""
     wanted = labels(bg, phase).items()
     ready = (pod for pod in observed.all(Pod) if pod.ready and pod.active)
-    pods = {pod.name for pod in ready if wanted <= pod.labels.items()}
     slices = (one for one in observed.all(EndpointSlice) if one.service == service_name)
-    shown = {name for one in slices for name in one.ready_pods}
-    return bool(pods & shown) and (pods <= shown or not all_pods)
+    return (
+        {pod.name for pod in ready if wanted <= pod.labels.items()},
+        {name for one in slices for name in one.ready_pods},
+    )
 
 
 def is_up(bg: BlueGreen, observed: Observed, phase: Phase) -> bool:
@@ -295,10 +323,11 @@ def bake_end(bg: BlueGreen, since: datetime) -> datetime:
 
 
 def wait(scene: Scene) -> timedelta | None:
-    """Return the time until the overlap, the bake, or the patience with a colour ends."""
+    """Return the time until a check can begin, or the overlap, bake or patience ends."""
     bg, now, routed = scene.bg, scene.observed.now, scene.routed
+    settling = SETTLING if scene.step.phase in CHECKING else overlap(bg)
     times = [
-        scene.ready_since + overlap(bg) if scene.ready_since else None,
+        scene.ready_since + settling if scene.ready_since else None,
         scene.unavailable_since + bound(bg) if scene.unavailable_since else None,
         bake_end(bg, routed.since) if scene.seen.baking and routed and routed.since else None,
     ]
@@ -306,20 +335,13 @@ def wait(scene: Scene) -> timedelta | None:
 
 
 def can_be_checked(scene: Scene) -> bool:
-    """Return whether the checks may begin: the preview Service shows what is to be checked.
-
-    The status has recorded the template by then, so that an earlier pass has applied it.
-    """
-    bg, chosen, told = scene.bg, scene.seen.chosen, scene.bg.status.switch
-    live = scene.observed.child(Service, preview_name(bg))
+    """Return whether the checks may begin: whoever asks the preview gets what is to be checked."""
+    since = scene.ready_since
     return (
-        scene.step.phase in ("Checking", "CheckFailed")
+        scene.step.phase in CHECKING
         and not scene.contested
-        and told is not None
-        and (told.to, told.template) == (chosen, scene.template)
-        and live is not None
-        and live.selector == labels(bg, chosen)
-        and is_shown(bg, scene.observed, chosen, preview_name(bg), all_pods=True)
+        and since is not None
+        and scene.observed.now >= since + SETTLING
     )
 
 
