@@ -29,6 +29,7 @@ import anyio
 import hedgerow
 import hedgerow_schemas
 from bench.admission import ADMISSION_MARKS, CLIENT, Admission, of_admission
+from bench.pages import fill
 from bench.scale import SCALE_MARKS, curve, scaled, table
 from hedgerow.sandbox.binaries import Binaries
 from hedgerow.sandbox.pins import pick
@@ -217,7 +218,7 @@ def report(results: Mapping[str, Any], page: Path) -> None:
     """Write the tables and the plot of these results between the marks of a page."""
     _report_scale(results, page)
     if results.get("admission"):
-        _fill(
+        fill(
             page, ADMISSION_MARKS, [_measured_on(results), "", *of_admission(results["admission"])]
         )
     if results["pairs"]:
@@ -235,7 +236,7 @@ def _report_pairs(results: Mapping[str, Any], page: Path) -> None:
     ]
     if results["peers"]:
         lines += ["", "One run of each peer, in the same hour:", "", *of_peers(results["peers"])]
-    _fill(page, MARKS, lines)
+    fill(page, MARKS, lines)
     page.with_name("performance.svg").write_text(plot(pairs), "utf-8")
 
 
@@ -244,20 +245,13 @@ def _report_scale(results: Mapping[str, Any], page: Path) -> None:
     if not points:
         return
     picture = "![Memory by the number of objects](scale.svg)"
-    _fill(page, SCALE_MARKS, [_measured_on(results), "", *table(points), "", picture])
+    fill(page, SCALE_MARKS, [_measured_on(results), "", *table(points), "", picture])
     page.with_name("scale.svg").write_text(curve(points), "utf-8")
 
 
 def _measured_on(results: Mapping[str, Any], what: str = "") -> str:
     version, machine = results["version"], results["machine"]
     return f"Measured on {results['day']} with hedgerow {version}: {what}{machine}."
-
-
-def _fill(page: Path, marks: tuple[str, str], lines: Sequence[str]) -> None:
-    """Write lines between two marks of a page."""
-    pattern = re.compile(f"{re.escape(marks[0])}.*{re.escape(marks[1])}", re.DOTALL)
-    filled = pattern.sub(lambda _: "\n".join([marks[0], *lines, marks[1]]), page.read_text("utf-8"))
-    page.write_text(filled, "utf-8")
 
 
 def machine() -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import io
 import json
-import re
 import subprocess
 import sys
 import tempfile
@@ -24,6 +23,7 @@ from typing import Any
 import anyio
 import yaml
 
+from bench.pages import fill
 from hedgerow.sandbox.cluster import Options, Sandbox
 from hedgerow.testing import (
     Api,
@@ -255,14 +255,11 @@ def report(results: Mapping[str, Any], page: Path) -> None:
     """Write the table of these results between the marks of a page."""
     found = {name: Figures(**figures) for name, figures in results["figures"].items()}
     lines = [
-        MARKS[0],
         f"Measured on {results['day']}, hedgerow {results['version']} and {results['kopf']}:",
         "",
         *table(found, results["n"]),
     ]
-    pattern = re.compile(f"{re.escape(MARKS[0])}.*{re.escape(MARKS[1])}", re.DOTALL)
-    text = page.read_text("utf-8")
-    page.write_text(pattern.sub(lambda _: "\n".join([*lines, MARKS[1]]), text), "utf-8")
+    fill(page, MARKS, lines)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

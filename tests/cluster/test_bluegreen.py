@@ -201,6 +201,31 @@ class TestPromotion:
 
 
 @pytest.mark.oldest
+class TestHold:
+    @pytest.mark.parametrize("promoted", [False, True], ids=["rollback", "promotion and rollback"])
+    def test_a_switch_that_is_held_and_taken_back_never_reaches_the_service(
+        self, world: World, nodes_audit: AuditLog, promoted: bool
+    ):
+        held: Object = {"promotion": "WhenAvailable", "hold": True}
+        world.apply(**held)
+        ready(world)
+        mark = nodes_audit.mark()
+        world.apply(route_to="Green", **held)
+        eventually(lambda: world.condition("Ready") == "False/Held", what="Held")
+        template = world.status()["switch"]["template"]
+
+        live = world.apply(**held, **({"promoted": template} if promoted else {}))
+        eventually(
+            lambda: world.status()["observedGeneration"] == live["metadata"]["generation"],
+            what="a status of the way back",
+        )
+
+        assert world.status()["phase"] == "Routed"
+        assert world.condition("Ready") == "True/Serving"
+        writes = nodes_audit.writes(mark, user=USER, namespace=world.namespace)
+        assert [w for w in writes if w["objectRef"]["resource"] == "services"] == []
+
+
 class TestConflicts:
     def test_a_changed_image_is_reported_and_left_while_the_rest_follows(self, world: World):
         world.apply()

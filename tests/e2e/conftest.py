@@ -1,7 +1,6 @@
 """Conftest: the one real node that the tests of this directory share."""
 
 import os
-import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,10 +12,9 @@ from e2e.node.images import Images
 from e2e.node.machine import why_not
 from e2e.node.node import Node
 from e2e.node.prepared import Prepared, prepare
-from e2e.pods import RESTRICTED
+from e2e.pods import fresh
 from hedgerow.sandbox.locks import Progress
 from hedgerow.testing.api import Api
-from hedgerow.testing.waiting import eventually
 
 HERE = Path(__file__).parent
 
@@ -108,13 +106,8 @@ def api(node: Node, one_api: Api) -> Api:
 @pytest.fixture
 def namespace(api: Api) -> Iterator[str]:
     """A fresh namespace under PodSecurity "restricted"."""
-    name = f"test-{secrets.token_hex(4)}"
-    metadata = {"name": name, "labels": RESTRICTED}
-    api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}, "test").must()
-    account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
-    eventually(lambda: api.raw("GET", account).ok, 90, "what every pod runs as")
-    yield name
-    api.raw("DELETE", f"/api/v1/namespaces/{name}")
+    with fresh(api) as name:
+        yield name
 
 
 @pytest.fixture(scope="package")

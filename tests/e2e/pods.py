@@ -1,5 +1,8 @@
 """Pods: what may run under PodSecurity "restricted", and what came of it."""
 
+import secrets
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any
 
 from e2e.node.node import Node
@@ -43,6 +46,18 @@ def user(*containers: Object, **more: Any) -> Object:
     declared = spec(*containers, **more)
     declared["securityContext"] |= {"runAsUser": 10001, "runAsGroup": 10001}
     return declared
+
+
+@contextmanager
+def fresh(api: Api) -> Generator[str]:
+    """Make a namespace under PodSecurity "restricted", and begin its deletion in the end."""
+    name = f"test-{secrets.token_hex(4)}"
+    metadata = {"name": name, "labels": RESTRICTED}
+    api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}, "test").must()
+    account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
+    eventually(lambda: api.raw("GET", account).ok, 90, "what every pod runs as")
+    yield name
+    api.raw("DELETE", f"/api/v1/namespaces/{name}")
 
 
 def pod(namespace: str, name: str, declared: Object) -> Object:

@@ -24,26 +24,6 @@ ENOUGH = 200
 
 
 class TestBlueGreen:
-    def test_every_answer_is_blue_until_the_switch_and_green_after_it(
-        self, api: Api, namespace: str
-    ):
-        world = Coloured(api, namespace)
-        world.route("Blue")
-        address = world.served("Blue")
-        green = "demogreen-deployment"
-        eventually(lambda: world.available(green), SOON, "green available as well")
-
-        with Caller(address, PORT) as caller:
-            eventually(lambda: caller.heard("Blue", ENOUGH), SOON)
-            world.route("Green")
-            eventually(lambda: caller.heard("Green", ENOUGH), SOON)
-            world.route("Blue")
-            eventually(lambda: caller.heard("Blue", ENOUGH), SOON)
-
-        tell("Immediate", caller)
-        assert [answer for answer, _ in caller.story()] == ["Blue", "Green", "Blue"]
-        assert world.condition("Ready") == "True/Serving"
-
     def test_a_colour_that_comes_with_the_switch_is_asked_once_it_answers(
         self, api: Api, namespace: str
     ):
@@ -62,13 +42,8 @@ class TestBlueGreen:
             eventually(lambda: world.get("Deployment", "demogreen-deployment") is None, SOON)
             eventually(lambda: caller.heard("Blue", ENOUGH), SOON)
 
-        tell("WhenAvailable", caller)
+        print(f"WhenAvailable: {len(caller.answers)} answers: {caller.story()}")
         assert [answer for answer, _ in caller.story()] == ["Blue", "Green", "Blue"]
-
-
-def tell(promotion: str, caller: Caller) -> None:
-    """Print the count, which `pytest -rP` shows."""
-    print(f"{promotion}: {len(caller.answers)} answers: {caller.story()}")
 
 
 KEYS = [f"key-{number}" for number in range(20)]

@@ -1,0 +1,136 @@
+"""Switch: what a BlueGreen's switch does to real traffic, and what stops one."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from e2e.deployment import Deployment
+from e2e.node.node import Node
+from e2e.pods import fresh
+from e2e.switching import OVERLAP, measure
+from e2e.troubles import ABSENT, UNSERVED, Troubled, http, job, light
+from hedgerow.testing.api import Api
+from hedgerow.testing.waiting import eventually
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(360), pytest.mark.usefixtures("deployment")]
+
+FLIPS = 4
+TOLD = 60.0
+"""Seconds until whoever looks at a BlueGreen or its Events knows what is wrong."""
+
+
+class TestTraffic:
+    def test_a_cut_loses_nothing_in_the_cluster_and_mixes_nothing(self, api: Api, namespace: str):
+        measured = measure(api, namespace, FLIPS)
+
+        print(f"Cut: {measured.told()}")
+        assert not any(flip.failed or flip.mixed or flip.misrouted for flip in measured.cluster)
+        assert all(flip.failed for flip in measured.outside)
+
+    def test_an_overlap_loses_nothing_behind_a_balancer_either(self, api: Api, namespace: str):
+        measured = measure(api, namespace, FLIPS, **OVERLAP)
+
+        print(f"Overlap: {measured.told()}")
+        flips = [*measured.cluster, *measured.outside]
+        assert not any(flip.failed or flip.misrouted for flip in flips)
+        assert all(flip.mixed for flip in flips)
+
+
+# Passes as soon as the preview answers otherwise than in the beginning: what a check of the next
+# template, begun after the change, never sees.
+CHANGES = """
+look() { wget -q -O - "http://$CHANGED_PREVIEW_SERVICE_HOST/"; }
+until first=$(look); do sleep 0.2; done
+until now=$(look) && [ "$now" != "$first" ]; do sleep 0.2; done
+"""
+ENDS = 'echo -n "$0" >/pages/index.html; timeout 8 httpd -f -p 8080 -h /pages; sleep 3600'
+NAMES = ("absent", "endless", "unserved", "changed", "broken", "passes", "bakes")
+
+
+@pytest.fixture(scope="module")
+def all_troubled(one_node: Node, one_api: Api, one_deployment: Deployment) -> Iterator[Troubled]:
+    """Each serves Blue; then all are told to switch to Green at once."""
+    with one_node.network(), fresh(one_api) as namespace:
+        one_deployment.ready()
+        world = Troubled(one_api, namespace)
+        with world.served(*NAMES):
+            checked = {"promotion": "WhenChecked"}
+            changed = {**checked, "checks": [job(CHANGES, 12)]}
+            world.route("changed", "Green", **changed)
+            world.route("absent", "Green", checks=[http(12, image=ABSENT)], **checked)
+            world.route("endless", "Green", checks=[job("sleep 3600", 3)], **checked)
+            world.route("unserved", "Green", checks=[http(20, port=UNSERVED)], **checked)
+            bad = {f"{colour}Spec": light("none", image=ABSENT) for colour in ("blue", "green")}
+            world.route("broken", "Green", promotion="WhenAvailable", **bad)
+            world.route("passes", "Green", checks=[http(30, successes=2)], **checked)
+            bake = {"bakeSeconds": 60, "bakeUnavailableSeconds": 1}
+            ends = light("Green", ENDS)
+            world.route("bakes", "Green", promotion="WhenAvailable", greenSpec=ends, **bake)
+            world.tried = eventually(lambda: world.trying("changed"), TOLD, "its first check")
+            world.route("changed", "Green", greenSpec=light("Green too"), **changed)
+            yield world
+
+
+@pytest.fixture
+def troubled(node: Node, all_troubled: Troubled) -> Troubled:
+    """The same, the test standing on the node's network."""
+    return all_troubled
+
+
+def failed(world: Troubled, name: str) -> str:
+    """Wait until a check has failed; tell why."""
+    reason = "False/CheckFailed: "
+    told = eventually(
+        lambda: (said := world.said(name, "Checked")).startswith(reason) and said, TOLD, name
+    )
+    eventually(lambda: "CheckFailed" in world.warned(name), TOLD, f"an Event of {name}")
+    assert world.condition("Ready", name) == "False/CheckFailed"
+    return str(told)
+
+
+class TestWhatCannotBeRouted:
+    def test_the_image_of_a_check_that_does_not_exist_is_told_while_it_is_waited_for(
+        self, troubled: Troubled
+    ):
+        eventually(lambda: "ImagePull" in troubled.said("absent", "Checked"), TOLD, "why it waits")
+        failed(troubled, "absent")
+        assert troubled.heard("absent") == {"Blue"}
+
+    def test_a_check_that_never_ends_has_failed_at_its_deadline(self, troubled: Troubled):
+        assert "DeadlineExceeded" in failed(troubled, "endless")
+        assert troubled.heard("endless") == {"Blue"}
+
+    def test_a_port_that_nobody_serves_fails_the_check(self, troubled: Troubled):
+        assert "no answer from http://" in failed(troubled, "unserved")
+        assert troubled.heard("unserved") == {"Blue"}
+
+    def test_a_verdict_on_what_was_changed_meanwhile_does_not_count(self, troubled: Troubled):
+        def judged() -> bool:
+            (check,) = troubled.status("changed")["checks"]
+            return check["job"] != troubled.tried and check["verdict"] != "Running"
+
+        eventually(judged, TOLD, "a verdict on the second template")
+        failed(troubled, "changed")
+        (check,) = troubled.status("changed")["checks"]
+        assert check["template"] == troubled.status("changed")["switch"]["template"]
+        assert troubled.heard("changed") == {"Blue"}
+
+    def test_where_both_colours_are_broken_the_pods_that_serve_go_on(self, troubled: Troubled):
+        eventually(lambda: "ErrImage" in troubled.said("broken", "Ready"), TOLD, "Ready says why")
+        assert troubled.condition("Ready", "broken") == "False/WaitingForAvailability"
+        assert troubled.condition("Available", "broken") == "False/Unavailable"
+        assert troubled.heard("broken") == {"Blue"}
+
+
+class TestWhatIsRouted:
+    def test_a_colour_that_passes_its_check_gets_the_traffic(self, troubled: Troubled):
+        eventually(lambda: troubled.condition("Ready", "passes") == "True/Serving", TOLD)
+        troubled.traffic["passes"].settled("Green")
+        assert troubled.heard("passes") == {"Blue", "Green"}
+        assert "CheckPassed" in troubled.warned("passes")
+
+    def test_one_that_does_not_stay_available_loses_it_again(self, troubled: Troubled):
+        eventually(lambda: "RolledBack" in troubled.warned("bakes"), TOLD, "an Event of bakes")
+        troubled.traffic["bakes"].settled("Blue")
+        assert troubled.selected("bakes") == "Blue"
+        assert troubled.condition("Ready", "bakes") == "False/RolledBack"
