@@ -174,19 +174,21 @@ class TestPermissions:
         with Running(nobody, tmp_path / "log") as running:
             eventually(lambda: running.entries("started"))
             # What is missing is looked for beside the work.
-            eventually(lambda: len(running.entries("permission missing")) == 4)
+            eventually(lambda: len(running.entries("permission missing")) == 6)
             missing = running.entries("permission missing")
-            eventually(lambda: len(running.entries("watch in trouble")) == 4)
+            eventually(lambda: len(running.entries("watch in trouble")) == 6)
             code = running.stop()
 
         assert code == 0
         assert [entry["resource"] for entry in missing] == [
             "bluegreens.app.demo.kakao.com",
             "pods",
+            "endpointslices.discovery.k8s.io",
             "deployments.apps",
             "services",
+            "jobs.batch",
         ]
-        assert missing[2]["verbs"] == "list,watch,get,create,patch,delete"
+        assert missing[3]["verbs"] == "list,watch,get,create,patch,delete"
         assert running.entries("pass failed") == []
 
 

@@ -35,6 +35,7 @@ SEEN = {
     "app.demo.kakao.com": ["bluegreens"],
     "": ["pods", "services"],
     "apps": ["deployments", "replicasets"],
+    "batch": ["jobs"],
 }
 COMMAND = (sys.executable, "-m", "hedgerow", "tree")
 

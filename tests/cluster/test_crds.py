@@ -161,7 +161,8 @@ class TestPruning:
         }
         kept = api.apply(manifest(resource, namespace, blueSpec=pods), MANAGER).must()["spec"]
 
-        assert kept == {"routeTo": "Blue", "promotion": "Immediate", "blueSpec": pods}
+        defaults = {"promotion": "Immediate", "preview": False, "hold": False, "switch": "Cut"}
+        assert kept == {"routeTo": "Blue", "blueSpec": pods} | defaults
 
     def test_numbers_and_text_stay_what_they_are(self, resource, api, namespace):
         limits = {"cpu": 1, "memory": "1Gi", "ephemeral-storage": "0.5Gi"}
@@ -346,7 +347,7 @@ class TestKubectl:
 
         assert short[0].split() == ["NAME", "WANTED", "ROUTETO", "READY", "CONTESTED", "AGE"]
         assert short[1].split()[:5] == ["demo", "Blue", "Green", "False", "True"]
-        assert wide[0].split()[5:] == ["REASON", "PROMOTION", "AGE"]
+        assert wide[0].split()[5:] == ["REASON", "PHASE", "PROMOTION", "AGE"]
         assert wide[1].split()[5:7] == ["FieldConflict", "WhenAvailable"]
 
     def test_short_name_and_category_lead_to_it(self, plain, kubectl):

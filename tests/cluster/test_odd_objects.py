@@ -55,6 +55,7 @@ SPECS: dict[str, Object] = {
             "maxReplicas": 9,
         }
     },
+    "EndpointSlice": {"addressType": "IPv4", "endpoints": []},
     "Job": {"spec": JOB},
     "Memcached": {"spec": {"size": 1}},
     "Namespace": {},
