@@ -276,8 +276,16 @@ class TestGate:
         assert (world.selected, world.phase) == (("Blue", "Green"), "Overlapping")
         assert world.compose().requeue_after == timedelta(seconds=20)
 
-    def test_a_failed_check_says_what_its_pod_said_in_the_end(self):
-        world = switching(**CHECKED)
+    @pytest.mark.parametrize(
+        ("check", "said"),
+        [
+            (CHECKED["checks"][0], "no answer from there"),
+            ({"name": "smoke", "job": {"spec": {"template": {}}}}, "no reason is given"),
+        ],
+        ids=["ours", "the author's, who may have printed a secret"],
+    )
+    def test_of_a_failed_check_of_ours_the_last_words_are_told(self, check, said):
+        world = switching(**CHECKED | {"checks": [check]})
         [name] = world.jobs
         labels = {"app.demo.kakao.com/checks": "demo", "batch.kubernetes.io/job-name": name}
         ended = {"state": {"terminated": {"message": "no answer\nfrom there\n"}}}
@@ -286,7 +294,7 @@ class TestGate:
         world.extra.append({"metadata": metadata, "status": status})
         world.finish("Failed").settle()
 
-        assert world.why("Checked") == f"smoke: Job {name} has failed: no answer from there"
+        assert world.why("Checked") == f"smoke: Job {name} has failed: {said}"
 
     def test_a_check_says_what_its_pod_waits_for(self):
         world = switching(**CHECKED)

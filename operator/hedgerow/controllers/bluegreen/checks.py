@@ -112,7 +112,7 @@ def trial(bg: BlueGreen, phase: Phase, template: str, observed: Observed, addres
         if passed[-1] and (job is None or job.going):
             one = one.model_copy(update={"verdict": "Passed"})
         elif job is not None and View(job.at("metadata", "annotations")).text(TEMPLATE) == template:
-            one = one.model_copy(update=_outcome(job, pods))
+            one = one.model_copy(update=_outcome(job, pods, asks=check.http is not None))
             begun.append(Keep(Job, name))
         elif job is None:
             missing.append(Create(Job, name, manifest(bg, template, check, address)))
@@ -182,15 +182,19 @@ def _asking(bg: BlueGreen, check: Check, http: HttpCheck, address: str) -> Objec
     return {"backoffLimit": 0, "template": {"spec": pod}}
 
 
-def _outcome(job: Job, pods: Sequence[Pod]) -> dict[str, str]:
-    """Return the verdict of a Job, and what it waits for or why it failed."""
+def _outcome(job: Job, pods: Sequence[Pod], *, asks: bool) -> dict[str, str]:
+    """Return the verdict of a Job, and what it waits for or why it failed.
+
+    Only of a Job of ours, which `asks`, the last words are told: others may print what is secret.
+    """
     if job.going:
         return {"message": f"Job {job.name} is being deleted"}
     if job.succeeded:
         return {"verdict": "Passed"}
     mine = [pod for pod in pods if View(pod.labels).text(JOB_NAME) == job.name]
     if job.failed:
-        words = sorted(" ".join(pod.last_words.split()) for pod in mine if pod.last_words)
+        last = [pod.last_words for pod in mine] if asks else []
+        words = sorted(" ".join(said.split()) for said in last if said)
         reason = words[0] if words else _reason(job)
         return {"verdict": "Failed", "message": f"Job {job.name} has failed: {reason}"}
     stuck = sorted(f"pod {pod.name}: {pod.waiting_reason}" for pod in mine if pod.waiting_reason)
