@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
-from subprocess import DEVNULL, PIPE, STDOUT
+from subprocess import STDOUT
 from typing import TYPE_CHECKING
 
 import anyio
 
+from hedgerow import subprocesses
 from hedgerow.demo.errors import DemoError
 
 if TYPE_CHECKING:
@@ -67,14 +68,11 @@ class Shell:
         """
         self.page.typed(line)
         with anyio.move_on_after(PATIENCE):
-            answer = await anyio.run_process(
+            answer = await subprocesses.run(
                 ["sh", "-c", line],
-                stdin=DEVNULL,
-                stdout=PIPE,
                 stderr=STDOUT,
                 cwd=self.directory,
                 env={**self.environment, "COLUMNS": str(self.page.room)},
-                check=False,
             )
             ended = Ended(answer.returncode, answer.stdout.decode(errors="replace").rstrip())
             self.page.output(ended.printed)

@@ -5,10 +5,11 @@ import shutil
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from subprocess import DEVNULL, PIPE
+from subprocess import DEVNULL
 
 import anyio
 
+from hedgerow import subprocesses
 from hedgerow.sandbox import toolchain
 from hedgerow.sandbox.build import build
 from hedgerow.sandbox.cache import BinaryCache, default_cache, downloaded
@@ -124,9 +125,7 @@ async def _answer(command: Path, *arguments: str) -> str | None:
     """Return the output of a command that answers quickly; None if it fails."""
     with anyio.move_on_after(_PATIENCE):
         try:
-            answer = await anyio.run_process(
-                [command, *arguments], stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL, check=False
-            )
+            answer = await subprocesses.run([command, *arguments], stderr=DEVNULL)
         except OSError:
             return None
         return answer.stdout.decode(errors="replace").strip() if answer.returncode == 0 else None

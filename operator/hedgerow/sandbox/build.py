@@ -15,6 +15,7 @@ import anyio.to_thread
 from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 
+from hedgerow import subprocesses
 from hedgerow.sandbox.cache import BinaryCache, publish, workplace
 from hedgerow.sandbox.errors import SandboxError
 from hedgerow.sandbox.locks import Progress
@@ -73,7 +74,7 @@ class Compilation:
 
 
 async def _compile(compilation: Compilation, progress: Progress) -> None:
-    process = await anyio.open_process(
+    process = await subprocesses.start(
         compilation.command,
         stdin=DEVNULL,
         stdout=DEVNULL,

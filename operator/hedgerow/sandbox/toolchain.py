@@ -8,10 +8,11 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from subprocess import DEVNULL, PIPE
+from subprocess import DEVNULL
 
 import anyio
 
+from hedgerow import subprocesses
 from hedgerow.sandbox.errors import SandboxError
 from hedgerow.sandbox.pins import numbers
 
@@ -74,14 +75,7 @@ async def _version(command: Path) -> tuple[int, ...]:
     environment = {**os.environ, "GOTOOLCHAIN": "local"}
     with anyio.move_on_after(_PATIENCE):
         try:
-            answer = await anyio.run_process(
-                [command, "version"],
-                stdin=DEVNULL,
-                stdout=PIPE,
-                stderr=DEVNULL,
-                check=False,
-                env=environment,
-            )
+            answer = await subprocesses.run([command, "version"], stderr=DEVNULL, env=environment)
         except OSError:
             return ()
         found = re.search(r"\bgo(\d+\.\d+(?:\.\d+)?)", answer.stdout.decode(errors="replace"))

@@ -8,8 +8,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, cast
 
-import anyio
-
+from hedgerow import subprocesses
 from hedgerow.cli.exits import CommandError
 from hedgerow.cli.program import registry
 from hedgerow.fields.paths import is_map
@@ -76,7 +75,7 @@ async def kustomized(directory: str) -> str:
             "-k needs kubectl, and there is none on the PATH; install it, or give with `-f -` what"
             " kustomize prints elsewhere"
         )
-    ended = await anyio.run_process([kubectl, "kustomize", "--", directory], check=False)
+    ended = await subprocesses.run([kubectl, "kustomize", "--", directory])
     if ended.returncode:
         said = "; ".join(ended.stderr.decode(errors="replace").strip().split("\n"))
         said = said.partition(_LOGGED)[2].removesuffix('"') or said
