@@ -106,6 +106,9 @@ Time = Annotated[datetime, AfterValidator(_whole_seconds)]
 """An instant as `metav1.Time` writes it: RFC 3339, UTC, whole seconds."""
 
 
+Int32 = Annotated[int, Field(json_schema_extra={"format": "int32"})]
+"""An integer of 32 bits, as most numbers of Kubernetes's API are."""
+
 Count = Annotated[int, Field(ge=0, json_schema_extra={"format": "int64"})]
 """A number of things, none of them negative."""
 

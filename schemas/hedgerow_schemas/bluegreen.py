@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, WithJsonSchema
 
-from hedgerow_schemas.base import ApiResource, CustomResource, Model, Object, Status, Time
+from hedgerow_schemas.base import ApiResource, CustomResource, Int32, Model, Object, Status, Time
 from hedgerow_schemas.definition import UPSTREAM, Column, Definition, Rule, list_map, rules
 
 Phase = Literal["Blue", "Green"]
@@ -60,7 +60,7 @@ The API server judges it when the Job is created. A third pod specification in t
 bring it, with the managed fields of two who apply it, near the size that etcd takes.
 """
 
-Seconds = Annotated[int, Field(ge=0, json_schema_extra={"format": "int32"})]
+Seconds = Annotated[Int32, Field(ge=0)]
 
 PodSpec = Annotated[Object, WithJsonSchema({UPSTREAM: "io.k8s.api.core.v1.PodSpec"})]
 """A pod specification, kept as the user wrote it: nothing added, nothing dropped."""
@@ -107,10 +107,9 @@ class Port(Model):
         pattern=_DNS_LABEL,
         description="Name of the port; every port needs one when there are several.",
     )
-    port: int = Field(
+    port: Int32 = Field(
         ge=1,
         le=65535,
-        json_schema_extra={"format": "int32"},
         description="The port that the Service listens on.",
     )
     protocol: Literal["TCP", "UDP", "SCTP"] = Field(default="TCP", description="The protocol.")
@@ -140,32 +139,28 @@ class HttpCheck(Model):
         default=None,
         description="Number or name of a port of the Service; the first one when left out.",
     )
-    expected_status: int = Field(
+    expected_status: Int32 = Field(
         default=200,
         ge=100,
         le=599,
-        json_schema_extra={"format": "int32"},
         description="The status that passes.",
     )
-    successes: int = Field(
+    successes: Int32 = Field(
         default=1,
         ge=1,
         le=100,
-        json_schema_extra={"format": "int32"},
         description="How many answers in a row must have it.",
     )
-    period_seconds: int = Field(
+    period_seconds: Int32 = Field(
         default=1,
         ge=1,
         le=300,
-        json_schema_extra={"format": "int32"},
         description="The pause between two requests.",
     )
-    timeout_seconds: int = Field(
+    timeout_seconds: Int32 = Field(
         default=5,
         ge=1,
         le=300,
-        json_schema_extra={"format": "int32"},
         description="How long one answer may take.",
     )
 
@@ -176,11 +171,10 @@ class Check(Model):
     name: str = Field(
         min_length=1, max_length=20, pattern=_DNS_LABEL, description="Name of the check."
     )
-    timeout_seconds: int = Field(
+    timeout_seconds: Int32 = Field(
         default=45,
         ge=1,
         le=LONGEST_WAIT,
-        json_schema_extra={"format": "int32"},
         description="How long the check may take in all; then it has failed.",
     )
     http: HttpCheck | None = Field(
@@ -340,11 +334,10 @@ class BlueGreenSpec(Model):
         description="How long both colours serve once the new one is among the Service's endpoints;"
         " 10 when left out.",
     )
-    bake_seconds: int | None = Field(
+    bake_seconds: Int32 | None = Field(
         default=None,
         ge=1,
         le=86400,
-        json_schema_extra={"format": "int32"},
         description="How long a routed colour is watched: if it is not available for"
         " bakeUnavailableSeconds within that time, the Service goes back once.",
     )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, WithJsonSchema
 
-from hedgerow_schemas.base import ApiResource, CustomResource, Model, Object, Status, Time
+from hedgerow_schemas.base import ApiResource, CustomResource, Int32, Model, Object, Status, Time
 from hedgerow_schemas.definition import UPSTREAM, Column, Definition, Rule, rules
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ LONGEST_SCHEDULE = 1024
 JobTemplate = Annotated[Object, WithJsonSchema({UPSTREAM: "io.k8s.api.batch.v1.JobTemplateSpec"})]
 """A Job template, kept as the user wrote it: nothing added, nothing dropped."""
 
-Limit = Annotated[int, Field(ge=0, le=2**31 - 1, json_schema_extra={"format": "int32"})]
+Limit = Annotated[Int32, Field(ge=0, le=2**31 - 1)]
 
 
 class CronJobSpec(Model):
@@ -68,11 +68,10 @@ class CronJobSpec(Model):
             " the earlier Job."
         ),
     )
-    active_limit: int = Field(
+    active_limit: Int32 = Field(
         default=100,
         ge=1,
         le=2**31 - 1,
-        json_schema_extra={"format": "int32"},
         description=(
             "How many Jobs may run at once, whatever concurrencyPolicy says; a start beyond that"
             " waits until one has ended, the newest alone."
@@ -126,10 +125,9 @@ class CronJobStatus(Status):
         ),
         json_schema_extra={"x-kubernetes-list-type": "atomic"},
     )
-    active_count: int | None = Field(
+    active_count: Int32 | None = Field(
         default=None,
         ge=0,
-        json_schema_extra={"format": "int32"},
         description="How many Jobs have not ended.",
     )
     last_schedule_time: Time | None = Field(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 
-from hedgerow_schemas.base import ApiResource, CustomResource, Model, Status
+from hedgerow_schemas.base import ApiResource, CustomResource, Int32, Model, Status
 from hedgerow_schemas.definition import Column, Definition, Rule, rules
 
 LONGEST_NAME = 63
@@ -16,7 +16,6 @@ MOST = 10
 """The most instances of a Guestbook."""
 
 Alias = Literal["Phone", "Address", "Name"]
-Int32 = Annotated[int, Field(json_schema_extra={"format": "int32"})]
 
 
 class GuestbookSpec(Model):

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import ConfigDict, Field, WithJsonSchema
 
-from hedgerow_schemas.base import ApiResource, CustomResource, Model, Object, Status
+from hedgerow_schemas.base import ApiResource, CustomResource, Int32, Model, Object, Status
 from hedgerow_schemas.definition import UPSTREAM, Column, Definition, Scale, named_after, rules
 
 LONGEST_NAME = 63
@@ -16,7 +16,6 @@ LARGEST = 2**31 - 1
 LEAST_MEMORY = 2
 """MiB: memcached refuses to start with less than twice its largest item, 1 MiB."""
 
-Int32 = Annotated[int, Field(json_schema_extra={"format": "int32"})]
 
 Resources = Annotated[Object, WithJsonSchema({UPSTREAM: "io.k8s.api.core.v1.ResourceRequirements"})]
 Affinity = Annotated[Object, WithJsonSchema({UPSTREAM: "io.k8s.api.core.v1.Affinity"})]
