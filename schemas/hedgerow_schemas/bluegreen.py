@@ -264,7 +264,7 @@ ROUTING_RULES = (
         path=".overlapSeconds",
     ),
 )
-"""What contradicts itself; `errors` of the controller says the same of a stored object."""
+"""What contradicts itself; of what a switch could not go on with, `errors` says the same."""
 
 
 class BlueGreenSpec(Model):

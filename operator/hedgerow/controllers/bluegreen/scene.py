@@ -76,7 +76,7 @@ def _tracked(bg: BlueGreen, observed: Observed, basic: Situation) -> Scene:
     """Return the scene of a BlueGreen whose status remembers templates and times."""
     told, chosen, now = bg.status, basic.chosen, observed.now
     frozen: list[Phase] = [phase for phase in PHASES if is_frozen(bg, phase, observed, basic)]
-    templates: dict[Phase, str] = {
+    templates: dict[str, str] = {
         phase: template_of(bg, phase, observed, frozen=phase in frozen) for phase in PHASES
     }
     routed, previous = records(bg, basic.selected, templates, now)
@@ -198,7 +198,7 @@ def is_frozen(bg: BlueGreen, phase: Phase, observed: Observed, seen: Situation) 
     Its Deployment stays as it is: otherwise unchecked pods would serve.
     """
     spec = dict(bg.spec.phases()).get(phase)
-    serves = phase in (seen.selected or seen.former, seen.selected == BOTH and phase)
+    serves = seen.selected == BOTH or phase == (seen.selected or seen.former)
     live = observed.child(Deployment, deployment_name(bg, phase))
     if not (seen.gated and serves and spec is not None and live is not None):
         return False
@@ -208,7 +208,7 @@ def is_frozen(bg: BlueGreen, phase: Phase, observed: Observed, seen: Situation) 
 
 
 def records(
-    bg: BlueGreen, selected: Selected | None, templates: Mapping[Phase, str], now: datetime
+    bg: BlueGreen, selected: Selected | None, templates: Mapping[str, str], now: datetime
 ) -> tuple[RoutedTemplate | None, RoutedTemplate | None]:
     """Return what is routed alone, or was last, and what was before it.
 
@@ -232,12 +232,9 @@ def _is(one: RoutedTemplate | None, phase: Phase, template: str) -> bool:
     return one is not None and template != "" and (one.phase, one.template) == (phase, template)
 
 
-def _is_still(one: RoutedTemplate | None, templates: Mapping[Phase, str]) -> bool:
+def _is_still(one: RoutedTemplate | None, templates: Mapping[str, str]) -> bool:
     """Return whether a record is of what a colour has; without a Deployment it has nothing new."""
-    return one is not None and any(
-        phase == one.phase and template in ("", one.template)
-        for phase, template in templates.items()
-    )
+    return one is not None and templates.get(one.phase) in ("", one.template)
 
 
 def overlap_began(bg: BlueGreen, observed: Observed, seen: Situation) -> datetime | None:
