@@ -75,7 +75,7 @@ CASES = {
     "delete-by-name": Case(
         (f"delete-without-uid {CONFIG} delete", f"delete-without-uid {DEPLOYMENT} delete")
     ),
-    "hot-loop": Case(("repeated-requests widgets.example.org/ list",)),
+    "hot-loop": Case(("repeated-requests widgets.example.org/ list",), rest=11.0),
     "excess-right": Case(
         ("unused-rights secrets/* list",), rights=True, more=(("", "secrets", ["list"]),)
     ),
