@@ -36,7 +36,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--kubernetes",
         metavar="VERSION",
         default="",
-        help="what tests/cluster runs on, such as 1.34 or oldest; without it the newest",
+        help="what tests/cluster runs on, such as 1.35 or oldest; without it the newest",
     )
 
 

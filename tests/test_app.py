@@ -35,7 +35,7 @@ class TestStarting:
 
         started = next(entry for entry in logs if entry["event"] == "started")
         assert started["server"] == "https://model.invalid"
-        assert started["kubernetes"] == "v1.36.3"
+        assert started["kubernetes"] == "v1.37.2"
         assert (started["controllers"], started["namespaces"]) == (
             [one.name for one in REGISTRY.chosen(())],
             ["default"],
@@ -43,6 +43,18 @@ class TestStarting:
         (asked,) = process.asked
         assert (asked["kubeconfig"], asked["context"]) == ("k", "c")
         assert asked["user_agent"].startswith("hedgerow/")
+
+    async def test_a_kubernetes_that_is_not_supported_is_told_of(self, process, monkeypatch):
+        async def version(_path: str) -> dict[str, str]:
+            return {"gitVersion": "v1.29.4"}
+
+        monkeypatch.setattr(process.cluster, "get", version, raising=False)
+        with capture_logs() as logs:
+            async with anyio.create_task_group() as tasks:
+                await tasks.start(app.run, quiet(), REGISTRY)
+                signal.raise_signal(signal.SIGTERM)
+
+        assert "1.35 is the oldest" in " ".join(entry["event"] for entry in logs)
 
     async def test_a_controller_named_twice_runs_once(self, process):
         async with anyio.create_task_group() as tasks:

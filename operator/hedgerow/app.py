@@ -28,7 +28,7 @@ from hedgerow.runtime.namespaces import Namespaces
 from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow.runtime.reports import Reports
 from hedgerow.threads import tune_for_event_loop
-from hedgerow.version import user_agent, version
+from hedgerow.version import untested, user_agent, version
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -131,6 +131,8 @@ async def _run(
             namespaces=list(settings.namespaces) or "all",
             **services.served,
         )
+        if told := untested(server):
+            log.warning(told)
         tasks.start_soon(preflight.look, cluster, settings, registry)
         task_status.started()
         live = services.health.live

@@ -19,7 +19,6 @@ DOCUMENT_PATH = "/openapi/v3/apis/batch/v1"
 
 QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 INT_OR_STRING = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
-FIELDS_V1 = "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1"
 
 _NUMBER = r"([0-9]+(\.[0-9]*)?|\.[0-9]+)"
 _SPECIAL: Mapping[str, Schema] = {
@@ -28,7 +27,6 @@ _SPECIAL: Mapping[str, Schema] = {
         "pattern": rf"^[+-]?{_NUMBER}([KMGTPE]i|[numkMGTPE]|[eE][+-]?{_NUMBER})?$",
     },
     INT_OR_STRING: {"x-kubernetes-int-or-string": True},
-    FIELDS_V1: {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
 }
 
 _KEPT = frozenset(
@@ -42,6 +40,7 @@ _KEPT = frozenset(
         "x-kubernetes-map-type",
     }
 )
+_CONTENTS = frozenset({"properties", "additionalProperties"})
 _DROPPED = frozenset(
     {
         "x-kubernetes-group-version-kind",
@@ -103,6 +102,9 @@ class Upstream:
         schema = self._described(node, {})
         for word, value in node.items():
             schema |= self._word(node, word, value, refer, keys)
+        if node.get("type") == "object" and not _CONTENTS & set(node):
+            # It is JSON of any kind, or may get fields in a later version.
+            schema["x-kubernetes-preserve-unknown-fields"] = True
         return schema
 
     def _word(

@@ -71,7 +71,7 @@ def report(*findings: Finding, partial: str = "", **more: object) -> AuditReport
     return replace(
         AuditReport(
             ("./operator", "--flag", "two words"),
-            "1.36.3",
+            "1.37.2",
             judged(findings, CHECKED, {}, why),
             findings,
             partial=partial,

@@ -130,7 +130,7 @@ class TestUp:
 
         assert answer.returncode == 1
         assert answer.stderr.count("\n") == 1
-        assert "choose one of 1.36" in answer.stderr
+        assert "choose one of 1.37" in answer.stderr
         assert answer.stdout == ""
 
     def test_on_a_terminal_progress_takes_one_line_that_goes_again(self, directory) -> None:
@@ -196,7 +196,7 @@ class TestStatus:
 
         assert result.exit_code == 0
         first, _, etcd, server, last = result.stdout.splitlines()
-        assert first.startswith("Kubernetes 1.36.3 at https://127.0.0.1:")
+        assert first.startswith("Kubernetes 1.37.2 at https://127.0.0.1:")
         assert re.match(r" etcd +\d+ +healthy +\d+ MB", etcd)
         assert re.match(r" kube-apiserver +\d+ +healthy", server)
         assert re.match(r"\d+ MB of memory, \d+ MB of disk", last)

@@ -24,7 +24,7 @@ class Cluster:
     server = "https://there"
 
     async def get(self, _path):
-        return {"gitVersion": "v1.36.3"}
+        return {"gitVersion": "v1.37.2"}
 
 
 @pytest.fixture

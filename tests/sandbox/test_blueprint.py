@@ -10,7 +10,7 @@ from hedgerow.sandbox.blueprint import Blueprint, Options
 AUDIT = Path("/tmp/audit.log")
 PLAIN = Blueprint(
     options=Options(),
-    version="1.36.3",
+    version="1.37.2",
     binaries={"etcd": Path("/bin/etcd")},
     ports={"kube-apiserver": 6443},
     tokens={"admin": "secret"},
@@ -31,9 +31,9 @@ CASES = {
     "less than there is": Case(RICH, Options()),
     "all there is": Case(RICH, RICH.options),
     "controllers come with nodes": Case(RICH, Options(controllers=True)),
-    "its version by another name": Case(PLAIN, Options(kubernetes="v1.36")),
-    "another version": Case(PLAIN, Options(kubernetes="1.34"), ("Kubernetes 1.36.3",)),
-    "a longer version": Case(PLAIN, Options(kubernetes="1.3"), ("Kubernetes 1.36.3",)),
+    "its version by another name": Case(PLAIN, Options(kubernetes="v1.37")),
+    "another version": Case(PLAIN, Options(kubernetes="1.35"), ("Kubernetes 1.37.2",)),
+    "a longer version": Case(PLAIN, Options(kubernetes="1.3"), ("Kubernetes 1.37.2",)),
     "controllers": Case(PLAIN, Options(controllers=True), ("no controllers",)),
     "nodes": Case(PLAIN, Options(nodes=1), ("0 nodes", "no controllers")),
     "more nodes": Case(RICH, Options(nodes=3), ("2 nodes",)),

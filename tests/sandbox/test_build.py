@@ -16,7 +16,7 @@ from support.programs.fakes import Fakes
 from support.programs.killed import killed
 from support.programs.leftovers import leftovers, nothing_left
 
-RELEASE = pick("1.36")
+RELEASE = pick("1.37")
 MARK = {"HEDGEROW_SANDBOX": "of-this-test"}
 
 
@@ -65,7 +65,7 @@ class TestBuild:
 
         found = cache.find(RELEASE.kubernetes, "kube-apiserver")
         assert found is not None
-        assert found.parent.name.startswith("kubernetes-1.36.3-linux-")
+        assert found.parent.name.startswith("kubernetes-1.37.2-linux-")
         assert found.parent.name.endswith(RELEASE.kubernetes.digest)
         assert sorted(path.name for path in found.parent.iterdir()) == ["kube-apiserver", "kubectl"]
         assert partials(cache) == []

@@ -8,7 +8,7 @@ from hedgerow.sandbox import cache as module
 from hedgerow.sandbox.cache import BinaryCache, default_cache, downloaded
 from hedgerow.sandbox.pins import pick
 
-RELEASE = pick("1.36")
+RELEASE = pick("1.37")
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ class TestUp:
         status = await sandbox.status()
         assert [component.name for component in status.components] == list(ALL)
         assert status.up
-        assert status.version == "1.36.3"
+        assert status.version == "1.37.2"
         assert status.server == sandbox.server
         assert status.memory > 1_000_000
         assert status.disk > 1_000

@@ -17,7 +17,7 @@ OPTIONS = Options(nodes=1, audit=Path("/logs/audit.log"), feature_gates="A=true"
 PORTS = {name: 20_000 + n for n, name in enumerate((*OPTIONS.components(), PEER))}
 BLUEPRINT = Blueprint(
     options=OPTIONS,
-    version="1.36.3",
+    version="1.37.2",
     binaries={name: Path("/bin") / name for name in OPTIONS.components()},
     ports=PORTS,
     tokens={user: f"token-of-{user}" for user in USERS},

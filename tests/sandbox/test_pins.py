@@ -8,7 +8,7 @@ import pytest
 from hedgerow.sandbox.errors import SandboxError
 from hedgerow.sandbox.pins import CONTROL_PLANE, MODULES, numbers, pick, releases
 
-NEWEST, OLDER = (release.version for release in releases())
+PINNED = [release.version for release in releases()]
 
 
 class TestReleases:
@@ -37,11 +37,11 @@ class TestReleases:
         assert {parts[-1] for parts in replaced} == {staging}
 
     def test_kubernetes_is_stamped_with_its_version_and_the_others_are_not(self) -> None:
-        release = pick("1.36")
+        release = pick("1.37")
 
         stamp = "k8s.io/component-base/version.git"
-        assert f"-X {stamp}Version=v1.36.3" in release.kubernetes.ldflags
-        assert f"-X {stamp}Major=1 -X {stamp}Minor=36" in release.kubernetes.ldflags
+        assert f"-X {stamp}Version=v1.37.2" in release.kubernetes.ldflags
+        assert f"-X {stamp}Major=1 -X {stamp}Minor=37" in release.kubernetes.ldflags
         assert release.etcd.ldflags == release.kwok.ldflags == "-s -w"
 
     def test_a_go_mod_without_its_module_is_an_error_and_not_a_guess(self, tmp_path: Path) -> None:
@@ -56,20 +56,20 @@ class TestPick:
     @pytest.mark.parametrize(
         ("wanted", "version"),
         [
-            ("", NEWEST),
-            ("1.36", "1.36.3"),
-            ("v1.36", "1.36.3"),
-            ("1.36.3", "1.36.3"),
-            ("v1.36.3", "1.36.3"),
-            ("1.34", "1.34.4"),
+            ("", PINNED[0]),
+            ("1.37", "1.37.2"),
+            ("v1.37", "1.37.2"),
+            ("1.37.2", "1.37.2"),
+            ("v1.37.2", "1.37.2"),
+            ("1.35", "1.35.4"),
         ],
     )
     def test_a_pinned_version_is_found_by_any_of_its_names(self, wanted, version) -> None:
         assert pick(wanted).version == version
 
-    @pytest.mark.parametrize("wanted", ["1.3", "1", "2.0", "1.36.30", "1.36.", "newest", "1.36.3 "])
+    @pytest.mark.parametrize("wanted", ["1.3", "1", "2.0", "1.37.20", "1.37.", "newest", "1.37.2 "])
     def test_any_other_version_is_refused_with_the_list_of_the_pinned(self, wanted) -> None:
-        with pytest.raises(SandboxError, match=f"choose one of {NEWEST}, {OLDER}"):
+        with pytest.raises(SandboxError, match=f"choose one of {', '.join(PINNED)}"):
             pick(wanted)
 
 

@@ -7,10 +7,10 @@ import pytest
 from hedgerow.sandbox.pins import Module, pick, releases
 from hedgerow.sandbox.published import Origins, is_digest, published
 
-RELEASE = pick("1.36")
+RELEASE = pick("1.37")
 DIGEST = "ab" * 32
 OTHER = "cd" * 32
-K8S = "https://dl.k8s.io/release/v1.36.3/bin/linux"
+K8S = "https://dl.k8s.io/release/v1.37.2/bin/linux"
 ETCD = "https://github.com/etcd-io/etcd/releases/download/v3.6.8"
 KWOK = "https://github.com/kubernetes-sigs/kwok/releases/download/v0.8.0"
 
@@ -64,14 +64,14 @@ class TestPublished:
             for platform in ("linux-amd64", "linux-arm64")
         }
 
-        assert len(keys) == 2 * (2 * 4 + 1 + 1)
+        assert len(keys) == 2 * (len(releases()) * 4 + 1 + 1)
 
     @pytest.mark.parametrize("platform", ["darwin-arm64", "linux-riscv64"])
     def test_for_other_platforms_there_is_none(self, platform) -> None:
         assert published(RELEASE.kwok, "kwok", platform, Origins()) is None
 
     def test_of_other_modules_there_is_none(self, tmp_path) -> None:
-        module = Module(tmp_path / "node-1.36", "1.36.3", {"kubelet": "x"}, "", "1.26.0")
+        module = Module(tmp_path / "node-1.37", "1.37.2", {"kubelet": "x"}, "", "1.26.0")
 
         assert published(module, "kubelet", "linux-amd64", Origins()) is None
 

@@ -5,7 +5,6 @@ import re
 import pytest
 
 from hedgerow_schemas.openapi import (
-    FIELDS_V1,
     INT_OR_STRING,
     QUANTITY,
     SchemaError,
@@ -16,7 +15,7 @@ from hedgerow_schemas.openapi import (
 
 
 def document(**types):
-    return {"info": {"version": "1.36"}, "components": {"schemas": types}}
+    return {"info": {"version": "1.37"}, "components": {"schemas": types}}
 
 
 def ref(name):
@@ -81,9 +80,9 @@ class TestUpstream:
         )
 
     def test_quantities_and_ports_take_numbers_and_text(self):
-        node = obj(q=ref(QUANTITY), i=ref(INT_OR_STRING), f=ref(FIELDS_V1))
+        node = obj(q=ref(QUANTITY), i=ref(INT_OR_STRING), f=ref("Fields"))
         one_of = {"oneOf": [{"type": "string"}, {"type": "number"}]}
-        types = {QUANTITY: one_of, INT_OR_STRING: one_of, FIELDS_V1: {"type": "object"}}
+        types = {QUANTITY: one_of, INT_OR_STRING: one_of, "Fields": {"type": "object"}}
         fields = inline(node, **types)["properties"]
 
         assert fields["q"]["x-kubernetes-int-or-string"] is True

@@ -34,7 +34,7 @@ class Unasked:
         self._code = code
 
     def raw(self, _method: str, _path: str) -> Reply:
-        return Reply(200, {"gitVersion": "v1.36.3"})
+        return Reply(200, {"gitVersion": "v1.37.2"})
 
     def namespace(self, name: str) -> str:
         return name
@@ -266,7 +266,7 @@ class TestMachine:
             eventually(lambda: machine.output.read_text().strip())
 
             assert machine.output.read_text().split() == [str(tmp_path / "kubeconfig")] * 2
-            assert machine.version == "1.36.3"
+            assert machine.version == "1.37.2"
             took = machine.terminate()
             assert took is not None
             assert took < 20

@@ -475,7 +475,7 @@ class TestAudit:
         report = run()
 
         assert report.partial == ""
-        assert report.kubernetes == "1.36.3"
+        assert report.kubernetes == "1.37.2"
         assert {one.rule for one in report.findings} == {"unused-rights"}
 
     def test_an_end_before_the_beginning_is_told(self, run):

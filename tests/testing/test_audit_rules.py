@@ -282,7 +282,7 @@ class TestVerdicts:
         recorder.unchecked("unused-rights", "no rights were given")
         recorder.notes["a note"] = None
 
-        report = recorder.report(("run",), "1.36.3")
+        report = recorder.report(("run",), "1.37.2")
 
         assert report.result("writes-at-rest").verdict == "failed"
         assert report.result("empty-writes").verdict == "noted"

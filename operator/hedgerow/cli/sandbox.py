@@ -77,7 +77,7 @@ def up(  # noqa: PLR0917 -- the parameters are the command's flags, never positi
     kubernetes: Annotated[
         str,
         typer.Option(
-            metavar="VERSION", help="A pinned version, such as 1.36.", show_default="newest"
+            metavar="VERSION", help="A pinned version, such as 1.37.", show_default="newest"
         ),
     ] = "",
     build: Build = False,

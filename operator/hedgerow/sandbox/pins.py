@@ -33,7 +33,7 @@ class Module:
 
     @property
     def title(self) -> str:
-        """The project and its version, such as "kubernetes-1.36.3"."""
+        """The project and its version, such as "kubernetes-1.37.2"."""
         return f"{self.project}-{self.version}"
 
     @property
@@ -71,7 +71,7 @@ def releases(modules: Path = MODULES) -> tuple[PinnedRelease, ...]:
 
 
 def pick(wanted: str, modules: Path = MODULES) -> PinnedRelease:
-    """Return the release for "1.36", "1.36.3" or "v1.36.3", the newest for "".
+    """Return the release for "1.37", "1.37.2" or "v1.37.2", the newest for "".
 
     Raises SandboxError, which lists the pinned ones, for any other version.
     """
@@ -85,7 +85,7 @@ def pick(wanted: str, modules: Path = MODULES) -> PinnedRelease:
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """Return a version as numbers that sort: "1.36.3" is (1, 36, 3)."""
+    """Return a version as numbers that sort: "1.37.2" is (1, 37, 2)."""
     return tuple(int(part) for part in re.findall(r"\d+", version)[:3])
 
 

@@ -19,7 +19,7 @@ class ComponentStatus:
 class SandboxStatus:
     """A sandbox; without a cluster `server`, `version` and `components` are empty.
 
-    `version` is what the API server called itself, such as "1.36.3"; `disk` is in bytes.
+    `version` is what the API server called itself, such as "1.37.2"; `disk` is in bytes.
     """
 
     directory: Path

@@ -32,7 +32,7 @@ ADMINISTRATORS = ("system:masters",)
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let a project choose the version of Kubernetes."""
-    parser.addini("hedgerow_kubernetes", "the version of the sandbox, such as 1.34", default="")
+    parser.addini("hedgerow_kubernetes", "the version of the sandbox, such as 1.35", default="")
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -17,7 +17,7 @@ from hedgerow.testing.audit.rules import RULES
 
 TOLD = f"""
 Audit of ./operator --flag 'two words'
-Kubernetes 1.36.3; 178 s; 5120 requests, 61 writes; at most 22 requests in a second
+Kubernetes 1.37.2; 178 s; 5120 requests, 61 writes; at most 22 requests in a second
 ; quiet after 3.4 s; 1 child; 24 fields tried, 6 of them changed
 Rules: 3 failed, 1 noted, {len(RULES) - 5} passed, 1 not checked; 4 findings to mend
 failed; 2 found; 7 fields

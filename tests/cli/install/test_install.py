@@ -72,6 +72,7 @@ class Cluster:
         self.instances = []
         self.more = 0
         self.openapi = installing.packaged_document()
+        self.version = "v1.37.2"
         self.conflicts = {}
         self.establish_after = 0
         self.served = True
@@ -132,6 +133,8 @@ class Cluster:
             if isinstance(self.openapi, Exception):
                 raise self.openapi
             return self.openapi
+        if path == "/version":
+            return {"gitVersion": self.version}
         if not self.served:
             raise Missing("not served")
         items = [{"metadata": {"name": n, "namespace": "shop"}} for n in self.instances]
@@ -412,6 +415,13 @@ class TestCommands:
 
         assert code == 0
         assert out.export_text().startswith(f"customresourcedefinition/{NAME} created: {size[:2]}")
+
+    async def test_a_kubernetes_that_is_not_supported_is_told_of_in_one_line(self, cluster, capsys):
+        cluster.version = "v1.29.4"
+
+        assert await run_install(cluster, RESOURCES, plain=True, dry_run=True) == 0
+        told = "hedgerow: Kubernetes 1.29 is not supported: 1.35 is the oldest that is\n"
+        assert capsys.readouterr().err.startswith(told)
 
     async def test_a_conflict_names_the_field_the_manager_and_the_remedy(self, cluster, out):
         cluster.conflicts[NAME] = (Cause(".spec.versions", "kubectl", "conflict with …"),)

@@ -14,13 +14,14 @@ KUBELET, KUBE_PROXY = "kubelet", "kube-proxy"
 NODE = (KUBELET, KUBE_PROXY)
 CONTROL_PLANE = (ETCD, API_SERVER, *CONTROLLERS)
 
-_MODULE = Path(__file__).parent / "modules" / "node-1.36"
+_MINOR = "1.37"
+_MODULE = Path(__file__).parent / "modules" / f"node-{_MINOR}"
 _PACKAGES = {name: f"k8s.io/kubernetes/cmd/{name}" for name in NODE}
 
 
 def release() -> PinnedRelease:
     """Return the Kubernetes that the node is of."""
-    return pick("1.36")
+    return pick(_MINOR)
 
 
 def module() -> Module:

@@ -93,7 +93,7 @@ class Machine:
     ) -> None:
         self.inputs, self.attendant, self.pace = inputs, Attendant(), Pace()
         self.server = Server((*BUILTIN, custom(widgets.DEFINITION)), (NAMESPACE,))
-        self.version, self.began = "1.36.3", 0.0
+        self.version, self.began = "1.37.2", 0.0
         self.said_of_definitions = ""
         self.established: list[Object] = _ESTABLISHED
         self.runs, self.starts, self.connections = False, 0, 2

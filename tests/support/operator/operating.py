@@ -89,4 +89,4 @@ class Process:
 
 
 async def _version(_path: str) -> dict[str, str]:
-    return {"gitVersion": "v1.36.3"}
+    return {"gitVersion": "v1.37.2"}

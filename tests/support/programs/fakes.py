@@ -17,7 +17,7 @@ flags = dict(a[2:].partition("=")[::2] for a in sys.argv[1:])
 if name == "kubectl":
     sys.exit(int(wishes.get("exit", 0)))
 if "version" in flags:
-    print(wishes.get("version", "Kubernetes v1.36.3"))
+    print(wishes.get("version", "Kubernetes v1.37.2"))
     sys.exit(0)
 if wishes.get("deaf"):
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -41,7 +41,7 @@ class Answers(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self):
-        body = {"gitVersion": "v1.36.3", "items": NODES}
+        body = {"gitVersion": "v1.37.2", "items": NODES}
         bad = wishes.get("unwell") or (here / f"{name}.unwell").exists()
         self.answer(500 if bad else 200, body)
 

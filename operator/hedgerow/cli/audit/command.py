@@ -95,7 +95,7 @@ FailOn = Annotated[
 ]
 Kubernetes = Annotated[
     str,
-    typer.Option(metavar="VERSION", help="A pinned version, such as 1.36.", show_default="newest"),
+    typer.Option(metavar="VERSION", help="A pinned version, such as 1.37.", show_default="newest"),
 ]
 Baseline = Annotated[
     Path | None,

@@ -16,6 +16,7 @@ from hedgerow.cli.program import program_name, registry, say, typed
 from hedgerow.manifest import to_yaml
 from hedgerow.settings import Settings
 from hedgerow.terminal import Terminal, one_line
+from hedgerow.version import untested
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -151,6 +152,8 @@ async def run_install(
     out: Console | None = None,
 ) -> int:
     """Install and print what changed; return the exit code. Raises InstallError and KubeError."""
+    if warning := untested(await cluster.get("/version")):
+        say(warning)
     aside = Terminal(stderr=True)
     shown = aside if dry_run else out or Terminal()
     with aside.status("applying the definitions and waiting until they are served"):
