@@ -50,6 +50,7 @@ CLAIMS = [
     "a Warning Event says so too",
     "the image still is busybox:1.37",
     "the field is held by kubectl-set (Update)",
+    "the plan adds the variable, and leaves the image as it is",
     "the Deployment has GREETING",
     'the tree shows .spec.template.spec.containers[name="green"].image where it is contested',
     "owners shows the command that yields the field",
