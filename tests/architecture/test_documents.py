@@ -9,13 +9,15 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from hedgerow.cli.commands import LAZY
+from hedgerow.cli.exits import Exit
 from support.code.sources import ROOT, committed
 
 README = (ROOT / "README.md").read_text("utf-8")
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
 CI = (ROOT / ".ci/run").read_text("utf-8")
 LOCKS = [ROOT / ".ci" / name for name in ("constraints.txt", "image.txt", "build.txt")]
 DOCUMENTS = committed(".md")
-GUIDES = sorted((ROOT / "docs/guides").glob("*.md"))
 DECISIONS = sorted((ROOT / "docs/adr").glob("*.md"))
 FILES = sorted((ROOT / "tests").rglob("*.py"))
 DEFINED = re.compile(r"^\s*(?:class|(?:async )?def) (\w+)", re.MULTILINE)
@@ -23,6 +25,8 @@ TESTS = {file.name for file in FILES}.union(
     *(DEFINED.findall(file.read_text("utf-8")) for file in FILES)
 )
 """The names of the tests' files, classes and functions."""
+UNLISTED = {"README.md": {"completion", "version"}}
+"""The commands that a page need not name."""
 HOSTS = re.compile(r"https?://(?:[\w-]+\.)*(?:pypi|pythonhosted|npmjs|golang|docker)\.\w+")
 
 
@@ -86,13 +90,47 @@ class TestReadme:
         assert readme_block("two commands") == ["./task demo", "./task test"]
         assert "./task test" in CI
 
-    def test_its_map_of_layers_is_about_right(self):
-        rows = re.findall(r"^\| `([\w/*.]+)` \| (\d+) \|", README, re.MULTILINE)
+    def test_its_pictures_are_files_of_the_repository(self):
+        named = re.findall(r'\b(?:src|srcset)="([^"]+)"', README)
+
+        assert len(named) == 2
+        assert [name for name in named if not (ROOT / name).is_file()] == []
+
+    def test_it_is_short_and_has_its_parts_in_this_order(self):
+        assert re.findall(r"^## (.+)$", README, re.MULTILINE) == [
+            "Try it",
+            "Settle a conflict",
+            "In a cluster",
+            "Commands",
+            "Your own operator",
+            "Why you can rely on it",
+        ]
+        assert len(README.splitlines()) <= 150
+
+
+class TestPages:
+    def test_the_map_of_layers_is_about_right(self):
+        page = (ROOT / "docs/explanation/layers.md").read_text("utf-8")
+        rows = re.findall(r"^\| `([\w/*.]+)` \| (\d+) \|", page, re.MULTILINE)
         told = {pattern: int(lines) for pattern, lines in rows}
         off = {pattern: lines for pattern, lines in told.items() if not about(pattern, lines)}
 
         assert len(told) == 15
         assert off == {}
+
+    def test_the_exit_codes_are_all_there_are(self):
+        page = (ROOT / "docs/reference/exit-codes.md").read_text("utf-8")
+
+        assert [int(code) for code in re.findall(r"^\| (\d+) \|", page, re.MULTILINE)] == [*Exit]
+
+    @pytest.mark.parametrize("page", ["README.md", "docs/reference/commands.md"])
+    def test_the_commands_are_all_there_are(self, page):
+        rows = re.findall(r"^\| (`hedgerow .*?) \|", (ROOT / page).read_text("utf-8"), re.MULTILINE)
+        # In the way of: `hedgerow tree`, `owners`.
+        named = {word for row in rows for word in re.findall(r"`(?:hedgerow )?([a-z]+)", row)}
+
+        assert sorted(LAZY.keys() - named - UNLISTED.get(page, set())) == []
+        assert len(rows) > 5
 
 
 def about(pattern: str, lines: int) -> bool:
@@ -167,12 +205,17 @@ class TestLinks:
 
         assert lost == []
 
-    @pytest.mark.parametrize("path", GUIDES, ids=lambda path: path.stem)
-    def test_every_guide_is_found_from_the_readme_or_another_guide(self, path):
-        others = [ROOT / "README.md", *(guide for guide in GUIDES if guide != path)]
-        linked = {ROOT / place for other in others for place, _ in links(other)}
+    def test_every_page_is_found_from_the_first_pages(self):
+        found, following = set[Path](), [ROOT / "README.md", ROOT / "docs/index.md"]
+        while following:
+            page = following.pop()
+            if page not in found and page.suffix == ".md" and page.exists():
+                found.add(page)
+                following += [ROOT / place for place, _ in links(page)]
 
-        assert path in linked
+        assert len(PAGES) > len(DECISIONS) > 0
+        # The decisions are a folder of their own, which is read in its order.
+        assert sorted({*PAGES} - {*DECISIONS} - found) == []
 
 
 def links(path: Path) -> list[tuple[str, str]]:

@@ -16,6 +16,9 @@ import pytest
 
 from hedgerow.testing.api import Api
 from hedgerow.testing.waiting import eventually
+from pictures import recording
+from pictures.drawing import PAPERS
+from support.code.sources import ROOT
 from support.programs.leftovers import nothing_left
 
 if TYPE_CHECKING:
@@ -50,6 +53,7 @@ CLAIMS = [
     "a Warning Event says so too",
     "the image still is busybox:1.37",
     "the field is held by kubectl-set (Update)",
+    "the plan adds the variable, and leaves the image as it is",
     "the Deployment has GREETING",
     'the tree shows .spec.template.spec.containers[name="green"].image where it is contested',
     "owners shows the command that yields the field",
@@ -93,13 +97,13 @@ class Played:
         return int(found[1])
 
 
-def play(root: Path, *flags: str) -> Played:
+def play(root: Path, *flags: str, columns: int = 80) -> Played:
     ended = subprocess.run(
         [*DEMO, *flags],
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "TMPDIR": str(root)},
+        env={**os.environ, "TMPDIR": str(root), "COLUMNS": str(columns)},
         timeout=300,
     )
     return Played(ended.returncode, ended.stdout, ended.stderr, root)
@@ -162,9 +166,9 @@ class TestOnItsOwnCluster:
 
 @pytest.fixture(scope="class")
 def kept(nodes_binaries, tmp_path_factory):
-    """A demo that was told to leave everything running."""
+    """A demo that was told to leave everything running, on as wide a page as its pictures."""
     root = tmp_path_factory.mktemp("kept")
-    played = play(root, "--keep")
+    played = play(root, "--keep", columns=recording.COLUMNS)
     yield played
     for directory in root.iterdir():
         in_shell(directory, f"kill {played.pid()}; hedgerow sandbox down --dir sandbox")
@@ -189,6 +193,24 @@ class TestKept:
         assert kept.acts[-1] == "It stays as it is: go on by hand"
         assert f"cd {directory} && . ./env" in kept.lines
         assert not gone(kept.pid())
+
+    @pytest.mark.parametrize("paper", PAPERS)
+    def test_its_picture_says_what_it_says_today(self, kept, paper):
+        shown = (ROOT / f"docs/pictures/demo-{paper}.svg").read_text("utf-8")
+
+        # `task pictures` draws it anew.
+        assert recording.told(shown) == recording.told(recording.draw(kept.printed, paper))
+
+    def test_the_readme_shows_what_it_printed(self, kept):
+        readme = (ROOT / "README.md").read_text("utf-8")
+        examples = re.findall(r"<!-- demo -->\n+```console\n(.*?)```", readme, re.DOTALL)
+        # A line with nothing but an ellipsis stands for lines that are left out.
+        parts = [part for text in examples for part in re.split(r"^…$", text, flags=re.MULTILINE)]
+        printed = recording.plain(kept.printed)
+
+        assert [part for part in parts if recording.plain(part) not in printed] == []
+        commands = [text.split()[:3] for text in examples]
+        assert commands == [["$", "hedgerow", name] for name in ("tree", "owners", "plan")]
 
     def test_its_lines_work_as_typed(self, kept, directory):
         begins = (

@@ -1,4 +1,4 @@
-"""Table: what the runs came to, by fault, as the README has it, and by fault and scenario."""
+"""Table: what the runs came to, by fault, as docs/explanation/faults.md has it, and by scenario."""
 
 from __future__ import annotations
 

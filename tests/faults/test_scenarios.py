@@ -25,8 +25,8 @@ def test_every_controller_has_a_scenario_with_all_that_is_to_happen(controller):
     assert [word for word in WORDS if word not in steps] == []
 
 
-def test_the_readme_has_the_figures_of_every_fault():
-    text = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+def test_the_page_has_the_figures_of_every_fault():
+    text = (Path(__file__).parents[2] / "docs/explanation/faults.md").read_text("utf-8")
     rows = text.partition("<!-- faults -->")[2].partition("<!-- /faults -->")[0].splitlines()[3:]
 
     assert {row.split(" | ")[0].removeprefix("| ") for row in rows} == {*faults(), "**all**"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from hedgerow.demo import samples
@@ -15,6 +16,7 @@ from hedgerow.demo.witness import (
     selected,
 )
 from hedgerow.plan.yield_and_claim import YIELD
+from hedgerow.workloads import waits_for
 from hedgerow_schemas.base import View
 
 if TYPE_CHECKING:
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 MANAGER = "hedgerow-bluegreen"
 TAKER = "kubectl-set"
 GREEN = deployment_name("Green")
+CONFLICTS = 3
+"""The exit code of `hedgerow plan` if other field managers hold fields and keep them."""
 
 
 async def sample(stage: Stage) -> None:
@@ -36,6 +40,7 @@ async def sample(stage: Stage) -> None:
     await stage.shell.run(f"kubectl apply --server-side -f blue.yaml{stage.flags}")
     witness = Witness(stage)
     bg = await _routed(witness, "Blue")
+    await _rolled_out(witness)
     await stage.shell.run(f"kubectl get bluegreens{stage.flags}")
     await stage.shell.run(f"kubectl get services,deployments{stage.flags}")
     live = [(await witness.service()).raw]
@@ -69,6 +74,7 @@ async def contest(stage: Stage) -> None:
     stage.page.say(f"The BlueGreen says `image: {image}` for green. On the Deployment itself:")
     await stage.shell.run(f"kubectl set image deploy/{GREEN} {name}={samples.IMAGE}{stage.flags}")
     bg = await witness.until("the conflict to be reported", witness.bluegreen, _contested, says)
+    await _rolled_out(witness)
     await stage.shell.run(f"kubectl get bluegreens{stage.flags}")
     ready = condition(bg, "Ready")
     witness.claim(f"Ready is False, {says(bg)}", ready and ready.status == "False", ready)
@@ -85,11 +91,15 @@ async def contest(stage: Stage) -> None:
 
 
 async def follow(stage: Stage) -> None:
-    """Change another field of the same container: it is applied, and the taken one stays."""
+    """Plan and apply a change of another field of the container: the taken one stays."""
     stage.page.act("The fields beside it still follow the spec")
     witness = Witness(stage)
     name, _ = samples.container()
     stage.page.say(f"greeting.yaml adds an environment variable to the container {name}.")
+    plan = f"hedgerow plan --server-side -f greeting.yaml{stage.flags}"
+    ended = await stage.shell.attempt(plan)
+    told = ended.code == CONFLICTS and samples.VARIABLE["name"] in ended.printed
+    witness.claim("the plan adds the variable, and leaves the image as it is", told, ended)
     await stage.shell.run(f"kubectl apply --server-side -f greeting.yaml{stage.flags}")
 
     def greets(deployment: Deployment) -> bool:
@@ -164,6 +174,21 @@ async def _routed(witness: Witness, phase: Phase) -> BlueGreen:
     witness.claim(f"the Service selects {phase}", service == phase, service)
     witness.claim(f"status.routeTo is {phase}; {says(bg)}", bg.status.route_to == phase, bg.status)
     return bg
+
+
+async def _rolled_out(witness: Witness) -> None:
+    """Wait, if pods are simulated, until all of them are available, and the BlueGreen says so."""
+    if witness.stage.sandbox is None:
+        return
+
+    def available(bg: BlueGreen) -> bool:
+        found = condition(bg, "Available")
+        return found is not None and found.status == "True"
+
+    for phase in _PHASES:
+        read = partial(witness.deployment, phase)
+        await witness.until(f"the pods of {phase}", read, lambda d: not waits_for(d), waits_for)
+    await witness.until("the BlueGreen to be available", witness.bluegreen, available, says)
 
 
 async def _claim_taken(witness: Witness, name: str) -> None:

@@ -113,6 +113,7 @@ async def audit(stage: Stage) -> None:
     stage.page.say(f"{AUDIT} holds every request, with the body of every write.")
     pick = f"grep -o 'fieldManager={acts.MANAGER}[^\"]*' {AUDIT}"
     await stage.shell.run(f"{pick} \\\n  | sed 's/.u0026/ /g' | sort | uniq -c")
+    stage.page.say("The dry run is that of `hedgerow plan`; it wrote nothing.")
     requests = _written(stage)
     uris = [request["requestURI"] for request in requests]
     applies = all(
@@ -142,6 +143,7 @@ def _written(stage: Stage) -> list[dict[str, Any]]:
         for request in requests
         if request["stage"] == "ResponseComplete"
         and request["verb"] not in {"get", "list", "watch"}
+        and "dryRun=" not in request["requestURI"]
         and request.get("userAgent", "").startswith("hedgerow/")
     ]
 
