@@ -100,12 +100,21 @@ class TestReadme:
         assert re.findall(r"^## (.+)$", README, re.MULTILINE) == [
             "Try it",
             "Settle a conflict",
+            "Audit your operator",
             "In a cluster",
             "Commands",
             "Your own operator",
             "Why you can rely on it",
         ]
-        assert len(README.splitlines()) <= 150
+        assert len(README.splitlines()) <= 180
+
+    @pytest.mark.parametrize(("name", "guide"), [("audit", "helm-4.md"), ("compose", "library.md")])
+    def test_what_it_shows_is_what_a_guide_shows_that_is_run(self, name, guide):
+        page = iter((ROOT / "docs/guides" / guide).read_text("utf-8").splitlines())
+        found = re.search(rf"<!-- {name} -->\n+```\w+\n(.*?)```", README, re.DOTALL)
+        assert found
+
+        assert [line for line in found[1].splitlines() if line != "…" and line not in page] == []
 
 
 class TestPages:
