@@ -26,7 +26,12 @@ _COLOUR = re.compile(r"\x1b\[[\d;]*m")
 
 
 def build(output: Path) -> list[str]:
-    """Build the site into a directory, which is made anew; return a sentence for each fault."""
+    """Build the site into a directory, which is made anew; return a sentence for each fault.
+
+    A directory that has something else in it is left as it is.
+    """
+    if output.exists() and not (output / "search.json").exists() and any(output.iterdir()):
+        return [f"{output} is not empty, and no site: nothing was written"]
     with TemporaryDirectory(prefix="hedgerow-site-") as directory:
         configuration = stage().write(Path(directory))
         done = subprocess.run(
@@ -55,7 +60,7 @@ def main() -> None:
     arguments.add_argument("--port", type=int, default=8000, help="where it is served")
     given = arguments.parse_args()
     if found := build(given.output):
-        sys.exit("\n".join(["task docs: the site has faults", *found]))
+        sys.exit("\n".join(["task docs: something is wrong", *found]))
     print(f"{given.output / 'index.html'}")
     if given.serve:
         serve(given.output, given.port)
@@ -64,7 +69,11 @@ def main() -> None:
 def serve(directory: Path, port: int) -> None:
     """Serve a directory on this machine alone, until Ctrl-C."""
     handler = partial(SimpleHTTPRequestHandler, directory=str(directory))
-    with ThreadingHTTPServer(("127.0.0.1", port), handler) as server:
+    try:
+        server = ThreadingHTTPServer(("127.0.0.1", port), handler)
+    except OSError as error:
+        sys.exit(f"task docs: port {port}: {error.strerror}; --port takes another")
+    with server:
         print(f"http://127.0.0.1:{server.server_port}/", flush=True)
         try:
             server.serve_forever()

@@ -59,7 +59,7 @@ def _overview(known: dict[str, Any]) -> str:
         for path, command in known.items()
     )
     return "\n\n".join(
-        ["# Commands", prose(root.help), listed, "## Options of every command",
+        ["# Commands, one by one", prose(root.help), listed, "## Options of every command",
          _parameters(root, _OPTIONS), prose(root.epilog)]
     )  # fmt: skip
 
@@ -148,5 +148,5 @@ def _default(parameter: Any) -> str:
     if isinstance(parameter.show_default, str):
         return prose(parameter.show_default)
     value = parameter.default
-    told = parameter.show_default and not callable(value)
-    return code(str(value)) if told and value not in {None, "", False} else ""
+    is_said = parameter.show_default and value not in (None, "", False, []) and not callable(value)
+    return code(str(value)) if is_said else ""

@@ -27,7 +27,7 @@ PROJECT = "project"
 """Where what is not below docs has its pages."""
 _LANGUAGES = {".py": "python", ".yaml": "yaml", ".yml": "yaml", ".toml": "toml"}
 _COPIED = {".json", ".svg", ".png", ".css"}
-_ALWAYS = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")
+_ALWAYS = ("CHANGELOG.md", "CONTRIBUTING.md")
 _INDEX = "index.md"
 _GENERATED = (commands.DIRECTORY, resources.DIRECTORY, api.DIRECTORY)
 """Where an index lists what it is about itself."""
@@ -71,6 +71,7 @@ def stage() -> Stage:
         _add(made, path)
     made.pages |= commands.pages() | resources.pages() | api.pages()
     _relate(made)
+    link_tables(made)
     named = set(places(settings_of_site()["nav"]))
     made.nav = [_entry(made, entry, named) for entry in settings_of_site()["nav"]]
     return made
@@ -189,6 +190,21 @@ def _relate(made: Stage) -> None:
             _append(made, about, "Read more", more)
             title = headings(made.pages[about])[0]
             _append(made, place, "Reference", f"- [{title}]({relative(about, place)})\n")
+
+
+def link_tables(made: Stage) -> None:
+    """Let a row of a table that begins with a command lead to the page of that command."""
+    known = sorted(commands.commands(), key=len, reverse=True)
+
+    def linked(found: re.Match[str]) -> str:
+        command = next((one for one in known if f"{found[1]} ".startswith(f"{one} ")), None)
+        target = command and relative(commands.place(command), place)
+        return f"| [`{found[1]}`]({target})" if target else found[0]
+
+    for place, text in made.pages.items():
+        made.pages[place] = re.sub(
+            rf"^\| `({commands.ROOT} [^`]+)`", linked, text, flags=re.MULTILINE
+        )
 
 
 def _append(made: Stage, place: str, heading: str, line: str) -> None:

@@ -11,7 +11,8 @@ from support.code.sources import ROOT
 from website import api, commands, resources
 from website.__main__ import build
 from website.checks import faults
-from website.stage import PROJECT, places, stage
+from website.markdown import indented, prose
+from website.stage import PROJECT, Stage, link_tables, places, stage
 
 pytestmark = pytest.mark.untraced  # it loads the whole command line, and asserts nothing of it
 
@@ -19,7 +20,26 @@ pytestmark = pytest.mark.untraced  # it loads the whole command line, and assert
 class TestSite:
     def test_it_is_built_and_no_link_anchor_or_page_is_lost(self, tmp_path):
         assert build(tmp_path / "site") == []
+        front = (tmp_path / "site/index.html").read_text("utf-8")
+        assert "pictures/demo-light.svg#only-light" in front
+        assert "pictures/demo-dark.svg#only-dark" in front
         assert "spec.routeTo" in (tmp_path / "site/search.json").read_text("utf-8")
+
+    def test_a_directory_of_something_else_is_left_as_it_is(self, tmp_path):
+        (tmp_path / "letter.txt").write_text("Dear")
+
+        assert build(tmp_path) == [f"{tmp_path} is not empty, and no site: nothing was written"]
+        assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
+
+    def test_a_table_of_commands_leads_to_their_pages(self):
+        made = Stage(
+            pages={"reference/table.md": "| `hedgerow sandbox up`, `down` | x |\n| `ls` |"}
+        )
+        link_tables(made)
+
+        assert made.pages["reference/table.md"] == (
+            "| [`hedgerow sandbox up`](commands/sandbox-up.md), `down` | x |\n| `ls` |"
+        )
 
     def test_every_page_is_in_the_navigation_but_sources(self):
         made = stage()
@@ -88,6 +108,24 @@ class TestApi:
 
         assert "class Apply:\n    kind: type[View]\n    name: str\n    fields: Object\n" in page
         assert "### `Controller.names_of`\n\n```python\ndef names_of(" in page
+
+
+class TestMarkdown:
+    @pytest.mark.parametrize(
+        ("written", "made"),
+        [
+            ("1. A\n\n   ```sh\n   ls\n   ```\n2. B", "1. A\n\n    ```sh\n    ls\n    ```\n2. B"),
+            ("- A\n  more\n\n  of it\n\nB\n  c", "- A\n    more\n\n    of it\n\nB\n  c"),
+            ("```\n- A\n  b\n```", "```\n- A\n  b\n```"),
+        ],
+    )
+    def test_what_belongs_to_an_item_is_four_columns_in(self, written, made):
+        assert indented(written) == made
+
+    def test_text_of_the_code_holds_no_html_and_its_options_are_code(self):
+        told = prose("- `a<b*c`: <name> is *, as --dry-run says, not -k")
+
+        assert told == "- `a<b*c`: &lt;name> is \\*, as `--dry-run` says, not -k"
 
 
 GOOD = '<article><h1 id="a">A</h1><p><a href="b.html#b">B</a></p></article>'
