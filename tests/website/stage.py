@@ -171,25 +171,32 @@ def relative(target: str, place: str) -> str:
 
 
 def _relate(made: Stage) -> None:
-    """Let generated pages and those that have a heading about the same lead to each other."""
+    """Let generated pages lead to those that are about the same, and back.
+
+    A page is about a command that its beginning or a heading names, and about a custom resource
+    that it is called after.
+    """
     subjects = [
         *((commands.place(one), f"`{one}{_ARGUMENTS}?`") for one in commands.commands()),
-        *((resources.place(one), f"^{one.api.kind}$") for one in ours().resources),
+        *((resources.place(one), f"^# {one.api.kind}$") for one in ours().resources),
     ]
-    found = [
-        (place, made.pages[place], subject)
-        for place in sorted(made.pages)
-        if not place.startswith((*_GENERATED, PROJECT, "adr/"))
-        for subject in subjects
-    ]
-    for place, text, (about, pattern) in found:
-        told = [one for one in headings(text) if re.search(pattern, one)]
-        if told:
-            back = relative(place, about)
-            more = "".join(f"- [{one}]({back}#{anchor(one)})\n" for one in told)
-            _append(made, about, "Read more", more)
-            title = headings(made.pages[about])[0]
-            _append(made, place, "Reference", f"- [{title}]({relative(about, place)})\n")
+    written = {
+        place: text
+        for place, text in sorted(made.pages.items())
+        if not place.startswith((*_GENERATED, PROJECT, "reference/", "adr/", _INDEX))
+    }
+    for place, text in written.items():
+        title, *below = headings(text)
+        beginning = text.partition("\n## ")[0]
+        for about, pattern in subjects:
+            told = [title] if re.search(pattern, beginning, re.MULTILINE) else []
+            told += [one for one in below if re.search(pattern, one)]
+            if told:
+                back = relative(place, about)
+                more = "".join(f"- [{one}]({back}#{anchor(one)})\n" for one in told)
+                _append(made, about, "Read more", more)
+                named = headings(made.pages[about])[0]
+                _append(made, place, "Reference", f"- [{named}]({relative(about, place)})\n")
 
 
 def link_tables(made: Stage) -> None:

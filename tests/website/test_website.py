@@ -66,7 +66,9 @@ class TestCommands:
 
 
 class TestResources:
-    @pytest.mark.parametrize("crd", sorted((ROOT / "manifests/crds").glob("*_*.yaml")), ids=str)
+    @pytest.mark.parametrize(
+        "crd", sorted((ROOT / "manifests/crds").glob("*_*.yaml")), ids=lambda path: path.stem
+    )
     def test_every_field_of_the_definition_is_on_its_page(self, crd):
         spec = yaml.safe_load(crd.read_text("utf-8"))["spec"]
         page = resources.pages()[f"{resources.DIRECTORY}/{spec['names']['singular']}.md"]
