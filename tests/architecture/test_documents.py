@@ -11,6 +11,7 @@ from packaging.requirements import Requirement
 
 from hedgerow.cli.commands import LAZY
 from hedgerow.cli.exits import Exit
+from support.code.documents import anchors, links
 from support.code.sources import ROOT, committed
 
 README = (ROOT / "README.md").read_text("utf-8")
@@ -225,26 +226,6 @@ class TestLinks:
         assert len(PAGES) > len(DECISIONS) > 0
         # The decisions are a folder of their own, which is read in its order.
         assert sorted({*PAGES} - {*DECISIONS} - found) == []
-
-
-def links(path: Path) -> list[tuple[str, str]]:
-    """Return where a document's links lead in the repository: paths below its root, anchors."""
-    text = re.sub(r"^```.*?^```", "", path.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
-    targets = re.findall(r"\]\(([^)\s]+)\)|^\[[^\]]+\]: (\S+)", text, re.MULTILINE)
-    found: list[tuple[str, str]] = []
-    for target in ("".join(pair) for pair in targets):
-        if not re.match(r"[a-z]+:", target):
-            place, _, anchor = target.partition("#")
-            there = (path.parent / place).resolve() if place else path
-            found.append((str(there.relative_to(ROOT)), anchor))
-    return found
-
-
-def anchors(path: Path) -> set[str]:
-    """Return the anchors of a document's headings, as Git hosts make them."""
-    text = re.sub(r"^```.*?^```", "", path.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
-    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def test_no_file_names_a_package_registry():
