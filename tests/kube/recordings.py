@@ -56,5 +56,6 @@ class Recording:
         if self.code < 300:
             return self.code, sorted(self.headers)
         error = self.error()
-        causes = [(cause.reason, cause.field, cause.manager) for cause in error.causes]
+        # A server may tell the same cause twice: those before 1.37 tell one of a wrong uid so.
+        causes = {(cause.reason, cause.field, cause.manager) for cause in error.causes}
         return self.code, type(error).__name__, error.reason, sorted(causes), sorted(self.headers)

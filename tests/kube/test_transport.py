@@ -312,6 +312,16 @@ class TestAnswers:
         async with between(saying(told % (packing, len(body)) + body)) as (_, client):
             assert (await client.get("/")).content == b"hello"
 
+    @pytest.mark.parametrize("cut", [1, 7, 1000])
+    async def test_one_of_several_members_is_unpacked_however_it_is_cut(self, cut):
+        members = (gzip.compress(part) for part in (b"hello", b"", bytes(STEP), b"world"))
+        body = b"".join(members)
+        chunks = [body[begin : begin + cut] for begin in range(0, len(body), cut)]
+        packed = b"".join(b"%x\r\n%s\r\n" % (len(chunk), chunk) for chunk in chunks)
+        told = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n"
+        async with between(saying(told + packed + b"0\r\n\r\n")) as (_, client):
+            assert (await client.get("/")).content == b"hello" + bytes(STEP) + b"world"
+
     @pytest.mark.parametrize("packing", [b"", b"identity", b"Identity"], ids=str)
     async def test_one_that_is_not_packed_is_taken_as_it_is(self, packing):
         head = b"HTTP/1.1 200 OK\r\nContent-Encoding: %s\r\nContent-Length: 2\r\n\r\n" % packing
@@ -326,8 +336,9 @@ class TestAnswers:
             (b"br", b"hello"),
             (b"gzip, gzip", gzip.compress(gzip.compress(b"hello"))),
             (b"gzip", gzip.compress(b"hello") + b"more"),
+            (b"gzip", gzip.compress(b"hello") + gzip.compress(b"world")[:-1]),
         ],
-        ids=["cut", "no gzip", "another packing", "packed twice", "more after it"],
+        ids=["cut", "no gzip", "another packing", "packed twice", "more after it", "cut later"],
     )
     async def test_what_cannot_be_unpacked_is_an_error(self, packing, body):
         told = b"HTTP/1.1 200 OK\r\nContent-Encoding: %s\r\nContent-Length: %d\r\n\r\n"

@@ -87,10 +87,10 @@ async def unpacked(exchange: Exchange) -> AsyncGenerator[bytes]:
         if not packing:
             yield piece
             continue
-        inflater = inflater or _inflater(packing)
-        for inflated in _inflated(inflater, piece):
+        inflater = inflater or _Inflater(packing)
+        for inflated in inflater.feed(piece):
             yield inflated
-    if inflater is not None and not inflater.eof:
+    if inflater is not None and not inflater.ended:
         raise httpx.DecodingError("the packed body has no end")
 
 
@@ -101,25 +101,33 @@ def _packing(headers: Iterable[tuple[bytes, bytes]]) -> list[bytes]:
     return [name for name in names if name not in (b"", b"identity")]
 
 
-def _inflater(packing: list[bytes]) -> zlib._Decompress:  # pyright: ignore[reportPrivateUsage]
-    if packing not in ([b"gzip"], [b"x-gzip"]):
-        names = b", ".join(packing).decode("utf-8", "replace")
-        raise httpx.DecodingError(f"an answer in {names}, which was not asked for")
-    return zlib.decompressobj(_GZIP)
+class _Inflater:
+    """Unpacks gzip, of which there may be several members one after the other (RFC 1952).
 
+    From 1.37 on, the API server sends what it flushes of a WatchList as a member of its own.
+    """
 
-def _inflated(
-    inflater: zlib._Decompress,  # pyright: ignore[reportPrivateUsage]
-    packed: bytes,
-) -> Iterator[bytes]:
-    """Yield what packed bytes unpack to, `STEP` bytes at a time. Raises httpx.DecodingError."""
-    inflated = b""
-    while packed or len(inflated) == STEP:  # zlib may hold some more, without a tail
-        try:
-            inflated = inflater.decompress(packed, STEP)
-        except zlib.error as error:
-            raise httpx.DecodingError(str(error)) from error
-        if inflater.unused_data:
-            raise httpx.DecodingError("there are bytes after the packed body")
-        packed = inflater.unconsumed_tail
-        yield inflated
+    def __init__(self, packing: list[bytes]) -> None:
+        if packing not in ([b"gzip"], [b"x-gzip"]):
+            names = b", ".join(packing).decode("utf-8", "replace")
+            raise httpx.DecodingError(f"an answer in {names}, which was not asked for")
+        self._member = zlib.decompressobj(_GZIP)
+
+    @property
+    def ended(self) -> bool:
+        """Whether no member has begun that has not ended."""
+        return self._member.eof
+
+    def feed(self, packed: bytes) -> Iterator[bytes]:
+        """Yield what packed bytes unpack to, `STEP` bytes at a time. Raises httpx.DecodingError."""
+        inflated = b""
+        # zlib may hold some more, without a tail.
+        while packed or (len(inflated) == STEP and not self.ended):
+            if self.ended:
+                self._member = zlib.decompressobj(_GZIP)
+            try:
+                inflated = self._member.decompress(packed, STEP)
+            except zlib.error as error:
+                raise httpx.DecodingError(str(error)) from error
+            packed = self._member.unused_data or self._member.unconsumed_tail
+            yield inflated

@@ -31,13 +31,20 @@ def requests(audit_log: AuditLog, mark: int, user: str) -> list[Entry]:
 
 
 def denied(entries: Iterable[Entry]) -> list[tuple[str, str, str]]:
-    """Return what was refused for want of a right, or otherwise forbidden."""
+    """Return what was refused for want of a right, or otherwise forbidden.
+
+    What is refused since a namespace is being deleted is not: the operator learns of it later.
+    """
     return [
         (entry["verb"], entry["requestURI"], entry["responseStatus"].get("message", ""))
         for entry in entries
         if entry.get("annotations", {}).get("authorization.k8s.io/decision") != "allow"
-        or entry.get("responseStatus", {}).get("code") == 403
+        or (entry.get("responseStatus", {}).get("code") == 403 and not _is_terminating(entry))
     ]
+
+
+def _is_terminating(entry: Entry) -> bool:
+    return "because it is being terminated" in entry["responseStatus"].get("message", "")
 
 
 def used(entries: Iterable[Entry], rights: Iterable[Right]) -> frozenset[Right]:
