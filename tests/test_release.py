@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import json
 import os
 import re
@@ -180,7 +181,7 @@ class TestDryRun:
     def test_it_says_in_one_line_what_it_could_not_make_and_why(self, story):
         missing = re.findall(r"^not made: (.*)$", story.rehearsed.stdout, re.MULTILINE)
 
-        why = "image: task image: the base python:3.11-slim is not to be had"
+        why = "task image: the base python:3.11-slim is not to be had"
         assert missing == [f"the image for linux/{name}: {why}" for name in ("amd64", "arm64")]
 
     def test_it_shows_the_commands_that_the_release_and_its_workflow_run(self, story):
@@ -393,8 +394,18 @@ REFUSED = [
     Refused("listed", "CHANGELOG.md has a section 0.2.0 already", listed),
     Refused(
         "other files",
-        "{root}/kept has other files; --output names another directory",
+        "{root}/kept has other files, such as letters; --output names another place",
         words=("--dry-run", "--output", "kept", "0.2.0"),
+    ),
+    Refused(
+        "a file",
+        "{root}/CHANGELOG.md is no directory",
+        words=("--dry-run", "--output", "CHANGELOG.md", "0.2.0"),
+    ),
+    Refused(
+        "no platform",
+        "'arm64' is no platform such as linux/arm64",
+        words=("--dry-run", "--platforms", "linux/amd64,arm64", "0.2.0"),
     ),
     Refused(
         "no home",
@@ -417,6 +428,7 @@ def small(root: Path) -> Checkout:
     shutil.copytree(ROOT / ".ci/release", root / ".ci/release")
     (root / "kept").mkdir()
     (root / "kept/letters").write_text("precious")
+    (root / "kept/SHA256SUMS").write_text("0  something-else\n")
     (root / "CHANGELOG.md").write_text(
         "# Changelog\n\n## [Unreleased]\n\n### Added\n\n- A change.\n"
     )
@@ -436,4 +448,39 @@ class TestRefusals:
 
         assert done.stderr == f"release: {case.line.format(root=tmp_path)}\n"
         assert (done.returncode, done.stdout) == (2, "")
-        assert [path.name for path in (tmp_path / "kept").iterdir()] == ["letters"]
+        assert (tmp_path / "kept/letters").exists()
+
+
+@pytest.fixture(scope="module")
+def changelog():
+    file = ROOT / ".ci/release/changelog.py"
+    spec = importlib.util.spec_from_file_location("changelog_of_releases", file)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # where dataclasses look
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules[spec.name]
+
+
+class TestChangelog:
+    def test_what_is_unreleased_becomes_a_version_without_its_empty_groups(self, changelog):
+        before = (
+            "# Changelog\n\n## [Unreleased]\n\n### Added\n\n- One.\n\n### Changed\n\n"
+            "### Fixed\n\n- Two.\n  More.\n\n## [0.1.0] - 2026-01-01\n\n- Old.\n"
+        )
+        after = changelog.released(before, "0.2.0", "2026-02-02")
+
+        assert after == (
+            "# Changelog\n\n## [Unreleased]\n\n## [0.2.0] - 2026-02-02\n\n### Added\n\n- One.\n\n"
+            "### Fixed\n\n- Two.\n  More.\n\n## [0.1.0] - 2026-01-01\n\n- Old.\n"
+        )
+        found = changelog.sections(after)
+        assert found["0.2.0"].text == "### Added\n\n- One.\n\n### Fixed\n\n- Two.\n  More."
+        assert (found["Unreleased"].text, found["0.1.0"].day) == ("", "2026-01-01")
+
+    def test_groups_alone_are_nothing(self, changelog):
+        text = "## [Unreleased]\n\n### Added\n\n### Fixed\n"
+
+        assert changelog.sections(text)["Unreleased"].text == ""

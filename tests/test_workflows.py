@@ -13,12 +13,16 @@ from pathlib import Path
 import pytest
 import yaml
 
+from hedgerow.cli.commands import LAZY
 from hedgerow.sandbox.errors import SandboxError
 from support.code.sources import ROOT, committed
 from support.programs import gotools
 
 WORKFLOWS = {path.name: path for path in sorted((ROOT / ".github/workflows").glob("*.yml"))}
+FORMS = sorted((ROOT / ".github/ISSUE_TEMPLATE").glob("[!c]*.yml"))
 TEMPLATE = ROOT / "operator/hedgerow/cli/new/templates/ci.yml.txt"
+# The first use builds actionlint, for 22 s of CPU.
+pytestmark = pytest.mark.timeout(600)
 JOBS = [
     (name, job, declared)
     for name, path in WORKFLOWS.items()
@@ -108,6 +112,26 @@ class TestWhatTheyCall:
         used = [step["uses"] for *_, job in JOBS for step in job.get("steps", []) if "uses" in step]
 
         assert [one for one in used if not re.fullmatch(r"[\w/-]+@(v\d+|[0-9a-f]{40})", one)] == []
+
+
+class TestForms:
+    @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
+    def test_every_field_has_a_name_and_a_label(self, form):
+        told = yaml.safe_load(form.read_text("utf-8"))
+        fields = [field for field in told["body"] if field["type"] != "markdown"]
+        names = [field["id"] for field in fields]
+
+        assert told["name"]
+        assert told["description"]
+        assert len(names) == len({*names})
+        assert all(field["attributes"]["label"] for field in fields)
+
+    def test_the_commands_that_they_ask_for_are_commands(self):
+        asked = [re.findall(r"`hedgerow ([a-z -]+)", form.read_text("utf-8")) for form in FORMS]
+        words = {line.split()[0] for lines in asked for line in lines}
+
+        assert {"owners", "tree", "version"} <= words
+        assert words <= {*LAZY, "version"}  # the one that is always loaded
 
 
 class TestRenovate:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -21,7 +22,8 @@ from tempfile import TemporaryDirectory
 import parts
 import preparing
 import uploads
-from parts import PartError, Release
+from commands import StepError
+from parts import Release
 from repository import MAIN, REMOTE, Repository, why_not
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,19 +35,26 @@ def main() -> int:
     given = arguments()
     repository = Repository(ROOT)
     try:
-        problems = [*why_not(repository, given.version, tagged=given.publish), *held_up(given)]
+        if problems := unusable(given):
+            return told(problems, 2)
+        problems = [*why_not(repository, given.version, tagged=given.publish)]
         problems += [] if given.dry_run else repository.not_filled_in()
         if problems:
             return told(problems, 2)
         return release(repository, given)
-    except PartError as error:
+    except StepError as error:
         return told([f"{error}; nothing was uploaded"], 1)
+    except KeyboardInterrupt:
+        return told(["stopped"], 130)
 
 
 def arguments() -> argparse.Namespace:
     """Return what the command line says."""
-    first, _, _ = (__doc__ or "").partition("\n\n")
-    parser = argparse.ArgumentParser("task release --", description=first)
+    parser = argparse.ArgumentParser(
+        "task release --",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("version", help="such as 0.2.0")
     parser.add_argument("--dry-run", action="store_true", help="do all but the upload, and show it")
     parser.add_argument(
@@ -62,12 +71,16 @@ def arguments() -> argparse.Namespace:
     return given
 
 
-def held_up(given: argparse.Namespace) -> list[str]:
-    """Return a line if there is something else where the files are to be."""
+def unusable(given: argparse.Namespace) -> list[str]:
+    """Return a line for each argument that makes no sense here."""
     place = given.output
-    if place.is_dir() and any(place.iterdir()) and not (place / parts.SUMS).exists():
-        return [f"{place} has other files; --output names another directory"]
-    return []
+    odd = [one for one in given.platforms if not re.fullmatch(r"linux/[a-z0-9]+(/v\d+)?", one)]
+    found = [f"{one!r} is no platform such as linux/arm64" for one in odd]
+    if place.exists() and not place.is_dir():
+        found.append(f"{place} is no directory")
+    elif others := parts.others(place):
+        found.append(f"{place} has other files, such as {others[0]}; --output names another place")
+    return found
 
 
 def release(repository: Repository, given: argparse.Namespace) -> int:
@@ -130,8 +143,16 @@ def upload(repository: Repository, made: Release, given: argparse.Namespace) -> 
             done = lines.index(line)
             after = f"{done} of {len(lines)} commands were done; all of them may be run again"
             return told([f"exit code {code} of: {line}", after], 1)
-    if not given.publish:
-        repository.git("pull", "--quiet", "--ff-only", "--tags", REMOTE, MAIN)
+    return 0 if given.publish else taken_over(repository)
+
+
+def taken_over(repository: Repository) -> int:
+    """Fetch what was pushed into the checkout, and return the exit code."""
+    pull = ("pull", "--quiet", "--ff-only", "--tags", REMOTE, MAIN)
+    try:
+        repository.git(*pull)
+    except StepError as error:
+        return told([f"it is pushed; only here `git {' '.join(pull)}` failed: {error}"], 1)
     return 0
 
 

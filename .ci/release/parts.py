@@ -8,37 +8,33 @@ import io
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tarfile
 import zipfile
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import yaml
 from changelog import Section, sections
+from commands import StepError, run
 
 if TYPE_CHECKING:
     from repository import Repository
 
 SUMS = "SHA256SUMS"
-NOTES = "NOTES.md"
+NOTES, SIGNATURE, DIGEST = "NOTES.md", f"{SUMS}.sigstore.json", "image.digest"
 LAUNCHER = Path(__file__).with_name("kubectl-hedgerow")
-_LONGEST = 3600.0
-
-
-class PartError(Exception):
-    """A part of a release that cannot be made; the message is one line."""
 
 
 @dataclass
 class Release:
     """A version, its commit in a checkout of its own, and the directory of its files.
 
-    `missing` has a line for each part that could not be made here.
+    `missing` has a line for each part that could not be made here. `tag` is that of the images, in
+    buildah's storage, if there is one for each platform.
     """
 
     version: str
@@ -46,6 +42,7 @@ class Release:
     output: Path
     files: list[Path] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
+    tag: str = ""
 
     @property
     def section(self) -> Section:
@@ -70,34 +67,11 @@ class Release:
         self.files += files
 
     def move(self, place: Path) -> None:
-        """Move all files to a directory, in place of a former release's."""
+        """Move all files to a directory that has no others than those of a former release."""
         shutil.rmtree(place, ignore_errors=True)
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.move(self.output, place)
         self.output, self.files = place, [place / file.name for file in self.files]
-
-
-def run(
-    *command: str | Path, cwd: Path, env: dict[str, str] | None = None, quiet: bool = True
-) -> str:
-    """Return what a command prints. Raises PartError with its last words."""
-    piped = subprocess.PIPE if quiet else None
-    try:
-        done = subprocess.run(
-            command, cwd=cwd, env=env, check=True, text=True, stdin=subprocess.DEVNULL,
-            stdout=piped, stderr=piped, timeout=_LONGEST,
-        )  # fmt: skip
-    except FileNotFoundError as error:
-        raise PartError(f"there is no {error.filename} on this machine") from None
-    except subprocess.TimeoutExpired:
-        limit = timedelta(seconds=_LONGEST)
-        raise PartError(f"{Path(command[0]).name} has not ended in {limit}") from None
-    except subprocess.CalledProcessError as error:
-        lines = f"{error.stdout or ''}\n{error.stderr or ''}".split("\n")
-        said = next((line.strip() for line in reversed(lines) if line.strip()), "")
-        said = said or f"exit code {error.returncode}"
-        raise PartError(f"{Path(command[0]).name}: {said}") from None
-    return done.stdout or ""
 
 
 def python_packages(release: Release) -> dict[str, str]:
@@ -116,7 +90,7 @@ def python_packages(release: Release) -> dict[str, str]:
     _hatch(release, unpacked, again)
     for file in (sdist, wheel):
         if file.read_bytes() != (again / file.name).read_bytes():
-            raise PartError(f"{file.name} has other bytes when it is built from the sdist")
+            raise StepError(f"{file.name} has other bytes when it is built from the sdist")
     release.add(sdist, wheel)
     return imported(wheel, release.source.root.parent / "built")
 
@@ -204,8 +178,9 @@ def images(release: Release, platforms: list[str], base: str) -> None:
                 cwd=release.source.root,
                 env=release.environment,
             )
-        except PartError as error:
-            release.missing.append(f"the image for {platform}: {error}")
+        except StepError as error:
+            said = str(error).removeprefix("image: ")
+            release.missing.append(f"the image for {platform}: {said}")
             continue
         about = f"hedgerow-{release.version}-{platform.replace('/', '-')}"
         release.add(*(release.output / f"{about}.{kind}.json" for kind in ("cdx", "provenance")))
@@ -221,37 +196,40 @@ def _together(release: Release, tag: str, made: list[str]) -> None:
     run("buildah", "manifest", "create", tag, cwd=root)
     for one in made:
         run("buildah", "manifest", "add", tag, one, cwd=root)
+    release.tag = tag
 
 
-def task_of_its_own(release: Release, name: str, env: dict[str, str]) -> Path | None:
+def task(release: Release, name: str, what: str, env: dict[str, str]) -> Path | None:
     """Run a task of the release's checkout, and return the directory of what it made.
 
     Return None, and say so, if this checkout has no such task.
     """
     if not re.search(rf"^  {name}:$", release.source.read("Taskfile.yml"), re.MULTILINE):
-        release.missing.append(f"the {name}: there is no `task {name}`")
+        release.missing.append(f"the {what}: there is no `task {name}`")
         return None
     place = release.source.root.parent / name
     place.mkdir()
     taskfile = release.source.root / "Taskfile.yml"
+    # What a task itself says of PYTHONPATH gives way to that of the environment.
+    found = os.pathsep.join([env["PYTHONPATH"], str(release.source.root / "tests")])
     run(
         *("task", "--taskfile", taskfile, name, "--", "--output", place),
         cwd=release.source.root,
-        env=release.environment | env,
+        env=release.environment | env | {"PYTHONPATH": found},
     )
     return place
 
 
 def chart(release: Release, env: dict[str, str]) -> None:
     """Package the chart."""
-    if place := task_of_its_own(release, "chart", env):
+    if place := task(release, "chart", "chart", env):
         for package in sorted(place.glob("*.tgz")):
             release.add(Path(shutil.move(package, release.output)))
 
 
 def site(release: Release, env: dict[str, str]) -> None:
     """Build the site, as one archive."""
-    if place := task_of_its_own(release, "docs", env):
+    if place := task(release, "docs", "site", env):
         pages = {f"{file.relative_to(place)}": file for file in place.rglob("*") if file.is_file()}
         archive = release.output / f"hedgerow-{release.version}-site.tar.gz"
         archive.write_bytes(_tar(pages, release.epoch))
@@ -277,6 +255,16 @@ def checksums(release: Release) -> None:
     """Write the SHA-256 of every file, as `sha256sum --check` reads it."""
     lines = [f"{sha256(file)}  {file.name}\n" for file in sorted(release.files)]
     (release.output / SUMS).write_text("".join(lines), "utf-8")
+
+
+def others(place: Path) -> list[str]:
+    """Return the names in a directory that are no files of a former release."""
+    if not place.exists():
+        return []
+    sums = place / SUMS
+    listed = sums.read_text("utf-8").splitlines() if sums.is_file() else []
+    former = {line.partition("  ")[2] for line in listed} | {SUMS, NOTES, SIGNATURE, DIGEST}
+    return sorted(file.name for file in place.iterdir() if file.name not in former)
 
 
 def sha256(file: Path) -> str:

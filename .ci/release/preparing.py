@@ -7,7 +7,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from changelog import released
-from parts import PartError, imported, run
+from commands import StepError, run
+from parts import imported
 from repository import REMOTE, Repository
 
 if TYPE_CHECKING:
@@ -40,11 +41,8 @@ def commit(source: Repository, version: str, day: str) -> None:
         _replace(source, name, renamed(text, before, version))
     _generate(source)
     source.git("add", "--all")
-    for words in (
-        ("commit", "--quiet", "--message", f"release: {version}"),
-        ("tag", "--annotate", "--message", f"hedgerow {version}", f"v{version}"),
-    ):
-        run("git", *words, cwd=source.root)
+    source.git("commit", "--quiet", "--message", f"release: {version}")
+    source.git("tag", "--annotate", "--message", f"hedgerow {version}", f"v{version}")
 
 
 def renamed(text: str, before: str, version: str) -> str:
@@ -62,7 +60,7 @@ def _documents(source: Repository) -> list[str]:
 def _text(source: Repository) -> str:
     text = source.read("pyproject.toml")
     if not _OWN.search(text):
-        raise PartError("pyproject.toml has no line with the version")
+        raise StepError("pyproject.toml has no line with the version")
     return text
 
 

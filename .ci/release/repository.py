@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import tomllib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from changelog import UNRELEASED, sections
+from commands import StepError, run
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 MAIN, REMOTE = "main", "origin"
 _VERSION = re.compile(r"(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})")
-_PATIENCE = 120.0
 
 
 @dataclass(frozen=True)
@@ -25,21 +24,14 @@ class Repository:
     root: Path
 
     def git(self, *words: str) -> str:
-        """Return what git prints. Raises CalledProcessError."""
-        return subprocess.run(
-            ["git", *words],
-            cwd=self.root,
-            check=True,
-            capture_output=True,
-            text=True,
-            timeout=_PATIENCE,
-        ).stdout.rstrip("\n")
+        """Return what git prints. Raises StepError."""
+        return run("git", *words, cwd=self.root).rstrip("\n")
 
     def found(self, *words: str) -> str:
         """Return what git prints, or nothing if it finds nothing."""
         try:
             return self.git(*words)
-        except subprocess.CalledProcessError:
+        except StepError:
             return ""
 
     def read(self, name: str) -> str:

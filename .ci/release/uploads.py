@@ -6,7 +6,7 @@ import re
 import shlex
 from typing import TYPE_CHECKING
 
-from parts import NOTES, SUMS
+from parts import DIGEST, NOTES, SIGNATURE, SUMS
 from repository import MAIN, REMOTE
 
 if TYPE_CHECKING:
@@ -29,13 +29,13 @@ def publish(release: Release) -> list[str]:
     """
     version, names = release.version, sorted(file.name for file in release.files)
     packages = [f"hedgerow-{version}-py3-none-any.whl", f"hedgerow-{version}.tar.gz"]
-    attached = shlex.join([*names, SUMS, f"{SUMS}.sigstore.json"])
+    attached = shlex.join([*names, SUMS, SIGNATURE])
     # It uploads to the package index by GitHub's word for the workflow, instead of a password.
     uv = re.findall(r"\buv==[\d.]+", release.source.read("Taskfile.yml"))[0]
     create = f"gh release create v{version} --verify-tag --notes-file {NOTES}"
     return [
         *_to_registry(release),
-        f"cosign sign-blob --yes --bundle {SUMS}.sigstore.json {SUMS}",
+        f"cosign sign-blob --yes --bundle {SIGNATURE} {SUMS}",
         f"python -m pip install --quiet {uv}",
         f"uv publish --trusted-publishing always {shlex.join(packages)}",
         f"gh release view v{version} > /dev/null 2>&1 || {create}",
@@ -47,15 +47,15 @@ def _to_registry(release: Release) -> list[str]:
     version, registry = release.version, release.source.registry or "REGISTRY"
     image = f"{registry}/hedgerow"
     charts = [file.name for file in release.files if file.suffix == ".tgz"]
-    images = any(file.name.endswith(".cdx.json") for file in release.files)
     login = (
         'buildah login --username "$REGISTRY_USER" --password-stdin '
         f'{shlex.quote(registry.partition("/")[0])} <<< "$REGISTRY_TOKEN"'
     )
-    push = "buildah manifest push --all --digestfile image.digest"
+    push = f"buildah manifest push --all --digestfile {DIGEST}"
     pushed = [
-        f"{push} hedgerow:{version} docker://{image}:{version}",
-        f'cosign sign --yes --recursive "{image}@$(cat image.digest)"',
+        f"{push} {release.tag} docker://{image}:{version}",
+        f'cosign sign --yes --recursive "{image}@$(cat {DIGEST})"',
     ]
     packaged = [f"helm push {name} oci://{registry}/charts" for name in charts]
-    return [*([login] if images or charts else []), *(pushed if images else []), *packaged]
+    steps = [*(pushed if release.tag else []), *packaged]
+    return [login, *steps] if steps else []
