@@ -122,7 +122,8 @@ def story(tmp_path_factory) -> Story:
 def publishers(root: Path) -> Checkout:
     """Return a checkout of this repository on main, as a publisher has it.
 
-    The tasks that build chart and site have tests of their own: here are others in their place.
+    The tasks that make chart, site and record have tests of their own: here are others in their
+    place.
     """
     for file in committed():
         target = root / file.relative_to(ROOT)
@@ -151,6 +152,7 @@ def others_in_place(text: str) -> str:
     version = f"{sys.executable} -c 'import hedgerow; print(hedgerow.__version__)'"
     taskfile["tasks"]["chart"] = {"cmds": [f"{version} > {output}/hedgerow-{VERSION}.tgz"]}
     taskfile["tasks"]["docs"] = {"cmds": [f"mkdir {output}/a && echo x > {output}/a/index.html"]}
+    taskfile["tasks"]["record"] = {"cmds": [f"{version} > recorded.txt"]}
     return yaml.safe_dump(taskfile, sort_keys=False)
 
 
@@ -215,6 +217,7 @@ class TestCommit:
             text,
             re.MULTILINE,
         )
+        assert (story.workflow.root / "recorded.txt").read_text() == f"{VERSION}\n"
         assert f"registry.example/hedgerow:{VERSION}" in guide
         assert VERSION not in figures
 

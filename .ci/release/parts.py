@@ -199,37 +199,40 @@ def _together(release: Release, tag: str, made: list[str]) -> None:
     release.tag = tag
 
 
-def task(release: Release, name: str, what: str, env: dict[str, str]) -> Path | None:
-    """Run a task of the release's checkout, and return the directory of what it made.
+def task(source: Repository, name: str, env: dict[str, str], *words: str | Path) -> bool:
+    """Run a task of a checkout, by its own code; return False if it has no such task."""
+    if not re.search(rf"^  {name}:$", source.read("Taskfile.yml"), re.MULTILINE):
+        return False
+    # What a task itself says of PYTHONPATH gives way to that of the environment.
+    found = os.pathsep.join([env["PYTHONPATH"], str(source.root / "tests")])
+    run(
+        *("task", "--taskfile", source.root / "Taskfile.yml", name, "--", *words),
+        cwd=source.root,
+        env=env | {"PYTHONPATH": found},
+    )
+    return True
 
-    Return None, and say so, if this checkout has no such task.
-    """
-    if not re.search(rf"^  {name}:$", release.source.read("Taskfile.yml"), re.MULTILINE):
-        release.missing.append(f"the {what}: there is no `task {name}`")
-        return None
+
+def _made(release: Release, name: str, what: str, env: dict[str, str]) -> Path | None:
+    """Return the directory of what a task made; return None, and say so, if there is no task."""
     place = release.source.root.parent / name
     place.mkdir()
-    taskfile = release.source.root / "Taskfile.yml"
-    # What a task itself says of PYTHONPATH gives way to that of the environment.
-    found = os.pathsep.join([env["PYTHONPATH"], str(release.source.root / "tests")])
-    run(
-        *("task", "--taskfile", taskfile, name, "--", "--output", place),
-        cwd=release.source.root,
-        env=release.environment | env | {"PYTHONPATH": found},
-    )
-    return place
+    if task(release.source, name, release.environment | env, "--output", place):
+        return place
+    release.missing.append(f"the {what}: there is no `task {name}`")
+    return None
 
 
 def chart(release: Release, env: dict[str, str]) -> None:
     """Package the chart."""
-    if place := task(release, "chart", "chart", env):
+    if place := _made(release, "chart", "chart", env):
         for package in sorted(place.glob("*.tgz")):
             release.add(Path(shutil.move(package, release.output)))
 
 
 def site(release: Release, env: dict[str, str]) -> None:
     """Build the site, as one archive."""
-    if place := task(release, "docs", "site", env):
+    if place := _made(release, "docs", "site", env):
         pages = {f"{file.relative_to(place)}": file for file in place.rglob("*") if file.is_file()}
         archive = release.output / f"hedgerow-{release.version}-site.tar.gz"
         archive.write_bytes(_tar(pages, release.epoch))

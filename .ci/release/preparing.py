@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from changelog import released
 from commands import StepError, run
-from parts import imported
+from parts import imported, task
 from repository import REMOTE, Repository
 
 if TYPE_CHECKING:
@@ -70,7 +70,10 @@ def _replace(source: Repository, name: str, text: str) -> None:
 
 
 def _generate(source: Repository) -> None:
-    """Write the generated files by the code of the clone, which has the new version."""
+    """Write the generated files by the code of the clone, which has the new version.
+
+    So is the record of what the release promises, with which later versions are compared.
+    """
     place = source.root.parent / "generating"
     command = (sys.executable, "-m", "hatchling", "build", "--target", "wheel")
     run(*command, "--directory", place, cwd=source.root)
@@ -81,3 +84,4 @@ def _generate(source: Repository) -> None:
         cwd=source.root,
         env=environment,
     )
+    task(source, "record", environment)
