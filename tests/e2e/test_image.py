@@ -121,6 +121,17 @@ class TestSupplyChain:
         assert statement["subject"][0]["digest"] == digested(images.digest(OPERATOR))
         assert {"uri": f"oci:{PYTHON}", "digest": digested(images.digest(PYTHON))} in made_of
 
+    def test_its_label_names_the_commit_though_layers_of_an_earlier_one_are_used(
+        self, images: Images
+    ):
+        made_of = told(images, "provenance")["predicate"]["buildDefinition"]["resolvedDependencies"]
+        commits = [
+            one["digest"].get("gitCommit", "") for one in made_of if one["uri"].startswith("git+")
+        ]
+        label = images.config(OPERATOR)["Labels"]["org.opencontainers.image.revision"]
+
+        assert [label.partition("-")[0]] == (commits or [""])
+
 
 def told(images: Images, what: str) -> Object:
     """Return what `task image` has written beside the image."""

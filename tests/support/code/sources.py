@@ -75,7 +75,8 @@ def committed(*suffixes: str) -> list[Path]:
     found: list[Path] = []
     for directory, folders, files in os.walk(ROOT):
         folders[:] = [name for name in folders if name not in IGNORED]
-        found += [Path(directory, name) for name in files]
+        # In a worktree, .git is a file.
+        found += [Path(directory, name) for name in files if name not in IGNORED]
     return sorted(path for path in found if not suffixes or path.suffix in suffixes)
 
 

@@ -1,0 +1,293 @@
+"""Parts: the files of a release, each made from the release's own commit."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import os
+import re
+import shutil
+import sys
+import tarfile
+import zipfile
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import yaml
+from changelog import Section, sections
+from commands import StepError, run
+
+if TYPE_CHECKING:
+    from repository import Repository
+
+SUMS = "SHA256SUMS"
+NOTES, SIGNATURE, DIGEST = "NOTES.md", f"{SUMS}.sigstore.json", "image.digest"
+LAUNCHER = Path(__file__).with_name("kubectl-hedgerow")
+
+
+@dataclass
+class Release:
+    """A version, its commit in a checkout of its own, and the directory of its files.
+
+    `missing` has a line for each part that could not be made here. `tag` is that of the images, in
+    buildah's storage, if there is one for each platform.
+    """
+
+    version: str
+    source: Repository
+    output: Path
+    files: list[Path] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    tag: str = ""
+
+    @property
+    def section(self) -> Section:
+        """What the changelog says of the version."""
+        return sections(self.source.read("CHANGELOG.md"))[self.version]
+
+    @property
+    def epoch(self) -> int:
+        """The time of everything that is built: midnight (UTC) of the day that the changelog says.
+
+        So whoever builds the tag again, on any day, gets the same bytes.
+        """
+        return int(datetime.fromisoformat(self.section.day).replace(tzinfo=UTC).timestamp())
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of every build."""
+        return {**os.environ, "SOURCE_DATE_EPOCH": str(self.epoch)}
+
+    def add(self, *files: Path) -> None:
+        """Note files that belong to the release."""
+        self.files += files
+
+    def move(self, place: Path) -> None:
+        """Move all files to a directory that has no others than those of a former release."""
+        shutil.rmtree(place, ignore_errors=True)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.move(self.output, place)
+        self.output, self.files = place, [place / file.name for file in self.files]
+
+
+def python_packages(release: Release) -> dict[str, str]:
+    """Build sdist and wheel, and both once more from the sdist: they must be the same bytes.
+
+    Return an environment in which Python has the hedgerow that was built.
+    """
+    _hatch(release, release.source.root, release.output)
+    sdist = release.output / f"hedgerow-{release.version}.tar.gz"
+    wheel = release.output / f"hedgerow-{release.version}-py3-none-any.whl"
+    again = release.source.root.parent / "again"
+    with tarfile.open(sdist) as archive:
+        archive.extractall(again, filter="data")
+    unpacked = again / sdist.name.removesuffix(".tar.gz")
+    (unpacked / "PKG-INFO").unlink()  # of the build itself, which would pack it beside its own
+    _hatch(release, unpacked, again)
+    for file in (sdist, wheel):
+        if file.read_bytes() != (again / file.name).read_bytes():
+            raise StepError(f"{file.name} has other bytes when it is built from the sdist")
+    release.add(sdist, wheel)
+    return imported(wheel, release.source.root.parent / "built")
+
+
+def imported(wheel: Path, place: Path) -> dict[str, str]:
+    """Return an environment in which Python has the hedgerow of a wheel, with its version."""
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(place)  # noqa: S202 - it was built a moment ago
+    return {**os.environ, "PYTHONPATH": str(place), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def notes(release: Release) -> None:
+    """Write what the changelog says of the version."""
+    (release.output / NOTES).write_text(f"{release.section.text}\n", "utf-8")
+
+
+def plugin(release: Release) -> None:
+    """Write the archive of the kubectl plugin, and krew's manifest for it.
+
+    Without the repository's address there is no manifest: it has to say where the archive is.
+    """
+    archive = release.output / f"kubectl-hedgerow-{release.version}.tar.gz"
+    wheel = release.output / f"hedgerow-{release.version}-py3-none-any.whl"
+    root = release.source.root
+    contents = {
+        LAUNCHER.name: LAUNCHER,
+        "LICENSE": root / "LICENSE",
+        "requirements.txt": root / ".ci/image.txt",
+        wheel.name: wheel,
+    }
+    archive.write_bytes(_tar(contents, release.epoch))
+    release.add(archive)
+    if not release.source.home:
+        release.missing.append("krew's manifest: the repository's address is not filled in")
+        return
+    manifest = release.output / "hedgerow.yaml"
+    manifest.write_text(yaml.safe_dump(krew_manifest(release, archive), sort_keys=False), "utf-8")
+    release.add(manifest)
+
+
+def krew_manifest(release: Release, archive: Path) -> dict:
+    """Return krew's manifest of the plugin."""
+    home, version = release.source.home, f"v{release.version}"
+    return {
+        "apiVersion": "krew.googlecontainertools.github.com/v1alpha2",
+        "kind": "Plugin",
+        "metadata": {"name": "hedgerow"},
+        "spec": {
+            "version": version,
+            "homepage": home,
+            "shortDescription": "Shows who owns which fields, and plans applies",
+            "description": (
+                "Shows the field managers of any object, plans a server-side apply field by field\n"
+                "with its conflicts, and moves fields from one manager to another. It is the\n"
+                "command line of hedgerow, an operator that writes by server-side apply only.\n"
+            ),
+            "caveats": (
+                "It needs Python 3.11 or newer with venv. On its first use it makes an\n"
+                "environment in the user's cache directory, of packages that are pinned by\n"
+                "hash; pip fetches them from the package index that it is set up for.\n"
+            ),
+            "platforms": [
+                {
+                    "selector": {"matchLabels": {"os": "linux"}},
+                    "uri": f"{home}/releases/download/{version}/{archive.name}",
+                    "sha256": sha256(archive),
+                    "bin": LAUNCHER.name,
+                }
+            ],
+        },
+    }
+
+
+def images(release: Release, platforms: list[str], base: str) -> None:
+    """Build the image for each platform, with its SBOM and provenance, and the list of them."""
+    tag = f"hedgerow:{release.version}"
+    made: list[str] = []
+    for platform in platforms:
+        one = f"{tag}-{platform.replace('/', '-')}"
+        named = ("--base", base) if base else ()
+        given = ("--engine", "buildah", "--tag", one, "--platform", platform, *named)
+        try:
+            run(
+                *(release.source.root / ".ci/image", *given, "--output", release.output),
+                cwd=release.source.root,
+                env=release.environment,
+            )
+        except StepError as error:
+            said = str(error).removeprefix("image: ")
+            release.missing.append(f"the image for {platform}: {said}")
+            continue
+        about = f"hedgerow-{release.version}-{platform.replace('/', '-')}"
+        release.add(*(release.output / f"{about}.{kind}.json" for kind in ("cdx", "provenance")))
+        made.append(one)
+    if made and made == [f"{tag}-{platform.replace('/', '-')}" for platform in platforms]:
+        _together(release, tag, made)
+
+
+def _together(release: Release, tag: str, made: list[str]) -> None:
+    root = release.source.root
+    if run("buildah", "images", "--quiet", "--filter", f"reference={tag}", cwd=root).strip():
+        run("buildah", "manifest", "rm", tag, cwd=root)
+    run("buildah", "manifest", "create", tag, cwd=root)
+    for one in made:
+        run("buildah", "manifest", "add", tag, one, cwd=root)
+    release.tag = tag
+
+
+def task(source: Repository, name: str, env: dict[str, str], *words: str | Path) -> bool:
+    """Run a task of a checkout, by its own code; return False if it has no such task."""
+    if not re.search(rf"^  {name}:$", source.read("Taskfile.yml"), re.MULTILINE):
+        return False
+    # What a task itself says of PYTHONPATH gives way to that of the environment.
+    found = os.pathsep.join([env["PYTHONPATH"], str(source.root / "tests")])
+    run(
+        *("task", "--taskfile", source.root / "Taskfile.yml", name, "--", *words),
+        cwd=source.root,
+        env=env | {"PYTHONPATH": found},
+    )
+    return True
+
+
+def _made(release: Release, name: str, what: str, env: dict[str, str]) -> Path | None:
+    """Return the directory of what a task made; return None, and say so, if there is no task."""
+    place = release.source.root.parent / name
+    place.mkdir()
+    if task(release.source, name, release.environment | env, "--output", place):
+        return place
+    release.missing.append(f"the {what}: there is no `task {name}`")
+    return None
+
+
+def chart(release: Release, env: dict[str, str]) -> None:
+    """Package the chart."""
+    if place := _made(release, "chart", "chart", env):
+        for package in sorted(place.glob("*.tgz")):
+            release.add(Path(shutil.move(package, release.output)))
+
+
+def site(release: Release, env: dict[str, str]) -> None:
+    """Build the site, as one archive."""
+    if place := _made(release, "docs", "site", env):
+        pages = {f"{file.relative_to(place)}": file for file in place.rglob("*") if file.is_file()}
+        archive = release.output / f"hedgerow-{release.version}-site.tar.gz"
+        archive.write_bytes(_tar(pages, release.epoch))
+        release.add(archive)
+
+
+def provenance(release: Release, started: str) -> None:
+    """Write how the files were made; the images have their own."""
+    file = release.output / f"hedgerow-{release.version}.provenance.json"
+    told = ("--engine", f"hatchling {metadata.version('hatchling')}", "--started", started)
+    revision = release.source.git("rev-parse", "HEAD")
+    made = [word for one in release.files for word in ("--file", str(one))]
+    statement = run(
+        *(sys.executable, release.source.root / ".ci/provenance.py", "--version", release.version),
+        *("--revision", revision, *told, *made),
+        cwd=release.source.root,
+    )
+    file.write_text(statement, "utf-8")
+    release.add(file)
+
+
+def checksums(release: Release) -> None:
+    """Write the SHA-256 of every file, as `sha256sum --check` reads it."""
+    lines = [f"{sha256(file)}  {file.name}\n" for file in sorted(release.files)]
+    (release.output / SUMS).write_text("".join(lines), "utf-8")
+
+
+def others(place: Path) -> list[str]:
+    """Return the names in a directory that are no files of a former release."""
+    if not place.exists():
+        return []
+    sums = place / SUMS
+    listed = sums.read_text("utf-8").splitlines() if sums.is_file() else []
+    former = {line.partition("  ")[2] for line in listed} | {SUMS, NOTES, SIGNATURE, DIGEST}
+    return sorted(file.name for file in place.iterdir() if file.name not in former)
+
+
+def sha256(file: Path) -> str:
+    """Return the SHA-256 of a file."""
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def _hatch(release: Release, root: Path, place: Path) -> None:
+    command = (sys.executable, "-m", "hatchling", "build", "--target", "sdist", "--target", "wheel")
+    run(*command, "--directory", place, cwd=root, env=release.environment)
+
+
+def _tar(contents: dict[str, Path], epoch: int) -> bytes:
+    """Return a compressed archive that depends on nothing but the contents and the time."""
+    plain = io.BytesIO()
+    with tarfile.open(fileobj=plain, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for name, file in sorted(contents.items()):
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mtime = file.stat().st_size, epoch
+            entry.mode = 0o755 if os.access(file, os.X_OK) else 0o644
+            with file.open("rb") as content:
+                archive.addfile(entry, content)
+    return gzip.compress(plain.getvalue(), mtime=epoch)

@@ -1,0 +1,61 @@
+"""Uploads: the commands that make a release public, as a shell runs them."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import TYPE_CHECKING
+
+from parts import DIGEST, NOTES, SIGNATURE, SUMS
+from repository import MAIN, REMOTE
+
+if TYPE_CHECKING:
+    from parts import Release
+
+
+def push(version: str) -> list[str]:
+    """Return what publishes the release's commit and tag, in the clone; the workflow does the rest.
+
+    One push, of both or of none: where others have pushed meanwhile, nothing has happened.
+    """
+    return [f"git push --atomic {REMOTE} {MAIN} v{version}"]
+
+
+def publish(release: Release) -> list[str]:
+    """Return what publishes the files, in their directory, in the order in which it is safe.
+
+    Each may be run again. What can never be taken back, the upload to the package index, comes
+    after all others but the page of the release, which says that everything is there.
+    """
+    version, names = release.version, sorted(file.name for file in release.files)
+    packages = [f"hedgerow-{version}-py3-none-any.whl", f"hedgerow-{version}.tar.gz"]
+    attached = shlex.join([*names, SUMS, SIGNATURE])
+    # It uploads to the package index by GitHub's word for the workflow, instead of a password.
+    uv = re.findall(r"\buv==[\d.]+", release.source.read("Taskfile.yml"))[0]
+    create = f"gh release create v{version} --verify-tag --notes-file {NOTES}"
+    return [
+        *_to_registry(release),
+        f"cosign sign-blob --yes --bundle {SIGNATURE} {SUMS}",
+        f"python -m pip install --quiet {uv}",
+        f"uv publish --trusted-publishing always {shlex.join(packages)}",
+        f"gh release view v{version} > /dev/null 2>&1 || {create}",
+        f"gh release upload v{version} --clobber {attached}",
+    ]
+
+
+def _to_registry(release: Release) -> list[str]:
+    version, registry = release.version, release.source.registry or "REGISTRY"
+    image = f"{registry}/hedgerow"
+    charts = [file.name for file in release.files if file.suffix == ".tgz"]
+    login = (
+        'buildah login --username "$REGISTRY_USER" --password-stdin '
+        f'{shlex.quote(registry.partition("/")[0])} <<< "$REGISTRY_TOKEN"'
+    )
+    push = f"buildah manifest push --all --digestfile {DIGEST}"
+    pushed = [
+        f"{push} {release.tag} docker://{image}:{version}",
+        f'cosign sign --yes --recursive "{image}@$(cat {DIGEST})"',
+    ]
+    packaged = [f"helm push {name} oci://{registry}/charts" for name in charts]
+    steps = [*(pushed if release.tag else []), *packaged]
+    return [login, *steps] if steps else []

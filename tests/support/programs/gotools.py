@@ -1,0 +1,46 @@
+"""Gotools: programs in Go that tests run, built once from pinned modules and kept in the cache."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from pathlib import Path
+
+import anyio
+
+from hedgerow.sandbox import toolchain
+from hedgerow.sandbox.build import build
+from hedgerow.sandbox.cache import default_cache
+from hedgerow.sandbox.leash import MARK, Leash
+from hedgerow.sandbox.pins import Module
+
+MODULES = Path(__file__).parent / "modules"
+
+
+def tool(name: str) -> Path:
+    """Return the program of the module of that name, which is pinned as the only `tool` of it.
+
+    Raises SandboxError if it is not there and cannot be built.
+    """
+    module = pinned(MODULES / name, name)
+    cache = default_cache()
+    found = cache.find(module, name)
+    return found or anyio.run(_built, module, name)
+
+
+def pinned(directory: Path, name: str) -> Module:
+    """Return a module with its version, which is that of the module that has the tool."""
+    text = (directory / "go.mod").read_text("utf-8")
+    (package,) = re.findall(r"^tool (\S+)$", text, re.MULTILINE)
+    versions = re.findall(r"^\t(\S+) v(\S+)", text, re.MULTILINE)
+    version = next(version for path, version in versions if f"{package}/".startswith(f"{path}/"))
+    (go,) = re.findall(r"^go (\S+)$", text, re.MULTILINE)
+    return Module(directory, version, {name: package}, "-s -w", go)
+
+
+async def _built(module: Module, name: str) -> Path:
+    cache, mark = default_cache(), secrets.token_hex(16)
+    with Leash(mark):
+        go = await toolchain.find(module.go)
+        await build(cache, module, [name], go, progress=print, mark={MARK: mark})
+    return cache.entry(module) / name

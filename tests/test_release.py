@@ -1,0 +1,489 @@
+"""`task release`: from a commit to the files, the tag and the uploads, or to one clear line."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+import yaml
+
+from support.code.sources import ROOT, committed
+from support.programs.wheels import environment, wheelhouse
+
+pytestmark = [
+    pytest.mark.timeout(600),
+    pytest.mark.untraced,  # it runs in processes of its own
+    pytest.mark.skipif(not shutil.which("git"), reason="git is not on the PATH"),
+]
+VERSION = "9.9.9"
+HOME, REGISTRY = "https://hub.example/people/hedgerow", "registry.example/people"
+LOGIN = {"REGISTRY_USER": "somebody", "REGISTRY_TOKEN": "a password"}
+UPLOADERS = ("buildah", "cosign", "gh", "helm", "uv", "python")
+PEOPLE = {
+    f"GIT_{who}_{what}": value
+    for who in ("AUTHOR", "COMMITTER")
+    for what, value in (("NAME", "Somebody"), ("EMAIL", "somebody@example.com"))
+}
+UPLOADER = """#!/bin/sh
+echo "$(basename "$0") $*" >> "$UPLOADS"
+case "$(basename "$0") $*" in
+  "$FAILING"*) echo "first" >&2; echo "there is no such thing" >&2; exit 7 ;;
+  "gh release view"*) exit 1 ;;
+  "buildah mount"*) echo "$UPLOADS.mounted" ;;
+  "buildah inspect"*) echo "sha256:0" ;;
+esac
+"""
+"""A program that notes what it is told, and fails where the test wants it to."""
+
+
+@dataclass(frozen=True)
+class Checkout:
+    """A checkout with a history of its own."""
+
+    root: Path
+
+    def git(self, *words: object) -> str:
+        return subprocess.run(
+            ["git", *map(str, words)],
+            cwd=self.root, env={**os.environ, **PEOPLE}, check=True, capture_output=True, text=True,
+        ).stdout.strip()  # fmt: skip
+
+    def commit(self, words: str = "something") -> None:
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--message", words)
+
+    def release(self, *words: object, **environment: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, ".ci/release", *map(str, words)],
+            cwd=self.root,
+            env={**os.environ, **PEOPLE, **environment},
+            capture_output=True, text=True, check=False, timeout=250,
+        )  # fmt: skip
+
+    def edit(self, name: str, change: Callable[[str], str]) -> None:
+        before = (self.root / name).read_text("utf-8")
+        after = change(before)
+        assert after != before
+        (self.root / name).write_text(after, "utf-8")
+
+
+@dataclass(frozen=True)
+class Story:
+    """A dry run, the release, and what the workflow then does at its tag."""
+
+    checkout: Checkout
+    workflow: Checkout
+    rehearsed: subprocess.CompletedProcess[str]
+    unchanged: bool
+    released: subprocess.CompletedProcess[str]
+    published: subprocess.CompletedProcess[str]
+    uploads: list[str]
+
+    @property
+    def files(self) -> Path:
+        """What the workflow made."""
+        return self.workflow.root / "dist" / VERSION
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory) -> Story:
+    place = tmp_path_factory.mktemp("release")
+    checkout = publishers(place / "checkout")
+    origin = place / "origin.git"
+    checkout.git("clone", "--quiet", "--bare", ".", origin)
+    checkout.git("remote", "add", "origin", origin)
+    before = checkout.git("rev-parse", "HEAD"), checkout.git("status", "--porcelain", "--ignored")
+    tools = uploaders(place)
+    rehearsed = checkout.release("--dry-run", "--output", place / "rehearsed", VERSION, **tools)
+    after = checkout.git("rev-parse", "HEAD"), checkout.git("status", "--porcelain", "--ignored")
+    released = checkout.release("--platforms", "none", VERSION)
+    assert released.returncode == 0, released.stderr
+    workflow = Checkout(place / "workflow")
+    checkout.git("clone", "--quiet", "--branch", f"v{VERSION}", origin, workflow.root)
+    log = Path(tools["UPLOADS"])
+    log.unlink()
+    published = workflow.release("--publish", VERSION, **tools | {"FAILING": "-"})
+    uploads = log.read_text("utf-8").splitlines()
+    return Story(checkout, workflow, rehearsed, before == after, released, published, uploads)
+
+
+def publishers(root: Path) -> Checkout:
+    """Return a checkout of this repository on main, as a publisher has it.
+
+    The tasks that make chart, site and record have tests of their own: here are others in their
+    place.
+    """
+    for file in committed():
+        target = root / file.relative_to(ROOT)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, target)
+    checkout = Checkout(root)
+    urls = f'[project.urls]\nRepository = "{HOME}"\n[tool.hedgerow.release]'
+    checkout.edit("pyproject.toml", lambda text: text.replace("[tool.hedgerow.release]", urls))
+    said = f'registry = "{REGISTRY}"'
+    checkout.edit("pyproject.toml", lambda text: text.replace('registry = ""', said))
+    checkout.edit("Taskfile.yml", others_in_place)
+    return begun(checkout)
+
+
+def begun(checkout: Checkout) -> Checkout:
+    """Return a checkout with a first commit on main, in a repository of its own."""
+    assert not (checkout.root / ".git").exists()
+    checkout.git("init", "--quiet", "--initial-branch", "main")
+    checkout.commit()
+    return checkout
+
+
+def others_in_place(text: str) -> str:
+    taskfile = yaml.safe_load(text)
+    output = '{{index (splitList " " .CLI_ARGS) 1}}'
+    version = f"{sys.executable} -c 'import hedgerow; print(hedgerow.__version__)'"
+    taskfile["tasks"]["chart"] = {"cmds": [f"{version} > {output}/hedgerow-{VERSION}.tgz"]}
+    taskfile["tasks"]["docs"] = {"cmds": [f"mkdir {output}/a && echo x > {output}/a/index.html"]}
+    taskfile["tasks"]["record"] = {"cmds": [f"{version} > recorded.txt"]}
+    return yaml.safe_dump(taskfile, sort_keys=False)
+
+
+def uploaders(place: Path) -> dict[str, str]:
+    """Return an environment whose uploading programs only note what they are told.
+
+    There is no base for images: `buildah pull` fails.
+    """
+    tools, log = place / "tools", place / "uploads"
+    tools.mkdir()
+    for name in UPLOADERS:
+        (tools / name).write_text(UPLOADER, "utf-8")
+        (tools / name).chmod(0o755)
+    image = place / "uploads.mounted/opt/hedgerow"
+    image.mkdir(parents=True)
+    (image / "sbom.cdx.json").write_text('{"components": []}', "utf-8")
+    path = f"{tools}:{os.environ['PATH']}"
+    return {"PATH": path, "UPLOADS": str(log), "FAILING": "buildah pull", **LOGIN}
+
+
+class TestDryRun:
+    def test_it_makes_the_files_and_leaves_the_checkout_as_it_was(self, story):
+        assert (story.rehearsed.returncode, story.rehearsed.stderr) == (0, "")
+        assert story.unchanged
+        made = {path.name for path in (story.checkout.root.parent / "rehearsed").iterdir()}
+        assert made == {path.name for path in story.files.iterdir() if "-linux-" not in path.name}
+
+    def test_it_says_in_one_line_what_it_could_not_make_and_why(self, story):
+        missing = re.findall(r"^not made: (.*)$", story.rehearsed.stdout, re.MULTILINE)
+
+        why = "task image: the base python:3.11-slim is not to be had"
+        assert missing == [f"the image for linux/{name}: {why}" for name in ("amd64", "arm64")]
+
+    def test_it_shows_the_commands_that_the_release_and_its_workflow_run(self, story):
+        shown = story.rehearsed.stdout.splitlines()
+
+        assert ran(story.released) == [f"git push --atomic origin main v{VERSION}"]
+        of_images = [line for line in ran(story.published) if "image.digest" in line]
+        assert len(of_images) == 2
+        common = [*ran(story.released), *ran(story.published)]
+        assert [line for line in shown if line in common] == [
+            line for line in common if line not in of_images and "-linux-" not in line
+        ]
+
+
+def ran(done: subprocess.CompletedProcess[str]) -> list[str]:
+    lines = done.stdout.splitlines()
+    return [line.removeprefix("+ ") for line in lines if line.startswith("+ ")]
+
+
+class TestCommit:
+    def test_version_and_day_are_where_they_belong_and_only_commands_name_the_new_one(self, story):
+        changed = story.workflow.git("show", "--name-only", "--format=%s", "HEAD").splitlines()
+        text = (story.workflow.root / "CHANGELOG.md").read_text("utf-8")
+        guide = (story.workflow.root / "docs/guides/in-cluster.md").read_text("utf-8")
+        figures = (story.workflow.root / "docs/performance.md").read_text("utf-8")
+
+        assert changed[0] == f"release: {VERSION}"
+        assert {"pyproject.toml", "CHANGELOG.md", "manifests/cluster/deployment.yaml"} < {*changed}
+        assert re.search(
+            rf"^## \[Unreleased\]\n\n## \[{VERSION}\] - \d{{4}}-\d\d-\d\d\n\n### Added\n\n- ",
+            text,
+            re.MULTILINE,
+        )
+        assert (story.workflow.root / "recorded.txt").read_text() == f"{VERSION}\n"
+        assert f"registry.example/hedgerow:{VERSION}" in guide
+        assert VERSION not in figures
+
+    def test_it_is_pushed_with_its_tag_and_the_checkout_has_both(self, story):
+        assert story.released.returncode == 0
+        assert story.checkout.git("describe") == f"v{VERSION}"
+        assert story.workflow.git("describe") == f"v{VERSION}"
+        assert story.checkout.git("status", "--porcelain") == ""
+
+
+class TestFiles:
+    def test_the_tag_gives_the_same_bytes_again(self, story):
+        first = story.checkout.root / "dist" / VERSION
+        same = [f"hedgerow-{VERSION}.tar.gz", f"hedgerow-{VERSION}-py3-none-any.whl"]
+        same += [f"kubectl-hedgerow-{VERSION}.tar.gz", "hedgerow.yaml", "NOTES.md"]
+
+        assert story.published.returncode == 0, story.published.stderr
+        for name in same:
+            assert (first / name).read_bytes() == (story.files / name).read_bytes(), name
+
+    def test_every_file_has_its_checksum_and_its_maker(self, story):
+        lines = (story.files / "SHA256SUMS").read_text().splitlines()
+        sums = {name: digest for digest, name in (line.split("  ") for line in lines)}
+        statement = json.loads((story.files / f"hedgerow-{VERSION}.provenance.json").read_text())
+        subjects = {one["name"]: one["digest"]["sha256"] for one in statement["subject"]}
+        made_of = statement["predicate"]["buildDefinition"]["resolvedDependencies"]
+
+        assert sums == {
+            path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in story.files.iterdir()
+            if path.name not in ("SHA256SUMS", "NOTES.md")
+        }
+        assert subjects.items() <= sums.items()
+        assert {name for name in sums if name not in subjects} == {
+            f"hedgerow-{VERSION}.provenance.json"
+        }
+        assert made_of[0]["digest"] == {"gitCommit": story.workflow.git("rev-parse", "HEAD")}
+
+    def test_the_wheel_has_the_version_everywhere(self, story):
+        with ZipFile(story.files / f"hedgerow-{VERSION}-py3-none-any.whl") as wheel:
+            about = wheel.read(f"hedgerow-{VERSION}.dist-info/METADATA").decode()
+            deployed = wheel.read("hedgerow/manifests/cluster/deployment.yaml").decode()
+
+        assert f"\nVersion: {VERSION}\n" in about
+        assert f"\nProject-URL: Repository, {HOME}\n" in about
+        assert f"image: hedgerow:{VERSION}" in deployed
+
+    def test_the_notes_are_the_section_of_the_changelog(self, story):
+        notes = (story.files / "NOTES.md").read_text("utf-8")
+
+        assert notes.startswith("### Added\n\n- ")
+        assert notes.strip() in (story.workflow.root / "CHANGELOG.md").read_text("utf-8")
+
+    def test_chart_and_site_are_made_by_the_code_of_the_release(self, story):
+        assert (story.files / f"hedgerow-{VERSION}.tgz").read_text() == f"{VERSION}\n"
+        with tarfile.open(story.files / f"hedgerow-{VERSION}-site.tar.gz") as site:
+            assert site.getnames() == ["a/index.html"]
+
+
+class TestUploads:
+    def test_the_index_comes_after_all_that_can_be_taken_back_and_the_page_last(self, story):
+        begin = next(n for n, line in enumerate(story.uploads) if "buildah login" in line)
+        done = story.uploads[begin:]
+        image = f"{REGISTRY}/hedgerow"
+
+        assert [" ".join(line.split()[:3]) for line in done] == [
+            "buildah login --username",
+            "buildah manifest push",
+            "cosign sign --yes",
+            f"helm push hedgerow-{VERSION}.tgz",
+            "cosign sign-blob --yes",
+            "python -m pip",
+            "uv publish --trusted-publishing",
+            "gh release view",
+            "gh release create",
+            "gh release upload",
+        ]
+        assert done[1].endswith(f"hedgerow:{VERSION} docker://{image}:{VERSION}")
+        assert done[3].endswith(f"oci://{REGISTRY}/charts")
+
+    def test_an_image_of_each_platform_is_in_the_list(self, story):
+        added = [line.split()[-1] for line in story.uploads if "manifest add" in line]
+
+        assert added == [f"hedgerow:{VERSION}-linux-{name}" for name in ("amd64", "arm64")]
+
+
+class TestPlugin:
+    def test_the_manifest_says_where_the_archive_is_and_what_it_must_be(self, story):
+        archive = story.files / f"kubectl-hedgerow-{VERSION}.tar.gz"
+        manifest = yaml.safe_load((story.files / "hedgerow.yaml").read_text("utf-8"))
+        (platform,) = manifest["spec"]["platforms"]
+
+        assert manifest["spec"]["version"] == f"v{VERSION}"
+        assert platform["uri"] == f"{HOME}/releases/download/v{VERSION}/{archive.name}"
+        assert platform["sha256"] == hashlib.sha256(archive.read_bytes()).hexdigest()
+
+    def test_it_sets_itself_up_once_from_what_is_pinned(self, story, tmp_path):
+        with tarfile.open(story.files / f"kubectl-hedgerow-{VERSION}.tar.gz") as archive:
+            archive.extractall(tmp_path / "plugin", filter="data")
+        linked = tmp_path / "kubectl-hedgerow"  # as krew does
+        linked.symlink_to(tmp_path / "plugin/kubectl-hedgerow")
+        given = environment(wheelhouse()) | {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+        first, second = (
+            subprocess.run(
+                [linked, "version"],
+                env=given, capture_output=True, text=True, check=False, timeout=250,
+            )
+            for _ in range(2)
+        )  # fmt: skip
+
+        assert (first.returncode, VERSION in first.stdout) == (0, True), first.stderr
+        assert "setting up, once" in first.stderr
+        assert (second.stdout, second.stderr) == (first.stdout, "")
+
+
+@dataclass(frozen=True)
+class Refused:
+    """What stands in the way, and the one line that says so."""
+
+    name: str
+    line: str
+    change: Callable[[Checkout], object] = lambda _: None
+    words: tuple[str, ...] = ("--dry-run", "0.2.0")
+
+
+def emptied(made: Checkout) -> None:
+    made.edit("CHANGELOG.md", lambda text: text.replace("- A change.\n", ""))
+    made.commit()
+
+
+def listed(made: Checkout) -> None:
+    made.edit("CHANGELOG.md", lambda text: f"{text}\n## [0.2.0] - 2026-01-01\n")
+    made.commit()
+
+
+def with_a_registry(made: Checkout) -> None:
+    made.edit("pyproject.toml", lambda text: text.replace('""', '"registry.example"'))
+    made.commit()
+
+
+def changed(made: Checkout) -> None:
+    for name in ("CHANGELOG.md", "pyproject.toml"):
+        made.edit(name, lambda text: f"{text}\n")
+
+
+PUBLISH = ("--publish", "--dry-run", "0.2.0")
+REFUSED = [
+    Refused("no version", "'0.2' is no version such as 1.2.3", words=("--dry-run", "0.2")),
+    Refused("not a number", "'v0.2.0' is no version such as 1.2.3", words=("--dry-run", "v0.2.0")),
+    Refused(
+        "going back",
+        "0.0.9 is older than 0.1.0, which pyproject.toml has",
+        words=("--dry-run", "0.0.9"),
+    ),
+    Refused(
+        "older than a tag",
+        "0.2.0 is older than v0.10.0, which is released",
+        lambda made: made.git("tag", "v0.10.0"),
+    ),
+    Refused("tagged", "the tag v0.2.0 exists already", lambda made: made.git("tag", "v0.2.0")),
+    Refused("changed", "not everything is committed: CHANGELOG.md and 1 more", changed),
+    Refused(
+        "another branch",
+        "this checkout is on other; a release is made of main",
+        lambda made: made.git("switch", "--quiet", "--create", "other"),
+    ),
+    Refused(
+        "no branch",
+        "this checkout is on no branch; a release is made of main",
+        lambda made: made.git("switch", "--quiet", "--detach"),
+    ),
+    Refused(
+        "nothing new",
+        "CHANGELOG.md has nothing under [Unreleased], so there is nothing to release",
+        emptied,
+    ),
+    Refused("listed", "CHANGELOG.md has a section 0.2.0 already", listed),
+    Refused(
+        "other files",
+        "{root}/kept has other files, such as letters; --output names another place",
+        words=("--dry-run", "--output", "kept", "0.2.0"),
+    ),
+    Refused(
+        "a file",
+        "{root}/CHANGELOG.md is no directory",
+        words=("--dry-run", "--output", "CHANGELOG.md", "0.2.0"),
+    ),
+    Refused(
+        "no platform",
+        "'arm64' is no platform such as linux/arm64",
+        words=("--dry-run", "--platforms", "linux/amd64,arm64", "0.2.0"),
+    ),
+    Refused(
+        "no home",
+        "pyproject.toml has no Repository under [project.urls]",
+        with_a_registry,
+        words=("0.2.0",),
+    ),
+    Refused("no tag", "this checkout is not at the tag v0.2.0", words=PUBLISH),
+    Refused(
+        "a tag of something else",
+        "the tag v0.2.0 has the version 0.1.0 in pyproject.toml",
+        lambda made: made.git("tag", "v0.2.0"),
+        words=PUBLISH,
+    ),
+]
+
+
+def small(root: Path) -> Checkout:
+    """Return a checkout of only what is looked at before anything is built."""
+    shutil.copytree(ROOT / ".ci/release", root / ".ci/release")
+    (root / "kept").mkdir()
+    (root / "kept/letters").write_text("precious")
+    (root / "kept/SHA256SUMS").write_text("0  something-else\n")
+    (root / "CHANGELOG.md").write_text(
+        "# Changelog\n\n## [Unreleased]\n\n### Added\n\n- A change.\n"
+    )
+    (root / "pyproject.toml").write_text(
+        '[project]\nversion = "0.1.0"\n\n[tool.hedgerow.release]\nregistry = ""\n'
+    )
+    (root / ".gitignore").write_text("__pycache__/\n")
+    return begun(Checkout(root))
+
+
+class TestRefusals:
+    @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.name)
+    def test_one_line_says_what_is_in_the_way(self, case, tmp_path):
+        checkout = small(tmp_path)
+        case.change(checkout)
+        done = checkout.release(*case.words)
+
+        assert done.stderr == f"release: {case.line.format(root=tmp_path)}\n"
+        assert (done.returncode, done.stdout) == (2, "")
+        assert (tmp_path / "kept/letters").exists()
+
+
+@pytest.fixture(scope="module")
+def changelog():
+    file = ROOT / ".ci/release/changelog.py"
+    spec = importlib.util.spec_from_file_location("changelog_of_releases", file)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # where dataclasses look
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules[spec.name]
+
+
+class TestChangelog:
+    def test_what_is_unreleased_becomes_a_version_without_its_empty_groups(self, changelog):
+        before = (
+            "# Changelog\n\n## [Unreleased]\n\n### Added\n\n- One.\n\n### Changed\n\n"
+            "### Fixed\n\n- Two.\n  More.\n\n## [0.1.0] - 2026-01-01\n\n- Old.\n"
+        )
+        after = changelog.released(before, "0.2.0", "2026-02-02")
+
+        assert after == (
+            "# Changelog\n\n## [Unreleased]\n\n## [0.2.0] - 2026-02-02\n\n### Added\n\n- One.\n\n"
+            "### Fixed\n\n- Two.\n  More.\n\n## [0.1.0] - 2026-01-01\n\n- Old.\n"
+        )
+        found = changelog.sections(after)
+        assert found["0.2.0"].text == "### Added\n\n- One.\n\n### Fixed\n\n- Two.\n  More."
+        assert (found["Unreleased"].text, found["0.1.0"].day) == ("", "2026-01-01")
+
+    def test_groups_alone_are_nothing(self, changelog):
+        text = "## [Unreleased]\n\n### Added\n\n### Fixed\n"
+
+        assert changelog.sections(text)["Unreleased"].text == ""

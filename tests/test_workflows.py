@@ -1,0 +1,160 @@
+"""Workflows: what GitHub runs is in order, may do little, and only calls what runs anywhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+import yaml
+
+from hedgerow.cli.commands import LAZY
+from hedgerow.sandbox.errors import SandboxError
+from support.code.sources import ROOT, committed
+from support.programs import gotools
+
+WORKFLOWS = {path.name: path for path in sorted((ROOT / ".github/workflows").glob("*.yml"))}
+FORMS = sorted((ROOT / ".github/ISSUE_TEMPLATE").glob("[!c]*.yml"))
+TEMPLATE = ROOT / "operator/hedgerow/cli/new/templates/ci.yml.txt"
+# The first use builds actionlint, for 22 s of CPU.
+pytestmark = pytest.mark.timeout(600)
+JOBS = [
+    (name, job, declared)
+    for name, path in WORKFLOWS.items()
+    for job, declared in yaml.safe_load(path.read_text("utf-8"))["jobs"].items()
+]
+
+
+@pytest.fixture(scope="module")
+def actionlint() -> Path:
+    try:
+        return gotools.tool("actionlint")
+    except SandboxError as error:
+        reason = f"actionlint cannot be built here: {error}"
+        pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
+
+
+def lint(actionlint: Path, *files: Path) -> tuple[int, str]:
+    """Return its exit code and what it found, without the linters that it finds on the machine."""
+    alone = ("-shellcheck=", "-pyflakes=", "-no-color", "-oneline")
+    done = subprocess.run(
+        [actionlint, *alone, *files],
+        cwd=ROOT, check=False, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    return done.returncode, done.stdout + done.stderr
+
+
+class TestActionlint:
+    def test_it_finds_nothing_in_the_workflows_nor_in_that_of_a_new_operator(
+        self, actionlint, tmp_path
+    ):
+        generated = Path(shutil.copy(TEMPLATE, tmp_path / "ci.yml"))
+
+        assert WORKFLOWS.keys() == {"ci.yml", "release.yml"}
+        assert lint(actionlint, *WORKFLOWS.values(), generated) == (0, "")
+
+    def test_it_finds_a_context_that_does_not_exist(self, actionlint, tmp_path):
+        text = WORKFLOWS["release.yml"].read_text("utf-8")
+        wrong = tmp_path / "release.yml"
+        wrong.write_text(text.replace("github.actor", "github.actress"))
+
+        code, said = lint(actionlint, wrong)
+
+        assert (code, 'property "actress" is not defined' in said) == (1, True)
+
+
+class TestRights:
+    def test_a_job_has_only_the_rights_that_it_names(self):
+        for path in WORKFLOWS.values():
+            given = yaml.safe_load(path.read_text("utf-8"))["permissions"]
+            assert given in ({}, {"contents": "read"})
+        writing = {
+            (name, job): [right for right, value in rights.items() if value == "write"]
+            for name, job, declared in JOBS
+            if "write" in (rights := declared.get("permissions", {})).values()
+        }
+
+        assert writing == {
+            ("release.yml", "release"): ["contents", "packages", "id-token"],
+            ("release.yml", "site"): ["pages", "id-token"],
+        }
+
+    def test_a_job_that_runs_ends_by_itself_and_keeps_no_credentials(self):
+        for _, job, declared in JOBS:
+            steps = declared.get("steps", [])
+            assert not steps or declared["timeout-minutes"] <= 90, job
+            checkouts = [step for step in steps if "checkout@" in step.get("uses", "")]
+            assert all(not one["with"]["persist-credentials"] for one in checkouts), job
+
+    def test_what_is_from_outside_of_github_is_no_shell_text(self):
+        """A tag or a title with a `$(…)` in it would be run."""
+        texts = [step["run"] for *_, job in JOBS for step in job.get("steps", []) if "run" in step]
+
+        assert texts
+        assert [text for text in texts if "${{" in text] == []
+
+
+class TestWhatTheyCall:
+    def test_the_checks_are_those_of_any_machine_and_come_before_a_release(self):
+        jobs = {(name, job): declared for name, job, declared in JOBS}
+        ran = [step["run"] for step in jobs["ci.yml", "test"]["steps"] if "run" in step]
+
+        assert ran == ["sudo .ci/run"]
+        assert jobs["release.yml", "ci"]["uses"] == "./.github/workflows/ci.yml"
+        assert jobs["release.yml", "release"]["needs"] == "ci"
+
+    def test_an_action_is_pinned_by_commit_or_by_its_major_version(self):
+        used = [step["uses"] for *_, job in JOBS for step in job.get("steps", []) if "uses" in step]
+
+        assert [one for one in used if not re.fullmatch(r"[\w/-]+@(v\d+|[0-9a-f]{40})", one)] == []
+
+
+class TestForms:
+    @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
+    def test_every_field_has_a_name_and_a_label(self, form):
+        told = yaml.safe_load(form.read_text("utf-8"))
+        fields = [field for field in told["body"] if field["type"] != "markdown"]
+        names = [field["id"] for field in fields]
+
+        assert told["name"]
+        assert told["description"]
+        assert len(names) == len({*names})
+        assert all(field["attributes"]["label"] for field in fields)
+
+    def test_the_commands_that_they_ask_for_are_commands(self):
+        asked = [re.findall(r"`hedgerow ([a-z -]+)", form.read_text("utf-8")) for form in FORMS]
+        words = {line.split()[0] for lines in asked for line in lines}
+
+        assert {"owners", "tree", "version"} <= words
+        assert words <= {*LAZY, "version"}  # the one that is always loaded
+
+
+class TestRenovate:
+    def test_what_it_has_patterns_for_is_there(self):
+        """Of a pattern that finds nothing, renovate says nothing."""
+        settings = json.loads((ROOT / ".github/renovate.json").read_text("utf-8"))
+        files = {str(path.relative_to(ROOT)) for path in committed()}
+        named = [
+            name for rule in settings["packageRules"] for name in rule.get("matchFileNames", ())
+        ]
+        found = {
+            (pattern, words): [
+                file
+                for file in files
+                if re.search(pattern.strip("/"), file)
+                if re.search(words.replace("(?<", "(?P<"), (ROOT / file).read_text("utf-8"))
+            ]
+            for manager in settings["customManagers"]
+            for pattern in manager["managerFilePatterns"]
+            for words in manager["matchStrings"]
+        }
+
+        assert all(found.values())
+        assert len(named) == 2
+        for name in named:
+            assert any(fnmatch(file, name) for file in files if file.endswith("go.mod")), name
