@@ -60,7 +60,7 @@ def _aggregated(names: Names, suffix: str, into: Iterable[str], granted: Rights)
 
 
 def _binds(kind: str, name: str, names: Names) -> Object:
-    account = {"kind": "ServiceAccount", "name": names.base, "namespace": names.namespace}
+    account = {"kind": "ServiceAccount", "name": names.account, "namespace": names.namespace}
     return {
         "roleRef": {"apiGroup": GROUP, "kind": kind, "name": name},
         "subjects": [account],

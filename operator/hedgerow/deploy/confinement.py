@@ -41,14 +41,13 @@ def policy(names: Names, controllers: Sequence[Controller[Resource]]) -> list[Ob
     name = f"{names.base}-{CHILDREN}"
     made = names.cluster_wide(VERSION, "ValidatingAdmissionPolicy", name)
     binding = names.cluster_wide(VERSION, "ValidatingAdmissionPolicyBinding", name)
-    account = f"system:serviceaccount:{names.namespace}:{names.base}"
     spec = {
         "failurePolicy": "Fail",
         "matchConstraints": {"resourceRules": list(_rules(controllers))},
         "matchConditions": [
             {
                 "name": f"asked-by-{names.program}",
-                "expression": f"request.userInfo.username == {to_ascii(account)}",
+                "expression": f"request.userInfo.username == {to_ascii(names.user)}",
             }
         ],
         "variables": [

@@ -37,6 +37,10 @@ class Names:
 
     instance: str = ""
     program: str = PROGRAM
+    system_namespace: str = ""
+    """The namespace that it is in, if not the program's own."""
+    service_account: str = ""
+    """The ServiceAccount of its pods, if not one of its own."""
 
     def __post_init__(self) -> None:
         """Raise ValueError if the program's name will not do."""
@@ -50,12 +54,22 @@ class Names:
     @property
     def namespace(self) -> str:
         """The namespace that it is in."""
-        return self.installation.system_namespace
+        return self.system_namespace or self.installation.system_namespace
 
     @property
     def base(self) -> str:
         """The name of its ServiceAccount, Deployment, Lease and most other objects."""
         return self.installation.base
+
+    @property
+    def account(self) -> str:
+        """The name of the ServiceAccount of its pods."""
+        return self.service_account or self.base
+
+    @property
+    def user(self) -> str:
+        """The user that this ServiceAccount is."""
+        return f"system:serviceaccount:{self.namespace}:{self.account}"
 
     @property
     def labels(self) -> dict[str, str]:

@@ -22,7 +22,7 @@ def text(names: Names) -> str:
     """Return the policy with its comments, for the account of an installation."""
     written = resources.files("hedgerow.deploy").joinpath("policy.yaml").read_text("utf-8")
     called, plain = renamed(written, names.program), Names(program=names.program)
-    return called.replace(_account(plain), _account(names)).replace(_name(plain), _name(names))
+    return called.replace(plain.user, names.user).replace(_name(plain), _name(names))
 
 
 def policy(names: Names) -> Object:
@@ -39,7 +39,3 @@ def binding(names: Names) -> Object:
 
 def _name(names: Names) -> str:
     return f"{names.base}-fields-have-owners"
-
-
-def _account(names: Names) -> str:
-    return f"system:serviceaccount:{names.namespace}:{names.base}"

@@ -87,7 +87,7 @@ def deployment(program: Program) -> Object:
 
 def _pod(program: Program) -> Object:
     return {
-        "serviceAccountName": program.names.base,
+        "serviceAccountName": program.names.account,
         "automountServiceAccountToken": True,
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": GRACE,

@@ -1,0 +1,1 @@
+"""Helm: the overlays as one chart, whose templates are made from the same objects."""

@@ -1,0 +1,281 @@
+"""Chart: the objects of all overlays as the templates of one Helm chart, and its values' schema.
+
+Written by hand are `values.yaml`, `NOTES.txt` and the templates that have no part in an overlay.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from hedgerow.deploy.helm.schema import schema
+from hedgerow.deploy.helm.superposing import Conditions, superposed
+from hedgerow.deploy.helm.template import Lines, Only, Value, place, written
+from hedgerow.deploy.kustomize import MANIFESTS, NOTE
+from hedgerow.deploy.names import Names
+from hedgerow.deploy.overlays import Overlay, Part, parts
+from hedgerow.encoding import to_json
+from hedgerow.manifest import to_yaml
+from hedgerow.objects import PROGRAM
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from hedgerow.contract import Option
+    from hedgerow.registry import Registry
+    from hedgerow_schemas.base import Object
+
+CHART: Final = MANIFESTS / "chart"
+KUBERNETES: Final = ">=1.30.0-0"
+"""The versions of Kubernetes that have admission policies."""
+
+_ITEM, _NAMESPACE, _ACCOUNT, _IMAGE = "item", "namespace", "account", "image"
+_EVERYWHERE, _WEBHOOKS = "not $.Values.namespaces", '(include "hedgerow.webhooks" $)'
+_IF: Final = {
+    "rbac/cluster": f"if {_EVERYWHERE}",
+    "rbac/metrics-auth": f"if {_EVERYWHERE}",
+    "rbac/namespaced": "range $.Values.namespaces",
+    "webhook": f"if {_WEBHOOKS}",
+    "policy": "if $.Values.policy",
+    "base/service-account.yaml": "if not $.Values.existingServiceAccount",
+}
+"""When there are the files of a directory, or a single file."""
+_LABELS: Final = "$.Values.extraLabels"
+_MORE_LABELS: Final = Lines(
+    f"{{{{- with {_LABELS} }}}}{{{{ toYaml . | nindent @ }}}}{{{{- end }}}}"
+)
+_CHOSEN: Final = "$chosen"
+_ENVIRONMENT: Final = """\
+{{- range $name, $value := $.Values.environment }}
+- name: {{ $name }}
+  value: {{ $value | quote }}
+{{- end }}"""
+_POD: Final = Lines("""\
+{{- with $.Values.image.pullSecrets }}
+imagePullSecrets:
+{{- range . }}
+- name: {{ . | quote }}
+{{- end }}
+{{- end }}
+{{- range $key := list "nodeSelector" "tolerations" }}
+{{- with get $.Values $key }}
+{{ $key }}: {{- toYaml . | nindent @+ }}
+{{- end }}
+{{- end }}""")
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """What the chart is made of: controllers, definitions by file, and names of variables."""
+
+    version: str
+    registry: Registry
+    definitions: Mapping[str, Object]
+    variables: Sequence[str]
+
+    @property
+    def names(self) -> list[str]:
+        """The names by which controllers are chosen."""
+        return [name for name in self.registry.names if not self.registry.unknown([name])]
+
+    @property
+    def options(self) -> dict[str, tuple[Option, ...]]:
+        """The options of single controllers, by the controller's name."""
+        return {one.name: one.options.known for one in self.registry.controllers if one.options}
+
+    @property
+    def places(self) -> dict[str, str]:
+        """The expressions for the places in objects."""
+        return {
+            _ITEM: ".",
+            _NAMESPACE: "$.Release.Namespace",
+            _ACCOUNT: f'$.Values.existingServiceAccount | default "{PROGRAM}"',
+            _IMAGE: 'include "hedgerow.image" $',
+            **{
+                controller + option.name: f"$.Values.{controller}.{option.name}"
+                f' | default "{option.default}"'
+                for controller, options in self.options.items()
+                for option in options
+                if option.metavar == "NAMESPACE"
+            },
+        }
+
+
+def files(chart: Chart) -> dict[Path, str]:
+    """Return every file's text by its path in the repository."""
+    taken = schema(chart.names, chart.options, chart.variables)
+    texts = {
+        "Chart.yaml": f"# {NOTE}\n{to_yaml(_about(chart.version))}",
+        "values.schema.json": f"{to_json(taken, indent=1).decode()}\n",
+    }
+    for path, objects, why in _templates(chart):
+        condition = _IF.get(path, _IF.get(path.rpartition("/")[0], ""))
+        texts[f"templates/{path}"] = _head(objects, chart, condition, why)
+    for file, definition in chart.definitions.items():
+        condition = f"if and $.Values.crds.install ({_defined(chart, definition)})"
+        texts[f"templates/crds/{file}"] = _head([_kept(definition)], chart, condition)
+    return {CHART / path: text for path, text in texts.items()}
+
+
+def _about(version: str) -> Object:
+    return {
+        "apiVersion": "v2",
+        "name": PROGRAM,
+        "description": "An operator that writes by server-side apply only and shows every"
+        " conflict instead of overwriting it",
+        "type": "application",
+        "version": version,
+        "appVersion": version,
+        "kubeVersion": KUBERNETES,
+    }
+
+
+def _templates(chart: Chart) -> Iterator[tuple[str, list[Any], str]]:
+    """Yield path, objects and comment of each file that is made from overlays."""
+    conditions = {name: f'(has "{name}" {_CHOSEN})' for name in chart.names}
+    every = Conditions(tuple(conditions.values()))
+    made = {part.path: part for part in _parts(chart, ["cluster", "namespaced"], chart.names)}
+    single = {
+        condition: {part.path: part for part in _parts(chart, ["cluster", "namespaced"], [name])}
+        for name, condition in conditions.items()
+    }
+    for path, part in made.items():
+        if part.directory in {"cluster", "namespaced"} or path == "base/namespace.yaml":
+            continue
+        variants = {key: those[path].objects for key, those in single.items() if path in those}
+        none = {key: () for key in conditions.values() if key not in variants}
+        objects = superposed(variants | none, part.objects, every)
+        if part.directory == "webhook":
+            objects = [_never_fewer(obj) for obj in objects]
+        yield path, [_labelled(obj) for obj in objects], part.why
+    yield "deployment.yaml", [_deployment(chart)], ""
+
+
+def _parts(chart: Chart, overlays: Iterable[Overlay], names: Iterable[str]) -> Iterator[Part]:
+    """Yield the parts of overlays for these controllers, with places for what values are about."""
+    options = {
+        controller: {one.name: place(controller + one.name)}
+        for controller, known in chart.options.items()
+        for one in known
+        if one.metavar == "NAMESPACE"
+    }
+    for overlay in overlays:
+        yield from parts(
+            overlay,
+            place(_IMAGE),
+            chart.registry.configured(options).limited(names),
+            names=Names(system_namespace=place(_NAMESPACE), service_account=place(_ACCOUNT)),
+            namespaces=(place(_ITEM),) if overlay == "namespaced" else (),
+        )
+
+
+def _never_fewer(obj: Any) -> Any:
+    """Return webhook configurations in which every webhook stays, some of them for no request.
+
+    The operator holds the `caBundle` of each webhook. So an apply that leaves a webhook out leaves
+    a part of it, which the API server refuses. Without rules it is never called.
+    """
+    condition, value = (obj.condition, obj.value) if isinstance(obj, Only) else ("", obj)
+    if "webhooks" not in value:
+        return obj
+    return value | {"webhooks": [_for_no_request(hook, condition) for hook in value["webhooks"]]}
+
+
+def _for_no_request(hook: Any, condition: str) -> Object:
+    """Return a webhook that has rules only if its condition is true, or that of all."""
+    if isinstance(hook, Only):
+        condition, hook = hook.condition, hook.value
+    return hook | ({"rules": Only(condition, hook["rules"])} if condition else {})
+
+
+def _labelled(obj: Any) -> Any:
+    """Return an object with the labels that are given as a value."""
+    if isinstance(obj, Only):
+        return Only(obj.condition, _labelled(obj.value))
+    metadata = obj["metadata"]
+    if "labels" in metadata:
+        labels: Any = {**metadata["labels"], _MORE_LABELS: None}
+    else:
+        labels = Only(_LABELS, Value(_LABELS, is_block=True))
+    return obj | {"metadata": metadata | {"labels": labels}}
+
+
+def _kept(definition: Object) -> Object:
+    """Return a definition that an uninstallation keeps, unless a value says otherwise."""
+    keep = Only("$.Values.crds.keep", {"helm.sh/resource-policy": "keep"})
+    metadata = definition["metadata"] | {"annotations": keep}
+    return _labelled(definition | {"metadata": metadata})
+
+
+def _defined(chart: Chart, definition: Object) -> str:
+    """Return the condition that a controller is chosen whose resource this defines."""
+    spec = definition["spec"]
+    of = spec["group"], spec["names"]["kind"]
+    return " ".join(
+        f'has "{one.name}" {_CHOSEN}'
+        for one in chart.registry.controllers
+        if one.is_custom and (one.resource.api.group, one.resource.api.kind) == of
+    )
+
+
+def _deployment(chart: Chart) -> Object:
+    overlays: dict[str, Overlay] = {
+        _WEBHOOKS: "cluster",
+        f"(not {_WEBHOOKS})": "no-webhook",
+    }
+    variants = {
+        condition: next(
+            obj
+            for part in _parts(chart, [overlay], chart.names)
+            for obj in part.objects
+            if obj["kind"] == "Deployment"
+        )
+        for condition, overlay in overlays.items()
+    }
+    both = Conditions(tuple(variants))
+    made = _labelled(superposed(variants, variants[_WEBHOOKS], both))
+    spec = made["spec"] | {"replicas": Value("$.Values.replicas")}
+    spec["template"] = _labelled(spec["template"])
+    pod = spec["template"]["spec"]
+    [container] = pod["containers"]
+    container = container | {
+        "imagePullPolicy": Value("$.Values.image.pullPolicy"),
+        "args": [*container["args"], Lines(_arguments(chart))],
+        "env": [*container["env"], Lines(_ENVIRONMENT)],
+        "resources": Value("$.Values.resources", is_block=True),
+    }
+    spec["template"]["spec"] = pod | {"containers": [container], _POD: None}
+    return made | {"spec": spec}
+
+
+def _arguments(chart: Chart) -> str:
+    """Return the lines for the arguments that differ, in the order of `Program.arguments`."""
+    found = [_each("controllers", "--controllers"), _each("namespaces", "--namespace")]
+    for controller, options in chart.options.items():
+        for option in options:
+            value = f"$.Values.{controller}.{option.name}"
+            text = '(join "," .)' if option.metavar.endswith(",…") else "."
+            found.append(_printed("with", value, f"--{controller}-{option.name}", text))
+    return "\n".join(found)
+
+
+def _each(values_of: str, option: str) -> str:
+    return _printed("range", f"$.Values.{values_of}", option, ".")
+
+
+def _printed(how: str, value: str, option: str, text: str) -> str:
+    return (
+        f'{{{{- {how} {value} }}}}\n- {{{{ printf "{option}=%s" {text} | quote }}}}\n{{{{- end }}}}'
+    )
+
+
+def _head(objects: list[Any], chart: Chart, condition: str = "", why: str = "") -> str:
+    """Return a template: comments, what is chosen if it is asked for, and the objects."""
+    text = written(objects, chart.places)
+    comments = "".join(f"# {line}\n" for line in (NOTE, *why.splitlines()))
+    if condition:
+        text = f"{{{{- {condition} }}}}\n{text}{{{{- end }}}}\n"
+    if _CHOSEN in text:
+        text = f'{{{{- {_CHOSEN} := include "hedgerow.controllers" $ | fromJsonArray }}}}\n{text}'
+    return comments + text
