@@ -16,6 +16,7 @@ from hedgerow.testing.plugin import telling
 from hedgerow.testing.sandboxes import find_binaries, name_for, running
 from support.cluster import binaries
 from support.cluster.worlds import with_custom_resources
+from support.helm import programs as helm
 from support.operator.running import Operator, RunAs
 
 
@@ -23,6 +24,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Build what is missing now: it takes longer than a test may."""
     fixtures = {name for item in session.items for name in getattr(item, "fixturenames", ())}
     config = session.config
+    if "helm_programs" in fixtures and not config.option.collectonly:
+        anyio.run(helm.prepare, telling(config))
     nodes = bool(fixtures & {"nodes_sandbox", "nodes_binaries"})
     if config.option.collectonly or not (nodes or fixtures & {"sandbox", "bare_sandbox"}):
         return
@@ -111,6 +114,12 @@ def _namespace(kubeconfig: Path, request: pytest.FixtureRequest) -> Iterator[str
     yield name
     api.raw("DELETE", f"/api/v1/namespaces/{name}")
     api.close()
+
+
+@pytest.fixture(scope="session")
+def helm_programs() -> dict[str, Path]:
+    """Helm 4 and 3 by their names; they were built before."""
+    return anyio.run(helm.prepare, print)
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,474 @@
+"""The chart: what it makes of values, and Helm 4 and 3 on a real server while the operator runs."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+from base64 import b64decode
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from hedgerow.cli import app
+from hedgerow.sandbox.cluster import Options, Sandbox
+from hedgerow.testing.api import Api, Object
+from hedgerow.testing.audit_log import WRITES, AuditLog
+from hedgerow.testing.sandboxes import running
+from hedgerow.testing.waiting import eventually
+from hedgerow.version import version
+from hedgerow_schemas.crd import CRD, crd_name
+from support.cluster.granted import granted
+from support.helm.chart import CHART, NAMESPACE, RELEASE, ROOT, Helm, given, identity, previous
+from support.helm.programs import HELM_3, HELM_4
+from support.operator.registered import ALL, RESOURCES
+from support.operator.running import Operator
+
+pytestmark = pytest.mark.cluster
+
+PROGRAMS = (HELM_3, HELM_4)
+CONFIGURATIONS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
+CHOOSABLE = [name for name in ALL.names if not ALL.unknown([name])]
+OPT_IN = ("guestbook", "scaler", "secretsync")
+ACCOUNT = f"system:serviceaccount:{NAMESPACE}:hedgerow"
+SECRETSYNC = {
+    "controllers": ["secretsync"],
+    "secretsync": {"namespace": "vault", "skip": ["a", "b"]},
+}
+
+
+@pytest.fixture
+def helm(helm_programs: Mapping[str, Path], tmp_path: Path) -> Helm:
+    """Helm 4, at no server."""
+    return Helm(helm_programs[HELM_4], tmp_path)
+
+
+class TestTemplates:
+    @pytest.mark.parametrize(
+        ("values", "words"),
+        [
+            ({}, ()),
+            ({"webhooks": False, "policy": False}, ("--overlay", "no-webhook")),
+            (
+                {"namespaces": ["shop", "shop-test"], "policy": False},
+                ("--overlay", "namespaced", "--namespace", "shop,shop-test"),
+            ),
+            (SECRETSYNC, ("--secretsync-namespace", "vault", "--secretsync-skip", "a,b")),
+            *(({"controllers": [name]}, ()) for name in CHOOSABLE),
+            ({"controllers": list(OPT_IN)}, ()),
+            ({"controllers": CHOOSABLE}, ()),
+            (
+                {"namespaces": ["shop"], "policy": False, "controllers": ["memcached", "scaler"]},
+                ("--overlay", "namespaced", "--namespace", "shop"),
+            ),
+            ({"crds": {"install": False}}, ("--no-crds",)),
+        ],
+    )
+    def test_the_objects_are_those_that_hedgerow_prints(self, helm, values, words):
+        chosen = [f"--controllers={name}" for name in values.get("controllers", ())]
+        printed = {identity(obj): obj for obj in manifests(*words, *chosen)}
+        made = {key: obj for key, one in helm.rendered(values).items() if (obj := without(one))}
+        # Helm makes the namespace; nothing but its own objects is a chart's business.
+        del printed["Namespace", "", NAMESPACE]
+
+        assert made.keys() == printed.keys()
+        for key, obj in printed.items():
+            assert comparable(made[key]) == comparable(obj), key
+
+    def test_both_helms_make_the_same_of_it(self, helm_programs, tmp_path):
+        four, three = (Helm(helm_programs[name], tmp_path) for name in (HELM_4, HELM_3))
+        values = {"controllers": list(OPT_IN), "extraLabels": {"team": "one"}}
+
+        assert four.rendered(values) == three.rendered(values)
+
+    def test_values_reach_what_they_are_about(self, helm):
+        labels = {"team": "one", "example.com/part": "2"}
+        resources = {"requests": {"cpu": 1}, "limits": {"memory": "1Gi"}}
+        tolerations = [{"key": "spot", "operator": "Exists"}]
+        made = helm.rendered(
+            {
+                "image": {
+                    "repository": "registry.example:5000/hedgerow",
+                    "digest": "sha256:" + "0" * 64,
+                    "pullPolicy": "Always",
+                    "pullSecrets": ["pull"],
+                },
+                "replicas": 3,
+                "existingServiceAccount": "theirs",
+                "resources": resources,
+                "environment": {"HEDGEROW_LOG_FORMAT": "json"},
+                "nodeSelector": {"disk": "ssd"},
+                "tolerations": tolerations,
+                "extraLabels": labels,
+            }
+        )
+        deployment = made["Deployment", NAMESPACE, "hedgerow"]["spec"]
+        template = deployment["template"]
+        pod, [container] = template["spec"], template["spec"]["containers"]
+        selector = deployment["selector"]["matchLabels"]
+
+        assert container["image"] == f"registry.example:5000/hedgerow@sha256:{'0' * 64}"
+        assert container["imagePullPolicy"] == "Always"
+        assert pod["imagePullSecrets"] == [{"name": "pull"}]
+        assert deployment["replicas"] == 3
+        assert container["resources"] == {
+            "requests": {"cpu": 1, "memory": "128Mi"}, "limits": {"memory": "1Gi"},
+        }  # fmt: skip
+        assert {"name": "HEDGEROW_LOG_FORMAT", "value": "json"} in container["env"]
+        assert (pod["nodeSelector"], pod["tolerations"]) == ({"disk": "ssd"}, tolerations)
+        assert [
+            key for key, obj in made.items() if not labels.items() <= labels_of(obj).items()
+        ] == []
+        assert labels.items() <= template["metadata"]["labels"].items()
+        assert selector.keys().isdisjoint(labels)
+        assert pod["serviceAccountName"] == "theirs"
+        assert ("ServiceAccount", NAMESPACE, "hedgerow") not in made
+        subjects = [one["name"] for obj in made.values() for one in obj.get("subjects", ())]
+        assert {*subjects} == {"theirs"}
+        held = [obj for (kind, _, _), obj in made.items() if kind == "ValidatingAdmissionPolicy"]
+        assert len(held) == 2
+        for policy in held:
+            assert f'"system:serviceaccount:{NAMESPACE}:theirs"' in str(policy)
+
+    def test_nothing_of_what_the_operator_writes_is_declared(self, helm):
+        made = helm.rendered({})
+
+        assert not {"Secret", "Lease"} & {kind for kind, _, _ in made}
+        assert "caBundle" not in str(list(made.values()))
+
+    def test_it_is_packaged_with_the_version_of_the_project(self, helm, tmp_path):
+        archive = package(tmp_path)
+        shown = helm("show", "chart", archive).stdout
+
+        assert archive.name == f"hedgerow-{version()}.tgz"
+        assert f"\nversion: {version()}\n" in f"\n{shown}"
+        assert helm.rendered({}, archive) == helm.rendered({})
+        assert helm("lint", "--strict", archive).returncode == 0
+        assert archive.read_bytes() == package(tmp_path / "again").read_bytes()
+
+
+class TestValues:
+    @pytest.mark.parametrize(
+        ("values", "named"),
+        [
+            ({"replica": 2}, "replica"),
+            ({"replicas": "2"}, "replicas"),
+            ({"replicas": 0}, "replicas"),
+            ({"image": {"repo": "x"}}, "repo"),
+            ({"image": {"tag": "a b"}}, "image/tag"),
+            ({"image": {"digest": "latest"}}, "image/digest"),
+            ({"controllers": ["bluegreen", "redgreen"]}, "controllers/1"),
+            ({"controllers": "bluegreen"}, "controllers"),
+            ({"secretsync": {"namespace": "a b"}}, "secretsync/namespace"),
+            ({"secretsync": {"namespace": "vault"}}, "secretsync.namespace"),
+            ({"secretsync": {"colour": "red"}}, "colour"),
+            ({"namespaces": ["Shop"]}, "namespaces/0"),
+            ({"namespaces": ["shop"], "controllers": ["secretsync"]}, "namespaces"),
+            ({"webhooks": "yes"}, "webhooks"),
+            ({"policy": {"enabled": True}}, "policy"),
+            ({"crds": {"keeps": True}}, "keeps"),
+            ({"existingServiceAccount": "a/b"}, "existingServiceAccount"),
+            ({"resources": {"limit": {}}}, "limit"),
+            ({"resources": {"limits": {"memory": "much"}}}, "resources/limits/memory"),
+            ({"environment": {"HEDGEROW_LOGFORMAT": "json"}}, "HEDGEROW_LOGFORMAT"),
+            (
+                {"extraLabels": {"app.kubernetes.io/name": "x"}},
+                "extraLabels/app.kubernetes.io~1name",
+            ),
+            ({"extraLabels": {"team": 'a"b'}}, "extraLabels/team"),
+            ({"nodeSelector": {"disk": 1}}, "nodeSelector/disk"),
+            ({"tolerations": [{"keys": "spot"}]}, "keys"),
+        ],
+    )
+    def test_a_wrong_one_is_refused_by_its_name(self, helm, values, named):
+        assert named in helm.refusal(values)
+
+    def test_no_map_takes_what_it_does_not_know(self):
+        open_ones = list(open_maps(json.loads((CHART / "values.schema.json").read_text("utf-8"))))
+
+        # Helm's own, which charts of charts share.
+        assert open_ones == ["global"]
+
+
+def manifests(*words: str) -> list[Object]:
+    """Return what `hedgerow manifests` prints."""
+    result = CliRunner().invoke(app, ["manifests", *words])
+    assert result.exit_code == 0, result.output
+    return [one for one in yaml.load_all(result.stdout, yaml.CSafeLoader) if one]
+
+
+def without(obj: Object) -> Object:
+    """Return an object without webhooks that are never called; nothing if it has no other."""
+    if "webhooks" not in obj:
+        return obj
+    called = [hook for hook in obj["webhooks"] if "rules" in hook]
+    return obj | {"webhooks": called} if called else {}
+
+
+def comparable(obj: Object) -> Object:
+    """Return an object as it is compared.
+
+    Rules count for what they grant: a chart has those of each controller, `hedgerow manifests` has
+    them folded together. That Helm keeps a definition is a matter of its own.
+    """
+    meta = obj["metadata"]
+    kept = {key: value for key, value in meta.items() if key != "annotations"}
+    rest = {key: value for key, value in obj.items() if key != "rules"}
+    if "rules" in obj and "nonResourceURLs" not in str(obj["rules"]):
+        rest["rules"] = granted([obj])
+    elif "rules" in obj:
+        rest["rules"] = obj["rules"]
+    return rest | {"metadata": kept}
+
+
+def labels_of(obj: Object) -> Object:
+    return obj["metadata"].get("labels", {})
+
+
+def package(directory: Path) -> Path:
+    """Return the archive that `task chart` makes."""
+    command = [sys.executable, ROOT / ".ci" / "chart.py", "--output", directory]
+    made = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
+    return Path(made.stdout.strip())
+
+
+def open_maps(schema: Any, at: str = "") -> Iterator[str]:
+    """Yield where a schema lets a map have any keys."""
+    if not isinstance(schema, dict):
+        return
+    if schema.get("type") == "object" and schema.get("additionalProperties") is not False:
+        yield at
+    for several in ("properties", "patternProperties"):
+        for name, below in schema.get(several, {}).items():
+            yield from open_maps(below, f"{at}.{name}".strip("."))
+    yield from open_maps(schema.get("items"), at)
+
+
+@pytest.fixture(scope="module")
+def cluster(kubernetes: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    """A server of this module's own: nobody answers for the webhooks, which would bar others."""
+    root = tmp_path_factory.mktemp("chart")
+    options = Options(kubernetes=kubernetes, nodes=1, audit=root / "audit.log")
+    with running(root / "cluster", options) as up:
+        yield up
+
+
+@pytest.fixture
+def api(cluster: Sandbox) -> Iterator[Api]:
+    api = Api(cluster.kubeconfig)
+    yield api
+    api.close()
+
+
+class TestOnAServer:
+    @pytest.mark.parametrize("program", PROGRAMS)
+    def test_a_release_lives_while_the_operator_runs(
+        self, helm_programs, cluster, api, tmp_path, program
+    ):
+        helm = Helm(helm_programs[program], tmp_path, cluster.kubeconfig)
+        four = Helm(helm_programs[HELM_4], tmp_path, cluster.kubeconfig)
+        audit = AuditLog(cluster.directory.with_name("audit.log"))
+        mark, everywhere = audit.mark(), everything(api) - kept(MORE)
+
+        # The previous version, and this one over it.
+        helm("install", *AT, "--create-namespace", previous(tmp_path))
+        assert not has_priority(api)
+        with operator(cluster, helm, {}, tmp_path, **HURRIED) as runs:
+            first = eventually(lambda: authorities(api), what="caBundle")
+            eventually(lambda: holder(api), what="a leader")
+            helm("upgrade", *AT, CHART)
+            assert has_priority(api)
+            assert untrusting(api) == []
+
+            assert size_of_release(api) < LARGEST_SECRET / 2
+
+            # Another authority, and other values.
+            eventually(lambda: authorities(api) - first, what="rotated")
+            helm("upgrade", *AT, CHART, *given(MORE))
+            assert {name.split(".")[-3] for name in untrusting(api)} == {"guestbook"}
+            assert api.get(DEPLOYMENT).must()["spec"]["replicas"] == 3
+            assert runs.stop() == 0
+            assert complaints(runs) == []
+        with operator(cluster, helm, MORE, tmp_path, **HURRIED) as runs:
+            eventually(lambda: authorities(api), what="caBundle of all")
+            eventually(lambda: holder(api), what="a leader")
+
+            # Back to the previous version and fewer controllers, and on again. A release of Helm 3
+            # becomes one that is applied server-side.
+            helm("rollback", RELEASE, "1", "--namespace", NAMESPACE)
+            assert not has_priority(api)
+            assert api.get(DEPLOYMENT).must()["spec"]["replicas"] == 2
+            assert untrusting(api) == []
+            four("upgrade", *AT, CHART, "--server-side=true", *given(MORE))
+            assert has_priority(api)
+            eventually(lambda: authorities(api), what="caBundle of all again")
+            assert holder(api).startswith(socket.gethostname())
+            assert complaints(runs) == []
+            four("uninstall", *AT)
+        assert conflicts(audit, mark) == []
+        stays(api, everywhere | kept(MORE))
+
+        # With the definitions that were kept, and then without them.
+        api.raw("DELETE", f"/api/v1/namespaces/{NAMESPACE}").must()
+        stays(api, everywhere | {one for one in kept(MORE) if NAMESPACE not in one})
+        if program == HELM_4:
+            values = given({"crds": {"keep": False}, "controllers": MORE["controllers"]})
+            helm("install", *AT, "--create-namespace", CHART, *values)
+            helm("upgrade", *AT, CHART, *values, *given({"webhooks": False}))
+            assert [kind for kind in CONFIGURATIONS if api.get(configuration(kind)).ok] == []
+            helm("uninstall", *AT)
+            api.raw("DELETE", f"/api/v1/namespaces/{NAMESPACE}").must()
+            stays(api, everywhere)
+
+
+MORE = {
+    "controllers": ["bluegreen", "cronjob", "memcached", "guestbook"],
+    "replicas": 3,
+    "extraLabels": {"team": "one"},
+}
+LARGEST_SECRET = 1024**2
+HURRIED = {
+    "HEDGEROW_CERTIFICATE_VALIDITY": "20s",
+    "HEDGEROW_LEASE_DURATION": "3s",
+    "HEDGEROW_RENEW_DEADLINE": "2s",
+    "HEDGEROW_RETRY_PERIOD": "500ms",
+}
+AT = ("--namespace", NAMESPACE, RELEASE)
+SECRET = {
+    "apiVersion": "v1", "kind": "Secret",
+    "metadata": {"name": "hedgerow-serving", "namespace": NAMESPACE},
+}  # fmt: skip
+DEPLOYMENT = {
+    "apiVersion": "apps/v1", "kind": "Deployment",
+    "metadata": {"name": "hedgerow", "namespace": NAMESPACE},
+}  # fmt: skip
+LEASE = {
+    "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+    "metadata": {"name": "hedgerow", "namespace": NAMESPACE},
+}  # fmt: skip
+NOBODYS = {"apiservices", "events", "endpointslices", "endpoints", "replicasets", "pods", "nodes"}
+"""Plurals of what Kubernetes itself makes, and removes in its own time."""
+
+
+def operator(
+    cluster: Sandbox, helm: Helm, values: Mapping[str, Any], directory: Path, **environment: str
+) -> Operator:
+    """Return the operator as a pod of the release is run, with nothing but its rights."""
+    account = anyio.run(cluster.kubeconfig_for_service_account, NAMESPACE, "hedgerow")
+    pod = helm.rendered(values)["Deployment", NAMESPACE, "hedgerow"]["spec"]["template"]["spec"]
+    [container] = pod["containers"]
+    told = {one["name"]: one["value"] for one in container["env"] if "value" in one}
+    nowhere = "--webhook-bind-address=127.0.0.1:0"
+    flags = (*container["args"][1:], nowhere)
+    return Operator(account, directory / "log", *flags, **told, **environment)
+
+
+def complaints(runs: Operator) -> list[Object]:
+    """Return what the operator warned of, but for watches that begin anew with a definition."""
+    return [one for one in runs.complaints() if "is (re)initializing" not in str(one)]
+
+
+def hooks(api: Api) -> list[Object]:
+    """Return the webhooks that are called."""
+    found = [api.get(configuration(kind)).body.get("webhooks", ()) for kind in CONFIGURATIONS]
+    return [hook for several in found for hook in several if hook.get("rules")]
+
+
+def untrusting(api: Api) -> list[str]:
+    """Return the webhooks that trust nobody."""
+    return [hook["name"] for hook in hooks(api) if not hook["clientConfig"].get("caBundle")]
+
+
+def authorities(api: Api) -> set[str]:
+    """Return whom the webhooks trust, once each trusts somebody."""
+    bundles = [hook["clientConfig"].get("caBundle", "") for hook in hooks(api)]
+    texts = [b64decode(bundle).decode() for bundle in bundles if all(bundles)]
+    return {one.strip() for text in texts for one in text.split("-----END CERTIFICATE-----")}
+
+
+def size_of_release(api: Api) -> int:
+    """Return the size of the Secret in which Helm keeps the chart and what it made of it."""
+    path = f"/api/v1/namespaces/{NAMESPACE}/secrets/sh.helm.release.v1.{RELEASE}.v1"
+    return len(api.raw("GET", path).must()["data"]["release"])
+
+
+def configuration(kind: str) -> Object:
+    version = "admissionregistration.k8s.io/v1"
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": "hedgerow"}}
+
+
+def holder(api: Api) -> str:
+    """Return the Lease's holder, if it has one."""
+    return api.get(LEASE).body.get("spec", {}).get("holderIdentity", "")
+
+
+def has_priority(api: Api) -> bool:
+    """Return whether the definition is that of this version, not of the previous one."""
+    [memcached] = [one for one in RESOURCES if one.api.kind == "Memcached"]
+    kind = {"apiVersion": CRD.group_version, "kind": CRD.kind}
+    live = api.get({**kind, "metadata": {"name": crd_name(memcached)}}).must()
+    return "priorityClassName" in str(live)
+
+
+def everything(api: Api) -> set[str]:
+    """Return the paths of all objects, but for what comes and goes by itself."""
+    found: set[str] = set()
+    for root in ("/api/v1", *group_versions(api)):
+        for resource in api.raw("GET", root).must()["resources"]:
+            plural = resource["name"]
+            if "/" in plural or "list" not in resource["verbs"] or plural in NOBODYS:
+                continue
+            for one in api.raw("GET", f"{root}/{plural}").must()["items"]:
+                meta = one["metadata"]
+                found.add(f"{plural} {meta.get('namespace', '')}/{meta['name']}")
+    return found
+
+
+def stays(api: Api, wanted: set[str]) -> None:
+    """Wait until these objects are there, and no others."""
+    odd = [wanted]
+
+    def are_there() -> bool:
+        odd.append(everything(api) ^ wanted)
+        return not odd[-1]
+
+    with suppress(AssertionError):
+        eventually(are_there, 60)
+    assert sorted(odd[-1]) == []
+
+
+def group_versions(api: Api) -> list[str]:
+    groups = api.raw("GET", "/apis").must()["groups"]
+    return [f"/apis/{group['preferredVersion']['groupVersion']}" for group in groups]
+
+
+def kept(values: Mapping[str, Any]) -> set[str]:
+    """Return what an uninstallation leaves behind."""
+    defined = {crd_name(one.resource) for one in ALL.limited(values["controllers"]).controllers}
+    return {
+        f"namespaces /{NAMESPACE}",
+        f"serviceaccounts {NAMESPACE}/default",
+        f"configmaps {NAMESPACE}/kube-root-ca.crt",
+        *(f"customresourcedefinitions /{name}" for name in defined),
+    }
+
+
+def conflicts(audit: AuditLog, mark: int) -> list[tuple[str, str]]:
+    """Return which writes of Helm and the operator were in conflict with others, or forced."""
+    return [
+        (entry["userAgent"], entry["requestURI"])
+        for entry in audit.since(mark, verbs=WRITES)
+        if entry["userAgent"].lower().startswith(("helm", "hedgerow"))
+        and ("force=true" in entry["requestURI"] or is_conflict(entry["responseStatus"]))
+    ]
+
+
+def is_conflict(answer: Object) -> bool:
+    return (answer["code"], answer.get("reason")) == (409, "Conflict")
