@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import io
 import os
 import re
 import shutil
@@ -18,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import yaml
+from archives import packed
 from changelog import Section, sections
 from commands import StepError, run
 
@@ -121,7 +120,7 @@ def plugin(release: Release) -> None:
         "requirements.txt": root / ".ci/image.txt",
         wheel.name: wheel,
     }
-    archive.write_bytes(_tar(contents, release.epoch))
+    archive.write_bytes(packed(dict(sorted(contents.items())), release.epoch))
     release.add(archive)
     if not release.source.home:
         release.missing.append("krew's manifest: the repository's address is not filled in")
@@ -235,7 +234,7 @@ def site(release: Release, env: dict[str, str]) -> None:
     if place := _made(release, "docs", "site", env):
         pages = {f"{file.relative_to(place)}": file for file in place.rglob("*") if file.is_file()}
         archive = release.output / f"hedgerow-{release.version}-site.tar.gz"
-        archive.write_bytes(_tar(pages, release.epoch))
+        archive.write_bytes(packed(dict(sorted(pages.items())), release.epoch))
         release.add(archive)
 
 
@@ -278,16 +277,3 @@ def sha256(file: Path) -> str:
 def _hatch(release: Release, root: Path, place: Path) -> None:
     command = (sys.executable, "-m", "hatchling", "build", "--target", "sdist", "--target", "wheel")
     run(*command, "--directory", place, cwd=root, env=release.environment)
-
-
-def _tar(contents: dict[str, Path], epoch: int) -> bytes:
-    """Return a compressed archive that depends on nothing but the contents and the time."""
-    plain = io.BytesIO()
-    with tarfile.open(fileobj=plain, mode="w", format=tarfile.PAX_FORMAT) as archive:
-        for name, file in sorted(contents.items()):
-            entry = tarfile.TarInfo(name)
-            entry.size, entry.mtime = file.stat().st_size, epoch
-            entry.mode = 0o755 if os.access(file, os.X_OK) else 0o644
-            with file.open("rb") as content:
-                archive.addfile(entry, content)
-    return gzip.compress(plain.getvalue(), mtime=epoch)

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import re
-import secrets
 from pathlib import Path
 from typing import Final
 
 import anyio
 
-from hedgerow.sandbox import toolchain
-from hedgerow.sandbox.build import build
-from hedgerow.sandbox.cache import default_cache
-from hedgerow.sandbox.leash import MARK, Leash
 from hedgerow.sandbox.locks import Progress
 from hedgerow.sandbox.pins import Module
+from support.programs.gotools import prepared
 
 HELM_4, HELM_3 = "helm4", "helm3"
 _HERE: Final = Path(__file__).parent
@@ -31,14 +27,7 @@ def module() -> Module:
 
 async def prepare(progress: Progress) -> dict[str, Path]:
     """Return the paths of both, building what is not in the cache. Raises SandboxError."""
-    cache, helm = default_cache(), module()
-    missing = [name for name in _PACKAGES if cache.find(helm, name) is None]
-    if missing:
-        mark = secrets.token_hex(16)
-        with Leash(mark):
-            go = await toolchain.find(helm.go)
-            await build(cache, helm, missing, go, progress=progress, mark={MARK: mark})
-    return {name: cache.entry(helm) / name for name in _PACKAGES}
+    return await prepared(module(), progress)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from hedgerow.sandbox import toolchain
 from hedgerow.sandbox.build import build
 from hedgerow.sandbox.cache import default_cache
 from hedgerow.sandbox.leash import MARK, Leash
+from hedgerow.sandbox.locks import Progress
 from hedgerow.sandbox.pins import Module
 
 MODULES = Path(__file__).parent / "modules"
@@ -22,10 +23,22 @@ def tool(name: str) -> Path:
 
     Raises SandboxError if it is not there and cannot be built.
     """
-    module = pinned(MODULES / name, name)
+    return anyio.run(prepared, pinned(MODULES / name, name), print)[name]
+
+
+async def prepared(module: Module, progress: Progress) -> dict[str, Path]:
+    """Return the paths of a module's programs, building what is not in the cache.
+
+    Raises SandboxError.
+    """
     cache = default_cache()
-    found = cache.find(module, name)
-    return found or anyio.run(_built, module, name)
+    missing = [name for name in module.packages if cache.find(module, name) is None]
+    if missing:
+        mark = secrets.token_hex(16)
+        with Leash(mark):
+            go = await toolchain.find(module.go)
+            await build(cache, module, missing, go, progress=progress, mark={MARK: mark})
+    return {name: cache.entry(module) / name for name in module.packages}
 
 
 def pinned(directory: Path, name: str) -> Module:
@@ -36,11 +49,3 @@ def pinned(directory: Path, name: str) -> Module:
     version = next(version for path, version in versions if f"{package}/".startswith(f"{path}/"))
     (go,) = re.findall(r"^go (\S+)$", text, re.MULTILINE)
     return Module(directory, version, {name: package}, "-s -w", go)
-
-
-async def _built(module: Module, name: str) -> Path:
-    cache, mark = default_cache(), secrets.token_hex(16)
-    with Leash(mark):
-        go = await toolchain.find(module.go)
-        await build(cache, module, [name], go, progress=print, mark={MARK: mark})
-    return cache.entry(module) / name

@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import gzip
-import io
 import re
-import tarfile
 from pathlib import Path
 
-CHART = Path(__file__).parents[1] / "manifests" / "chart"
+from archives import packed
+
+CHART = Path(__file__).parents[2] / "manifests" / "chart"
 
 
 def archive(chart: Path) -> bytes:
     """Return the chart as a compressed tar archive, each file below the chart's name."""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as tar:
-        # Helm looks for Chart.yaml first.
-        for path in sorted(chart.rglob("*"), key=lambda path: (path.name != "Chart.yaml", path)):
-            if path.is_file():
-                entry = tarfile.TarInfo(f"{about(chart, 'name')}/{path.relative_to(chart)}")
-                entry.size, entry.mode = path.stat().st_size, 0o644
-                with path.open("rb") as file:
-                    tar.addfile(entry, file)
-    return gzip.compress(buffer.getvalue(), mtime=0)
+    # Helm looks for Chart.yaml first.
+    found = sorted(chart.rglob("*"), key=lambda path: (path.name != "Chart.yaml", path))
+    name = about(chart, "name")
+    return packed({f"{name}/{one.relative_to(chart)}": one for one in found if one.is_file()})
 
 
 def about(chart: Path, key: str) -> str:
