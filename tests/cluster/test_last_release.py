@@ -107,11 +107,6 @@ class Installation:
             for name, found in self._all(RESOURCES)
         }
 
-    def size(self) -> int:
-        """Return how many pods the Memcached is to have."""
-        [found] = [one for name, one in self._all(RESOURCES) if name.startswith("memcacheds/")]
-        return found["spec"]["size"]
-
     def leader(self) -> str:
         path = f"/apis/coordination.k8s.io/v1/namespaces/{self.namespace}/leases/hedgerow"
         return self.api.raw("GET", path).must()["spec"].get("holderIdentity", "")
@@ -200,7 +195,7 @@ def test_an_upgrade_and_the_way_back_write_no_child_and_the_next_change_is_follo
         assert installation.leader() not in {"", leader}
 
         world.make(size=size)
-        eventually(lambda: len(world.pods()) == installation.size())
+        eventually(lambda wanted=size: len(world.pods()) == wanted)
         eventually(world.rolled_out)
 
 
