@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -26,7 +28,6 @@ from support.cluster.rights import grant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = [pytest.mark.cluster, pytest.mark.anyio]
 
@@ -211,6 +212,23 @@ class TestRights:
                     await anyio.sleep(0.1)
             assert not await cluster.allowed("get", SECRET)
 
+    async def test_a_plugin_gives_the_certificate_for_requests_and_watches(
+        self, sandbox, plain, tmp_path
+    ):
+        """This is what kr8s is for."""
+        user = await sandbox.kubeconfig_for("given", ["system:masters"])
+        path = with_plugin(user, tmp_path)
+
+        async with (
+            connect(kubeconfig=str(path)) as cluster,
+            reflected(cluster, plain.namespace) as world,
+        ):
+            plain.configmap("seen")
+            await world.until(lambda: "seen" in world.objects)
+            assert names((await cluster.list(CONFIG_MAP, plain.namespace)).items) == {"seen"}
+
+        assert world.problems == []
+
 
 async def account_token(sandbox: Sandbox, plain: Plain) -> str:
     """Make a service account `robot` and give a token of it."""
@@ -225,6 +243,27 @@ def with_token(kubeconfig: Path, directory: Path, token: str) -> Path:
     config = yaml.safe_load(kubeconfig.read_text("utf-8"))
     config["users"][0]["user"] = {"tokenFile": "token"}
     (directory / "token").write_text(token)
+    (directory / "kubeconfig").write_text(yaml.safe_dump(config))
+    return directory / "kubeconfig"
+
+
+def with_plugin(kubeconfig: Path, directory: Path) -> Path:
+    """Write a kubeconfig in which a plugin gives the client certificate of this one."""
+    config = yaml.safe_load(kubeconfig.read_text("utf-8"))
+    [user] = config["users"]
+    files = {
+        "clientCertificateData": user["user"]["client-certificate"],
+        "clientKeyData": user["user"]["client-key"],
+    }
+    given = {"status": {field: Path(name).read_text("ascii") for field, name in files.items()}}
+    (directory / "given.json").write_text(json.dumps(given))
+    user["user"] = {
+        "exec": {
+            "apiVersion": "client.authentication.k8s.io/v1",
+            "command": "cat",
+            "args": [str(directory / "given.json")],
+        }
+    }
     (directory / "kubeconfig").write_text(yaml.safe_dump(config))
     return directory / "kubeconfig"
 

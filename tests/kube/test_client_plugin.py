@@ -18,7 +18,12 @@ from kube.pems import certificate
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("temporary")]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.usefixtures("temporary"),
+    # kr8s leaves open what it writes to, and Python says so from 3.14 on.
+    pytest.mark.filterwarnings("ignore:Implicitly cleaning up:ResourceWarning"),
+]
 
 
 def plugin(path: Path, status: Any, *, code: int = 0, hint: str = "") -> dict[str, Any]:

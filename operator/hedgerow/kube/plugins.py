@@ -2,8 +2,8 @@
 
 These are exec plugins and auth providers. kr8s is not imported for any other credentials: that
 takes a quarter of a second and 20 MiB. Its session factory, its version check and its cache of
-instances are not used. Some of this reads private attributes, so kr8s is pinned to an exact version
-and checked by `tests/kube/test_kr8s_contract.py`.
+instances are not used. What is relied on is checked by `tests/kube/test_kr8s_contract.py`, with
+both ends of the range that `pyproject.toml` allows (`task versions`).
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ from hedgerow.kube.credentials import LoginCredentials
 
 if TYPE_CHECKING:
     from hedgerow.kube.kubeconfig import ClusterAccess
+    from hedgerow_schemas.base import Object
 
-_TEMPORARY = {
-    "client-key-data": ("_user", "client_key_file"),
-    "client-certificate-data": ("_user", "client_cert_file"),
-    "certificate-authority-data": ("_cluster", "server_ca_file"),
+_FILES = {
+    "client-key": "client_key_file",
+    "client-certificate": "client_cert_file",
+    "certificate-authority": "server_ca_file",
 }
+"""The keys of a kubeconfig that name a file, and kr8s's attributes of what it reads instead."""
 
 
 async def asked(access: ClusterAccess, limit: float) -> LoginCredentials:
@@ -36,31 +38,42 @@ async def asked(access: ClusterAccess, limit: float) -> LoginCredentials:
     api = Api(
         bypass_factory=True, kubeconfig=access.config, namespace=access.namespace, serviceaccount=""
     )
+    cluster: Object = access.config["clusters"][0]["cluster"]
+    user: Object = access.config["users"][0]["user"]
+    own = {str(entry[key]) for entry in (cluster, user) for key in _FILES if key in entry}
     # Shielded, so that no private key is left in a file; not with a plugin, which may hang.
     with anyio.fail_after(limit, shield=not access.plugin):
-        requests, watches = await _authenticate(api)
-    auth = api.auth
-    token = str(auth.token or "")
-    return LoginCredentials(auth.server, token, auth.tls_server_name, auth.proxy, requests, watches)
+        requests, watches = await _authenticate(api, own)
+    return LoginCredentials(
+        cluster["server"],
+        str(api.auth.token or ""),
+        cluster.get("tls-server-name"),
+        cluster.get("proxy-url"),
+        requests,
+        watches,
+    )
 
 
-async def _authenticate(api: Api) -> list[ssl.SSLContext | bool]:
+async def _authenticate(api: Api, own: set[str]) -> list[ssl.SSLContext | bool]:
     """Load the credentials; return a TLS context for each channel, as transports modify it."""
     try:
         await api.auth.reauthenticate()
         contexts: list[ssl.SSLContext | bool] = [await api.auth.ssl_context() for _ in range(2)]
     finally:
         with anyio.CancelScope(shield=True):
-            await _sweep(api)
+            await _sweep(api, own)
     for context in contexts:
         if isinstance(context, ssl.SSLContext) and not api.auth.server_ca_file:
             context.load_default_certs()
     return contexts
 
 
-async def _sweep(api: Api) -> None:
-    """Delete the files to which kr8s wrote inline credentials, including private keys."""
-    for key, (section, attribute) in _TEMPORARY.items():
+async def _sweep(api: Api, own: set[str]) -> None:
+    """Delete the files to which kr8s wrote credentials, including private keys.
+
+    The user's own files, which the kubeconfig names, stay.
+    """
+    for attribute in _FILES.values():
         path = getattr(api.auth, attribute)
-        if path and key in getattr(api.auth, section):
+        if path and str(path) not in own:
             await anyio.Path(path).unlink(missing_ok=True)
