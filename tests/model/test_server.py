@@ -14,6 +14,13 @@ from model.subjects import SUBJECTS
 
 Object = dict[str, Any]
 OURS = "hedgerow-test"
+SERVED: Object = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "x", "namespace": "default"},
+    "spec": {"template": {"spec": {"containers": [{"name": "c", "image": "x"}]}}},
+}
+UNNAMED: Object = {"spec": {"template": {"spec": {"containers": [{"image": "x"}]}}}}
 
 
 def config_map(name: str = "x", **metadata: Any) -> Object:
@@ -163,6 +170,7 @@ class TestRefusing:
             (lambda s: s.update(config_map(), OURS), 404, "NotFound"),
             (lambda s: s.delete(config_map()), 404, "NotFound"),
             (lambda s: [s.create(config_map(), OURS) for _ in "ab"], 409, "AlreadyExists"),
+            (lambda s: [s.apply(SERVED, OURS), s.merge(SERVED, UNNAMED, OURS)], 422, "Invalid"),
         ],
     )
     def test_what_cannot_be_done_is_refused(

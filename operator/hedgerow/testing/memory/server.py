@@ -262,7 +262,10 @@ class Server:
         base = admission.bare(live) if live else kind.empty
         reset = kind.unwritten(subresource)
         read = _without_no_replicas(new) if subresource == "scale" else new
-        after = updater.update(kind.schema, base, read, entries, who, now=self.now, reset=reset)
+        try:
+            after = updater.update(kind.schema, base, read, entries, who, now=self.now, reset=reset)
+        except Untyped as error:
+            raise answers.invalid({"": str(error)}) from error
         return self._store(kind, key, live, new, after, subresource)
 
     def _store(
