@@ -234,7 +234,7 @@ def labels_of(obj: Object) -> Object:
 
 def package(directory: Path) -> Path:
     """Return the archive that `task chart` makes."""
-    command = [sys.executable, ROOT / ".ci" / "chart.py", "--output", directory]
+    command = [sys.executable, ROOT / ".ci" / "release" / "chart.py", "--output", directory]
     made = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
     return Path(made.stdout.strip())
 
