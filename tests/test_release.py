@@ -64,6 +64,11 @@ class Checkout:
         self.git("add", "--all")
         self.git("commit", "--quiet", "--message", words)
 
+    def state(self) -> tuple[str, ...]:
+        """Return the commit and every file that is not committed, but for bytecode."""
+        found = self.git("status", "--porcelain", "--ignored", "--", ".", ":(exclude)*__pycache__*")
+        return self.git("rev-parse", "HEAD"), found
+
     def release(self, *words: object, **environment: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, ".ci/release", *map(str, words)],
@@ -104,10 +109,10 @@ def story(tmp_path_factory) -> Story:
     origin = place / "origin.git"
     checkout.git("clone", "--quiet", "--bare", ".", origin)
     checkout.git("remote", "add", "origin", origin)
-    before = checkout.git("rev-parse", "HEAD"), checkout.git("status", "--porcelain", "--ignored")
+    before = checkout.state()
     tools = uploaders(place)
     rehearsed = checkout.release("--dry-run", "--output", place / "rehearsed", VERSION, **tools)
-    after = checkout.git("rev-parse", "HEAD"), checkout.git("status", "--porcelain", "--ignored")
+    after = checkout.state()
     released = checkout.release("--platforms", "none", VERSION)
     assert released.returncode == 0, released.stderr
     workflow = Checkout(place / "workflow")
