@@ -72,6 +72,26 @@ class TestPlugin:
         async with connect(kubeconfig=str(path)):
             assert list(temporary.iterdir()) == []
 
+    @pytest.mark.parametrize("where", ["home", "temporary"])
+    async def test_the_users_own_files_beside_it_stay(self, tmp_path, temporary, where):
+        cert, key = certificate()
+        place = temporary if where == "temporary" else tmp_path
+        own = {name: place / f"{name}.pem" for name in ("ca", "cert", "key")}
+        for name, file in own.items():
+            file.write_bytes(key if name == "key" else cert)
+        user = {
+            "exec": plugin(tmp_path / "p.py", {"token": "given"}),
+            "client-certificate": str(own["cert"]),
+            "client-key": str(own["key"]),
+        }
+        cluster = {"server": "https://s", "certificate-authority": str(own["ca"])}
+        path = write_kubeconfig(tmp_path / "k", user=user, cluster=cluster)
+
+        async with connect(kubeconfig=str(path)):
+            pass
+
+        assert [name for name, file in own.items() if not file.exists()] == []
+
     async def test_that_gave_a_certificate_may_be_interrupted_and_leaves_no_file_behind(
         self, tmp_path, temporary, monkeypatch
     ):

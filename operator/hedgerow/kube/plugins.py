@@ -9,6 +9,8 @@ both ends of the range that `pyproject.toml` allows (`task versions`).
 from __future__ import annotations
 
 import ssl
+from pathlib import Path
+from tempfile import gettempdir
 from typing import TYPE_CHECKING
 
 import anyio
@@ -71,9 +73,10 @@ async def _authenticate(api: Api, own: set[str]) -> list[ssl.SSLContext | bool]:
 async def _sweep(api: Api, own: set[str]) -> None:
     """Delete the files to which kr8s wrote credentials, including private keys.
 
-    The user's own files, which the kubeconfig names, stay.
+    They are temporary files. The user's own files, which the kubeconfig names, stay.
     """
+    place = gettempdir()
     for attribute in _FILES.values():
         path = getattr(api.auth, attribute)
-        if path and str(path) not in own:
+        if path and str(path) not in own and Path(path).is_relative_to(place):
             await anyio.Path(path).unlink(missing_ok=True)
