@@ -53,7 +53,8 @@ def git(*words: str) -> bytes:
 @pytest.fixture(scope="module")
 def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The source of the last release; its packages are those of this environment."""
-    tags = git("tag", "--list", "v*", "--sort=-version:refname").decode().split()
+    # At a tag, the last release is the one before it.
+    tags = git("tag", "--list", "v*", "--sort=-version:refname", "--no-contains").decode().split()
     last = tags[0] if tags else BEFORE_TAGS
     try:
         archive = git("archive", last, "operator", "schemas", "manifests")
@@ -148,16 +149,16 @@ def world(
     api: Api, nodes_sandbox: Sandbox, nodes_namespace: str, released: Path
 ) -> Iterator[memcacheds.World]:
     """The namespace, on a server with the last release's definitions, and ours afterwards."""
-    define(api, released)
+    # Other tests on this server have installed theirs.
+    define(api, released, force=True)
     yield memcacheds.World(api, nodes_namespace, nodes_sandbox)
     define(api, ROOT)
 
 
-def define(api: Api, source: Path) -> None:
+def define(api: Api, source: Path, *, force: bool = False) -> None:
     for path in sorted((source / "manifests/crds").glob("*_*.yaml")):
         definition = yaml.load(path.read_text("utf-8"), yaml.CSafeLoader)
-        # Other tests on this server have installed theirs.
-        api.apply(definition, INSTALLER, force=True).must()
+        api.apply(definition, INSTALLER, force=force).must()
     for path in RESOURCES:
         api.served(path.removeprefix("/apis/"))
 

@@ -70,8 +70,14 @@ def _commands(old: Object, new: Object) -> Iterator[str]:
     for name in old.keys() & new.keys():
         yield from _missing(f"option of {name}", old[name], new[name])
         for option, kind in new[name].items():
-            if kind == "required" and old[name].get(option) != "required":
+            before, after = set(old[name].get(option, "").split()), set(kind.split())
+            if "required" in after - before:
                 yield f"{name} now requires {option}"
+            if option in old[name] and ("flag" in before) != ("flag" in after):
+                yield f"{name} {option} takes {'no' if 'flag' in after else 'a'} value now"
+            chosen = {word for word in before - after if word.startswith("=")}
+            for choice in sorted(chosen if any(word.startswith("=") for word in after) else ()):
+                yield f"{name} {option} takes no {choice[1:]} any more"
 
 
 def _definitions(old: Object, new: Object) -> Iterator[str]:

@@ -24,6 +24,7 @@ from hedgerow.runtime.leaderelection.record import NAMESPACES
 from hedgerow.runtime.metrics import Meters
 from hedgerow.settings import flags
 from support.code.sources import ROOT
+from website.commands import choices
 
 Object = dict[str, Any]
 
@@ -132,9 +133,7 @@ def _fixtures() -> list[str]:
 def _commands(command: Any, name: str) -> Any:
     told = typer.Context(command)
     given = {
-        opts[0] if param.param_type_name == "argument" else opt: (
-            "required" if param.required else ""
-        )
+        opts[0] if param.param_type_name == "argument" else opt: _kind(param)
         for param in command.params
         for opts in [[*param.opts, *param.secondary_opts]]
         for opt in opts
@@ -143,6 +142,13 @@ def _commands(command: Any, name: str) -> Any:
     for below in command.list_commands(told) if hasattr(command, "list_commands") else ():
         found = LAZY[below].load(below) if below in LAZY else command.get_command(told, below)
         yield from _commands(found, f"{name} {below}")
+
+
+def _kind(param: Any) -> str:
+    """Return the words for what an option or argument demands, and takes."""
+    words = ["required"] * bool(param.required) + ["flag"] * bool(getattr(param, "is_flag", False))
+    found = sorted(map(str, choices(param.type_descriptor.annotation)))
+    return " ".join([*words, *(f"={one}" for one in found)])
 
 
 def _definitions() -> Object:
