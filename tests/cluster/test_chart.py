@@ -90,7 +90,7 @@ class TestTemplates:
 
     def test_values_reach_what_they_are_about(self, helm):
         labels = {"team": "one", "example.com/part": "2"}
-        resources = {"requests": {"cpu": 1}, "limits": {"memory": "1Gi"}}
+        resources = {"requests": {"cpu": 0.5}, "limits": {"memory": "1Gi"}}
         tolerations = [{"key": "spot", "operator": "Exists"}]
         made = helm.rendered(
             {
@@ -119,7 +119,7 @@ class TestTemplates:
         assert pod["imagePullSecrets"] == [{"name": "pull"}]
         assert deployment["replicas"] == 3
         assert container["resources"] == {
-            "requests": {"cpu": 1, "memory": "128Mi"}, "limits": {"memory": "1Gi"},
+            "requests": {"cpu": 0.5, "memory": "128Mi"}, "limits": {"memory": "1Gi"},
         }  # fmt: skip
         assert {"name": "HEDGEROW_LOG_FORMAT", "value": "json"} in container["env"]
         assert (pod["nodeSelector"], pod["tolerations"]) == ({"disk": "ssd"}, tolerations)
@@ -162,25 +162,37 @@ class TestValues:
             ({"replicas": "2"}, "replicas"),
             ({"replicas": 0}, "replicas"),
             ({"image": {"repo": "x"}}, "repo"),
+            ({"image": None}, "'image'"),
+            ({"image": {"repository": None}}, "'repository'"),
+            ({"image": {"repository": "hedgerow:1.2"}}, "image/repository"),
+            ({"image": {"repository": "registry.example:5000"}}, "image/repository"),
             ({"image": {"tag": "a b"}}, "image/tag"),
             ({"image": {"digest": "latest"}}, "image/digest"),
             ({"controllers": ["bluegreen", "redgreen"]}, "controllers/1"),
             ({"controllers": "bluegreen"}, "controllers"),
             ({"secretsync": {"namespace": "a b"}}, "secretsync/namespace"),
             ({"secretsync": {"namespace": "vault"}}, "secretsync.namespace"),
+            ({"secretsync": None}, "'secretsync'"),
             ({"secretsync": {"colour": "red"}}, "colour"),
             ({"namespaces": ["Shop"]}, "namespaces/0"),
             ({"namespaces": ["shop"], "controllers": ["secretsync"]}, "namespaces"),
             ({"webhooks": "yes"}, "webhooks"),
             ({"policy": {"enabled": True}}, "policy"),
-            ({"crds": {"keeps": True}}, "keeps"),
+            ({"crds": {"keep": False}}, "keep"),
+            ({"crds": None}, "'crds'"),
             ({"existingServiceAccount": "a/b"}, "existingServiceAccount"),
+            ({"existingServiceAccount": "hedgerow"}, "existingServiceAccount"),
             ({"resources": {"limit": {}}}, "limit"),
+            ({"resources": {"limits": {"cpu": -0.5}}}, "resources/limits/cpu"),
             ({"resources": {"limits": {"memory": "much"}}}, "resources/limits/memory"),
             ({"environment": {"HEDGEROW_LOGFORMAT": "json"}}, "HEDGEROW_LOGFORMAT"),
             (
                 {"extraLabels": {"app.kubernetes.io/name": "x"}},
                 "extraLabels/app.kubernetes.io~1name",
+            ),
+            (
+                {"extraLabels": {"rbac.authorization.k8s.io/aggregate-to-admin": "true"}},
+                "extraLabels/rbac.authorization.k8s.io~1aggregate-to-admin",
             ),
             ({"extraLabels": {"team": 'a"b'}}, "extraLabels/team"),
             ({"nodeSelector": {"disk": 1}}, "nodeSelector/disk"),
@@ -319,12 +331,18 @@ class TestOnAServer:
         api.raw("DELETE", f"/api/v1/namespaces/{NAMESPACE}").must()
         stays(api, everywhere | {one for one in kept(MORE) if NAMESPACE not in one})
         if program == HELM_4:
-            values = given({"crds": {"keep": False}, "controllers": MORE["controllers"]})
+            values = given({"controllers": MORE["controllers"]})
             helm("install", *AT, "--create-namespace", CHART, *values)
             helm("upgrade", *AT, CHART, *values, *given({"webhooks": False}))
             assert [kind for kind in CONFIGURATIONS if api.get(configuration(kind)).ok] == []
+            helm("upgrade", *AT, CHART, *given({"controllers": ["bluegreen"]}))
+            helm("upgrade", *AT, CHART, *given({"crds": {"install": False}}))
+            helm("rollback", RELEASE, "3", "--namespace", NAMESPACE)
+            assert kept(MORE) <= everything(api)
             helm("uninstall", *AT)
             api.raw("DELETE", f"/api/v1/namespaces/{NAMESPACE}").must()
+            stays(api, everywhere | {one for one in kept(MORE) if NAMESPACE not in one})
+            api.raw("DELETE", DEFINITIONS_OF_HEDGEROW).must()
             stays(api, everywhere)
 
 
@@ -334,6 +352,10 @@ MORE = {
     "extraLabels": {"team": "one"},
 }
 LARGEST_SECRET = 1024**2
+DEFINITIONS_OF_HEDGEROW = (
+    "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    "?labelSelector=app.kubernetes.io/part-of%3Dhedgerow"
+)
 HURRIED = {
     "HEDGEROW_CERTIFICATE_VALIDITY": "20s",
     "HEDGEROW_LEASE_DURATION": "3s",

@@ -202,9 +202,12 @@ def _labelled(obj: Any) -> Any:
 
 
 def _kept(definition: Object) -> Object:
-    """Return a definition that an uninstallation keeps, unless a value says otherwise."""
-    keep = Only("$.Values.crds.keep", {"helm.sh/resource-policy": "keep"})
-    metadata = definition["metadata"] | {"annotations": keep}
+    """Return a definition that Helm never deletes, since all custom resources would go with it.
+
+    Otherwise not only an uninstallation would do so, but each upgrade and rollback that leaves it
+    out. Helm looks at what the object in the cluster says, so no value may turn this off.
+    """
+    metadata = definition["metadata"] | {"annotations": {"helm.sh/resource-policy": "keep"}}
     return _labelled(definition | {"metadata": metadata})
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from hedgerow.deploy.names import INSTANCE_LABEL, NAME_LABEL
+from hedgerow.objects import PROGRAM
 from hedgerow_schemas.crd import PART_OF
 
 if TYPE_CHECKING:
@@ -17,6 +18,11 @@ _DNS_LABEL: Final = "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
 _NAME: Final = "^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$"
 _LABEL_KEY: Final = "^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
 _LABEL_VALUE: Final = "^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$"
+_PART: Final = "[a-z0-9]+([-._]+[a-z0-9]+)*"
+_REPOSITORY: Final = f"^([a-z0-9][-a-z0-9.]*(:[0-9]+)?/)?{_PART}(/{_PART})*$"
+"""A colon is that of a port: what follows it in the last part would be a tag."""
+_AGGREGATION: Final = "^rbac\\.authorization\\.k8s\\.io/"
+"""Such a label of a ClusterRole gives its rights to others."""
 _QUANTITY: Final = "^[0-9]+(\\.[0-9]+)?([numkMGTPE]|[KMGTPE]i)?$"
 _TYPE: Final = "^[A-Za-z0-9._/-]{1,253}$"
 _ONE_LINE: Final = "^[ -~]*$"
@@ -45,14 +51,16 @@ def schema(
                 "namespaces": _list(_text(_DNS_LABEL)),
                 "webhooks": {"type": "boolean"},
                 "policy": {"type": "boolean"},
-                "crds": _map({"install": {"type": "boolean"}, "keep": {"type": "boolean"}}),
-                "existingServiceAccount": _text(_or_empty(_NAME)),
+                "crds": _map({"install": {"type": "boolean"}}, required=["install"]),
+                # An upgrade to the chart's own would delete it.
+                "existingServiceAccount": _text(_or_empty(_NAME)) | {"not": {"const": PROGRAM}},
                 "resources": _map({"requests": _quantities(), "limits": _quantities()}),
                 "environment": _map({name: _text(_ONE_LINE) for name in variables}),
                 "nodeSelector": _keys(_text(_LABEL_VALUE)),
                 "tolerations": _list(_toleration()),
                 "extraLabels": _labels((NAME_LABEL, INSTANCE_LABEL, PART_OF)),
-            }
+            },
+            required=["image", "replicas", *options, "webhooks", "policy", "crds"],
         ),
     }
 
@@ -60,12 +68,13 @@ def schema(
 def _image() -> Object:
     return _map(
         {
-            "repository": _text("^[a-z0-9][-a-z0-9._/:]*$"),
+            "repository": _text(_REPOSITORY),
             "tag": _text("^([A-Za-z0-9_][-A-Za-z0-9_.]{0,127})?$"),
             "digest": _text("^(sha256:[0-9a-f]{64})?$"),
             "pullPolicy": {"enum": ["Always", "IfNotPresent", "Never"]},
             "pullSecrets": _list(_text(_NAME)),
-        }
+        },
+        required=["repository", "pullPolicy"],
     )
 
 
@@ -101,12 +110,14 @@ def _toleration() -> Object:
 
 
 def _quantities() -> Object:
-    return _keys({"type": ["string", "integer"], "pattern": _QUANTITY})
+    return _keys({"type": ["string", "number"], "minimum": 0, "pattern": _QUANTITY})
 
 
 def _labels(but: Sequence[str]) -> Object:
     """Return what labels are, but for those that are not free."""
-    return _keys(_text(_LABEL_VALUE)) | {"properties": dict.fromkeys(but, False)}
+    labels = _keys(_text(_LABEL_VALUE)) | {"properties": dict.fromkeys(but, False)}
+    labels["patternProperties"][_AGGREGATION] = False
+    return labels
 
 
 def _keys(values: Object) -> Object:
@@ -121,8 +132,10 @@ def _keys(values: Object) -> Object:
     }
 
 
-def _map(properties: Mapping[str, Any]) -> Object:
-    return {"type": "object", "additionalProperties": False, "properties": dict(properties)}
+def _map(properties: Mapping[str, Any], required: Sequence[str] = ()) -> Object:
+    """Return a closed map; a value that is required has a default, which `null` would take away."""
+    made = {"type": "object", "additionalProperties": False, "properties": dict(properties)}
+    return made | ({"required": list(required)} if required else {})
 
 
 def _list(items: Object) -> Object:
