@@ -24,7 +24,7 @@ import preparing
 import uploads
 from commands import StepError
 from parts import Release
-from repository import MAIN, REMOTE, Repository, why_not
+from repository import MAIN, REMOTE, Repository, by_digest, why_not
 
 ROOT = Path(__file__).resolve().parents[2]
 PLATFORMS = "linux/amd64,linux/arm64"
@@ -64,7 +64,11 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--platforms", default=PLATFORMS, help=f"of the image: {PLATFORMS}, or none for no image"
     )
-    parser.add_argument("--base", default="", help="the image's base, by digest if it is known")
+    parser.add_argument(
+        "--base",
+        default="",
+        help="the image's base, by digest; the one of pyproject.toml if not given",
+    )
     given = parser.parse_args()
     given.output = (given.output or ROOT / "dist" / given.version).resolve()
     given.platforms = [] if given.platforms == "none" else given.platforms.split(",")
@@ -76,6 +80,8 @@ def unusable(given: argparse.Namespace) -> list[str]:
     place = given.output
     odd = [one for one in given.platforms if not re.fullmatch(r"linux/[a-z0-9]+(/v\d+)?", one)]
     found = [f"{one!r} is no platform such as linux/arm64" for one in odd]
+    if given.base and not given.dry_run and not by_digest(given.base):
+        found.append(f"{given.base!r} is no base by digest, such as NAME@sha256:…")
     if place.exists() and not place.is_dir():
         found.append(f"{place} is no directory")
     elif others := parts.others(place):
@@ -110,7 +116,7 @@ def make(made: Release, given: argparse.Namespace, started: str) -> None:
     environment = parts.python_packages(made)
     parts.notes(made)
     parts.plugin(made)
-    parts.images(made, given.platforms, given.base)
+    parts.images(made, given.platforms, given.base or made.source.base)
     parts.chart(made, environment)
     parts.site(made, environment)
     parts.provenance(made, started)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 SUMS = "SHA256SUMS"
 NOTES, SIGNATURE, DIGEST = "NOTES.md", f"{SUMS}.sigstore.json", "image.digest"
+_OURS = re.compile(r"(kubectl-)?hedgerow-\d+\.\d+\.\d+\S*|hedgerow\.yaml")
 LAUNCHER = Path(__file__).with_name("kubectl-hedgerow")
 
 
@@ -260,13 +261,19 @@ def checksums(release: Release) -> None:
 
 
 def others(place: Path) -> list[str]:
-    """Return the names in a directory that are no files of a former release."""
+    """Return the names in a directory that are no files of a former release.
+
+    Others write a SHA256SUMS too: what is listed has to have a name of ours as well.
+    """
     if not place.exists():
         return []
     sums = place / SUMS
-    listed = sums.read_text("utf-8").splitlines() if sums.is_file() else []
-    former = {line.partition("  ")[2] for line in listed} | {SUMS, NOTES, SIGNATURE, DIGEST}
-    return sorted(file.name for file in place.iterdir() if file.name not in former)
+    listed = sums.read_text("utf-8", "replace").splitlines() if sums.is_file() else []
+    former = {name for line in listed if _OURS.fullmatch(name := line.partition("  ")[2])}
+    former |= {SUMS, NOTES, SIGNATURE, DIGEST} if former else set()
+    return sorted(
+        file.name for file in place.iterdir() if file.name not in former or not file.is_file()
+    )
 
 
 def sha256(file: Path) -> str:
