@@ -34,7 +34,7 @@ VERSION = "9.9.9"
 BASE = f"python:3.11-slim@sha256:{'0' * 64}"
 HOME, REGISTRY = "https://hub.example/people/hedgerow", "registry.example/people"
 LOGIN = {"REGISTRY_USER": "somebody", "REGISTRY_TOKEN": "a password"}
-UPLOADERS = ("buildah", "cosign", "gh", "helm", "uv", "python")
+UPLOADERS = ("buildah", "cosign", "gh", "helm", "skopeo", "uv", "python")
 PEOPLE = {
     f"GIT_{who}_{what}": value
     for who in ("AUTHOR", "COMMITTER")
@@ -47,6 +47,7 @@ case "$(basename "$0") $*" in
   "python "*) exec PYTHON "$@" ;;
   "$FAILING"*) echo "first" >&2; echo "there is no such thing" >&2; exit 7 ;;
   "gh release view"*) exit 1 ;;
+  "buildah manifest push"*) for last; do :; done; echo images > "${last#oci-archive:}" ;;
   "buildah mount"*) echo "$UPLOADS.mounted" ;;
   "buildah inspect"*) echo "sha256:0" ;;
 esac
@@ -99,6 +100,7 @@ class Story:
     rehearsed: subprocess.CompletedProcess[str]
     unchanged: bool
     released: subprocess.CompletedProcess[str]
+    made: subprocess.CompletedProcess[str]
     published: subprocess.CompletedProcess[str]
     uploads: list[str]
 
@@ -125,9 +127,10 @@ def story(tmp_path_factory) -> Story:
     checkout.git("clone", "--quiet", "--branch", f"v{VERSION}", origin, workflow.root)
     log = Path(tools["UPLOADS"])
     log.unlink()
-    published = workflow.release("--publish", VERSION, **tools | {"FAILING": "-"})
+    made = workflow.release("--make", VERSION, **tools | {"FAILING": "-"})
+    published = workflow.release("--upload", VERSION, **tools | {"FAILING": "-"})
     uploads = log.read_text("utf-8").splitlines()
-    return Story(checkout, workflow, rehearsed, before == after, released, published, uploads)
+    return Story(checkout, workflow, rehearsed, before == after, released, made, published, uploads)
 
 
 def publishers(root: Path) -> Checkout:
@@ -188,7 +191,8 @@ class TestDryRun:
         assert (story.rehearsed.returncode, story.rehearsed.stderr) == (0, "")
         assert story.unchanged
         made = {path.name for path in (story.checkout.root.parent / "rehearsed").iterdir()}
-        assert made == {path.name for path in story.files.iterdir() if "-linux-" not in path.name}
+        names = {path.name for path in story.files.iterdir()}
+        assert made == {name for name in names if not re.search("-linux-|-images", name)}
 
     def test_it_says_in_one_line_what_it_could_not_make_and_why(self, story):
         missing = re.findall(r"^not made: (.*)$", story.rehearsed.stdout, re.MULTILINE)
@@ -247,6 +251,7 @@ class TestFiles:
         same += [f"kubectl-hedgerow-{VERSION}.tar.gz", "hedgerow.yaml", "NOTES.md"]
         same += [f"hedgerow-{VERSION}.tgz"]
 
+        assert (story.made.returncode, ran(story.made)) == (0, []), story.made.stderr
         assert story.published.returncode == 0, story.published.stderr
         for name in same:
             assert (first / name).read_bytes() == (story.files / name).read_bytes(), name
@@ -320,8 +325,8 @@ class TestUploads:
 
         assert [" ".join(line.split()[:3]) for line in done] == [
             "gh release list",
-            "buildah login --username",
-            "buildah manifest push",
+            "skopeo login --username",
+            "skopeo copy --all",
             "cosign sign --yes",
             f"helm push hedgerow-{VERSION}.tgz",
             "cosign sign-blob --yes",
@@ -334,7 +339,9 @@ class TestUploads:
         ]
         assert "--draft" in done[-3].split()
         assert done[-1] == f"gh release edit v{VERSION} --draft=false"
-        assert done[2].endswith(f"hedgerow:{VERSION} docker://{image}:{VERSION}")
+        assert done[2].endswith(
+            f" oci-archive:hedgerow-{VERSION}-images.tar docker://{image}:{VERSION}"
+        )
         assert done[4].endswith(f"oci://{REGISTRY}/charts")
 
     @pytest.mark.parametrize(
@@ -358,6 +365,40 @@ class TestUploads:
 
         assert done.returncode == code
         assert done.stderr == (f"v{VERSION} is published already\n" if code == 1 else "")
+
+    @pytest.mark.parametrize(
+        ("name", "line"),
+        [
+            (f"hedgerow-{VERSION}-py3-none-any.whl", "{name} is not what SHA256SUMS says"),
+            ("NOTES.md", "{place} has no SHA256SUMS and NOTES.md, which --make writes"),
+            (f"hedgerow-{VERSION}-images.tar", "SHA256SUMS has no {name}"),
+        ],
+    )
+    def test_what_was_lost_or_changed_on_the_way_is_not_uploaded(self, story, name, line, tmp_path):
+        place = shutil.copytree(story.files, tmp_path / "files")
+        (place / name).unlink()
+        sums = place / "SHA256SUMS"
+        if "images" in name:
+            kept = [one for one in sums.read_text().splitlines(keepends=True) if name not in one]
+            sums.write_text("".join(kept))
+        elif name in sums.read_text():
+            (place / name).write_text("something else")
+        done = story.workflow.release("--upload", "--output", place, VERSION)
+
+        said = line.format(name=name, place=place)
+        assert done.stderr == f"release: {said}; nothing was uploaded\n"
+        assert (done.returncode, done.stdout) == (1, "")
+
+    def test_a_name_that_a_shell_would_run_is_not_uploaded(self, story, tmp_path):
+        place = shutil.copytree(story.files, tmp_path / "files")
+        name = f"hedgerow-{VERSION}$(id).tgz"
+        (place / name).write_text("")
+        with (place / "SHA256SUMS").open("a") as sums:
+            sums.write(f"{hashlib.sha256().hexdigest()}  {name}\n")
+        done = story.workflow.release("--upload", "--output", place, VERSION)
+
+        assert name in done.stderr
+        assert (done.returncode, done.stdout) == (1, "")
 
     def test_the_images_stand_on_the_base_of_the_commit(self, story):
         pulled = [line.split()[-1] for line in story.uploads if "buildah pull" in line]
@@ -454,7 +495,7 @@ def changed(made: Checkout) -> None:
         made.edit(name, lambda text: f"{text}\n")
 
 
-PUBLISH = ("--publish", "--dry-run", "0.2.0")
+MAKE = ("--make", "0.2.0")
 REFUSED = [
     Refused("no version", "'0.2' is no version such as 1.2.3", words=("--dry-run", "0.2")),
     Refused("not a number", "'v0.2.0' is no version such as 1.2.3", words=("--dry-run", "v0.2.0")),
@@ -522,7 +563,7 @@ REFUSED = [
     Refused(
         "a base that moves",
         "'python:3.11-slim' is no base by digest, such as NAME@sha256:…",
-        words=("--publish", "--base", "python:3.11-slim", "0.2.0"),
+        words=("--make", "--base", "python:3.11-slim", "0.2.0"),
     ),
     Refused(
         "a base that moves, in the commit",
@@ -530,24 +571,29 @@ REFUSED = [
         with_a_moving_base,
         words=("0.2.0",),
     ),
-    Refused("no tag", "this checkout is not at the tag v0.2.0", words=PUBLISH),
+    Refused(
+        "nothing made",
+        "there is no {root}/dist/0.2.0, which --make makes",
+        words=("--upload", "0.2.0"),
+    ),
+    Refused("no tag", "this checkout is not at the tag v0.2.0", words=MAKE),
     Refused(
         "a tag of something else",
         "the tag v0.2.0 has the version 0.1.0 in pyproject.toml",
         lambda made: made.git("tag", "v0.2.0"),
-        words=PUBLISH,
+        words=MAKE,
     ),
     Refused(
         "a tag beside main",
         "the tag v0.2.0 is not on origin/main, as far as this checkout knows",
         lambda made: tagged(made, "HEAD~1"),
-        words=PUBLISH,
+        words=MAKE,
     ),
     Refused(
         "a tag on main that says nothing",
         "CHANGELOG.md says nothing of 0.2.0 and its day",
         lambda made: tagged(made, "HEAD"),
-        words=PUBLISH,
+        words=MAKE,
     ),
 ]
 

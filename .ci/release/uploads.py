@@ -59,14 +59,14 @@ def _to_registry(release: Release) -> list[str]:
     image = f"{registry}/hedgerow"
     charts = [file.name for file in release.files if file.suffix == ".tgz"]
     login = (
-        'buildah login --username "$REGISTRY_USER" --password-stdin '
+        'skopeo login --username "$REGISTRY_USER" --password-stdin '
         f'{shlex.quote(registry.partition("/")[0])} <<< "$REGISTRY_TOKEN"'
     )
-    push = f"buildah manifest push --all --digestfile {DIGEST}"
+    push = f"skopeo copy --all --digestfile {DIGEST} oci-archive:{release.images.name}"
     pushed = [
-        f"{push} {release.tag} docker://{image}:{version}",
+        f"{push} docker://{image}:{version}",
         f'cosign sign --yes --recursive "{image}@$(cat {DIGEST})"',
     ]
     packaged = [f"helm push {name} oci://{registry}/charts" for name in charts]
-    steps = [*(pushed if release.tag else []), *packaged]
+    steps = [*(pushed if release.images in release.files else []), *packaged]
     return [login, *steps] if steps else []
