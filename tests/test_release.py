@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import importlib.util
 import json
@@ -11,8 +12,10 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -28,9 +31,10 @@ pytestmark = [
     pytest.mark.skipif(not shutil.which("git"), reason="git is not on the PATH"),
 ]
 VERSION = "9.9.9"
+BASE = f"python:3.11-slim@sha256:{'0' * 64}"
 HOME, REGISTRY = "https://hub.example/people/hedgerow", "registry.example/people"
 LOGIN = {"REGISTRY_USER": "somebody", "REGISTRY_TOKEN": "a password"}
-UPLOADERS = ("buildah", "cosign", "gh", "helm", "uv", "python")
+UPLOADERS = ("buildah", "cosign", "gh", "helm", "skopeo", "uv", "python")
 PEOPLE = {
     f"GIT_{who}_{what}": value
     for who in ("AUTHOR", "COMMITTER")
@@ -39,13 +43,16 @@ PEOPLE = {
 UPLOADER = """#!/bin/sh
 echo "$(basename "$0") $*" >> "$UPLOADS"
 case "$(basename "$0") $*" in
+  "python -m pip"*) ;;
+  "python "*) exec PYTHON "$@" ;;
   "$FAILING"*) echo "first" >&2; echo "there is no such thing" >&2; exit 7 ;;
   "gh release view"*) exit 1 ;;
+  "buildah manifest push"*) for last; do :; done; echo images > "${last#oci-archive:}" ;;
   "buildah mount"*) echo "$UPLOADS.mounted" ;;
   "buildah inspect"*) echo "sha256:0" ;;
 esac
-"""
-"""A program that notes what it is told, and fails where the test wants it to."""
+""".replace("PYTHON", sys.executable)
+"""A program that notes what it is told, and fails where the test wants it to; Python only runs."""
 
 
 @dataclass(frozen=True)
@@ -77,9 +84,9 @@ class Checkout:
             capture_output=True, text=True, check=False, timeout=250,
         )  # fmt: skip
 
-    def edit(self, name: str, change: Callable[[str], str]) -> None:
+    def edit(self, name: str, change: Callable[..., str], *of: str) -> None:
         before = (self.root / name).read_text("utf-8")
-        after = change(before)
+        after = change(before, *of)
         assert after != before
         (self.root / name).write_text(after, "utf-8")
 
@@ -93,6 +100,7 @@ class Story:
     rehearsed: subprocess.CompletedProcess[str]
     unchanged: bool
     released: subprocess.CompletedProcess[str]
+    made: subprocess.CompletedProcess[str]
     published: subprocess.CompletedProcess[str]
     uploads: list[str]
 
@@ -119,16 +127,16 @@ def story(tmp_path_factory) -> Story:
     checkout.git("clone", "--quiet", "--branch", f"v{VERSION}", origin, workflow.root)
     log = Path(tools["UPLOADS"])
     log.unlink()
-    published = workflow.release("--publish", VERSION, **tools | {"FAILING": "-"})
+    made = workflow.release("--make", VERSION, **tools | {"FAILING": "-"})
+    published = workflow.release("--upload", VERSION, **tools | {"FAILING": "-"})
     uploads = log.read_text("utf-8").splitlines()
-    return Story(checkout, workflow, rehearsed, before == after, released, published, uploads)
+    return Story(checkout, workflow, rehearsed, before == after, released, made, published, uploads)
 
 
 def publishers(root: Path) -> Checkout:
     """Return a checkout of this repository on main, as a publisher has it.
 
-    The tasks that make chart, site and record have tests of their own: here are others in their
-    place.
+    The tasks that make site and record have tests of their own: here are others in their place.
     """
     for file in committed():
         target = root / file.relative_to(ROOT)
@@ -137,8 +145,9 @@ def publishers(root: Path) -> Checkout:
     checkout = Checkout(root)
     urls = f'[project.urls]\nRepository = "{HOME}"\n[tool.hedgerow.release]'
     checkout.edit("pyproject.toml", lambda text: text.replace("[tool.hedgerow.release]", urls))
-    said = f'registry = "{REGISTRY}"'
-    checkout.edit("pyproject.toml", lambda text: text.replace('registry = ""', said))
+    for key, value in (("registry", REGISTRY), ("base", BASE)):
+        filled = f'{key} = "{value}"'
+        checkout.edit("pyproject.toml", lambda text, *of: text.replace(*of), f'{key} = ""', filled)
     checkout.edit("Taskfile.yml", others_in_place)
     return begun(checkout)
 
@@ -155,7 +164,6 @@ def others_in_place(text: str) -> str:
     taskfile = yaml.safe_load(text)
     output = '{{index (splitList " " .CLI_ARGS) 1}}'
     version = f"{sys.executable} -c 'import hedgerow; print(hedgerow.__version__)'"
-    taskfile["tasks"]["chart"] = {"cmds": [f"{version} > {output}/hedgerow-{VERSION}.tgz"]}
     taskfile["tasks"]["docs"] = {"cmds": [f"mkdir {output}/a && echo x > {output}/a/index.html"]}
     taskfile["tasks"]["record"] = {"cmds": [f"{version} > recorded.txt"]}
     return yaml.safe_dump(taskfile, sort_keys=False)
@@ -183,12 +191,13 @@ class TestDryRun:
         assert (story.rehearsed.returncode, story.rehearsed.stderr) == (0, "")
         assert story.unchanged
         made = {path.name for path in (story.checkout.root.parent / "rehearsed").iterdir()}
-        assert made == {path.name for path in story.files.iterdir() if "-linux-" not in path.name}
+        names = {path.name for path in story.files.iterdir()}
+        assert made == {name for name in names if not re.search("-linux-|-images", name)}
 
     def test_it_says_in_one_line_what_it_could_not_make_and_why(self, story):
         missing = re.findall(r"^not made: (.*)$", story.rehearsed.stdout, re.MULTILINE)
 
-        why = "task image: the base python:3.11-slim is not to be had"
+        why = f"task image: the base {BASE} is not to be had"
         assert missing == [f"the image for linux/{name}: {why}" for name in ("amd64", "arm64")]
 
     def test_it_shows_the_commands_that_the_release_and_its_workflow_run(self, story):
@@ -213,6 +222,7 @@ class TestCommit:
         changed = story.workflow.git("show", "--name-only", "--format=%s", "HEAD").splitlines()
         text = (story.workflow.root / "CHANGELOG.md").read_text("utf-8")
         guide = (story.workflow.root / "docs/guides/in-cluster.md").read_text("utf-8")
+        gitops = (story.workflow.root / "docs/guides/helm.md").read_text("utf-8")
         figures = (story.workflow.root / "docs/performance.md").read_text("utf-8")
 
         assert changed[0] == f"release: {VERSION}"
@@ -224,6 +234,7 @@ class TestCommit:
         )
         assert (story.workflow.root / "recorded.txt").read_text() == f"{VERSION}\n"
         assert f"registry.example/hedgerow:{VERSION}" in guide
+        assert f"targetRevision: v{VERSION}\n" in gitops
         assert VERSION not in figures
 
     def test_it_is_pushed_with_its_tag_and_the_checkout_has_both(self, story):
@@ -238,7 +249,9 @@ class TestFiles:
         first = story.checkout.root / "dist" / VERSION
         same = [f"hedgerow-{VERSION}.tar.gz", f"hedgerow-{VERSION}-py3-none-any.whl"]
         same += [f"kubectl-hedgerow-{VERSION}.tar.gz", "hedgerow.yaml", "NOTES.md"]
+        same += [f"hedgerow-{VERSION}.tgz"]
 
+        assert (story.made.returncode, ran(story.made)) == (0, []), story.made.stderr
         assert story.published.returncode == 0, story.published.stderr
         for name in same:
             assert (first / name).read_bytes() == (story.files / name).read_bytes(), name
@@ -277,20 +290,43 @@ class TestFiles:
         assert notes.strip() in (story.workflow.root / "CHANGELOG.md").read_text("utf-8")
 
     def test_chart_and_site_are_made_by_the_code_of_the_release(self, story):
-        assert (story.files / f"hedgerow-{VERSION}.tgz").read_text() == f"{VERSION}\n"
+        with tarfile.open(story.files / f"hedgerow-{VERSION}.tgz") as chart:
+            about = chart.extractfile("hedgerow/Chart.yaml")
+            assert about is not None
+            assert yaml.safe_load(about)["version"] == VERSION
         with tarfile.open(story.files / f"hedgerow-{VERSION}-site.tar.gz") as site:
             assert site.getnames() == ["a/index.html"]
 
 
+class TestArchives:
+    def test_a_header_is_the_same_on_every_python(self, story):
+        day = re.findall(
+            rf"## \[{VERSION}\] - (\S+)", (story.workflow.root / "CHANGELOG.md").read_text()
+        )
+        at = int(datetime.fromisoformat(day[0]).replace(tzinfo=UTC).timestamp())
+
+        for name, time in (
+            (f"kubectl-hedgerow-{VERSION}.tar.gz", at),
+            (f"hedgerow-{VERSION}.tgz", 0),
+        ):
+            content = (story.files / name).read_bytes()
+            assert content[:10] == b"\x1f\x8b\x08\0" + time.to_bytes(4, "little") + b"\x02\xff"
+            assert content[-8:] == (
+                zlib.crc32(plain := gzip.decompress(content)).to_bytes(4, "little")
+                + len(plain).to_bytes(4, "little")
+            )
+
+
 class TestUploads:
     def test_the_index_comes_after_all_that_can_be_taken_back_and_the_page_last(self, story):
-        begin = next(n for n, line in enumerate(story.uploads) if "buildah login" in line)
+        begin = next(n for n, line in enumerate(story.uploads) if "gh release list" in line)
         done = story.uploads[begin:]
         image = f"{REGISTRY}/hedgerow"
 
         assert [" ".join(line.split()[:3]) for line in done] == [
-            "buildah login --username",
-            "buildah manifest push",
+            "gh release list",
+            "skopeo login --username",
+            "skopeo copy --all",
             "cosign sign --yes",
             f"helm push hedgerow-{VERSION}.tgz",
             "cosign sign-blob --yes",
@@ -299,9 +335,75 @@ class TestUploads:
             "gh release view",
             "gh release create",
             "gh release upload",
+            "gh release edit",
         ]
-        assert done[1].endswith(f"hedgerow:{VERSION} docker://{image}:{VERSION}")
-        assert done[3].endswith(f"oci://{REGISTRY}/charts")
+        assert "--draft" in done[-3].split()
+        assert done[-1] == f"gh release edit v{VERSION} --draft=false"
+        assert done[2].endswith(
+            f" oci-archive:hedgerow-{VERSION}-images.tar docker://{image}:{VERSION}"
+        )
+        assert done[4].endswith(f"oci://{REGISTRY}/charts")
+
+    @pytest.mark.parametrize(
+        ("listed", "code"),
+        [
+            ("echo v9.9.8; echo v9.9.90", 0),
+            (f"echo v9.9.8; echo v{VERSION}", 1),
+            ("exit 4", 4),
+        ],
+        ids=["others", "this one", "nobody can tell"],
+    )
+    def test_what_is_public_is_left_as_it_is(self, story, listed, code, tmp_path):
+        (tmp_path / "gh").write_text(f"#!/bin/sh\n{listed}\n")
+        (tmp_path / "gh").chmod(0o755)
+        first = ran(story.published)[0]
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", first],
+            env={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+            capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
+
+        assert done.returncode == code
+        assert done.stderr == (f"v{VERSION} is published already\n" if code == 1 else "")
+
+    @pytest.mark.parametrize(
+        ("name", "line"),
+        [
+            (f"hedgerow-{VERSION}-py3-none-any.whl", "{name} is not what SHA256SUMS says"),
+            ("NOTES.md", "{place} has no SHA256SUMS and NOTES.md, which --make writes"),
+            (f"hedgerow-{VERSION}-images.tar", "SHA256SUMS has no {name}"),
+        ],
+    )
+    def test_what_was_lost_or_changed_on_the_way_is_not_uploaded(self, story, name, line, tmp_path):
+        place = shutil.copytree(story.files, tmp_path / "files")
+        (place / name).unlink()
+        sums = place / "SHA256SUMS"
+        if "images" in name:
+            kept = [one for one in sums.read_text().splitlines(keepends=True) if name not in one]
+            sums.write_text("".join(kept))
+        elif name in sums.read_text():
+            (place / name).write_text("something else")
+        done = story.workflow.release("--upload", "--output", place, VERSION)
+
+        said = line.format(name=name, place=place)
+        assert done.stderr == f"release: {said}; nothing was uploaded\n"
+        assert (done.returncode, done.stdout) == (1, "")
+
+    def test_a_name_that_a_shell_would_run_is_not_uploaded(self, story, tmp_path):
+        place = shutil.copytree(story.files, tmp_path / "files")
+        name = f"hedgerow-{VERSION}$(id).tgz"
+        (place / name).write_text("")
+        with (place / "SHA256SUMS").open("a") as sums:
+            sums.write(f"{hashlib.sha256().hexdigest()}  {name}\n")
+        done = story.workflow.release("--upload", "--output", place, VERSION)
+
+        assert name in done.stderr
+        assert (done.returncode, done.stdout) == (1, "")
+
+    def test_the_images_stand_on_the_base_of_the_commit(self, story):
+        pulled = [line.split()[-1] for line in story.uploads if "buildah pull" in line]
+
+        assert pulled == [BASE, BASE]
 
     def test_an_image_of_each_platform_is_in_the_list(self, story):
         added = [line.split()[-1] for line in story.uploads if "manifest add" in line]
@@ -359,7 +461,32 @@ def listed(made: Checkout) -> None:
 
 
 def with_a_registry(made: Checkout) -> None:
-    made.edit("pyproject.toml", lambda text: text.replace('""', '"registry.example"'))
+    made.edit("pyproject.toml", lambda text: text.replace('y = ""', 'y = "registry.example"'))
+    made.edit("pyproject.toml", lambda text: text.replace('e = ""', f'e = "{BASE}"'))
+    made.commit()
+
+
+def with_a_moving_base(made: Checkout) -> None:
+    with_a_registry(made)
+    made.edit("pyproject.toml", lambda text: text.replace(BASE, "python:3.11-slim"))
+    urls = '[project.urls]\nRepository = "https://hub.example"\n\n[tool.'
+    made.edit("pyproject.toml", lambda text: text.replace("[tool.", urls))
+    made.commit()
+
+
+def tagged(made: Checkout, main: str) -> None:
+    """Tag a commit, of which main at the origin is this one."""
+    made.edit("pyproject.toml", lambda text: text.replace("0.1.0", "0.2.0"))
+    made.commit()
+    made.git("tag", "v0.2.0")
+    made.git("update-ref", "refs/remotes/origin/main", main)
+
+
+def in_place(made: Checkout, sums: str, *names: str) -> None:
+    """Put files into a directory."""
+    (made.root / "kept/SHA256SUMS").write_text(sums)
+    for name in names:
+        (made.root / "kept" / name).write_text("precious")
     made.commit()
 
 
@@ -368,7 +495,7 @@ def changed(made: Checkout) -> None:
         made.edit(name, lambda text: f"{text}\n")
 
 
-PUBLISH = ("--publish", "--dry-run", "0.2.0")
+MAKE = ("--make", "0.2.0")
 REFUSED = [
     Refused("no version", "'0.2' is no version such as 1.2.3", words=("--dry-run", "0.2")),
     Refused("not a number", "'v0.2.0' is no version such as 1.2.3", words=("--dry-run", "v0.2.0")),
@@ -402,7 +529,19 @@ REFUSED = [
     Refused("listed", "CHANGELOG.md has a section 0.2.0 already", listed),
     Refused(
         "other files",
+        "{root}/kept has other files, such as SHA256SUMS; --output names another place",
+        words=("--dry-run", "--output", "kept", "0.2.0"),
+    ),
+    Refused(
+        "files that others list",
+        "{root}/kept has other files, such as NOTES.md; --output names another place",
+        lambda made: in_place(made, "0  letters\n", "NOTES.md"),
+        words=("--dry-run", "--output", "kept", "0.2.0"),
+    ),
+    Refused(
+        "files beside a release",
         "{root}/kept has other files, such as letters; --output names another place",
+        lambda made: in_place(made, "0  hedgerow-0.1.0.tar.gz\n0  letters\n", "NOTES.md"),
         words=("--dry-run", "--output", "kept", "0.2.0"),
     ),
     Refused(
@@ -421,12 +560,40 @@ REFUSED = [
         with_a_registry,
         words=("0.2.0",),
     ),
-    Refused("no tag", "this checkout is not at the tag v0.2.0", words=PUBLISH),
+    Refused(
+        "a base that moves",
+        "'python:3.11-slim' is no base by digest, such as NAME@sha256:…",
+        words=("--make", "--base", "python:3.11-slim", "0.2.0"),
+    ),
+    Refused(
+        "a base that moves, in the commit",
+        "pyproject.toml has no base by digest under [tool.hedgerow.release]",
+        with_a_moving_base,
+        words=("0.2.0",),
+    ),
+    Refused(
+        "nothing made",
+        "there is no {root}/dist/0.2.0, which --make makes",
+        words=("--upload", "0.2.0"),
+    ),
+    Refused("no tag", "this checkout is not at the tag v0.2.0", words=MAKE),
     Refused(
         "a tag of something else",
         "the tag v0.2.0 has the version 0.1.0 in pyproject.toml",
         lambda made: made.git("tag", "v0.2.0"),
-        words=PUBLISH,
+        words=MAKE,
+    ),
+    Refused(
+        "a tag beside main",
+        "the tag v0.2.0 is not on origin/main, as far as this checkout knows",
+        lambda made: tagged(made, "HEAD~1"),
+        words=MAKE,
+    ),
+    Refused(
+        "a tag on main that says nothing",
+        "CHANGELOG.md says nothing of 0.2.0 and its day",
+        lambda made: tagged(made, "HEAD"),
+        words=MAKE,
     ),
 ]
 
@@ -441,7 +608,7 @@ def small(root: Path) -> Checkout:
         "# Changelog\n\n## [Unreleased]\n\n### Added\n\n- A change.\n"
     )
     (root / "pyproject.toml").write_text(
-        '[project]\nversion = "0.1.0"\n\n[tool.hedgerow.release]\nregistry = ""\n'
+        '[project]\nversion = "0.1.0"\n\n[tool.hedgerow.release]\nregistry = ""\nbase = ""\n'
     )
     (root / ".gitignore").write_text("__pycache__/\n")
     return begun(Checkout(root))

@@ -80,7 +80,7 @@ class TestRights:
         }
 
         assert writing == {
-            ("release.yml", "release"): ["contents", "packages", "id-token"],
+            ("release.yml", "publish"): ["contents", "packages", "id-token"],
             ("release.yml", "site"): ["pages", "id-token"],
         }
 
@@ -90,6 +90,17 @@ class TestRights:
             assert not steps or declared["timeout-minutes"] <= 90, job
             checkouts = [step for step in steps if "checkout@" in step.get("uses", "")]
             assert all(not one["with"]["persist-credentials"] for one in checkouts), job
+
+    def test_the_job_that_builds_has_nothing_that_could_be_taken(self):
+        jobs = {(name, job): declared for name, job, declared in JOBS}
+        build = jobs["release.yml", "build"]
+
+        assert build["permissions"] == {"contents": "read"}
+        assert [word for word in ("secrets.", "github.token") if word in json.dumps(build)] == []
+        assert "environment" not in build
+        made = [step["run"] for step in build["steps"] if "--make" in step.get("run", "")]
+        assert len(made) == 1
+        assert "--make" not in json.dumps(jobs["release.yml", "publish"])
 
     def test_what_is_from_outside_of_github_is_no_shell_text(self):
         """A tag or a title with a `$(…)` in it would be run."""
@@ -106,7 +117,8 @@ class TestWhatTheyCall:
 
         assert ran == ["sudo .ci/run"]
         assert jobs["release.yml", "ci"]["uses"] == "./.github/workflows/ci.yml"
-        assert jobs["release.yml", "release"]["needs"] == "ci"
+        assert jobs["release.yml", "build"]["needs"] == "ci"
+        assert jobs["release.yml", "publish"]["needs"] == "build"
 
     def test_an_action_is_pinned_by_commit_or_by_its_major_version(self):
         used = [step["uses"] for *_, job in JOBS for step in job.get("steps", []) if "uses" in step]

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 SUMS = "SHA256SUMS"
 NOTES, SIGNATURE, DIGEST = "NOTES.md", f"{SUMS}.sigstore.json", "image.digest"
+_OURS = re.compile(r"(kubectl-)?hedgerow-\d+\.\d+\.\d+[\w.-]*|hedgerow\.yaml")
+"""Names of files of a release; a shell sees nothing in them but a name."""
 LAUNCHER = Path(__file__).with_name("kubectl-hedgerow")
 
 
@@ -32,8 +34,7 @@ LAUNCHER = Path(__file__).with_name("kubectl-hedgerow")
 class Release:
     """A version, its commit in a checkout of its own, and the directory of its files.
 
-    `missing` has a line for each part that could not be made here. `tag` is that of the images, in
-    buildah's storage, if there is one for each platform.
+    `missing` has a line for each part that could not be made here.
     """
 
     version: str
@@ -41,12 +42,16 @@ class Release:
     output: Path
     files: list[Path] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
-    tag: str = ""
 
     @property
     def section(self) -> Section:
         """What the changelog says of the version."""
         return sections(self.source.read("CHANGELOG.md"))[self.version]
+
+    @property
+    def images(self) -> Path:
+        """The archive of the images of all platforms, as a registry is to have them."""
+        return self.output / f"hedgerow-{self.version}-images.tar"
 
     @property
     def epoch(self) -> int:
@@ -195,7 +200,9 @@ def _together(release: Release, tag: str, made: list[str]) -> None:
     run("buildah", "manifest", "create", tag, cwd=root)
     for one in made:
         run("buildah", "manifest", "add", tag, one, cwd=root)
-    release.tag = tag
+    archive = release.images
+    run("buildah", "manifest", "push", "--all", tag, f"oci-archive:{archive}", cwd=root)
+    release.add(archive)
 
 
 def task(source: Repository, name: str, env: dict[str, str], *words: str | Path) -> bool:
@@ -259,14 +266,39 @@ def checksums(release: Release) -> None:
     (release.output / SUMS).write_text("".join(lines), "utf-8")
 
 
+def made_before(release: Release) -> Release:
+    """Return a release with the files that its directory lists. Raises StepError.
+
+    It says nothing of who made them, but that none was changed or lost on the way here.
+    """
+    if not (release.output / SUMS).is_file() or not (release.output / NOTES).is_file():
+        raise StepError(f"{release.output} has no {SUMS} and {NOTES}, which --make writes")
+    for line in (release.output / SUMS).read_text("utf-8").splitlines():
+        digest, _, name = line.partition("  ")
+        file = release.output / name
+        if not _OURS.fullmatch(name) or not file.is_file() or sha256(file) != digest:
+            raise StepError(f"{name} is not what {SUMS} says")
+        release.add(file)
+    for name in (f"hedgerow-{release.version}.tar.gz", release.images.name):
+        if release.output / name not in release.files:
+            raise StepError(f"{SUMS} has no {name}")
+    return release
+
+
 def others(place: Path) -> list[str]:
-    """Return the names in a directory that are no files of a former release."""
+    """Return the names in a directory that are no files of a former release.
+
+    Others write a SHA256SUMS too: what is listed has to have a name of ours as well.
+    """
     if not place.exists():
         return []
     sums = place / SUMS
-    listed = sums.read_text("utf-8").splitlines() if sums.is_file() else []
-    former = {line.partition("  ")[2] for line in listed} | {SUMS, NOTES, SIGNATURE, DIGEST}
-    return sorted(file.name for file in place.iterdir() if file.name not in former)
+    listed = sums.read_text("utf-8", "replace").splitlines() if sums.is_file() else []
+    former = {name for line in listed if _OURS.fullmatch(name := line.partition("  ")[2])}
+    former |= {SUMS, NOTES, SIGNATURE, DIGEST} if former else set()
+    return sorted(
+        file.name for file in place.iterdir() if file.name not in former or not file.is_file()
+    )
 
 
 def sha256(file: Path) -> str:

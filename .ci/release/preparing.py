@@ -47,7 +47,7 @@ def commit(source: Repository, version: str, day: str) -> None:
 
 def renamed(text: str, before: str, version: str) -> str:
     """Return a text whose commands name the new version; figures stay those of the old one."""
-    where = r"(hedgerow:|\?ref=v|newTag: |--version )"
+    where = r"(hedgerow:|\?ref=v|newTag: |targetRevision: v|--version )"
     return re.sub(rf"{where}{re.escape(before)}(?![\w.]*\d)", rf"\g<1>{version}", text)
 
 

@@ -34,6 +34,14 @@ class Repository:
         except StepError:
             return ""
 
+    def holds(self, *words: str) -> bool:
+        """Return whether git says so by its exit code."""
+        try:
+            self.git(*words)
+        except StepError:
+            return False
+        return True
+
     def read(self, name: str) -> str:
         """Return the text of a file."""
         return (self.root / name).read_text("utf-8")
@@ -58,13 +66,26 @@ class Repository:
         """Where images and charts go, which a publisher fills in, or nothing."""
         return self.project["tool"]["hedgerow"]["release"]["registry"].rstrip("/")
 
+    @property
+    def base(self) -> str:
+        """The base of the images, by digest, which a publisher fills in, or nothing."""
+        return self.project["tool"]["hedgerow"]["release"]["base"]
+
     def not_filled_in(self) -> list[str]:
         """Return what a publisher has yet to fill in before anything can be uploaded."""
         wanted = {
             "pyproject.toml has no Repository under [project.urls]": self.home,
             "pyproject.toml has no registry under [tool.hedgerow.release]": self.registry,
+            "pyproject.toml has no base by digest under [tool.hedgerow.release]": (
+                by_digest(self.base)
+            ),
         }
         return [said for said, value in wanted.items() if not value]
+
+
+def by_digest(image: str) -> bool:
+    """Return whether an image is named by its digest, and so can be no other one tomorrow."""
+    return bool(re.fullmatch(r"[^@\s]+@sha256:[0-9a-f]{64}", image))
 
 
 def why_not(repository: Repository, version: str, *, tagged: bool) -> list[str]:
@@ -95,6 +116,8 @@ def _tag_disagrees(repository: Repository, version: str) -> list[str]:
         return [f"this checkout is not at the tag v{version}"]
     if repository.version != version:
         return [f"the tag v{version} has the version {repository.version} in pyproject.toml"]
+    if not repository.holds("merge-base", "--is-ancestor", "HEAD", f"{REMOTE}/{MAIN}"):
+        return [f"the tag v{version} is not on {REMOTE}/{MAIN}, as far as this checkout knows"]
     section = sections(repository.read("CHANGELOG.md")).get(version)
     return (
         [] if section and section.day else [f"CHANGELOG.md says nothing of {version} and its day"]

@@ -24,23 +24,34 @@ def push(version: str) -> list[str]:
 def publish(release: Release) -> list[str]:
     """Return what publishes the files, in their directory, in the order in which it is safe.
 
-    Each may be run again. What can never be taken back, the upload to the package index, comes
-    after all others but the page of the release, which says that everything is there.
+    Each may be run again until the last, which makes the page of the release public: it says that
+    everything is there, and nothing of it changes afterwards. What can never be taken back, the
+    upload to the package index, comes after all others but the page.
     """
     version, names = release.version, sorted(file.name for file in release.files)
     packages = [f"hedgerow-{version}-py3-none-any.whl", f"hedgerow-{version}.tar.gz"]
     attached = shlex.join([*names, SUMS, SIGNATURE])
     # It uploads to the package index by GitHub's word for the workflow, instead of a password.
     uv = re.findall(r"\buv==[\d.]+", release.source.read("Taskfile.yml"))[0]
-    create = f"gh release create v{version} --verify-tag --notes-file {NOTES}"
+    create = f"gh release create v{version} --draft --verify-tag --notes-file {NOTES}"
     return [
+        _unpublished(version),
         *_to_registry(release),
         f"cosign sign-blob --yes --bundle {SIGNATURE} {SUMS}",
         f"python -m pip install --quiet {uv}",
         f"uv publish --trusted-publishing always {shlex.join(packages)}",
         f"gh release view v{version} > /dev/null 2>&1 || {create}",
         f"gh release upload v{version} --clobber {attached}",
+        f"gh release edit v{version} --draft=false",
     ]
+
+
+def _unpublished(version: str) -> str:
+    """Return what fails if the release is public already, or if nobody can tell."""
+    listing = "gh release list --exclude-drafts --limit 1000 --json tagName --jq '.[].tagName'"
+    found = f'grep --quiet --line-regexp --fixed-strings v{version} <<< "$public"'
+    said = f"echo 'v{version} is published already' >&2"
+    return f'public="$({listing})"; if {found}; then {said}; exit 1; fi'
 
 
 def _to_registry(release: Release) -> list[str]:
@@ -48,14 +59,14 @@ def _to_registry(release: Release) -> list[str]:
     image = f"{registry}/hedgerow"
     charts = [file.name for file in release.files if file.suffix == ".tgz"]
     login = (
-        'buildah login --username "$REGISTRY_USER" --password-stdin '
+        'skopeo login --username "$REGISTRY_USER" --password-stdin '
         f'{shlex.quote(registry.partition("/")[0])} <<< "$REGISTRY_TOKEN"'
     )
-    push = f"buildah manifest push --all --digestfile {DIGEST}"
+    push = f"skopeo copy --all --digestfile {DIGEST} oci-archive:{release.images.name}"
     pushed = [
-        f"{push} {release.tag} docker://{image}:{version}",
+        f"{push} docker://{image}:{version}",
         f'cosign sign --yes --recursive "{image}@$(cat {DIGEST})"',
     ]
     packaged = [f"helm push {name} oci://{registry}/charts" for name in charts]
-    steps = [*(pushed if release.tag else []), *packaged]
+    steps = [*(pushed if release.images in release.files else []), *packaged]
     return [login, *steps] if steps else []
