@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import ssl
+import threading
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -55,24 +56,39 @@ class Reply:
 
 
 class Api:
-    """One connection as the kubeconfig's current user, with a token or a client certificate."""
+    """Requests as the kubeconfig's current user, with a token or a client certificate.
+
+    Threads may share it: each has a connection of its own.
+    """
 
     def __init__(self, kubeconfig: str | Path) -> None:
         config: Object = yaml.safe_load(Path(kubeconfig).read_text("utf-8"))
         cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
         authorized = {"Authorization": f"Bearer {user['token']}"} if "token" in user else {}
-        self._http = httpx.Client(
+        self._connect = partial(
+            httpx.Client,
             base_url=cluster["server"],
             headers=authorized,
             verify=_trust(Path(kubeconfig).parent, cluster, user),
             timeout=30,
             trust_env=False,
         )
+        self._own = threading.local()
+        self._connected: list[httpx.Client] = []
         self._plural = cache(self._discover)
 
     def close(self) -> None:
-        """Close the connection."""
-        self._http.close()
+        """Close the connections."""
+        for client in self._connected:
+            client.close()
+
+    @property
+    def _http(self) -> httpx.Client:
+        """The connection of this thread: two that share one may close it for each other."""
+        if not hasattr(self._own, "client"):
+            self._own.client = self._connect()
+            self._connected.append(self._own.client)
+        return self._own.client
 
     def apply(
         self,
