@@ -15,6 +15,9 @@ CONNECT = 5.0
 """Seconds until there is a connection."""
 STEP = 1024 * 1024
 """The most bytes that are unpacked at once: a kilobyte may unpack to a megabyte."""
+SLICE = 4096
+"""The most packed bytes that are unpacked at once: zlib copies what follows the end of a member, of
+which a server may send thousands."""
 _GZIP = 16 + zlib.MAX_WBITS
 
 Headers = list[tuple[bytes, bytes]]
@@ -120,6 +123,10 @@ class _Inflater:
 
     def feed(self, packed: bytes) -> Iterator[bytes]:
         """Yield what packed bytes unpack to, `STEP` bytes at a time. Raises httpx.DecodingError."""
+        for begin in range(0, len(packed), SLICE):
+            yield from self._feed(packed[begin : begin + SLICE])
+
+    def _feed(self, packed: bytes) -> Iterator[bytes]:
         inflated = b""
         # zlib may hold some more, without a tail.
         while packed or (len(inflated) == STEP and not self.ended):
