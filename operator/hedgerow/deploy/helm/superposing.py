@@ -15,7 +15,7 @@ from hedgerow.deploy.helm.template import Only, Text, escaped
 from hedgerow.encoding import to_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from hedgerow_schemas.base import Object
 
@@ -60,8 +60,7 @@ def _only(
     variants: Mapping[str, Any], having: Mapping[str, Any], together: Any, conditions: Conditions
 ) -> Any:
     made = superposed(having, together, conditions)
-    always = len(having) == len(variants)
-    condition = "" if always else conditions.any_of(having)
+    condition = _condition(variants, having, conditions)
     return Only(condition, made) if condition else made
 
 
@@ -210,7 +209,8 @@ def _alternatives(text: str, start: int) -> tuple[list[str], str]:
     return parts, text[start:]
 
 
-def _condition(variants: Mapping[str, str], these: Sequence[str], conditions: Conditions) -> str:
+def _condition(variants: Mapping[str, Any], these: Collection[str], conditions: Conditions) -> str:
+    """Return the condition for what only these variants have; empty if all have it."""
     return "" if len(these) == len(variants) else conditions.any_of(these)
 
 
