@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from support.code.sources import ROOT, modules
-from versions.__main__ import ENDS, PROJECT, PYTHONS, Case, Failed, interpreter, main, run
+from versions.__main__ import ENDS, PROJECT, PYTHONS, Case, Failed, interpreter, main, run, unpinned
 
 NEEDED = [Requirement(text) for text in PROJECT["dependencies"]]
 TESTING = [Requirement(text) for text in PROJECT["optional-dependencies"]["testing"]]
@@ -105,6 +105,12 @@ class TestProgram:
 
         assert interpreter("3.99") == str(tmp_path / "versions/3.99.1/bin/python")
         assert interpreter("3.98") == "3.98"  # uv finds it, or says that there is none
+
+    def test_a_tool_of_any_version_is_still_a_requirement_with_its_marker(self):
+        for line in PROJECT["optional-dependencies"]["dev"]:
+            pinned, free = Requirement(line), Requirement(unpinned(line))
+            assert (free.name, free.marker) == (pinned.name, pinned.marker)
+            assert not free.specifier
 
     def test_a_command_that_fails_ends_the_case(self):
         with pytest.raises(Failed, match="-c"):

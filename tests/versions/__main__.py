@@ -89,7 +89,7 @@ class Environment:
         """Run tests of this checkout, with the tools that it pins; pytest is what the case has."""
         fixed = {name_of(line) for line in self._constraints.read_text("utf-8").splitlines()}
         tools = [
-            re.sub(r"==[^;]+", "", line) if name_of(line) in fixed else line
+            unpinned(line) if name_of(line) in fixed else line
             for line in PROJECT["optional-dependencies"]["dev"]
             if name_of(line) not in LINTERS
         ]
@@ -125,6 +125,11 @@ class Environment:
 def name_of(requirement: str) -> str:
     """Return the name of the package that a requirement is for."""
     return re.split(r"[^\w.-]", requirement, maxsplit=1)[0].lower()
+
+
+def unpinned(requirement: str) -> str:
+    """Return a requirement for any version, with its marker if it has one."""
+    return re.sub(r"==[^;]+", "", requirement, count=1)
 
 
 def interpreter(version: str) -> str:
