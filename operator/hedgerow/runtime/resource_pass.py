@@ -73,7 +73,6 @@ class Pass:
         """What is wrong with the writes and deletions that failed; they are not tried again."""
         self.has_written = False
         self.reads = Reads(context, key, state)
-        self.writer = Writer(self)
         self._looks = 0
 
     async def run(self) -> Outcome | None:
@@ -131,7 +130,7 @@ class Pass:
 
     async def carry_out(self, steps: Sequence[Write | Deletion]) -> Outcome | None:
         """Make writes or deletions; return the outcome if what is left is for a later pass."""
-        await self.writer.make(steps)
+        await Writer(self).make(steps)
         if not self._gives_way(steps):
             return None
         asked = self.observation.desired.requeue_after

@@ -12,6 +12,7 @@ from hedgerow.plan.plan import claims_of, plan_own
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow.runtime.refusals import STATUS, RequestKind
 from hedgerow.runtime.report.reporter import Reporter
+from hedgerow.runtime.writer import Writer
 from hedgerow_schemas.base import Status
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class AnnotationReporter(Reporter):
             await publisher.publish_warnings(observation, state, report, problems, rewritten)
         if (write := self._due(this, text)) is not None:
             try:
-                await this.writer.write(write)
+                await Writer(this).write(write)
             except KubeError as error:
                 self.delay(this, error, RequestKind.APPLY, write.ref, write.fingerprint)
                 return this.outcome()
