@@ -23,6 +23,12 @@ SERVED: Object = {
 UNNAMED: Object = {"spec": {"template": {"spec": {"containers": [{"image": "x"}]}}}}
 
 
+def reading(key: Any) -> Object:
+    env = [{"name": "a", "valueFrom": {"configMapKeyRef": key}}]
+    containers = [{"name": "c", "image": "x", "env": env}]
+    return {**SERVED, "spec": {"template": {"spec": {"containers": containers}}}}
+
+
 def config_map(name: str = "x", **metadata: Any) -> Object:
     metadata = {"name": name, "namespace": "default", **metadata}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": "1"}}
@@ -171,6 +177,7 @@ class TestRefusing:
             (lambda s: s.delete(config_map()), 404, "NotFound"),
             (lambda s: [s.create(config_map(), OURS) for _ in "ab"], 409, "AlreadyExists"),
             (lambda s: [s.apply(SERVED, OURS), s.merge(SERVED, UNNAMED, OURS)], 422, "Invalid"),
+            (lambda s: s.apply(reading(["x"]), OURS), 500, "InternalError"),
         ],
     )
     def test_what_cannot_be_done_is_refused(

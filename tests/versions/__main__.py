@@ -34,7 +34,7 @@ DEPENDING = (
 """The tests in memory of what calls other packages."""
 CONNECTING = ("tests/cluster/test_kube.py", "-k", "TestRights or TestCluster")
 """Credentials, requests and watches on a real server."""
-LINTERS = {"go-task-bin", "import-linter", "pyright", "ruff"}
+LINTERS = {"go-task-bin", "import-linter", "pyright"}
 """The tools that no test needs, and that want newer versions of what hedgerow needs."""
 LONGEST = 3600.0
 
@@ -73,7 +73,7 @@ class Environment:
     def make(self, wheel: Path) -> None:
         """Make it, with the wheel and what that needs."""
         venv = self.folder / "venv"
-        run("uv", "venv", "--quiet", "--python", interpreter(self.case.python), venv)
+        run("uv", "venv", "--quiet", "--seed", "--python", interpreter(self.case.python), venv)
         self._constraints.write_text("\n".join(self._versions()) + "\n", "utf-8")
         self._install(f"hedgerow[testing] @ {wheel.as_uri()}")
 

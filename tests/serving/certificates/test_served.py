@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import ssl
 import subprocess
 import sys
@@ -525,7 +526,7 @@ class TestLiveContext:
             assert b"cannot be used" in ended.stderr.read()
 
     async def test_it_works_where_files_cannot_be_in_memory(self, monkeypatch):
-        monkeypatch.delattr("os.memfd_create")
+        monkeypatch.delattr(os, "memfd_create", raising=False)
         live, made = LiveContext(), first(RULES, EPOCH)
         live.load(Served.of(made.leaf))
 

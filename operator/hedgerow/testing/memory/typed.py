@@ -10,7 +10,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from hedgerow.encoding import canonical, decode, to_ascii
-from hedgerow.testing.memory.schema import Atomic, Keyed, Map, Object, Scalar, Schema, SetOf, Struct
+from hedgerow.testing.memory.schema import (
+    Atomic,
+    Items,
+    Keyed,
+    Map,
+    Object,
+    Scalar,
+    Schema,
+    SetOf,
+    Struct,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -88,6 +98,8 @@ def check(schema: Schema, value: Any, *, doubles: bool = False) -> None:
         raise Untyped(f"expected map, got {value!r}")
     if isinstance(schema, Keyed | SetOf) and not isinstance(value, list | None):
         raise Untyped(f"expected list, got {value!r}")
+    if isinstance(schema, Atomic) and not _fits(schema.within, value):
+        raise Untyped(f"expected a value of another type, got {value!r}")
     if isinstance(schema, Struct | Map) and isinstance(value, dict):
         fields = cast("Object", value)
         for name, inner in fields.items():
@@ -102,6 +114,23 @@ def check(schema: Schema, value: Any, *, doubles: bool = False) -> None:
             raise Untyped("duplicate entries for key")
         for element, item in zip(elements, items, strict=True):
             check(child(schema, element) or Scalar(), item, doubles=doubles)
+
+
+def _fits(shape: Schema | Items | None, value: Any) -> bool:
+    """Return whether maps and lists within an atomic value are where its shape has them."""
+    if isinstance(shape, Atomic):
+        return _fits(shape.within, value)
+    if shape is None or value is None or isinstance(shape, Scalar):
+        return True
+    if isinstance(shape, Struct | Map):
+        fields = cast("Object", value) if isinstance(value, dict) else None
+        return fields is not None and all(
+            _fits(child(shape, "f:" + name), inner) for name, inner in fields.items()
+        )
+    items = cast("list[Any]", value) if isinstance(value, list) else None
+    return items is not None and (
+        isinstance(shape, SetOf) or all(_fits(shape.item, inner) for inner in items)
+    )
 
 
 def fields_of(schema: Schema, value: Any, path: Path = ()) -> Fields:
