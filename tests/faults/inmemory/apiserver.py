@@ -205,9 +205,13 @@ class Stream:
             self.swaps, self._held = False, line
             return
         self.line(line)
-        if self._held:
-            self.line(self._held)
-            self._held = b""
+        self.release()
+
+    def release(self) -> None:
+        """Send what is held back for the next event, which may never come."""
+        self.swaps, held, self._held = False, self._held, b""
+        if held:
+            self.line(held)
 
     def line_of(self, entry: Entry) -> bytes:
         """Write an event as this watch tells it; nothing for what it does not select."""

@@ -301,6 +301,7 @@ class Injector:
                 stream.line(b"".join(stream.line_of(entry) for entry in log[-3:]))
             case "swapped":
                 stream.swaps = True
+                self.machine.later(60.0, stream.release)
             case "late":
                 stream.lag = 15.0
                 self.machine.later(60.0, lambda: setattr(stream, "lag", 0.0))
