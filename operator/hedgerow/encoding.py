@@ -16,9 +16,9 @@ from __future__ import annotations
 import json
 import re
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 from msgspec.json import Decoder, Encoder
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ _ESCAPE: Final = re.compile(
 )
 _SPACES: Final = bytes(max(code, 32) for code in range(256))
 """A table for `bytes.translate`: control characters become spaces, which JSON has everywhere."""
+S = TypeVar("S", bound=Struct)
 _decoder: Final = Decoder[Any]()
 _members: Final = Decoder(dict[str, Raw])
 
@@ -63,6 +64,22 @@ def members(content: bytes) -> dict[str, bytes]:
         return {name: bytes(value) for name, value in _members.decode(content).items()}
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
+
+
+def struct_reader(kind: type[S]) -> Callable[[bytes | Raw], S]:
+    """Return a function that reads of JSON what a Struct names; it raises ValueError.
+
+    What is in the other members is passed over: no objects are made of it.
+    """
+    decoder = Decoder(kind)
+
+    def read(content: bytes | Raw) -> S:
+        try:
+            return decoder.decode(content)
+        except RecursionError as error:
+            raise ValueError("it is nested too deeply") from error
+
+    return read
 
 
 def salvage(content: bytes) -> Any:

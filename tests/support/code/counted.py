@@ -39,7 +39,8 @@ from pydantic import BaseModel
 PACKAGES = (
     "hedgerow.cli", "hedgerow.contract", "hedgerow.controllers", "hedgerow.encoding",
     "hedgerow.fields", "hedgerow.objects", "hedgerow.plan", "hedgerow.serving.admission",
-    "hedgerow.texts", "hedgerow.validation", "hedgerow.workloads", "hedgerow_schemas",
+    "hedgerow.shards", "hedgerow.texts", "hedgerow.validation", "hedgerow.workloads",
+    "hedgerow_schemas",
 )  # fmt: skip
 _COUNTER = "_counter_"
 _SIZED = (list, tuple, dict, set, frozenset, deque, KeysView, ValuesView, ItemsView)

@@ -1,0 +1,1 @@
+"""Shards: many replicas share the namespaces, by slices; pure."""

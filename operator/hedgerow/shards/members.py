@@ -1,0 +1,249 @@
+"""Members: what is seen of the replicas' Leases, and for how long each showed no sign of life.
+
+All Leases of an installation have one label, so that one watch shows them as one history. Only our
+own clock counts. That a Lease did not change is certain only by a read that began later, because a
+watch may lag behind.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Final
+
+from msgspec import Meta, Struct, ValidationError, convert
+
+from hedgerow.encoding import decode, to_json
+from hedgerow.objects import annotation
+from hedgerow.shards import assignment
+from hedgerow.shards.slices import ALL, COUNT, Slices, parse
+from hedgerow_schemas.base import View
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Set as AbstractSet
+    from typing import Any
+
+    from hedgerow.shards.assignment import Assignment
+
+LABEL: Final = "hedgerow.dev/shards"
+"""The label of all Leases of an installation, whose value is its name."""
+SAID: Final = LABEL
+"""Annotation: what a member says in its Lease."""
+ASSIGNMENT: Final = "hedgerow.dev/assignment"
+"""Annotation: the assignment, in a Lease of its own."""
+_LONGEST: Final = 64 * 1024
+_AGAIN: Final = 0.5
+"""Seconds between two reads that are to show whether a member is silent."""
+
+
+class Said(Struct, frozen=True):
+    """What a member says in its Lease."""
+
+    token: Annotated[str, Meta(max_length=64)] = ""
+    """The assignment that it has adopted, and that all else is about."""
+    epoch: Annotated[int, Meta(ge=0, le=assignment.LAST_EPOCH)] = 0
+    ready: bool = False
+    """It has watched for long enough to know of all others."""
+    filled: bool = False
+    """Its caches hold what it is assigned."""
+    leaving: bool = False
+    revision: Annotated[str, Meta(max_length=253)] = ""
+    """Which version of the Deployment it belongs to."""
+    load: Annotated[
+        tuple[tuple[Annotated[int, Meta(ge=0, lt=COUNT)], Annotated[float, Meta(ge=0)]], ...],
+        Meta(max_length=assignment.MOST_PARTS),
+    ] = ()
+    facts: dict[str, float] = {}
+    """For people: how many namespaces and resources, passes a second, lag."""
+    holds: str = ""
+    """The slices that it may write for: nobody else begins with them."""
+
+
+def said(text: str) -> tuple[Said | None, Slices]:
+    """Return what a text says, and the slices; whoever wrote it, garbled it may hold all."""
+    try:
+        if len(text) > _LONGEST:
+            return None, ALL
+        found = convert(decode(text.encode()), Said)
+        return found, parse(found.holds)
+    except (ValueError, ValidationError):
+        return None, ALL
+
+
+def text(what: Said) -> str:
+    """Return what a member says as JSON."""
+    return to_json({name: getattr(what, name) for name in what.__struct_fields__}).decode()
+
+
+class Sighting(Struct):
+    """A member's Lease as it was last seen, and since when it has been like that."""
+
+    name: str
+    mark: tuple[str, str, str]
+    """Its uid, version and renewTime. After a restore of the store versions are given again."""
+    holder: str
+    created: str
+    said: Said | None
+    """None if it is garbled."""
+    holds: Slices
+    since: float
+    """When the last change was seen, deletion included."""
+    exists: bool = True
+    silent: float = 0.0
+    """Seconds for which there was certainly no change."""
+
+    @property
+    def is_released(self) -> bool:
+        """Whether it said that it is gone: a holder that somebody else removed does not count."""
+        return not self.holder and self.said is not None and not self.holds
+
+    @property
+    def token(self) -> str:
+        """The assignment that it has adopted, if it can be read."""
+        return self.said.token if self.said else ""
+
+
+def mark(lease: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Return what is another one after each change of a Lease."""
+    view = View(lease)
+    return view.uid, view.text("metadata", "resourceVersion"), view.text("spec", "renewTime")
+
+
+def sighting(lease: Mapping[str, Any], now: float) -> Sighting:
+    """Return what is seen of a member's Lease."""
+    view = View(lease)
+    found, holds = said(annotation(lease, SAID))
+    return Sighting(
+        view.name,
+        mark(lease),
+        view.text("spec", "holderIdentity"),
+        view.text("metadata", "creationTimestamp"),
+        found,
+        holds,
+        now,
+    )
+
+
+class StoredAssignment(Struct, frozen=True):
+    """The Lease with the assignment; what it says is None if nobody can read it."""
+
+    uid: str
+    version: str
+    said: Assignment | None
+
+
+class Members:
+    """Everything that is known of an installation's Leases. Instants are `Clock.elapsed`."""
+
+    def __init__(self, base: str, own: str, *, duration: float, deadline: float) -> None:
+        self.own = own
+        self._place, self._election = f"{base}-shards", base
+        self._duration, self._deadline = duration, deadline
+        self.stored: StoredAssignment | None = None
+        self.known: dict[str, Sighting] = {}
+        self._began: float | None = None
+        self._looked = -_AGAIN
+        self.ready = False
+        """Whether we have watched for so long that nobody whom we do not know of may write."""
+
+    def snapshot(self, leases: Iterable[Mapping[str, Any]], now: float) -> None:
+        """Take in all Leases; those that are missing were deleted."""
+        found = {View(lease).name: lease for lease in leases}
+        self.stored = None
+        for lease in found.values():
+            self.changed(lease, now)
+        for name in self.known.keys() - found.keys():
+            self._deleted(name, now)
+        self._began = now if self._began is None else self._began
+
+    def changed(self, lease: Mapping[str, Any], now: float) -> None:
+        """Take in a Lease as it is now."""
+        seen = sighting(lease, now)
+        if seen.name == self._place:
+            kept = assignment.read(annotation(lease, ASSIGNMENT))
+            self.stored = StoredAssignment(seen.mark[0], seen.mark[1], kept)
+        elif seen.name != self._election:
+            before = self.known.get(seen.name)
+            if before is None or not before.exists or before.mark != seen.mark:
+                self.known[seen.name] = seen
+
+    def deleted(self, lease: Mapping[str, Any], now: float) -> None:
+        """Take in that a Lease is gone."""
+        name = View(lease).name
+        if name == self._place:
+            self.stored = None
+        elif name in self.known:
+            self._deleted(name, now)
+
+    def _deleted(self, name: str, now: float) -> None:
+        """Keep the last state: its member may not have noticed yet, and make the Lease anew."""
+        found = self.known[name]
+        if found.exists:
+            found.exists, found.since, found.silent = False, now, 0.0
+
+    def expect(self, names: Iterable[str], now: float) -> None:
+        """Count members that we do not know of as possibly holding everything, for a while."""
+        for name in names:
+            if name not in self.known:
+                unknown = Sighting(name, ("", "", ""), "", "", None, ALL, now, exists=False)
+                self.known[name] = unknown
+
+    def look_at(self) -> float | None:
+        """Return from when on a read would show something that is not known yet, or None."""
+        due = [
+            each.since + (self._deadline if each.silent < self._deadline else self._duration)
+            for each in self.others()
+        ]
+        if self._began is not None and not self.ready:
+            due.append(self._began + self._duration)
+        return max(min(due), self._looked + _AGAIN) if due else None
+
+    def looked(self, leases: Iterable[Mapping[str, Any]], began: float) -> None:
+        """Take in all Leases as a consistent read showed them, which began then."""
+        self._looked = began
+        marks = {View(lease).name: mark(lease) for lease in leases}
+        self.ready = self.ready or self._is_complete(marks.keys(), began)
+        for name, each in tuple(self.known.items()):
+            if marks.get(name) == (each.mark if each.exists else None):
+                each.silent = max(each.silent, began - each.since)
+            if not each.exists and (self.is_gone(each) or each.is_released):
+                self.known.pop(name)
+
+    def _is_complete(self, names: AbstractSet[str], began: float) -> bool:
+        """Return whether we knew of all Leases, after having watched for as long as one lasts."""
+        if self._began is None or began < self._began + self._duration:
+            return False
+        here = {name for name, each in self.known.items() if each.exists}
+        return names - {self._place, self._election} <= here
+
+    def is_gone(self, each: Sighting) -> bool:
+        """Return whether a member certainly does not write any more, nor does a late write."""
+        return each.is_released or each.silent >= self._duration
+
+    def is_suspect(self, each: Sighting) -> bool:
+        """Return whether a member sends no more writes; late ones may still arrive."""
+        return each.is_released or each.silent >= self._deadline
+
+    def others(self) -> Iterator[Sighting]:
+        """Yield the members besides us that may write."""
+        return (
+            each for name, each in self.known.items() if name != self.own and not self.is_gone(each)
+        )
+
+    def living(self) -> dict[str, Said]:
+        """Return what the members say that may be assigned something, by name."""
+        return {
+            name: each.said
+            for name, each in sorted(self.known.items())
+            if each.said is not None and each.said.ready and not each.said.leaving
+            if each.holder and not self.is_suspect(each)
+        }
+
+    def holds(self) -> dict[str, Slices]:
+        """Return who holds what, of the members that can be read."""
+        return {name: each.holds for name, each in self.known.items() if each.said is not None}
+
+    def epoch(self) -> int:
+        """Return the last epoch that anybody told of, or 0."""
+        said = (each.said.epoch for each in self.known.values() if each.said)
+        stored = self.stored.said if self.stored else None
+        return max(stored.epoch if stored else 0, *said, 0)

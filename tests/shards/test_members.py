@@ -1,0 +1,294 @@
+"""Members: what is seen of Leases, whoever wrote them, and what is certain of silence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hedgerow.shards import assignment
+from hedgerow.shards.assignment import Assignment
+from hedgerow.shards.leader import KEPT, Assigner
+from hedgerow.shards.member import Member
+from hedgerow.shards.members import ASSIGNMENT, LABEL, SAID, Members, Said, said, text
+from hedgerow.shards.slices import ALL, NONE, Slices
+
+Object = dict[str, Any]
+GIVEN = Assignment(3, "n", ("own", "other"), ((0, 0), (10, 1)))
+
+
+def lease(name: str, version: int = 1, what: Said | str = "", holder: str = "x") -> Object:
+    told = what if isinstance(what, str) else text(what)
+    meta = {"name": name, "uid": f"u-{name}", "resourceVersion": str(version)}
+    meta |= {"labels": {LABEL: "hedgerow"}, "annotations": {SAID: told}}
+    return {"metadata": meta, "spec": {"holderIdentity": holder, "renewTime": str(version)}}
+
+
+def place(given: Assignment | None = GIVEN) -> Object:
+    told = assignment.text(given) if given else "?"
+    meta = {"name": "hedgerow-shards", "uid": "p", "resourceVersion": "9"}
+    return {"metadata": {**meta, "annotations": {ASSIGNMENT: told}}}
+
+
+def seen(*leases: Object, ready: bool = False) -> Members:
+    members = Members("hedgerow", "own", duration=15, deadline=10)
+    members.snapshot(leases, 0.0)
+    if ready:
+        members.looked(leases, 15.0)
+    return members
+
+
+class TestSaid:
+    def test_what_is_said_is_read(self):
+        what = Said("3.abc", 3, True, True, False, "h", ((1, 2.0),), {"lag": 0.5}, "0-a")
+
+        assert said(text(what)) == (what, Slices(((0, 10),)))
+
+    @pytest.mark.parametrize(
+        "told",
+        [
+            "",
+            "{",
+            "[]",
+            '{"epoch": -1}',
+            '{"holds": "5"}',
+            '{"holds": 5}',
+            '{"facts": {"lag": "x"}}',
+            '{"load": [[99999999, 1]]}',
+            '{"ready": "yes"}',
+            " " * 70_000 + "{}",
+        ],
+    )
+    def test_who_is_garbled_may_hold_everything(self, told):
+        assert said(told) == (None, ALL)
+
+
+class TestSilence:
+    def test_only_a_read_that_began_later_shows_it(self):
+        other = lease("other", what=Said("3.x"))
+        members = seen(other)
+        [each] = members.others()
+
+        members.looked([other], 9.0)
+        assert not members.is_suspect(each)
+        members.looked([other], 10.0)
+        assert (members.is_suspect(each), members.is_gone(each)) == (True, False)
+        members.looked([other], 15.0)
+        assert members.is_gone(each)
+        assert list(members.others()) == []
+
+    def test_a_change_begins_it_anew(self):
+        members = seen(lease("other"))
+        members.changed(lease("other", 2), 8.0)
+        members.looked([lease("other", 2)], 20.0)
+        [each] = members.others()
+
+        assert each.silent == 12
+
+    def test_a_read_that_shows_another_state_shows_nothing(self):
+        members = seen(lease("other"))
+        members.looked([lease("other", 2)], 20.0)
+        [each] = members.others()
+
+        assert each.silent == 0
+
+    def test_who_is_told_of_again_unchanged_is_silent_still(self):
+        members = seen(lease("other"))
+        members.snapshot([lease("other")], 7.0)
+
+        assert members.known["other"].since == 0
+
+    def test_a_deleted_lease_is_remembered_for_as_long(self):
+        members = seen(lease("other", what=Said(holds="0-5")))
+        members.deleted(lease("other"), 3.0)
+        members.deleted(lease("other"), 4.0)
+        members.deleted(lease("nobody"), 4.0)
+        [each] = members.others()
+        assert (each.exists, each.since, each.holds) == (False, 3.0, Slices(((0, 5),)))
+
+        members.looked([], 17.0)
+        assert list(members.others()) == [each]
+        members.looked([], 18.0)
+        assert "other" not in members.known
+
+    def test_a_lease_that_is_made_anew_is_back(self):
+        members = seen(lease("other"))
+        members.snapshot([], 3.0)
+        members.changed(lease("other"), 4.0)
+
+        assert members.known["other"].exists
+
+    @pytest.mark.parametrize(
+        ("holder", "holds", "gone"), [("", "", True), ("", "0-5", False), ("x", "", False)]
+    )
+    def test_who_said_so_is_gone(self, holder, holds, gone):
+        members = seen(lease("other", what=Said(holds=holds), holder=holder))
+
+        assert members.is_gone(members.known["other"]) is gone
+
+    def test_it_says_when_a_read_would_help(self):
+        members = Members("hedgerow", "own", duration=15, deadline=10)
+        assert members.look_at() is None
+        members.snapshot([lease("other")], 1.0)
+        assert members.look_at() == 11
+        members.looked([lease("other")], 11.0)
+        assert members.look_at() == 16
+        members.looked([lease("other"), lease("new")], 16.0)
+        assert members.look_at() == 16.5
+        assert not members.ready
+        members.changed(lease("new"), 16.2)
+        members.looked([lease("other"), lease("new")], 16.5)
+        assert members.ready
+        assert members.look_at() == 26.2
+
+
+class TestSeen:
+    def test_the_election_is_no_member_and_the_place_holds_the_assignment(self):
+        members = seen(lease("hedgerow"), place(), lease("other"))
+
+        assert members.known.keys() == {"other"}
+        assert members.stored is not None
+        assert members.stored.said == GIVEN
+        assert members.epoch() == 3
+        members.deleted(place(), 1.0)
+        assert members.stored is None
+        assert members.epoch() == 0
+
+    def test_a_garbled_assignment_is_there_but_says_nothing(self):
+        members = seen(place(None))
+
+        assert members.stored is not None
+        assert members.stored.said is None
+
+    def test_the_living_are_ready_and_not_about_to_leave(self):
+        ready = Said(ready=True)
+        members = seen(
+            lease("a", what=ready),
+            lease("b", what=Said()),
+            lease("c", what=Said(ready=True, leaving=True)),
+            lease("d", what=ready, holder=""),
+            lease("e", what="?"),
+        )
+
+        assert members.living() == {"a": ready}
+        assert members.holds() == dict.fromkeys("abcd", NONE)
+
+
+class TestMember:
+    def test_it_waits_for_who_is_missed(self):
+        members = seen(place(), ready=True)
+        member = Member(members)
+        member.step(15.0)
+        member.cached(member.wanted)
+
+        assert not member.step(15.0)
+        assert [each.name for each in members.others()] == ["other"]
+        members.looked([place()], 30.0)
+        assert member.step(30.0).begin == Slices(((0, 10),))
+        assert member.is_settled
+        assert member.is_serving
+
+    def test_it_gives_nothing_up_while_it_cannot_tell_who_is_garbled(self):
+        members = seen(place(), ready=True)
+        member = Member(members)
+        member.begun = ALL
+        members.changed(lease("other", what="?"), 16.0)
+
+        assert not member.step(16.0)
+        members.changed(lease("other", 2, Said(GIVEN.token, filled=True)), 17.0)
+        assert member.step(17.0).drain == Slices(((10, ALL.ranges[0][1]),))
+        assert not member.is_done
+        member.end()
+        assert member.is_done
+
+    def test_an_assignment_that_cannot_be_read_changes_nothing(self):
+        members = seen(place(None), ready=True)
+        member = Member(members, "r")
+        member.step(15.0)
+
+        assert member.said() == Said(ready=True, revision="r")
+        assert not member.is_settled
+
+
+class TestAssigner:
+    def test_it_removes_the_leases_of_the_dead_in_the_end(self):
+        gone = lease("gone", what=Said(), holder="")
+        members = seen(lease("own"), lease("other"), gone)
+        assigner = Assigner(members, 15)
+        members.looked([lease("other"), gone], 20.0)
+        assert [each.name for each in assigner.superfluous()] == ["gone"]
+        members.looked([lease("other"), gone], 15.0 * KEPT)
+        assert [each.name for each in assigner.superfluous()] == ["other", "gone"]
+
+    def test_beyond_the_last_epoch_it_writes_nothing(self):
+        last = Said(ready=True, epoch=assignment.LAST_EPOCH, token="x")
+        members = seen(lease("own", what=last), ready=True)
+        members.changed(lease("own", 2, last), 15.0)
+
+        assert Assigner(members, 15).next(20.0, "n") is None
+
+    def test_it_writes_once_and_waits_until_that_is_seen(self):
+        members = seen(lease("own", what=Said(ready=True)), ready=True)
+        members.changed(lease("own", 2, Said(ready=True)), 15.0)
+        assigner = Assigner(members, 15)
+        write = assigner.next(15.0, "n")
+        assert write is not None
+        assert (write.why, write.said.epoch, write.said.members) == ("there is none", 1, ("own",))
+        assigner.wrote(write, 15.0)
+
+        assert assigner.next(15.5, "n") is None
+        assert assigner.next(17.0, "n") is None
+        again = assigner.next(21.0, "n")
+        assert again is not None
+        assigner.wrote(again, 21.0)
+        members.changed(place(again.said), 21.1)
+        assert assigner.next(30.0, "n") is None
+
+    def test_a_load_that_cannot_be_divided_is_left(self):
+        load = ((5, 4.0), (6, 4.0), (7, 4.0))
+        said = Said(ready=True, load=load)
+        members = seen(lease("own", what=said), lease("other", what=Said(ready=True)), ready=True)
+        for name in ("own", "other"):
+            share = "0-7" if name == "own" else "7-1000000"
+            given = Assignment(3, "n", ("other", "own"), ((0, 1), (7, 0)))
+            what = Said(given.token, 3, ready=True, filled=True, holds=share, load=load)
+            members.changed(lease(name, 2, what), 15.0)
+        members.changed(place(given), 15.0)
+
+        assert Assigner(members, 15).next(100.0, "n") is None
+
+    def test_before_anybody_knows_a_load_it_goes_by_what_is_expected(self):
+        said = Said(ready=True)
+        members = seen(lease("own", what=said), lease("other", what=said), ready=True)
+        members.changed(lease("own", 2, said), 15.0)
+        members.changed(lease("other", 2, said), 15.0)
+        assigner = Assigner(members, 15)
+        assigner.expected = tuple((point, 1.0) for point in range(40, 60))
+
+        write = assigner.next(16.0, "n")
+        assert write is not None
+        parts = [write.said.of(name) for name in ("own", "other")]
+        assert [sum(point in part for point in range(40, 60)) for part in parts] == [10, 10]
+
+    def test_what_a_member_left_weighs_what_it_said_of_it(self):
+        given = Assignment(3, "n", ("gone", "other", "own"), ((0, 0), (40, 1), (80, 2)))
+        load = {name: tuple((at + each, 1.0) for each in range(0, 40, 2))
+                for name, at in (("gone", 0), ("other", 40), ("own", 80))}  # fmt: skip
+        said = {
+            name: Said(given.token, 3, ready=True, filled=True, load=load[name]) for name in load
+        }
+        members = seen(*(lease(name, what=what) for name, what in said.items()), ready=True)
+        for name, what in said.items():
+            members.changed(
+                lease(name, 2, what, **({"holder": ""} if name == "gone" else {})), 15.0
+            )
+        members.changed(place(given), 15.0)
+
+        write = Assigner(members, 15).next(20.0, "n")
+        assert write is not None
+        loads = [
+            sum(point in write.said.of(name) for each in load.values() for point, _ in each)
+            for name in ("other", "own")
+        ]
+        assert sum(loads) == 60
+        assert max(loads) <= 35

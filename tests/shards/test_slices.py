@@ -1,0 +1,100 @@
+"""Slices: the hash is the API server's, and ranges of points are what sets of points are."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+
+from hedgerow.shards.slices import (
+    ALL,
+    COUNT,
+    NONE,
+    Slices,
+    hashed,
+    parse,
+    selector,
+    slice_of,
+    written,
+)
+
+# What Go's hash/fnv gives, which is what k8s.io/apimachinery/pkg/sharding calls.
+VECTORS = {
+    "": 0xCBF29CE484222325,
+    "default": 0xEBADA5168620C5FE,
+    "kube-system": 0xDF65C7BC1D82B35E,
+    "hedgerow-system": 0x161FC38E9B4CA968,
+    "a": 0xAF63DC4C8601EC8C,
+    "team-042": 0xC674DE3769B0D9BF,
+    "a-namespace-with-the-longest-name-that-kubernetes-lets-it-have-0": 0xFCE84CFF6E64C350,
+}
+EDGES = (*range(9), COUNT)
+"""Few enough that what is drawn touches and overlaps."""
+SETS = st.lists(st.tuples(st.sampled_from(EDGES), st.sampled_from(EDGES))).map(Slices.of)
+
+
+@pytest.mark.parametrize(("namespace", "value"), VECTORS.items())
+def test_a_namespace_is_where_an_api_server_has_it(namespace, value):
+    assert hashed(namespace) == value
+    assert slice_of(namespace) == value >> 40
+
+
+def test_names_that_differ_at_their_end_can_be_told_apart():
+    teams = {slice_of(f"team-{letter}") for letter in "abcdefghijklmnopqrstuvwxyz"}
+
+    assert len(teams) == 26
+
+
+def points(slices: Slices) -> frozenset[int]:
+    return frozenset(each for each in (*EDGES[:-1], COUNT - 1, COUNT) if each in slices)
+
+
+@given(SETS, SETS)
+def test_ranges_are_joined_and_cut_as_sets_are(one, two):
+    assert points(one | two) == points(one) | points(two)
+    assert points(one & two) == points(one) & points(two)
+    assert points(one - two) == points(one) - points(two)
+    assert (one | two) - two == one - two
+    assert bool(one) == bool(points(one)) == (one != NONE)
+    assert all(before[1] < after[0] for before, after in pairwise(one.ranges))
+
+
+@given(SETS)
+def test_what_was_written_is_read(slices):
+    assert parse(written(slices)) == slices
+
+
+@given(SETS)
+def test_all_is_everything(slices):
+    assert (ALL | slices, ALL & slices, slices - ALL) == (ALL, slices, NONE)
+    assert slices.share + (ALL - slices).share == 1
+
+
+@pytest.mark.parametrize(
+    ("ranges", "told"),
+    [
+        ((), ""),
+        ([(0, COUNT)], "'0x0000000000000000', '0x10000000000000000'"),
+        ([(0, 1)], "'0x0000000000000000', '0x0000010000000000'"),
+        ([(0xEBADA5, COUNT)], "'0xebada50000000000', '0x10000000000000000'"),
+        ([(1, 2), (2, 3)], "'0x0000010000000000', '0x0000030000000000'"),
+    ],
+)
+def test_a_range_is_told_as_an_api_server_reads_it(ranges, told):
+    call = told and f"shardRange(object.metadata.namespace, {told})"
+
+    assert selector(Slices.of(ranges)) == call
+
+
+def test_each_range_of_a_selector_is_one_call():
+    first, second = Slices.of([(1, 2)]), Slices.of([(4, 9)])
+
+    assert selector(second | first) == f"{selector(first)} || {selector(second)}"
+
+
+@pytest.mark.parametrize("text", ["x", "-", "1", "1-", "2-1", "1-1", "0-1000001", "-1-2", "1-2,"])
+def test_what_is_no_range_is_refused(text):
+    with pytest.raises(ValueError, match=r"range of points|invalid literal"):
+        parse(text)
