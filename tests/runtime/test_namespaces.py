@@ -79,6 +79,17 @@ class TestNamespaces:
 
         assert (found.is_terminating("a"), found.is_terminating("b")) == (True, False)
 
+    async def test_all_there_are_are_known_by_name(self):
+        found = await told(
+            changed("ADDED", "a", 1),
+            SYNCED,
+            changed("ADDED", "b", 3),
+            changed("MODIFIED", "b", 4, going=True),
+            changed("DELETED", "a", 5),
+        )
+
+        assert found.names == {"b"}
+
     async def test_one_that_begins_to_go_is_known_until_it_is_gone(self):
         begins = changed("MODIFIED", "b", 3, going=True)
 

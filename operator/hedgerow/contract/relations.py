@@ -39,6 +39,9 @@ class Relation:
 
     `of` returns the keys of the resources that an object concerns; without it, an object concerns
     all of them. `reduce` drops the fields that nobody reads before an object is cached.
+
+    With `same_namespace`, an object concerns resources of its own namespace alone: other keys that
+    `of` returns are refused. Then a replica that has a part of the namespaces reads no others.
     """
 
     kind: type[View]
@@ -46,8 +49,14 @@ class Relation:
     namespace: str = ""
     labels: str = ""
     fields: str = ""
+    same_namespace: bool = False
     of: Callable[[View], Iterable[Key]] | None = None
     reduce: Callable[[Object], Object] = unreduced
+
+    def __post_init__(self) -> None:
+        """Raise ValueError if it cannot be known which namespace an object concerns."""
+        if self.same_namespace and self.of is None:
+            raise ValueError("a relation with `same_namespace` needs `of`")
 
 
 def _always(_obj: View) -> bool:

@@ -141,7 +141,15 @@ CONTROLLER = Controller(
     Guestbook,
     compose,
     owns=(ConfigMap, Deployment),
-    relates=(Relation(Pod, labels=NAMED_BY, of=named_by(NAMED_BY), reduce=Pod.reduced),),
+    relates=(
+        Relation(
+            Pod,
+            labels=NAMED_BY,
+            same_namespace=True,
+            of=named_by(NAMED_BY),
+            reduce=Pod.reduced,
+        ),
+    ),
     child_names={ConfigMap: ("*",)},
     opt_in=True,
 )

@@ -193,5 +193,13 @@ CONTROLLER = Controller(
     Memcached,
     compose,
     owns=(Deployment, Service, PodDisruptionBudget),
-    relates=(Relation(Pod, labels=NAMED_BY, of=named_by(NAMED_BY), reduce=Pod.reduced),),
+    relates=(
+        Relation(
+            Pod,
+            labels=NAMED_BY,
+            same_namespace=True,
+            of=named_by(NAMED_BY),
+            reduce=Pod.reduced,
+        ),
+    ),
 )

@@ -15,6 +15,7 @@ from hedgerow.threads import TEXTS
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from hedgerow.kube.selection import Selected
     from hedgerow.kube.wire import Request, Response
     from hedgerow_schemas.base import ApiResource, Object
 
@@ -73,12 +74,23 @@ async def kubernetes(answer: Response, request: Request) -> Object:
     return await _object(answer, request, _salvaged)
 
 
-async def items(answer: Response, request: Request) -> Object:
-    """Return an answer that is a list of objects; raises Garbled.
+async def items(answer: Response, request: Request, selection: Selected | None = None) -> Object:
+    """Return an answer that is a list of objects, of which a selection is wanted; raises Garbled.
 
     If it cannot be decoded strictly, each item is decoded by itself, and `Salvaged` if need be.
     """
-    return await _object(answer, request, _salvaged_list)
+    parts = selection.split(answer.content) if selection else None
+    if selection is None or parts is None:
+        body = await _object(answer, request, _salvaged_list)
+    else:
+        body, wanted = parts
+        try:
+            body["items"] = [await decoded(item, _salvaged) for item in wanted]
+        except (TypeError, ValueError) as error:
+            raise _no_json(error, request) from error
+    if selection is not None:
+        body["items"] = [item for item in body.get("items") or () if selection.has(item)]
+    return body
 
 
 async def _object(answer: Response, request: Request, salvaged: Callable[[bytes], Any]) -> Object:
@@ -158,6 +170,14 @@ async def event(line: bytes, request: Request) -> WatchEvent:
         # The line may have a Secret's values.
         told = f"the watch sent no event, but a line of {len(line)} bytes"
         raise Garbled(told, request=str(request)) from error
+
+
+async def selected(line: bytes, request: Request, selection: Selected) -> WatchEvent | None:
+    """Return the event in one line of a watch as `event` does, or None if it is not selected."""
+    if selection.drops(line):
+        return None
+    found = await event(line, request)
+    return None if isinstance(found, Changed) and not selection.has(found.object) else found
 
 
 def _event(told: Object, request: Request) -> WatchEvent:

@@ -12,6 +12,7 @@ import structlog
 from structlog.contextvars import bound_contextvars
 
 from hedgerow.kube.errors import KubeError
+from hedgerow.kube.retry import backoff
 from hedgerow.objects import metadata
 from hedgerow.plan.oversized import oversize_of
 from hedgerow.runtime.applier import Applier
@@ -21,9 +22,11 @@ from hedgerow.runtime.events.recorder import Limits, Recorder
 from hedgerow.runtime.heavy import Lane, Lanes
 from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.reconciler import Reconciler
-from hedgerow.runtime.reports import ALL
+from hedgerow.runtime.reports import ALL as ALL_KEYS
+from hedgerow.runtime.sharding import ShardedQueue
 from hedgerow.runtime.watches import Watches
 from hedgerow.runtime.workqueue import Closed, WorkQueue
+from hedgerow.shards.slices import ALL, Slices
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from hedgerow.runtime.cache.store import Store
     from hedgerow.runtime.heavy import Size
     from hedgerow.runtime.observation import ResourcePlanner
+    from hedgerow.runtime.sharding import Division
     from hedgerow_schemas.base import ApiResource
 
 WORKERS = 16
@@ -47,6 +51,13 @@ NEWS = 0.5
 log = structlog.get_logger(__name__)
 
 
+class _Beginning:
+    """Slices in which passes are about to be made."""
+
+    def __init__(self, slices: Slices) -> None:
+        self.slices = slices
+
+
 class ControllerRunner:
     """Runs one controller until it is cancelled or stopped."""
 
@@ -57,13 +68,17 @@ class ControllerRunner:
         meters: Meters | None = None,
         limits: Limits | None = None,
         lanes: Lanes | None = None,
+        *,
+        division: Division | None = None,
     ) -> None:
+        """With a `division`, nothing is watched and no pass is made until `select` and `begin`."""
         self.controller = planner.controller
         self._lanes = lanes or Lanes()
         self._clock = planner.clock
         self._meter = (meters or Meters()).of(self.controller.name, self.controller.lag)
         self._cache = planner.cache
-        self.queue = WorkQueue(
+        new_queue = WorkQueue if division is None else partial(ShardedQueue, division)
+        self.queue = new_queue(
             planner.clock,
             self._meter.waited,
             self._meter.retried,
@@ -101,7 +116,11 @@ class ControllerRunner:
             meter=self._meter,
             clock=self._clock,
             on_rewound=self._rewind,
+            division=division,
         )
+        self._reports = planner.reports
+        self._selections = 0
+        self._beginning: list[_Beginning] = []
         self.failures: dict[Key, Exception] = {}
         """What the last pass of a resource raised, such as a defect of its compose."""
         self._logged: dict[Key, str] = {}
@@ -138,6 +157,62 @@ class ControllerRunner:
         self.queue.close()
         self.watches.ready.set()
 
+    async def select(self, slices: Slices) -> bool:
+        """Watch the objects of these slices, and forget all others once they are drained.
+
+        Return True once the caches have them, but for kinds whose watches are refused; False if
+        there was another selection since. No pass is made yet in slices that are new.
+        """
+        self._selections = selection = self._selections + 1
+        await self.drain(ALL - slices)
+        if selection != self._selections:
+            return False
+        queue = _sharded(self.queue)
+        queue.select(slices)
+        is_lost = queue.is_lost
+        self._reconciler.forget(is_lost)
+        for remembered in (self.failures, self._logged):
+            for key in list(filter(is_lost, remembered)):
+                remembered.pop(key, None)
+        self._lanes.forget(lambda who: who[0] is self and is_lost(who[1]))
+        copies = self.controller.copies
+        if copies is not None and is_lost(ALL_KEYS):
+            self._reports.restart(copies.sources.name)
+        return await self.watches.select(slices)
+
+    async def begin(self, slices: Slices) -> None:
+        """Make passes in selected slices, once nobody else does, from all that is known by then.
+
+        It returns once passes are made, or the slices are drained. That may take for ever if a
+        watch is refused.
+        """
+        beginning, failures = _Beginning(slices), 0
+        self._beginning.append(beginning)
+        try:
+            while beginning.slices:
+                try:
+                    await self.watches.catch_up(beginning.slices)
+                    break
+                except KubeError as error:
+                    failures += 1
+                    seconds = backoff(failures, self._clock.jitter(), error.after)
+                    log.warning(
+                        "caches are not up to date",
+                        controller=self.controller.name,
+                        error=str(error),
+                        seconds=round(seconds, 1),
+                    )
+                    await anyio.sleep(seconds)
+            _sharded(self.queue).begin(beginning.slices)
+        finally:
+            self._beginning.remove(beginning)
+
+    async def drain(self, slices: Slices) -> None:
+        """Make no pass in these slices any more; return once the running ones have ended."""
+        for beginning in self._beginning:
+            beginning.slices -= slices
+        await _sharded(self.queue).drain(slices)
+
     def enqueue_all(self, namespaces: Collection[str]) -> None:
         """Queue all resources of these namespaces; an empty collection means all namespaces."""
         if not namespaces:
@@ -148,7 +223,7 @@ class ControllerRunner:
 
     def _add_informed(self, key: Key) -> None:
         """Queue a resource that there are other reports about; it may be gone already."""
-        if key == ALL:
+        if key == ALL_KEYS:
             self.enqueue_all(())
             return
         with suppress(LookupError):  # it may be in a namespace that is not watched
@@ -277,3 +352,10 @@ class ControllerRunner:
 
 def _size(stores: Iterable[Store]) -> int:
     return sum(map(len, stores))
+
+
+def _sharded(queue: WorkQueue) -> ShardedQueue:
+    """Return the queue of a runner with a division; raises TypeError for another one."""
+    if isinstance(queue, ShardedQueue):
+        return queue
+    raise TypeError("without a division, all is selected and begun")

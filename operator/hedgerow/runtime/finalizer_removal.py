@@ -18,6 +18,7 @@ from hedgerow.runtime import refusals
 from hedgerow.runtime.refusals import Backoff, Follow, Refusals, RequestKind
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import timedelta
 
     from hedgerow.contract import Claimable, Controller
@@ -61,6 +62,10 @@ class Finalizers:
             if known:
                 self._refused[key] = known
         return known.due_in(self._backoff.now())
+
+    def forget(self, which: Callable[[Key], bool]) -> None:
+        """Forget the refused requests of resources that another replica has."""
+        self._refused = {key: each for key, each in self._refused.items() if not which(key)}
 
     async def _due(self, key: Key) -> list[Write]:
         live = self._cache.resource(key)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from functools import partial
-from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 import anyio
 from msgspec import Struct, field
@@ -75,6 +75,16 @@ class Lane:
         self._called.pop(who, None)
         self.call()
 
+    def forget(self, which: Callable[[Any], bool]) -> None:
+        """Forget those who were turned away, or called, and will not come."""
+        for namespace, waiting in list(self._turned_away.items()):
+            for who in list(filter(which, waiting)):
+                del waiting[who]
+            if not waiting:
+                del self._turned_away[namespace]
+        self._called = {who: name for who, name in self._called.items() if not which(who)}
+        self.call()
+
 
 class Lanes(Struct, frozen=True):
     """One lane for resources that are managed, one for those that are too large to be.
@@ -86,6 +96,11 @@ class Lanes(Struct, frozen=True):
     stalled: Lane = field(default_factory=Lane)
     begin: anyio.Lock = field(default_factory=lambda: anyio.Lock(fast_acquire=True))
     """For the turns in which the passes of all controllers begin: `WorkQueue`."""
+
+    def forget(self, which: Callable[[Any], bool]) -> None:
+        """Forget those who wait for their turn, and will not come."""
+        for lane in (self.managed, self.stalled):
+            lane.forget(which)
 
     def pass_by(self, who: Hashable, but: Lane | None) -> None:
         """Begin a pass without the lanes, but one."""

@@ -41,6 +41,8 @@ class Namespaces:
 
     def __init__(self) -> None:
         self.changed: Callable[[Collection[str]], None] = _ignore
+        self.names: frozenset[str] = frozenset()
+        """All namespaces that there are, as far as is known."""
         self._going: set[str] = set()
         self._claiming: set[str] = set()
         self._known = False
@@ -60,6 +62,7 @@ class Namespaces:
         async for event in events:
             match event:
                 case Snapshot(items=items):
+                    self.names = frozenset(metadata(item)["name"] for item in items)
                     self._going = {metadata(item)["name"] for item in items if is_terminating(item)}
                     self._allow({metadata(i)["name"] for i in items if allows_claims(i)})
                 case Bookmark():
@@ -69,8 +72,9 @@ class Namespaces:
 
     async def read(self, cluster: Cluster, names: Iterable[str], clock: Clock) -> None:
         """Read these namespaces periodically until cancelled, as we may read but not watch them."""
+        self.names = frozenset(names)
         while True:
-            claiming = {name for name in names if await self._claims(cluster, name)}
+            claiming = {name for name in self.names if await self._claims(cluster, name)}
             self._allow(claiming)
             await anyio.sleep(LOOK_AGAIN * (0.5 + clock.jitter()))
 
@@ -88,6 +92,8 @@ class Namespaces:
 
     def _take(self, namespace: Object, *, gone: bool) -> None:
         name = metadata(namespace)["name"]
+        if gone or name not in self.names:
+            self.names = self.names - {name} if gone else self.names | {name}
         if is_terminating(namespace) and not gone:
             self._going.add(name)
         else:

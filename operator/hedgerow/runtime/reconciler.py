@@ -104,6 +104,17 @@ class Reconciler:
             state.events_sent.clear()
         self.context.publisher.rewind()
 
+    def forget(self, which: Callable[[Key], bool]) -> None:
+        """Forget all that is remembered of resources that another replica has from now on.
+
+        They are not gone. If they come back, it is as after a restart.
+        """
+        for key in list(filter(which, self.states)):
+            del self.states[key]
+            self.context.meter.contest(key, ())
+        self.context.cache.slow.difference_update(list(filter(which, self.context.cache.slow)))
+        self._finalizers.forget(which)
+
     def other_installation(self, key: Key) -> Installation | None:
         """Return the other installation that manages a resource, if a pass has found one."""
         live, planner = self.context.cache.resource(key), self.context.planner

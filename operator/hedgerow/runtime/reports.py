@@ -96,6 +96,12 @@ class Reports:
         """
         self._of(controller).expected = expected
 
+    def restart(self, controller: str) -> None:
+        """Forget all that was reported to a controller, as if this process had just begun."""
+        before, told = self._of(controller), _Told()
+        told.news, told.expected = before.news, before.expected
+        self._told[controller] = told
+
     def tell(self, controller: str, by: Key, found: Mapping[Key, Found]) -> None:
         """Replace all that one resource's passes have reported to resources of a controller."""
         told = self._of(controller)

@@ -19,24 +19,30 @@ from hedgerow.kube.errors import (
     Unauthenticated,
 )
 from hedgerow.kube.picked import Picked
+from hedgerow.kube.selection import Selected
 from hedgerow.kube.watch import Bookmark, Changed, Snapshot, reflect
-from hedgerow.objects import Salvaged, metadata
+from hedgerow.objects import Salvaged, metadata, version_number
 from hedgerow.plan.writes import content
 from hedgerow.runtime.cache.caches import Source, concerned
-from hedgerow.runtime.cache.store import key_of
+from hedgerow.runtime.cache.store import key_of, version_of
 from hedgerow.runtime.metrics import watched
+from hedgerow.runtime.watched_slices import SlicesWatch, WatchedSlices
 from hedgerow.runtime.workqueue import Priority
+from hedgerow.shards.slices import ALL, Slices, slice_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from hedgerow.contract import Controller
+    from anyio.abc import TaskGroup
+
+    from hedgerow.contract import Controller, Key
     from hedgerow.kube.cluster import Cluster
     from hedgerow.runtime.cache.caches import Cache
     from hedgerow.runtime.cache.store import Change
     from hedgerow.runtime.clock import Clock
     from hedgerow.runtime.in_flight import InFlight
     from hedgerow.runtime.metrics import Meter
+    from hedgerow.runtime.sharding import Division
     from hedgerow.runtime.workqueue import WorkQueue
     from hedgerow_schemas.base import Object, Resource
 
@@ -60,7 +66,8 @@ class _Refused(NamedTuple):
 class Watches:
     """The watches of one controller.
 
-    `on_rewound` is called when the API server's store was restored from a backup.
+    `on_rewound` is called when the API server's store was restored from a backup. With a
+    `division`, nothing is watched until slices are selected.
     """
 
     def __init__(
@@ -74,6 +81,7 @@ class Watches:
         meter: Meter,
         clock: Clock,
         on_rewound: Callable[[], object],
+        division: Division | None = None,
     ) -> None:
         self._controller = controller
         self._cluster = cluster
@@ -83,12 +91,17 @@ class Watches:
         self._meter = meter
         self._clock = clock
         self._on_rewound = on_rewound
-        self._unsynced = set(range(len(tuple(cache))))
-        self.ready = anyio.Event()
-        """Set once all caches are filled; or by whoever does not wait for them any more."""
+        self._sources = tuple(cache)
+        self._slices = WatchedSlices(len(self._sources), self._start)
+        self._unsynced = self._slices.unsynced
+        self.ready = self._slices.ready
         self._logged: dict[int, str] = {}
         self._logged_at: dict[int, float] = {}
         self._refused: dict[int, _Refused] = {}
+        self._division = division
+        self._reads = division.read if division else _reads
+        self._tasks: TaskGroup | None = None
+        self._selection = 0
 
     @property
     def are_synced(self) -> bool:
@@ -96,7 +109,12 @@ class Watches:
         return not self._unsynced
 
     def waiting(self) -> str:
-        """Return the caches that are not filled yet, in one line; empty once all have been."""
+        """Return the caches that are not filled yet, in one line; empty once all have been.
+
+        Whoever gets a larger share of the namespaces has what it had before meanwhile.
+        """
+        if self.ready.is_set():
+            return ""
         sources = tuple(self._cache)
         names = (_place(sources[number]) for number in sorted(self._unsynced))
         lacking = ", ".join(dict.fromkeys(names))
@@ -121,15 +139,90 @@ class Watches:
 
     async def run(self) -> None:
         """Watch until cancelled."""
-        async with anyio.create_task_group() as watches:
-            for number, source in enumerate(self._cache):
-                watches.start_soon(self._watch, number, source)
+        async with anyio.create_task_group() as self._tasks:
+            if self._division is None:
+                for number in range(len(self._unsynced)):
+                    self._slices.fill(number, ALL)
+            self._slices.tell()
+            await anyio.sleep_forever()
 
-    async def _watch(self, number: int, source: Source) -> None:
+    async def select(self, slices: Slices) -> bool:
+        """Watch the objects of these slices and no others, and forget all others.
+
+        Return True once the caches have them, but for those whose watches are refused; False if
+        there was another selection since.
+        """
+        self._selection = selection = self._selection + 1
+        while self._tasks is None:
+            await self._slices.changed()
+        if selection != self._selection:
+            return False
+        wanted = [(source, self._reads(source, slices)) for source in self._cache]
+        for number, (_, each) in enumerate(wanted):
+            self._slices.turn_to(number, each)
+            if not each:
+                self._refused.pop(number, None)
+        self._slices.tell()
+        for source, each in wanted:
+            for _ in source.store.drop(lambda key, each=each: slice_of(key[0]) not in each):
+                await anyio.lowlevel.checkpoint()
+                if selection != self._selection:
+                    return False
+        while selection == self._selection and self._unsynced - self._refused.keys():
+            await self._slices.changed()
+        return selection == self._selection
+
+    async def catch_up(self, slices: Slices) -> None:
+        """Take in what the server has now of selected slices, once the caches are filled.
+
+        Another replica may have written it a moment ago, and no watch may have told it yet. So
+        the names and versions of all objects are listed, and what is older in the cache is read.
+        Raises KubeError.
+        """
+        while self._unsynced:
+            await self._slices.changed()
+        for number, source in enumerate(self._sources):
+            part = self._reads(source, slices)
+            if part and source.relation is None:
+                await self._catch_up(number, source, part)
+
+    async def _catch_up(self, number: int, source: Source, part: Slices) -> None:
+        store = source.store
+        listed = await self._part(part).list(
+            source.api,
+            source.namespace,
+            labels=source.labels,
+            fields=source.fields,
+            reduce=partial(_version_only, source.picks),
+            partial=True,
+        )
+        there = {key_of(item): version_of(item) for item in listed.items if item}
+        for key, version in there.items():
+            if store.is_older(key, version):
+                found = await self._cluster.read(source.api, key[1], key[0])
+                change = store.adopt(found) if found else None
+                self.enqueue(source, (change,) if change else ())
+        told = version_number(listed.version)
+        for changes in store.removing(told, there, covers=SlicesWatch(part).covers):
+            self.enqueue(source, changes)
+            await anyio.lowlevel.checkpoint()
+        if live := self._slices.live.get(number):
+            live.known += ((part, told),)
+
+    def _start(self, number: int, watch: SlicesWatch) -> None:
+        if self._tasks is not None:
+            self._tasks.start_soon(self._watch, number, watch)
+
+    def _part(self, slices: Slices) -> Cluster:
+        """Return the cluster whose lists and watches have the objects of these slices."""
+        if self._division is None or slices == ALL:
+            return self._cluster
+        return self._cluster.only(Selected(slices, self._division.by_server))
+
+    async def _watch(self, number: int, watch: SlicesWatch) -> None:
+        source, cluster = self._sources[number], self._part(watch.slices)
         events = reflect(
-            Picked(self._cluster, source.picks, source.store.has)
-            if source.picks
-            else self._cluster,
+            Picked(cluster, source.picks, source.store.has) if source.picks else cluster,
             source.api,
             source.namespace,
             labels=source.labels,
@@ -137,44 +230,62 @@ class Watches:
             reduce=partial(self._reduced, source),
             on_problem=partial(self._failed, number, source),
             on_restart=partial(self._meter.rewatched, source.api),
-            on_listed=partial(self._enqueue_listed, source),
+            on_listed=partial(self._enqueue_listed, source, watch),
+            since=watch.since,
         )
-        async with aclosing(events):
-            async for event in events:
-                for changes in self.take(source, event):
-                    self.enqueue(source, changes)
-                    await anyio.lowlevel.checkpoint()
-                self._recovered(number, source)
-                if isinstance(event, Snapshot):
-                    self.rewind(source)
-                    self._unsynced.discard(number)
-                    if not self._unsynced:
-                        self.ready.set()
+        with watch.scope:
+            async with aclosing(events):
+                async for event in events:
+                    if watch.is_over:
+                        return
+                    await self._take_in(number, watch, event)
+
+    async def _take_in(
+        self, number: int, watch: SlicesWatch, event: Snapshot | Changed | Bookmark
+    ) -> None:
+        source = self._sources[number]
+        is_known = watch.known and watch.is_known(event)
+        for changes in () if is_known else self.take(source, event, watch.covers):
+            self.enqueue(source, changes)
+            await anyio.lowlevel.checkpoint()
+            if watch.is_over:
+                return
+        watch.version = event.version
+        self._recovered(number, source)
+        if isinstance(event, Snapshot):
+            self.rewind(source)
+            self._slices.listed(number, watch)
+            if watch is self._slices.live.get(number):
+                source.store.bookmark(watch.version)
 
     def _reduced(self, source: Source, obj: Object) -> Object:
         if isinstance(obj, Salvaged):
             self._meter.undecodable(source.api)
         return source.reduce(obj)
 
-    def _enqueue_listed(self, source: Source, obj: Object) -> None:
+    def _enqueue_listed(self, source: Source, watch: SlicesWatch, obj: Object) -> None:
+        if watch.is_over:
+            return
         change = source.store.meet(obj)
-        priority = Priority.CHANGED if self._is_behind(source, obj) else Priority.BACKLOG
+        priority = (
+            Priority.CHANGED if _is_behind(self._controller, source, obj) else Priority.BACKLOG
+        )
         self.enqueue(source, (change,) if change else (), priority)
 
-    def _is_behind(self, source: Source, obj: Object) -> bool:
-        """Return whether a resource's status is about an older spec, which has changed since."""
-        status: Object = obj.get("status") or {}
-        seen = status.get("observedGeneration")
-        return source.kind is self._controller.resource and seen != metadata(obj).get("generation")
-
     def take(
-        self, source: Source, event: Snapshot | Changed | Bookmark
+        self,
+        source: Source,
+        event: Snapshot | Changed | Bookmark,
+        covers: Callable[[Key], bool] | None = None,
     ) -> Iterable[Sequence[Change]]:
-        """Take an event into the cache of a source, and return what has changed by it."""
+        """Take an event into the cache of a source, and return what has changed by it.
+
+        A list `covers` some keys, or all.
+        """
         store = source.store
         match event:
             case Snapshot(items=items, version=version, told=told, rewound=rewound):
-                return store.replacing(items, version, told, rewound=rewound)
+                return store.replacing(items, version, told, rewound=rewound, covers=covers)
             case Bookmark(version=version):
                 store.bookmark(version)
                 return ()
@@ -227,6 +338,7 @@ class Watches:
             self._refused.pop(number, None)
         elif number not in self._refused or self._refused[number].garbled != garbled:
             self._refused[number] = _Refused(error.message, now, garbled)
+            self._slices.tell()
         line = f"{type(error).__name__}: {error}"
         is_due = now - self._logged_at.get(number, now) >= LOGGED_AGAIN
         if self._logged.get(number) != line or is_due:
@@ -247,6 +359,18 @@ class Watches:
             self._queue.revive()
 
 
+def _reads(_source: Source, slices: Slices) -> Slices:
+    """Return the slices of which a source is read if nothing is divided."""
+    return slices
+
+
+def _is_behind(controller: Controller[Resource], source: Source, obj: Object) -> bool:
+    """Return whether a resource's status is about an older spec, which has changed since."""
+    status: Object = obj.get("status") or {}
+    seen = status.get("observedGeneration")
+    return source.kind is controller.resource and seen != metadata(obj).get("generation")
+
+
 def _is_of_status(change: Change) -> bool:
     """Return whether nothing but an object's status has changed."""
     old, new = change
@@ -262,6 +386,15 @@ def _is_equal(change: Change) -> bool:
 def _unversioned(obj: Object) -> Object:
     meta = {name: value for name, value in metadata(obj).items() if name != "resourceVersion"}
     return {**obj, "metadata": meta}
+
+
+def _version_only(picks: Callable[[Object], bool] | None, item: Object) -> Object:
+    """Return the name and the version of an object, or nothing if it is not picked."""
+    if picks is not None and not picks(item):
+        return {}
+    meta = metadata(item)
+    kept = ("namespace", "name", "resourceVersion")
+    return {"metadata": {name: meta[name] for name in kept if name in meta}}
 
 
 def _place(source: Source) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
+import structlog
+from structlog.testing import LogCapture
 
-from hedgerow.contract import Controller
+from hedgerow.contract import Controller, Key, Relation
 from hedgerow.controllers.bluegreen import controller as bluegreen
 from hedgerow.controllers.cronjob import controller
 from hedgerow.controllers.cronjob.controller import START_GUARD
@@ -192,3 +195,33 @@ class TestConcerned:
         obj = {"metadata": {"name": "p", "namespace": "ns", "labels": labels}}
 
         assert self.of("Pod", obj) == [("ns", "demo")]
+
+
+class TestSameNamespace:
+    def test_a_key_of_another_namespace_is_refused_and_the_first_one_logged(self, captured):
+        theirs = replace(
+            CONTROLLER.relates[0], of=lambda pod: [Key("other", "demo"), Key(pod.namespace, "demo")]
+        )
+        cache = build(replace(CONTROLLER, relates=(theirs,)), Installation(), ())
+        pods = source(cache, "Pod")
+        for name in ("a", "b"):
+            obj = {"metadata": {"name": name, "namespace": "ns"}}
+            pods.store.put(obj)
+            assert concerned(CONTROLLER, pods, obj) == (Key("ns", "demo"),)
+
+        assert [pod.name for pod in cache.concerning(Key("ns", "demo"))] == ["a", "b"]
+        assert cache.concerning(Key("other", "demo")) == []
+        assert [(entry["object"], entry["key"]) for entry in captured.entries] == [
+            ("ns/a", "other/demo")
+        ]
+
+    def test_it_needs_to_be_known_whom_an_object_concerns(self):
+        with pytest.raises(ValueError, match="needs `of`"):
+            Relation(Pod, same_namespace=True)
+
+
+@pytest.fixture
+def captured() -> LogCapture:
+    logs = LogCapture()
+    structlog.configure(processors=[logs])
+    return logs

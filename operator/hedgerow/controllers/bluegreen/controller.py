@@ -125,8 +125,14 @@ CONTROLLER = Controller(
     compose,
     owns=(Deployment, Service, Job),
     relates=(
-        Relation(Pod, labels=SELECTED, of=resource_of, reduce=Pod.reduced),
-        Relation(EndpointSlice, labels=WATCHED, of=served_by, reduce=EndpointSlice.reduced),
+        Relation(Pod, labels=SELECTED, same_namespace=True, of=resource_of, reduce=Pod.reduced),
+        Relation(
+            EndpointSlice,
+            labels=WATCHED,
+            same_namespace=True,
+            of=served_by,
+            reduce=EndpointSlice.reduced,
+        ),
     ),
     child_names={
         Deployment: ("{}blue-deployment", "{}green-deployment"),

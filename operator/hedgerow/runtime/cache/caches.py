@@ -342,13 +342,17 @@ def _guarded(controller: Controller[Resource]) -> Controller[Resource]:
 
         return called
 
-    def keys(of: Callable[[View], Iterable[Key]]) -> Callable[[View], Iterable[Key]]:
-        return guarded(lambda view: tuple(of(view)), lambda _: ())
+    def keys(relation: Relation) -> Callable[[View], Iterable[Key]] | None:
+        of = relation.of
+        if of is None:
+            return None
+        found = _in_own_namespace(of, controller.name) if relation.same_namespace else of
+        return guarded(lambda view: tuple(found(view)), lambda _: ())
 
     return replace(
         controller,
         relates=tuple(
-            replace(one, of=keys(one.of) if one.of else None, reduce=guarded(one.reduce, unreduced))
+            replace(one, of=keys(one), reduce=guarded(one.reduce, unreduced))
             for one in controller.relates
         ),
         claims=tuple(
@@ -361,6 +365,29 @@ def _guarded(controller: Controller[Resource]) -> Controller[Resource]:
             for one in controller.claims
         ),
     )
+
+
+def _in_own_namespace(
+    of: Callable[[View], Iterable[Key]], controller: str
+) -> Callable[[View], Iterable[Key]]:
+    """Return `of` without the keys of other namespaces; the first one is logged."""
+    is_logged = False
+
+    def found(view: View) -> Iterator[Key]:
+        nonlocal is_logged
+        for key in of(view):
+            if key[0] == view.namespace:
+                yield key
+            elif not is_logged:
+                is_logged = True
+                log.warning(
+                    "key refused: the relation is to the same namespace",
+                    controller=controller,
+                    object=f"{view.namespace}/{view.name}",
+                    key="/".join(key),
+                )
+
+    return found
 
 
 def concerned(controller: Controller[Resource], source: Source, obj: Object) -> Iterable[Key]:

@@ -60,6 +60,30 @@ def _turns() -> float:
     return 0.0
 
 
+def _unmarked() -> Object:
+    """Return no more metadata."""
+    return {}
+
+
+class Unanswered:
+    """Whether a write without a response may still be carried out: called for each such write.
+
+    All writers must have ended before `release` is called, so that it knows all such writes.
+    """
+
+    def __init__(self, clock: Clock, margin: float) -> None:
+        self._clock, self._margin = clock, margin
+        self._last = float("-inf")
+
+    def __call__(self) -> None:
+        """Take in that there was one, so nobody else may write yet."""
+        self._last = self._clock.elapsed()
+
+    def seconds(self) -> float:
+        """Return the seconds until none can be carried out any more; 0 if there is none."""
+        return max(0.0, self._last + self._margin - self._clock.elapsed())
+
+
 class _Lease:
     """The Lease at the API server: an election learns from each look at it and from each write."""
 
@@ -73,21 +97,37 @@ class _Lease:
         namespace: str,
         manager: str,
         namespaces: str,
+        marks: Callable[[], Object],
     ) -> None:
         self._cluster, self._clock, self._election = cluster, clock, election
         self._name, self._namespace, self._manager = name, namespace, manager
-        self._namespaces = namespaces
+        self._namespaces, self._marks = namespaces, marks
+        self.looked = float("-inf")
+        """When the last request began that showed how the Lease was then."""
 
     async def look(self, seconds: float) -> None:
         """Read the Lease. Raises KubeError."""
+        began = self._clock.elapsed()
         found = await self._cluster.read(LEASES, self._name, self._namespace, timeout=seconds)
         self._election.looked(seen(found), self._clock.elapsed())
+        self.looked = began
+
+    def shared_for(self, seconds: float) -> float:
+        """Return of so many seconds what is left since no process led alone; 0 if one may lead.
+
+        Such a process has taken the Lease without the label of those that share the work.
+        """
+        found = self._election.seen
+        if found is not None and not found.shared:
+            return 0.0
+        return max(0.0, self.looked + seconds - self._clock.elapsed())
 
     async def apply(self, step: Take, seconds: float) -> None:
         """Write the Lease. Raises KubeError."""
-        meta: Object = {"name": self._name, "namespace": self._namespace, **step.meta}
+        began, marks = self._clock.elapsed(), self._marks()
+        meta: Object = {"name": self._name, "namespace": self._namespace, **step.meta, **marks}
         if self._namespaces:
-            meta["annotations"] = {NAMESPACES: self._namespaces}
+            meta["annotations"] = {**marks.get("annotations", {}), NAMESPACES: self._namespaces}
         body: Object = {"metadata": meta, "spec": step.spec}
         try:
             applied = await self._cluster.apply(
@@ -97,6 +137,7 @@ class _Lease:
             self._election.contested()
             raise
         self._election.looked(seen(applied.object), self._clock.elapsed())
+        self.looked = began
 
     async def remove(self, step: Remove, seconds: float) -> bool:
         """Delete an expired Lease whose fields another field manager holds. Raises KubeError."""
@@ -125,6 +166,9 @@ class Leadership:
     is safe between threads. `silent` returns the seconds for which the writers' loop has not
     turned. After DEAD seconds the Lease is neither taken nor renewed; otherwise a process whose
     loop hangs would lead for ever.
+
+    `marks` returns the labels, annotations and owner references that the Lease must have, at each
+    write. If it is `own`, nobody else has its name: it may be created at once.
     """
 
     def __init__(
@@ -139,12 +183,14 @@ class Leadership:
         timing: Timing,
         namespaces: tuple[str, ...] = (),
         silent: Callable[[], float] = _turns,
+        marks: Callable[[], Object] = _unmarked,
+        own: bool = False,
     ) -> None:
         self._clock, self._timing = clock, timing
         self._silent = silent
         self._namespaces = frozenset(namespaces)
         self._election = Election(identity, timing)
-        self._lease = _Lease(
+        self.lease = _Lease(
             cluster,
             clock,
             self._election,
@@ -152,19 +198,23 @@ class Leadership:
             namespace=namespace,
             manager=manager,
             namespaces=",".join(sorted(self._namespaces)),
+            marks=marks,
         )
+        self._own = own
+        if own:
+            self._election.removed()
+        self._woken = anyio.Event()
+        self.was_shared = False
+        """Whether all replicas worked under the one who led before us."""
         self._log = log.bind(lease=f"{namespace}/{name}", identity=identity)
         self._failures = 0
         self._trouble = ""
         self._holder: str | None = None
-        self._unanswered = float("-inf")
+        self.unanswered = Unanswered(clock, timing.duration - timing.deadline)
 
-    def unanswered(self) -> None:
-        """Record a write without a response: it may still be carried out, so nobody may lead yet.
-
-        All writers must have ended before `release` is called, so that it knows all such writes.
-        """
-        self._unanswered = self._clock.elapsed()
+    def wake(self) -> None:
+        """Renew the Lease at once, because its marks have changed."""
+        self._woken.set()
 
     def remaining(self) -> float:
         """Return the seconds for which writes are permitted; 0 if we do not lead."""
@@ -184,7 +234,8 @@ class Leadership:
     async def gain(self) -> None:
         """Wait until we lead, however long it takes and whatever the server answers."""
         while True:
-            self._election.doubt()
+            if not self._own:
+                self._election.doubt()
             pause = self._pause() if self._is_dead() else await self._turn()
             if self.leading:
                 self._log.info("leading")
@@ -195,7 +246,9 @@ class Leadership:
         """Renew the Lease. Raises LeadershipLost once it has expired or another holds it."""
         pause = self._pause()
         while True:
-            await anyio.sleep(min(pause, self.remaining()))
+            with anyio.move_on_after(min(pause, self.remaining())):
+                await self._woken.wait()
+            self._woken = anyio.Event()
             if self.leading:
                 self._leave_if_dead()
                 pause = await self._turn()
@@ -210,8 +263,7 @@ class Leadership:
         the Lease's duration exceeds its deadline.
         """
         self._election.give_up()
-        margin = self._timing.duration - self._timing.deadline
-        if self._clock.elapsed() - self._unanswered < margin:
+        if self.unanswered.seconds() > 0:
             self._log.warning("lease not released", error="a write has not been answered yet")
             return
         with anyio.move_on_after(RELEASE, shield=True) as scope:
@@ -242,13 +294,13 @@ class Leadership:
     async def _tell(self) -> None:
         for _ in range(_ATTEMPTS):
             if not self._election.certain:
-                await self._lease.look(self._timeout())
+                await self.lease.look(self._timeout())
             step = self._election.give_up()
             if step is None:
                 return
             self._election.doubt()
             try:
-                await self._lease.apply(step, self._timeout())
+                await self.lease.apply(step, self._timeout())
             except Stale:
                 continue
             self._log.info("lease released")
@@ -271,14 +323,17 @@ class Leadership:
         """Read if needed, then write once; after a deletion the Lease is created at once."""
         step = self._next()
         if isinstance(step, Read):
-            await self._lease.look(self._timeout())
+            await self.lease.look(self._timeout())
             step = self._next()
         if isinstance(step, Remove):
-            if await self._lease.remove(step, self._timeout()):
+            if await self.lease.remove(step, self._timeout()):
                 self._log.info("deleted the expired lease of another field manager")
             step = self._next()
         if isinstance(step, Take):
-            await self._lease.apply(step, self._timeout())
+            found = self._election.seen
+            if found is not None and found.holder != self._election.identity:
+                self.was_shared = found.shared
+            await self.lease.apply(step, self._timeout())
         elif isinstance(step, Wait):
             self._log_holder(step.holder)
 

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from hedgerow.objects import annotation
+from hedgerow.shards.members import LABEL
 from hedgerow_schemas.base import ApiResource, Object, View
 
 if TYPE_CHECKING:
@@ -71,6 +72,8 @@ class Seen(Struct, frozen=True):
     renewed: str = ""
     transitions: int = 0
     namespaces: tuple[str, ...] = ()
+    shared: bool = False
+    """Its holder says who serves what, and all replicas work."""
     vacant: bool = False
     """It was released, or never held. If somebody else removed the holder, it may still lead."""
 
@@ -91,6 +94,7 @@ def seen(lease: Mapping[str, Any] | None) -> Seen | None:
         renewed=renewed,
         transitions=view.number("spec", "leaseTransitions"),
         namespaces=tuple(filter(None, told.split(","))),
+        shared=LABEL in view.labels,
         vacant=holder == "" or (holder is None and not renewed),
     )
 

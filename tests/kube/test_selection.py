@@ -1,0 +1,221 @@
+"""Selection: only the objects of some slices are decoded, whatever is in the others."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hedgerow.encoding import decode
+from hedgerow.kube import errors
+from hedgerow.kube.selection import CHANGES, Selected, namespace_of
+from hedgerow.kube.watch import Bookmark, Changed
+from hedgerow.objects import Salvaged
+from hedgerow.shards.slices import Slices, slice_of
+from kube.asking import CONFIG_MAP
+from kube.fakes import Chunks, reply, status
+from kube.test_cluster_lists import ODD
+
+Object = dict[str, Any]
+NAMES = ("mine", "others", "", "a-b", "\u00e4")
+MINE = Slices.of([(slice_of("mine"), slice_of("mine") + 1)])
+SELECTED = Selected(MINE)
+
+words = st.sampled_from(["metadata", "namespace", "object", "type", "name", "items", 'a"b', "\\"])
+texts = st.one_of(
+    words,
+    st.sampled_from(NAMES),
+    st.text(max_size=8),
+    st.sampled_from(['"namespace":"mine"', '\\"']),
+)
+values = st.recursive(
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(),
+        st.floats(allow_nan=False, allow_infinity=False),
+        texts,
+    ),
+    lambda below: st.one_of(
+        st.lists(below, max_size=4), st.dictionaries(st.one_of(words, texts), below, max_size=4)
+    ),
+    max_leaves=12,
+)
+"""JSON that has the words that are looked for at the wrong places."""
+
+
+@st.composite
+def shuffled(draw: st.DrawFn, required: Object) -> Object:
+    """Return a map with these members, and others, in any order."""
+    others = draw(st.dictionaries(texts, values, max_size=4))
+    members = [*{**others, **required}.items()]
+    return dict(draw(st.permutations(members)))
+
+
+@st.composite
+def objects(draw: st.DrawFn) -> Object:
+    named = draw(st.sampled_from(NAMES))
+    metadata = draw(shuffled({"namespace": named} if named else {"name": "x"}))
+    return draw(shuffled({"metadata": metadata}))
+
+
+@st.composite
+def spelled(draw: st.DrawFn, value: Any) -> bytes:
+    """Return JSON for a value, as one of several writers spells it."""
+    text = json.dumps(
+        value,
+        ensure_ascii=draw(st.booleans()),
+        indent=draw(st.sampled_from([None, 1])),
+        separators=draw(st.sampled_from([None, (",", ":"), (" , ", " :\t")])),
+    )
+    if draw(st.booleans()):  # any character may be escaped
+        text = text.replace("namespace", "n\\u0061mespace").replace("metadata", "met\\u0061data")
+    return text.encode("utf-8", "surrogatepass")
+
+
+def theirs(value: Object) -> Any:
+    """Return the namespace that a decoded object has, if it has one that is text."""
+    metadata = value.get("metadata")
+    return metadata.get("namespace", "") if isinstance(metadata, dict) else None
+
+
+class TestNamespaces:
+    @pytest.mark.hypothesis
+    @given(data=st.data())
+    def test_the_namespace_is_that_of_the_decoded_object(self, data):
+        content = data.draw(spelled(data.draw(objects())))
+        try:
+            wanted = theirs(decode(content))
+        except ValueError:  # such as a lone surrogate
+            return
+        found = namespace_of(content)
+
+        assert found == wanted or (found is None and not isinstance(wanted, str))
+
+    @pytest.mark.parametrize(
+        ("content", "namespace"),
+        [
+            (b'{"metadata":{"namespace":"a"},"metadata":{"namespace":"b"}}', "b"),
+            (b'{"metadata":{"namespace":"a","namespace":"b"}}', "b"),
+            (b'{"metadata":{"namespace":"a"},"metadata":{}}', ""),
+            (b'{"metadata":{"annotations":{"x":"\\"namespace\\":\\"b\\""},"namespace":"a"}}', "a"),
+            (b'{"spec":{"metadata":{"namespace":"b"}},"metadata":{"namespace":"a"}}', "a"),
+            (b'{"metadata":{"namespace":null}}', None),
+            (b'{"metadata":{"namespace":1}}', None),
+            (b'{"metadata":[]}', None),
+            (b'{"spec":{}}', None),
+            (b'{"metadata":{"namespace":"a"}', None),
+            (b"[" * 100_000, None),
+        ],
+    )
+    def test_of_odd_objects(self, content, namespace):
+        assert namespace_of(content) == namespace
+
+
+class TestLines:
+    @pytest.mark.hypothesis
+    @given(data=st.data(), kind=st.sampled_from([*CHANGES, "BOOKMARK", "ERROR"]))
+    def test_what_is_dropped_is_not_wanted(self, data, kind):
+        event = data.draw(shuffled({"type": kind, "object": data.draw(objects())}))
+        content = data.draw(spelled(event))
+        try:
+            place = theirs(decode(content)["object"])
+        except ValueError:
+            return
+
+        if SELECTED.drops(content):
+            assert kind in CHANGES
+            assert place != "mine"
+        elif kind in CHANGES and isinstance(place, str):
+            assert place == "mine"
+
+    @pytest.mark.hypothesis
+    @given(items=st.lists(objects(), max_size=5))
+    def test_of_a_list_what_may_be_wanted_stays(self, items):
+        content = json.dumps({"metadata": {"resourceVersion": "3"}, "items": items}).encode()
+        split = SELECTED.split(content)
+
+        assert split is not None
+        assert split[0] == {"metadata": {"resourceVersion": "3"}}
+        assert [decode(item) for item in split[1]] == [
+            item for item in items if theirs(item) == "mine" or not isinstance(theirs(item), str)
+        ]
+
+    def test_a_list_that_is_none_is_left_to_others(self):
+        assert SELECTED.split(b'{"items":[]}') is None
+        assert SELECTED.split(b'{"metadata":{},"items":null}') == ({"metadata": {}}, [])
+
+
+def line(kind: str, **metadata: str) -> bytes:
+    return json.dumps({"type": kind, "object": {"metadata": metadata}}).encode() + b"\n"
+
+
+@pytest.mark.anyio
+class TestCluster:
+    async def test_a_watch_tells_of_what_is_selected_and_of_bookmarks(self, server, connected):
+        lines = (
+            line("ADDED", name="a", namespace="mine", resourceVersion="1"),
+            line("ADDED", name="b", namespace="others", resourceVersion="2"),
+            line("BOOKMARK", resourceVersion="3"),
+        )
+        server.answers = [httpx.Response(200, stream=Chunks(lines))]
+        async with connected() as cluster:
+            found = [e async for e in cluster.only(Selected(MINE)).watch(CONFIG_MAP)]
+
+        assert [type(event) for event in found] == [Changed, Bookmark]
+        assert [event.version for event in found] == ["1", "3"]
+        assert "shardSelector" not in server.requests[0].url.params
+
+    async def test_an_error_is_raised(self, server, connected):
+        error = {"metadata": {}, "code": 410, "reason": "Expired"}
+        told = json.dumps({"type": "ERROR", "object": error}).encode() + b"\n"
+        server.answers = [httpx.Response(200, stream=Chunks([told]))]
+        async with connected() as cluster:
+            with pytest.raises(errors.Gone):
+                [e async for e in cluster.only(Selected(MINE)).watch(CONFIG_MAP)]
+
+    async def test_the_server_is_asked_to_select_if_it_can(self, server, connected):
+        server.answers = [reply(200, {"metadata": {}, "items": []})]
+        async with connected() as cluster:
+            await cluster.only(Selected(MINE, by_server=True)).list(CONFIG_MAP)
+
+        begin = f"0x{slice_of('mine') << 40:016x}"
+        selector = server.requests[0].url.params["shardSelector"]
+        assert selector.startswith(f"shardRange(object.metadata.namespace, '{begin}', ")
+
+    @pytest.mark.parametrize("fields", ODD.values(), ids=ODD)
+    async def test_what_no_strict_decoder_reads_is_salvaged_if_it_is_wanted(
+        self, fields, server, connected
+    ):
+        text = b'{"metadata":{"managedFields":[%s],"name":"x","namespace":"%s"}}'
+        items = b",".join(text % (fields, name) for name in (b"mine", b"others"))
+        content = b'{"metadata":{"resourceVersion":"4"},"items":[%s]}' % items
+        server.answers = [httpx.Response(200, content=content)]
+        async with connected() as cluster:
+            found = await cluster.only(Selected(MINE)).list(CONFIG_MAP)
+
+        assert [item["metadata"]["namespace"] for item in found.items] == ["mine"]
+        assert isinstance(found.items[0], Salvaged)
+
+    @pytest.mark.parametrize(
+        ("answer", "selects"),
+        [
+            (lambda asked: reply(200, {"metadata": {"shardInfo": {"selector": asked}}}), True),
+            (lambda _: reply(200, {"metadata": {}}), False),
+            (lambda _: status(400, "BadRequest"), False),
+        ],
+    )
+    async def test_whether_it_can_is_asked_by_a_short_list(
+        self, answer, selects, server, connected
+    ):
+        async def answered(request: Any) -> Any:
+            assert request.url.params["limit"] == "1"
+            return answer(request.url.params["shardSelector"])
+
+        server.answers = [answered]
+        async with connected() as cluster:
+            assert await cluster.selects(CONFIG_MAP) is selects
