@@ -18,6 +18,7 @@ from hedgerow.kube.errors import Unreachable
 from hedgerow.process import leadership
 from hedgerow.runtime.leaderelection.elector import LeadershipLost
 from hedgerow.runtime.leaderelection.record import LEASES
+from hedgerow.shards.members import LABEL
 from hedgerow.testing.memory.cluster import MemoryCluster, Sent
 from hedgerow.testing.memory.watched import Watched
 from hedgerow.testing.virtual import BACKEND, VirtualClock, VirtualLoop
@@ -32,6 +33,8 @@ LEASE: dict[str, Any] = {
     "kind": LEASES.kind,
     "metadata": {"name": "hedgerow", "namespace": "hedgerow-system"},
 }
+
+VACANT = {"holderIdentity": "", "leaseDurationSeconds": 1}
 
 
 @pytest.fixture
@@ -135,6 +138,22 @@ class TestStandingBy:
             gate.set()
             assert anyio.current_time() >= 15
             assert replica.holder not in {"", "another"}
+            signal.raise_signal(signal.SIGTERM)
+
+    @pytest.mark.parametrize(("labels", "seconds"), [({}, 0), ({LABEL: "hedgerow"}, 15)])
+    async def test_after_replicas_that_shared_the_work_it_waits_until_they_see_it(
+        self, replica, labels, seconds
+    ):
+        replica.server.apply(BLUEGREEN, "user")
+        meta = {**LEASE["metadata"], "labels": labels}
+        replica.server.apply({**LEASE, "metadata": meta, "spec": VACANT}, "hedgerow-lease")
+        gate = replica.hold_writes()
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(app.run, ELECTED(), REGISTRY)
+            await replica.wrote.wait()
+            gate.set()
+            assert anyio.current_time() == pytest.approx(seconds, abs=2)
+            assert LABEL not in replica.server.get(LEASE)["metadata"].get("labels", {})
             signal.raise_signal(signal.SIGTERM)
 
 

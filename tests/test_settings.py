@@ -113,6 +113,12 @@ class TestTogether:
     def test_short_ones_will_do_in_the_same_proportion(self):
         assert Settings(lease_duration=3, renew_deadline=2, retry_period=0.5).lease_duration == 3
 
+    def test_whoever_shares_the_work_elects_a_leader(self):
+        with pytest.raises(ValidationError, match="--shards needs --leader-elect"):
+            Settings(shards=True)
+        assert not Settings(leader_elect=True).shards
+        assert Settings(shards=True, leader_elect=True, namespaces=("a",)).shards
+
     def test_webhooks_are_served_somewhere(self):
         with pytest.raises(ValidationError, match="needs a --webhook-bind-address"):
             Settings(webhooks=True, webhook_bind_address="0")

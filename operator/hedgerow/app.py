@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -13,6 +14,7 @@ from hedgerow.plan.oversized import readable
 from hedgerow.process import preflight
 from hedgerow.process.leadership import led, margin, refuse_another_operator
 from hedgerow.process.services import Services
+from hedgerow.process.sharding import HAND_OVER, new_name, sharing
 from hedgerow.process.stopping import Stop
 from hedgerow.registry import Registry
 from hedgerow.runtime.cache.budget import Budget, memory_limit, most_for_caches
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 
     from hedgerow.contract import Controller
     from hedgerow.kube.cluster import Cluster
+    from hedgerow.process.sharding import Hands
     from hedgerow.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -94,6 +97,7 @@ async def _run(
     """Connect, serve and run the controllers; SIGTERM and SIGINT are handled by the caller."""
     clock, controllers = SystemClock(), registry.chosen(settings.controllers)
     credentials = Credentials(clock)
+    replica = new_name(settings) if settings.shards else ""
 
     def exchanged(verb: str, code: int, seconds: float) -> None:
         meters.exchanged(verb, code, seconds)
@@ -102,7 +106,7 @@ async def _run(
     login = connect(
         kubeconfig=settings.kubeconfig,
         context=settings.context,
-        user_agent=user_agent(settings.program),
+        user_agent=user_agent(settings.program, replica),
         on_exchange=exchanged,
         unacknowledged=margin(settings),
     )
@@ -135,12 +139,20 @@ async def _run(
             log.warning(told)
         tasks.start_soon(preflight.look, cluster, settings, registry)
         task_status.started()
-        live = services.health.live
-        async with led(
-            settings, cluster, clock, stop, meters, silent=services.silent, live=live
-        ) as writable:
-            if writable is not None:
-                await _work(settings, controllers, writable, services, meters=meters, stop=stop)
+        work = partial(_work, settings, controllers, services, meters=meters, stop=stop)
+        silent, health = services.silent, services.health
+        if replica:
+            async with sharing(
+                settings, cluster, clock, stop, meters, name=replica, silent=silent, health=health
+            ) as hands:
+                if hands is not None:
+                    await work(cluster, hands=hands)
+        else:
+            async with led(
+                settings, cluster, clock, stop, meters, silent=silent, live=health.live
+            ) as writable:
+                if writable is not None:
+                    await work(writable)
         await services.parted()
         tasks.cancel_scope.cancel()
 
@@ -148,15 +160,16 @@ async def _run(
 async def _work(
     settings: Settings,
     controllers: Sequence[Controller[Any]],
-    cluster: Cluster,
     services: Services,
+    cluster: Cluster,
     *,
     meters: Meters,
     stop: Stop,
+    hands: Hands | None = None,
 ) -> None:
     """Run the controllers until they are asked to stop and the running passes have ended."""
     namespaces = Namespaces()
-    runners = _runners(settings, controllers, cluster, namespaces, meters)
+    runners = _runners(settings, controllers, cluster, namespaces, meters, hands=hands)
 
     def enqueue_all(names: Collection[str]) -> None:
         for runner in runners:
@@ -171,10 +184,14 @@ async def _work(
                 tasks.start_soon(namespaces.read, cluster, settings.namespaces, SystemClock())
             else:
                 tasks.start_soon(namespaces.follow, cluster)
+            if hands is not None:
+                tasks.start_soon(hands.serve, runners, namespaces, services.lag)
             async with anyio.create_task_group() as work:
                 for runner in runners:
                     work.start_soon(runner.run)
                 await stop.asked.wait()
+                if hands is not None:
+                    await hands.leave(min(HAND_OVER, settings.grace_period / 2))
                 for runner in runners:
                     runner.stop()
             tasks.cancel_scope.cancel()
@@ -186,6 +203,8 @@ def _runners(
     cluster: Cluster,
     namespaces: Namespaces,
     meters: Meters,
+    *,
+    hands: Hands | None = None,
 ) -> list[ControllerRunner]:
     installation = settings.installation
     clock, lanes, reports = SystemClock(), Lanes(), Reports()
@@ -193,9 +212,10 @@ def _runners(
     meters.weighs(budget)
     log.info("caches are bounded", most=readable(budget.most), object=readable(budget.bound))
     limits = Limits(clock, normal=BURST if settings.events == "all" else 0)
+    divisions = {one.name: hands.division(one, controllers) for one in controllers if hands}
     return [
         ControllerRunner(
-            cluster,
+            hands.fenced(cluster, divisions[controller.name]) if hands else cluster,
             ResourcePlanner(
                 controller=controller,
                 installation=installation,
@@ -209,6 +229,7 @@ def _runners(
             meters,
             limits,
             lanes,
+            division=divisions.get(controller.name),
         )
         for controller in controllers
     ]

@@ -228,6 +228,15 @@ class Settings(BaseModel):
             " not start while another one manages the same resources, and stops if a leader does.",
         ),
     ] = False
+    shards: Annotated[
+        bool,
+        Flag(
+            AVAILABLE,
+            "--shards",
+            "Let all replicas work: each serves a share of the namespaces, and the leader only says"
+            " which. Needs --leader-elect, and rights on all Leases of --system-namespace.",
+        ),
+    ] = False
     lease_duration: Annotated[
         Duration,
         Flag(
@@ -391,6 +400,8 @@ class Settings(BaseModel):
                 f" {JITTER} times --retry-period; not {readable(self.lease_duration)},"
                 f" {readable(self.renew_deadline)} and {readable(self.retry_period)}"
             )
+        if self.shards and not self.leader_elect:
+            raise ValueError("--shards needs --leader-elect: the leader says who serves what")
         if self.webhooks and Address.parse(self.webhook_bind_address) is None:
             raise ValueError('--webhooks needs a --webhook-bind-address, not "0"')
         return self

@@ -128,6 +128,18 @@ class TestPreflight:
         ]
         assert all("--namespace" in entry["remedy"] for entry in entries)
 
+    async def test_whoever_shares_the_work_needs_the_leases_of_its_namespace(self):
+        cluster = Cluster()
+        [entry] = await told(cluster, shards=True, leader_elect=True, system_namespace="own")
+
+        assert entry == {
+            "event": "permission missing",
+            "resource": "leases.coordination.k8s.io",
+            "verbs": "list,watch,get,create,patch,delete",
+            "namespace": "own",
+            "remedy": "bind a role that grants them",
+        }
+
     async def test_without_a_choice_every_controller_is_looked_at(self):
         entries = await told(Cluster(served=False))
 

@@ -149,6 +149,8 @@ async def led(
             lead = partial(leadership.lead, thread.telling(gained.set))
             tasks.start_soon(until_lost, partial(thread.run, lead))
             await stop.unless_asked(gained.wait)
+            if leadership.was_shared:
+                await stop.unless_asked(partial(_alone, timing(settings).duration))
             if stop.asked.is_set():
                 yield None
             else:
@@ -185,6 +187,12 @@ async def _candidacy(
             yield leadership
         finally:
             await leadership.release()
+
+
+async def _alone(seconds: float) -> None:
+    """Wait until no replica works any more of those that shared the work: they see who leads."""
+    log.warning("waiting for replicas that shared the work", seconds=seconds)
+    await anyio.sleep(seconds)
 
 
 async def _run_out(leadership: Leadership) -> NoReturn:

@@ -8,6 +8,7 @@ import structlog
 
 from hedgerow.kube.errors import Forbidden, KubeError, Missing
 from hedgerow.kube.reviews import own_rights
+from hedgerow.runtime.leaderelection.record import LEASES
 from hedgerow.runtime.namespaces import NAMESPACES
 
 if TYPE_CHECKING:
@@ -52,6 +53,10 @@ async def tell(cluster: Cluster, settings: Settings, registry: Registry) -> None
         rights = await own_rights(cluster, namespace)
         for controller in controllers:
             await _permitted(cluster, _needed(controller), namespace, rights)
+    if settings.shards:
+        rights = await own_rights(cluster, settings.system_namespace)
+        needed = [(LEASES, (*READS, *WRITES))]
+        await _permitted(cluster, needed, settings.system_namespace, rights)
     for controller in controllers:
         for where in sorted(_places(controller)):
             rights = await own_rights(cluster, where)

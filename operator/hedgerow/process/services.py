@@ -93,6 +93,10 @@ class Services:
         """Return the seconds for which the event loop has not turned; callable from any thread."""
         return self._pulse.silent()
 
+    def lag(self) -> float:
+        """Return the longest time, in seconds, by which the event loop was late lately."""
+        return self._pulse.longest()
+
     async def parted(self) -> None:
         """After the process was asked to stop, wait until no client would be cut off."""
         if self._settings.webhooks:

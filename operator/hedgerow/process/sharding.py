@@ -1,0 +1,595 @@
+"""Sharding: one replica of many, each of which serves a share of the namespaces.
+
+What keeps two from writing for one slice runs in the election's thread: the renewal of our Lease,
+the watch of all Leases, the leader's writes. The runners are on the main loop; the thread tells
+them what to watch, to begin and to drain, and they tell it when that is done.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from contextlib import aclosing, asynccontextmanager, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import anyio
+import structlog
+from msgspec.structs import replace
+
+from hedgerow.kube.client import connect
+from hedgerow.kube.errors import Conflict, KubeError, Stale
+from hedgerow.kube.watch import Bookmark, Changed, Snapshot, reflect
+from hedgerow.process.leadership import BEAT, lease, timing
+from hedgerow.runtime.clock import unique
+from hedgerow.runtime.leaderelection.elector import Leadership, LeadershipLost
+from hedgerow.runtime.leaderelection.record import LEASES, micro_time
+from hedgerow.runtime.leaderelection.thread import PATIENCE, own_thread
+from hedgerow.runtime.sharding import HOME, Division, ShardedQueue, is_divided
+from hedgerow.serving.loop_latency import Pulse
+from hedgerow.shards import assignment, members
+from hedgerow.shards.leader import Assigner
+from hedgerow.shards.member import Member
+from hedgerow.shards.members import ASSIGNMENT, LABEL, SAID, Members, Said
+from hedgerow.shards.slices import ALL, NONE, Slices, slice_of
+
+if TYPE_CHECKING:
+    from collections.abc import (
+        AsyncGenerator,
+        Awaitable,
+        Callable,
+        Coroutine,
+        Iterable,
+        Mapping,
+        Sequence,
+    )
+
+    from anyio.abc import TaskGroup
+
+    from hedgerow.contract import Controller
+    from hedgerow.kube.cluster import Cluster
+    from hedgerow.kube.fence import Permit
+    from hedgerow.process.stopping import Stop
+    from hedgerow.runtime.clock import Clock
+    from hedgerow.runtime.controller import ControllerRunner
+    from hedgerow.runtime.leaderelection.thread import OwnThread
+    from hedgerow.runtime.metrics import Meters, ShardMeter
+    from hedgerow.runtime.namespaces import Namespaces
+    from hedgerow.serving.health import Health
+    from hedgerow.settings import Settings
+    from hedgerow.shards.leader import Proposal
+    from hedgerow.shards.members import Sighting
+    from hedgerow_schemas.base import Object
+
+TURN = 0.5
+"""Seconds between two looks at what is due."""
+MEASURED = 10.0
+"""Seconds between two measurements of what this replica serves."""
+SMOOTH = 0.8
+"""How much of the former measurements counts for the present one."""
+HAND_OVER = 10.0
+"""Seconds, and at most half of the grace period, for handing over before a clean stop."""
+AT_ONCE = 6
+"""Requests at a time: one of each task, so that a renewal never waits."""
+MOST_EXPECTED = 512
+"""The most groups of namespaces that are told apart before anybody knows what they weigh."""
+DRAINED_APART = 16
+"""How many parts of what is lost are drained on their own: a long pass delays only its part."""
+
+log = structlog.get_logger(__name__)
+
+
+class Thread:
+    """The part that runs on the election's thread."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        cluster: Cluster,
+        clock: Clock,
+        name: str,
+        *,
+        silent: Callable[[], float],
+        post: Callable[[Callable[[], object]], object],
+    ) -> None:
+        """`post` makes the main loop call a function."""
+        self._cluster, self._clock, self._post = cluster, clock, post
+        self._base, self._namespace = lease(settings)
+        self._manager = settings.installation.field_manager("lease")
+        times = timing(settings)
+        self.name, self._duration, self._deadline = name, times.duration, times.deadline
+        self.members = Members(self._base, name, duration=times.duration, deadline=times.deadline)
+        self.member = Member(self.members, os.environ.get("POD_TEMPLATE_HASH", ""))
+        self._assigner = Assigner(self.members, times.duration)
+        lead = partial(
+            Leadership,
+            cluster,
+            clock,
+            namespace=self._namespace,
+            identity=name,
+            manager=self._manager,
+            timing=times,
+            namespaces=settings.namespaces,
+            silent=silent,
+        )
+        self.own = lead(name=name, marks=self._marks, own=True)
+        self.election = lead(name=self._base, marks=self._common_marks)
+        self._pod = _owner()
+        self._load: assignment.Weights = ()
+        self._facts: dict[str, float] = {}
+        self._told: Said | None = None
+        self._wanted: Slices | None = None
+        self._hands: Hands | None = None
+        self._news, self._alone = anyio.Event(), anyio.Event()
+        self._write: Proposal | None = None
+        self._removing: list[Sighting] = []
+        self.adopted_at = clock.elapsed()
+        self.unserved = NONE
+
+    async def run(self) -> NoReturn:
+        """Take part until our Lease is lost. Raises LeadershipLost."""
+        lost = LeadershipLost("")
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._watch)
+            tasks.start_soon(self._lead)
+            tasks.start_soon(self._come_by)
+            tasks.start_soon(self._carry_out)
+            try:
+                await self.own.gain()
+                await self.own.hold()
+            except LeadershipLost as error:
+                lost = error
+                tasks.cancel_scope.cancel()
+        raise lost
+
+    def remaining(self) -> float:
+        """Return the seconds for which we may write for what we serve; callable anywhere."""
+        return min(self.own.remaining(), self.election.lease.shared_for(self._deadline))
+
+    def permit(self, point: int) -> Permit:
+        """Return the permit of writes for a point; it is called on the main loop."""
+        member = self.member
+
+        def left() -> float:
+            serves = point in member.begun or point in member.draining
+            return self.remaining() if serves else 0.0
+
+        return left
+
+    # What the main loop calls, on this loop.
+
+    async def attach(self, hands: Hands) -> None:
+        """Give orders to these hands from now on."""
+        self._hands = hands
+        self._turn()
+
+    async def cached(self, slices: Slices) -> None:
+        """Take in which slices the caches hold."""
+        if slices == self._wanted:
+            self.member.cached(slices)
+            self._turn()
+
+    async def drained(self, slices: Slices) -> None:
+        """Take in that nothing is written for these slices any more."""
+        self.member.drained(slices)
+        self._turn()
+
+    async def measured(
+        self, weights: Mapping[int, float], facts: Mapping[str, float], points: Iterable[int]
+    ) -> None:
+        """Take in what this replica serves, and the points of all namespaces."""
+        self._load = assignment.groups(weights, self.member.begun)
+        self._facts = dict(facts)
+        self._assigner.expected = assignment.groups(dict.fromkeys(points, 1.0), ALL, MOST_EXPECTED)
+
+    async def leave(self) -> None:
+        """Return once what we served is handed over, or there is nobody to hand it over to."""
+        self.member.leaving = True
+        self._turn()
+        await self._alone.wait()
+
+    async def release(self) -> None:
+        """End our part: all passes have ended. It raises nothing."""
+        self.member.end()
+        await self.own.release()
+        await self.election.release()
+
+    def _marks(self) -> Object:
+        """Return the label, annotation and owner of our own Lease."""
+        said = replace(self.member.said(self._load), facts=self._facts)
+        marks = {**self._common_marks(), "annotations": {SAID: members.text(said)}}
+        return {**marks, "ownerReferences": [self._pod]} if self._pod else marks
+
+    def _common_marks(self) -> Object:
+        return {"labels": {LABEL: self._base}}
+
+    async def _watch(self) -> None:
+        changes = reflect(
+            self._cluster,
+            LEASES,
+            self._namespace,
+            labels=f"{LABEL}={self._base}",
+            on_problem=lambda error: log.warning("replicas are not seen", error=str(error)),
+        )
+        async with aclosing(changes) as events:
+            async for event in events:
+                self._take(event)
+
+    def _take(self, event: Snapshot | Changed | Bookmark) -> None:
+        now = self._clock.elapsed()
+        if isinstance(event, Bookmark):
+            return
+        if isinstance(event, Snapshot):
+            self.members.snapshot(event.items, now)
+        elif event.type == "DELETED":
+            self.members.deleted(event.object, now)
+        else:
+            self.members.changed(event.object, now)
+        self._turn()
+
+    async def _lead(self) -> NoReturn:
+        """Be elected again and again: another leader keeps nobody from working."""
+        while True:
+            with suppress(LeadershipLost):
+                await self.election.lead(self._turn)
+            log.info("another replica leads")
+            self._assigner.forget()
+
+    async def _come_by(self) -> NoReturn:
+        """Do what is due without any news."""
+        while True:
+            due, now = self.members.look_at(), self._clock.elapsed()
+            if due is not None and due <= now:
+                with suppress(KubeError):
+                    await self._look()
+            self._turn()
+            left = TURN if due is None else due - self._clock.elapsed()
+            await anyio.sleep(min(TURN, max(left, TURN / 10)))
+
+    async def _look(self) -> None:
+        """Read all Leases as they are now, to be certain that some did not change."""
+        began = self._clock.elapsed()
+        with anyio.move_on_after(self._duration / 3):
+            listed = await self._cluster.list(
+                LEASES, self._namespace, labels=f"{LABEL}={self._base}"
+            )
+            self.members.looked(listed.items, began)
+
+    def _turn(self) -> None:
+        """Decide, and have done what is to be done."""
+        now = self._clock.elapsed()
+        hands = self._hands
+        if hands is not None and self.own.leading:
+            token = self.member.said().token
+            orders = self.member.step(now)
+            if token != self.member.said().token:
+                self.adopted_at = now
+            if orders:
+                self._post(partial(hands.take, orders.begin, orders.drain))
+            if self.member.wanted != self._wanted:
+                self._wanted = self.member.wanted
+                self._post(partial(hands.want, self._wanted))
+        said = self.member.said()
+        if said != self._told:
+            self._told = said
+            self.own.wake()
+        self.unserved = ALL - Slices.of(
+            each for one in self.members.known.values() if one.said for each in one.holds.ranges
+        )
+        if self.member.leaving and (self.member.is_done or not self._heirs()):
+            self._alone.set()
+        self._assign(now)
+
+    def _heirs(self) -> bool:
+        """Return whether another replica could take over."""
+        return any(name != self.name for name in self.members.living())
+
+    def _assign(self, now: float) -> None:
+        """If we lead, have the next assignment written, and the Leases of the dead removed."""
+        if not self.election.leading or self._write is not None:
+            return
+        self._write = self._assigner.next(now, unique())
+        self._removing = [] if self._write else self._assigner.superfluous()
+        if self._write or self._removing:
+            self._news.set()
+
+    async def _carry_out(self) -> NoReturn:
+        """Send the leader's writes; each only while we lead."""
+        fenced = self._cluster.fenced(self.election.remaining, self.election.unanswered)
+        while True:
+            await self._news.wait()
+            self._news = anyio.Event()
+            try:
+                if self._write is not None:
+                    await self._send(fenced, self._write)
+                for each in self._removing:
+                    await fenced.delete(
+                        LEASES, each.name, self._namespace, uid=each.mark[0], version=each.mark[1]
+                    )
+            except KubeError as error:
+                self._assigner.forget()
+                log.warning("replicas are not told", error=str(error))
+                await anyio.sleep(TURN)
+            self._write, self._removing = None, []
+
+    async def _send(self, fenced: Cluster, write: Proposal) -> None:
+        """Write an assignment in the place of the one that was seen. Raises KubeError."""
+        self._assigner.wrote(write, self._clock.elapsed())
+        seen, wall = write.seen, micro_time(self._clock.now())
+        place = {"name": f"{self._base}-shards", "namespace": self._namespace}
+        exact = {"uid": seen.uid, "resourceVersion": seen.version} if seen else None
+        told = {ASSIGNMENT: assignment.text(write.said)}
+        meta = {**place, **self._common_marks(), "annotations": told}
+        spec = {"holderIdentity": self.name, "acquireTime": wall, "renewTime": wall}
+        seconds = self._duration / 3
+        try:
+            body = {"metadata": meta | (exact or {"resourceVersion": "1"}), "spec": spec}
+            await fenced.apply(LEASES, body, manager=self._manager, timeout=seconds)
+        except Conflict:
+            # Somebody else holds its fields: it is made anew, as a Lease is that has expired.
+            if seen is None or not await fenced.delete(
+                LEASES, place["name"], self._namespace, uid=seen.uid, version=seen.version
+            ):
+                raise
+            raise Stale("the assignment was somebody else's: removed") from None
+        log.info(
+            "assigned",
+            why=write.why,
+            epoch=write.said.epoch,
+            replicas=len(write.said.members),
+            parts=len(write.said.parts),
+        )
+
+
+def _owner() -> Object | None:
+    """Return the reference to our pod, with which our Lease is removed; None outside a pod."""
+    name, uid = os.environ.get("POD_NAME"), os.environ.get("POD_UID")
+    if not (name and uid):
+        return None
+    return {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid}
+
+
+class Hands:
+    """The part that runs on the main loop: it has the runners do what the thread decides."""
+
+    def __init__(
+        self, thread: OwnThread, there: Thread, meter: ShardMeter, *, by_server: bool
+    ) -> None:
+        self._thread, self._there, self._meter = thread, there, meter
+        self._by_server = by_server
+        self._runners: Sequence[ControllerRunner] = ()
+        self._tasks: TaskGroup | None = None
+        self._passes: dict[int, float] = {}
+        self.was_settled = False
+
+    def division(
+        self, controller: Controller[Any], controllers: Sequence[Controller[Any]]
+    ) -> Division:
+        """Return how one controller's work is divided."""
+        return Division(is_divided(controller, controllers), self._by_server)
+
+    def fenced(self, cluster: Cluster, division: Division) -> Cluster:
+        """Return the cluster for one controller's writes: each checks what we serve."""
+        there = self._there
+
+        def permit_of(namespace: str) -> Permit:
+            return there.permit(slice_of(namespace) if division.is_divided else HOME)
+
+        return cluster.fenced_by(permit_of, there.own.unanswered)
+
+    async def serve(
+        self,
+        runners: Sequence[ControllerRunner],
+        namespaces: Namespaces,
+        lag: Callable[[], float],
+    ) -> None:
+        """Have the runners serve what this replica is assigned, for ever.
+
+        `lag` returns by how many seconds the event loop is late.
+        """
+        self._runners = runners
+        try:
+            async with anyio.create_task_group() as self._tasks:
+                await self._tell(partial(self._there.attach, self))
+                while True:
+                    await anyio.sleep(MEASURED)
+                    weights, facts = self._measure()
+                    facts["lag"] = round(lag(), 3)
+                    points = frozenset(map(slice_of, namespaces.names))
+                    await self._tell(partial(self._there.measured, weights, facts, points))
+        finally:
+            self._tasks = None
+
+    def _measure(self) -> tuple[dict[int, float], dict[str, float]]:
+        """Return what weighs at which points, and what people are told of it."""
+        resources, passes = Counter[int](), Counter[int]()
+        for runner in self._runners:
+            if isinstance(runner.queue, ShardedQueue):
+                resources.update(runner.queue.resources())
+                passes.update(runner.queue.passes())
+        facts = {
+            "namespaces": float(len(resources)),
+            "resources": float(resources.total()),
+            "passes": round(passes.total() / MEASURED, 3),
+        }
+        self._passes = {
+            point: self._passes.get(point, 0) * SMOOTH + passes[point] * (1 - SMOOTH)
+            for point in self._passes.keys() | passes.keys()
+            if point in resources
+        }
+        weights = {
+            point: round(count + self._passes.get(point, 0), 1)
+            for point, count in resources.items()
+        }
+        return weights, facts
+
+    def want(self, slices: Slices) -> None:
+        """Have the runners watch these slices; called by the thread."""
+        self._start(self._select, slices)
+
+    def take(self, begin: Slices, drain: Slices) -> None:
+        """Have the runners begin some slices, and drain others; called by the thread."""
+        if begin:
+            self._meter.moved(len(begin.ranges))
+            log.info("slices begun", share=round(begin.share, 3), ranges=len(begin.ranges))
+            for runner in self._runners:
+                self._start(runner.begin, begin)
+        for part in _parts(drain):
+            self._start(self._drain, part)
+
+    def waiting(self) -> str:
+        """Return why this replica does not serve its share yet; empty once it did."""
+        self.was_settled = self.was_settled or self._there.member.is_settled
+        return "" if self.was_settled else "waits for its share of the namespaces"
+
+    async def leave(self, seconds: float) -> None:
+        """Hand over what is served, for at most so many seconds."""
+        with anyio.move_on_after(seconds) as scope:
+            await self._tell(self._there.leave)
+        if scope.cancelled_caught:
+            log.warning("not all was handed over", seconds=seconds)
+
+    async def _tell(self, act: Callable[[], Awaitable[None]]) -> None:
+        await self._thread.run(act)
+
+    def _start(self, act: Callable[[Slices], Coroutine[Any, Any, object]], slices: Slices) -> None:
+        if self._tasks is not None:
+            self._tasks.start_soon(act, slices)
+
+    async def _select(self, slices: Slices) -> None:
+        filled: list[bool] = []
+
+        async def one(runner: ControllerRunner) -> None:
+            filled.append(await runner.select(slices))
+
+        async with anyio.create_task_group() as tasks:
+            for runner in self._runners:
+                tasks.start_soon(one, runner)
+        if all(filled):
+            await self._tell(partial(self._there.cached, slices))
+
+    async def _drain(self, slices: Slices) -> None:
+        async with anyio.create_task_group() as tasks:
+            for runner in self._runners:
+                tasks.start_soon(runner.drain, slices)
+        # A write without a response may still be carried out.
+        await anyio.sleep(self._there.own.unanswered.seconds())
+        await self._tell(partial(self._there.drained, slices))
+
+
+async def _selects(cluster: Cluster, settings: Settings) -> bool:
+    """Return whether the API server selects the objects of slices itself."""
+    try:
+        return await cluster.selects(LEASES, settings.system_namespace)
+    except KubeError as error:
+        log.warning("cannot tell whether the server selects", error=str(error))
+        return False
+
+
+def _parts(slices: Slices) -> list[Slices]:
+    """Return slices in parts of about the same width."""
+    if not slices:
+        return []
+    first, last = slices.ranges[0][0], slices.ranges[-1][1]
+    cuts = [first + (last - first) * number // DRAINED_APART for number in range(DRAINED_APART)]
+    parts = (slices & Slices.of([each]) for each in zip(cuts, (*cuts[1:], last), strict=True))
+    return [part for part in parts if part]
+
+
+def new_name(settings: Settings) -> str:
+    """Return the name of a replica, and of its Lease: it is never used again."""
+    return f"{settings.installation.base}-{unique()[:8]}{unique()[:4]}"
+
+
+@asynccontextmanager
+async def sharing(
+    settings: Settings,
+    cluster: Cluster,
+    clock: Clock,
+    stop: Stop,
+    meters: Meters,
+    *,
+    name: str,
+    silent: Callable[[], float],
+    health: Health,
+) -> AsyncGenerator[Hands | None]:
+    """Yield what serves a share of the namespaces; None if asked to stop before that.
+
+    If our Lease is lost, LeadershipLost is raised in a group; but if the process is already
+    stopping, the body is only cancelled. In the end the Lease is released.
+    """
+    by_server = await stop.unless_asked(partial(_selects, cluster, settings))
+    if by_server is None or stop.asked.is_set():
+        yield None
+        return
+    async with own_thread("election") as thread:
+
+        def post(act: Callable[[], object]) -> None:
+            thread.telling(act)()
+
+        part = _part(settings, clock, meters, name, silent=silent, post=post)
+        async with thread.entered(part) as there:
+            meters.leads(lambda: there.election.leading)
+            meter = meters.shards(
+                held=lambda: there.member.begun,
+                unserved=lambda: there.unserved,
+                age=lambda: clock.elapsed() - there.adopted_at,
+            )
+            way = "server" if by_server else "namespaces" if settings.namespaces else "lines"
+            meter.reads(way)
+            log.info("sharing the work", replica=name, reading=way)
+            hands = Hands(thread, there, meter, by_server=by_server)
+            health.ready.add("shards", hands.waiting)
+            pulse = Pulse(clock, every=BEAT)
+            health.live.add("election", pulse.check)
+            async with anyio.create_task_group() as tasks:
+
+                async def until_lost(act: Callable[[], Awaitable[None]]) -> None:
+                    try:
+                        await act()
+                    except LeadershipLost as lost:
+                        if not stop.asked.is_set():
+                            raise
+                        log.warning("passes abandoned", error=str(lost))
+                        tasks.cancel_scope.cancel()
+
+                tasks.start_soon(thread.run, pulse.beat)
+                tasks.start_soon(until_lost, partial(thread.run, there.run))
+                tasks.start_soon(until_lost, partial(_run_out, there))
+                yield hands
+                tasks.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def _part(
+    settings: Settings,
+    clock: Clock,
+    meters: Meters,
+    name: str,
+    *,
+    silent: Callable[[], float],
+    post: Callable[[Callable[[], object]], object],
+) -> AsyncGenerator[Thread]:
+    """Yield the thread's part; in the end our Lease is released, and so is the election."""
+    async with connect(
+        kubeconfig=settings.kubeconfig,
+        context=settings.context,
+        user_agent=f"{settings.installation.common_manager('lease')} ({name})",
+        concurrency=AT_ONCE,
+        on_exchange=meters.exchanged,
+    ) as cluster:
+        there = Thread(settings, cluster, clock, name, silent=silent, post=post)
+        try:
+            yield there
+        finally:
+            await there.release()
+
+
+async def _run_out(there: Thread) -> NoReturn:
+    """Raise LeadershipLost once we may not write for what we serve, in case the thread hangs."""
+    lapsed = 0.0
+    while lapsed < PATIENCE:
+        await anyio.sleep(TURN)
+        may = there.remaining() > 0 or not there.member.is_serving
+        lapsed = 0.0 if may else lapsed + TURN
+    raise LeadershipLost("the lease was not renewed, or a replica leads that shares nothing")

@@ -1,0 +1,247 @@
+"""Sharding: replicas on a cluster in memory, in virtual time; their runners are stand-ins."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from itertools import combinations
+from typing import Any, cast
+
+import anyio
+import pytest
+
+from hedgerow.kube.errors import Unreachable
+from hedgerow.kube.selection import Selected
+from hedgerow.process import sharding
+from hedgerow.process.sharding import Hands, new_name, sharing
+from hedgerow.process.stopping import Stop
+from hedgerow.runtime.leaderelection.elector import LeadershipLost
+from hedgerow.runtime.metrics import Meters
+from hedgerow.runtime.namespaces import Namespaces
+from hedgerow.serving.health import Health
+from hedgerow.settings import Settings
+from hedgerow.shards.members import ASSIGNMENT, LABEL, SAID
+from hedgerow.shards.slices import ALL, NONE, Slices, slice_of
+from hedgerow.testing.memory import kinds
+from hedgerow.testing.memory.cluster import Sent
+from hedgerow.testing.memory.server import Server
+from hedgerow.testing.virtual import BACKEND, VirtualClock
+from runtime.sharded import Sliced
+from support.operator.inline import inline
+
+pytestmark = pytest.mark.anyio
+
+SETTINGS = Settings(leader_elect=True, shards=True)
+PLACE = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}
+
+
+@pytest.fixture
+def anyio_backend() -> object:
+    return BACKEND
+
+
+class Cluster(Sliced):
+    """One whose server cannot select."""
+
+    async def selects(self, *_: Any) -> bool:
+        return False
+
+
+class Runner:
+    """What a runner does with slices, in no time but for what a test holds up."""
+
+    queue = None
+
+    def __init__(self) -> None:
+        self.watched = self.begun = NONE
+        self.passes_end = anyio.Event()
+        self.passes_end.set()
+
+    async def select(self, slices: Slices) -> bool:
+        self.watched = slices
+        await anyio.sleep(0.2)
+        return self.watched == slices
+
+    async def begin(self, slices: Slices) -> None:
+        assert not slices - self.watched
+        self.begun |= slices
+
+    async def drain(self, slices: Slices) -> None:
+        self.begun -= slices
+        await self.passes_end.wait()
+
+
+class Replica:
+    """One process, as far as it is about shards."""
+
+    def __init__(self, base: Sliced) -> None:
+        self.name = new_name(SETTINGS)
+        self.cluster = base.only(Selected())
+        self.stop, self.runner, self.health = Stop(20), Runner(), Health()
+        self.hands: Hands | None = None
+        self.lost: BaseException | None = None
+        self.ended = anyio.Event()
+        self.meters = Meters()
+
+    async def run(self) -> None:
+        try:
+            async with sharing(
+                SETTINGS, cast("Any", self.cluster), VirtualClock(), self.stop, self.meters,
+                name=self.name, silent=lambda: 0.0, health=self.health,
+            ) as self.hands:  # fmt: skip
+                if self.hands is not None:
+                    async with anyio.create_task_group() as tasks:
+                        runners = [cast("Any", self.runner)]
+                        tasks.start_soon(self.hands.serve, runners, Namespaces(), lambda: 0.0)
+                        await self.stop.asked.wait()
+                        await self.hands.leave(10)
+                        tasks.cancel_scope.cancel()
+        except* LeadershipLost as lost:
+            self.lost = lost.exceptions[0]
+            self.runner.begun = NONE
+        self.ended.set()
+
+    def cut_off(self) -> None:
+        async def cut(_: Sent) -> None:
+            raise Unreachable("cut off", sent=False)
+
+        self.cluster.before = cut
+
+    def permits(self, namespace: str) -> bool:
+        assert self.hands is not None
+        return self.hands._there.permit(slice_of(namespace))() > 0
+
+
+class Scene:
+    """Replicas around one server."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.server = Server(kinds.BUILTIN, ("hedgerow-system",))
+        self.base = Cluster(self.server)
+        self.replicas: list[Replica] = []
+        monkeypatch.setattr(sharding, "own_thread", inline)
+
+        @asynccontextmanager
+        async def connect(**how: Any) -> AsyncGenerator[Any]:
+            [name] = [each for each in self.replicas if each.name in how["user_agent"]]
+            yield name.cluster
+
+        monkeypatch.setattr(sharding, "connect", connect)
+
+    def start(self, tasks: Any) -> Replica:
+        replica = Replica(self.base)
+        self.replicas.append(replica)
+        tasks.start_soon(replica.run)
+        return replica
+
+    def leases(self) -> dict[str, Any]:
+        listed = self.server.list("coordination.k8s.io", "Lease", "hedgerow-system")
+        return {item["metadata"]["name"]: item for item in listed.items}
+
+    def shared(self, *replicas: Replica) -> bool:
+        parts = [each.runner.begun for each in replicas]
+        whole = Slices.of(part for each in parts for part in each.ranges)
+        return whole == ALL and all(parts) and not any(a & b for a, b in combinations(parts, 2))
+
+
+@asynccontextmanager
+async def scene(monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[tuple[Scene, Any]]:
+    scene = Scene(monkeypatch)
+    async with anyio.create_task_group() as tasks:
+        yield scene, tasks
+        tasks.cancel_scope.cancel()
+
+
+async def until(fact: Callable[[], object], seconds: float) -> float:
+    """Return after how many seconds something is so; fail if that takes too long."""
+    began = anyio.current_time()
+    while not fact():
+        assert anyio.current_time() < began + seconds
+        await anyio.sleep(0.05)
+    return anyio.current_time() - began
+
+
+async def test_replicas_share_all_and_hand_over_what_they_served(monkeypatch):
+    async with scene(monkeypatch) as (world, tasks):
+        one, two, three = (world.start(tasks) for _ in range(3))
+        await until(lambda: world.shared(one, two, three), 25)
+        await until(lambda: not any(each.hands and each.hands.waiting() for each in (one, two)), 1)
+        place = world.leases()["hedgerow-shards"]
+        assert {SAID} == world.leases()[one.name]["metadata"]["annotations"].keys()
+        assert place["metadata"]["labels"] == {LABEL: "hedgerow"}
+        assert ASSIGNMENT in place["metadata"]["annotations"]
+        serving = [each.permits("default") for each in (one, two, three)]
+        assert sorted(serving) == [False, False, True]
+
+        one.stop.asked.set()
+        assert await until(lambda: world.shared(two, three), 10) < 2
+        await until(one.ended.is_set, 5)
+        assert world.leases()[one.name]["spec"]["holderIdentity"] == ""
+
+        four = world.start(tasks)
+        await until(lambda: world.shared(two, three, four), 25)
+        four.cut_off()
+        assert await until(lambda: world.shared(two, three), 20) < 17
+        assert isinstance(four.lost, LeadershipLost)
+
+
+async def test_a_pass_that_does_not_end_keeps_its_slices(monkeypatch):
+    async with scene(monkeypatch) as (world, tasks):
+        one = world.start(tasks)
+        await until(lambda: world.shared(one), 25)
+        one.runner.passes_end = anyio.Event()
+        two = world.start(tasks)
+        await anyio.sleep(40)
+
+        assert one.runner.begun != ALL
+        assert two.runner.begun == NONE
+
+        one.runner.passes_end.set()
+        await until(lambda: world.shared(one, two), 5)
+
+
+async def test_an_assignment_that_somebody_wrote_over_is_made_anew(monkeypatch):
+    async with scene(monkeypatch) as (world, tasks):
+        one, two = world.start(tasks), world.start(tasks)
+        await until(lambda: world.shared(one, two), 25)
+        meta = {"name": "hedgerow-shards", "namespace": "hedgerow-system"}
+        forged = {**PLACE, "metadata": {**meta, "annotations": {ASSIGNMENT: "{"}}}
+        world.server.apply(forged, "kubectl", force=True)
+        world.base.tell()
+        await anyio.sleep(10)
+
+        found = world.leases()["hedgerow-shards"]["metadata"]["annotations"]
+        assert found[ASSIGNMENT] != "{"
+        assert world.shared(one, two)
+
+
+async def test_one_replica_alone_stops_at_once(monkeypatch):
+    async with scene(monkeypatch) as (world, tasks):
+        one = world.start(tasks)
+        await until(lambda: world.shared(one), 25)
+        one.stop.asked.set()
+
+        assert await until(one.ended.is_set, 5) < 1
+
+
+async def test_a_replica_that_leads_alone_has_the_others_stop(monkeypatch):
+    """It takes the Lease without the mark that the work is shared."""
+    async with scene(monkeypatch) as (world, tasks):
+        one, two = world.start(tasks), world.start(tasks)
+        await until(lambda: world.shared(one, two), 25)
+        lease = world.leases()["hedgerow"]
+        meta = {"name": "hedgerow", "namespace": "hedgerow-system"}
+        alone = {**PLACE, "metadata": meta, "spec": {**lease["spec"], "holderIdentity": "alone"}}
+        world.server.apply(alone, "hedgerow-lease")
+        world.base.tell()
+        await until(lambda: one.lost and two.lost, 15)
+
+
+async def test_asked_to_stop_before_it_begins_it_does_nothing(monkeypatch):
+    async with scene(monkeypatch) as (world, _):
+        one = Replica(world.base)
+        one.stop.asked.set()
+        await one.run()
+
+        assert one.hands is None
+        assert world.leases() == {}
