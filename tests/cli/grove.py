@@ -31,6 +31,8 @@ class Grove:
         self.watches: list[tuple[str, str]] = []
         self.asked: list[Object] = []
         self.meanwhile: Callable[[], Awaitable[None]] | None = None
+        self.acting = "Deployment"
+        """The kind that is watched when `meanwhile` begins."""
         self._streams: dict[str, ObjectSendStream[Any]] = {}
         for obj in objects:
             self.put(obj)
@@ -66,7 +68,7 @@ class Grove:
         yield Bookmark("1", synced=True)
         cut: KubeError | None = None
         async with send, receive, anyio.create_task_group() as group:
-            if api.kind == "Deployment" and self.meanwhile is not None:
+            if api.kind == self.acting and self.meanwhile is not None:
                 group.start_soon(self._act)
             async for event in receive:
                 if isinstance(event, KubeError):

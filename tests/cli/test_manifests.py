@@ -79,6 +79,25 @@ class TestManifests:
         assert given == ["--controllers=memcached", "--controllers=cronjob"]
         assert "bluegreens" not in yaml.dump_all(objects)
 
+    @pytest.mark.parametrize("words", [(), ("--overlay", "namespaced", "-n", "a")])
+    def test_with_shards_three_replicas_work_and_know_their_pods(self, printed, words):
+        plain, shared = (printed("--no-crds", *words, *more) for more in ((), ("--shards",)))
+        [deployment] = [obj for obj in shared if obj["kind"] == "Deployment"]
+        env = {one["name"]: one["valueFrom"]["fieldRef"]["fieldPath"]
+               for one in program(shared)["env"] if one["name"].startswith("POD_")}  # fmt: skip
+        changed = {obj["kind"] for obj in shared if obj not in plain}
+
+        assert deployment["spec"]["replicas"] == 3
+        assert "--shards" in program(shared)["args"]
+        assert env == {
+            "POD_NAME": "metadata.name",
+            "POD_UID": "metadata.uid",
+            "POD_TEMPLATE_HASH": "metadata.labels['pod-template-hash']",
+        }
+        assert "POD_" not in str(plain)
+        assert "--shards" not in str(plain)
+        assert changed == {"Deployment", "Role"}
+
     @pytest.mark.parametrize(
         ("words", "told"),
         [

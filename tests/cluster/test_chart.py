@@ -69,6 +69,11 @@ class TestTemplates:
                 ("--overlay", "namespaced", "--namespace", "shop"),
             ),
             ({"crds": {"install": False}}, ("--no-crds",)),
+            ({"shards": True, "replicas": 3}, ("--shards",)),
+            (
+                {"shards": True, "replicas": 3, "namespaces": ["shop"], "policy": False},
+                ("--shards", "--overlay", "namespaced", "--namespace", "shop"),
+            ),
         ],
     )
     def test_the_objects_are_those_that_hedgerow_prints(self, helm, values, words):
@@ -137,6 +142,11 @@ class TestTemplates:
         for policy in held:
             assert f'"system:serviceaccount:{NAMESPACE}:theirs"' in str(policy)
 
+    def test_the_number_of_replicas_may_be_somebody_elses(self, helm):
+        made = helm.rendered({"replicas": None, "shards": True})
+
+        assert "replicas" not in made["Deployment", NAMESPACE, "hedgerow"]["spec"]
+
     def test_nothing_of_what_the_operator_writes_is_declared(self, helm):
         made = helm.rendered({})
 
@@ -161,6 +171,7 @@ class TestValues:
             ({"replica": 2}, "replica"),
             ({"replicas": "2"}, "replicas"),
             ({"replicas": 0}, "replicas"),
+            ({"shards": "yes"}, "shards"),
             ({"image": {"repo": "x"}}, "repo"),
             ({"image": None}, "'image'"),
             ({"image": {"repository": None}}, "'repository'"),

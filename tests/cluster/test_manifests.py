@@ -121,6 +121,7 @@ class TestWhatIsPrinted:
             ("--overlay", "no-webhook"),
             ("--overlay", "namespaced", "-n", "default,kube-system"),
             ("--instance", "x", "--image", "registry.example/hedgerow@sha256:" + "0" * 64),
+            ("--shards",),
         ):
             kubectl("apply", *flags, "-f", "-", given=hedgerow("manifests", *words))
 

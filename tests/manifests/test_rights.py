@@ -27,8 +27,9 @@ NAMESPACES = {"namespaced": ("shop", "shop-test")}
 ROLES = ("Role", "ClusterRole")
 
 
-def objects(overlay: str, kinds: tuple[str, ...] = ()) -> list[dict]:
-    made = parts(overlay, "image:1", REGISTRY, namespaces=NAMESPACES.get(overlay, ()))
+def objects(overlay: str, kinds: tuple[str, ...] = (), *, shards: bool = False) -> list[dict]:
+    namespaces = NAMESPACES.get(overlay, ())
+    made = parts(overlay, "image:1", REGISTRY, namespaces=namespaces, shards=shards)
     found = [obj for part in made for obj in part.objects]
     return [obj for obj in found if not kinds or obj["kind"] in kinds]
 
@@ -45,8 +46,9 @@ def bound(overlay: str, kind: str) -> set[tuple[str, str]]:
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
 class TestEveryOverlay:
-    def test_no_rule_has_update_or_a_wildcard(self, overlay):
-        for role in objects(overlay, ROLES):
+    @pytest.mark.parametrize("shards", [False, True])
+    def test_no_rule_has_update_or_a_wildcard(self, overlay, shards):
+        for role in objects(overlay, ROLES, shards=shards):
             for rule in role["rules"]:
                 named = [name for values in rule.values() for name in values]
                 assert {"update", "escalate", "bind", "impersonate"} & set(named) == set()
@@ -57,6 +59,16 @@ class TestEveryOverlay:
         found = granted(objects(overlay, ROLES))
 
         assert [right for right in found if right.resource in guarded and not right.name] == []
+
+    def test_whoever_shares_the_work_has_all_leases_of_its_own_namespace_and_no_more(self, overlay):
+        plain, shared = (objects(overlay, ROLES, shards=shards) for shards in (False, True))
+        changed = [role for role in shared if role not in plain]
+
+        assert [role["metadata"]["namespace"] for role in changed] == ["hedgerow-system"]
+        leases = rights(
+            "coordination.k8s.io", "leases", ("get", "list", "watch", "create", "patch", "delete")
+        )
+        assert granted(shared) - granted(plain) == leases
 
     def test_the_operator_may_write_no_rights_no_pods_and_no_definitions(self, overlay):
         kept = {"roles", "clusterroles", "rolebindings", "clusterrolebindings", "pods", "nodes"}

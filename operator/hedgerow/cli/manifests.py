@@ -69,6 +69,13 @@ WhichControllers = Annotated[
         show_default="those that are not opt-in",
     ),
 ]
+Shards = Annotated[
+    bool,
+    typer.Option(
+        "--shards",
+        help="Let all replicas work, each for a share of the namespaces: three to begin with.",
+    ),
+]
 WithCrds = Annotated[
     bool,
     typer.Option("--crds/--no-crds", help="Print the custom resources' definitions too."),
@@ -84,6 +91,7 @@ def manifests_command(
     namespace: Namespaces = None,
     instance: Instance = "",
     controllers: WhichControllers = None,
+    shards: Shards = False,
     crds: WithCrds = True,
 ) -> None:
     """Print the manifests of an installation: definitions, rights, the operator itself.
@@ -95,11 +103,14 @@ def manifests_command(
     - `hedgerow manifests --image registry.example/hedgerow:0.1.0 --overlay no-webhook`
     - `hedgerow manifests --overlay namespaced -n shop -n shop-test --no-crds`
     - `hedgerow manifests --controllers bluegreen,memcached`
+    - `hedgerow manifests --shards`
     """
     settings = Settings(
         namespaces=tuple(namespace or ()),
         instance=instance,
         controllers=tuple(controllers or ()),
+        leader_elect=shards,
+        shards=shards,
         options=given_options(command),
     )
     if told := registry().unknown(settings.controllers):
@@ -142,6 +153,7 @@ def printed(image: str, overlay: Overlay, settings: Settings, *, crds: bool) -> 
         namespaces=tuple(dict.fromkeys(settings.namespaces)),
         chosen=tuple(dict.fromkeys(settings.controllers)),
         options=settings.options,
+        shards=settings.shards,
     )
     objects = [obj for part in made for obj in part.objects]
     return [*(definitions(installed) if crds else ()), *objects]

@@ -14,11 +14,16 @@ NAME_LABEL = "app.kubernetes.io/name"
 INSTANCE_LABEL = "app.kubernetes.io/instance"
 METRICS, HEALTH, WEBHOOK = 8080, 8081, 9443
 """Container ports, the defaults of the settings."""
+POD_NAME, POD_UID, POD_TEMPLATE_HASH = "POD_NAME", "POD_UID", "POD_TEMPLATE_HASH"
+"""The variables by which a pod that shares the work knows itself."""
 SYSTEM, METRICS_AUTH, PUBLISHER = "system", "metrics-auth", "webhook"
 CHILDREN, AUTHORS = "children", "authors"
 VIEWER, EDITOR, METRICS_READER = "viewer", "editor", "metrics-reader"
+SHARDS = "shards"
+"""The suffix of the Lease that says which replica serves what."""
 RESERVED = frozenset(
-    {SYSTEM, METRICS_AUTH, PUBLISHER, VIEWER, EDITOR, METRICS_READER, CHILDREN, AUTHORS, "metrics"}
+    {SYSTEM, METRICS_AUTH, PUBLISHER, VIEWER, EDITOR, METRICS_READER, CHILDREN, AUTHORS, SHARDS}
+    | {"metrics"}
 )
 """Suffixes of object names; no instance name may be one of them, or end with one."""
 

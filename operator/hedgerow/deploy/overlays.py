@@ -54,16 +54,17 @@ def parts(
     namespaces: tuple[str, ...] = (),
     chosen: tuple[str, ...] = (),
     options: Mapping[str, Mapping[str, str]] | None = None,
+    shards: bool = False,
 ) -> list[Part]:
     """Return an overlay's files but for the CustomResourceDefinitions, for every controller.
 
     `namespaces` are those of the `namespaced` overlay; the others have none. `chosen` are the names
     by which the pods choose these controllers; none if they run by default. `options` are those of
-    single controllers.
+    single controllers. With `shards` all replicas work.
     """
     given, controllers = names or Names(), registry.controllers
     return [
-        *_base(given),
+        *_base(given, shards=shards),
         *_people(given, registry.resources),
         _part(
             "confinement",
@@ -86,19 +87,25 @@ def parts(
         _workload(
             overlay,
             workload.Program(
-                given, image, namespaces, overlay == "cluster", chosen, options=options or {}
+                given,
+                image,
+                namespaces,
+                overlay == "cluster",
+                chosen,
+                options=options or {},
+                shards=shards,
             ),
         ),
     ]
 
 
-def _base(names: Names) -> Iterator[Part]:
+def _base(names: Names, *, shards: bool) -> Iterator[Part]:
     part = partial(_part, "base")
     yield part("namespace", workload.namespace(names))
     yield part("service-account", workload.service_account(names))
     yield part(
         "role",
-        *access.role(names, rights.of_installation(names.base), SYSTEM),
+        *access.role(names, rights.of_installation(names.base, shards=shards), SYSTEM),
         why="Creating is limited by name too: the name of an apply is authorized.",
     )
     yield part("metrics-service", network.metrics_service(names))

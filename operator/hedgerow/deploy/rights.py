@@ -106,15 +106,20 @@ def of_namespace(name: str) -> Rights:
     return rights("", "namespaces", ("get",), name)
 
 
-def of_installation(base: str) -> Rights:
+def of_installation(base: str, *, shards: bool = False) -> Rights:
     """Return the rights of a replica in the operator's own namespace, by object name.
 
     The API server authorizes an apply by name even if it creates the object. So no other Lease and
-    no other Secret can be created or read.
+    no other Secret can be created or read. With shards each replica has a Lease with a name of its
+    own, which nobody knows before, and watches those of the others: these rights are on all Leases
+    of that namespace.
     """
-    return rights("coordination.k8s.io", "leases", ("get", *APPLY, "delete"), base) | rights(
-        "", "secrets", ("get", *APPLY), f"{base}-serving"
+    on_leases = (
+        rights("coordination.k8s.io", "leases", (*READ, *APPLY, "delete"))
+        if shards
+        else rights("coordination.k8s.io", "leases", ("get", *APPLY, "delete"), base)
     )
+    return on_leases | rights("", "secrets", ("get", *APPLY), f"{base}-serving")
 
 
 def of_publishing(base: str) -> Rights:

@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from hedgerow.deploy.names import HEALTH, METRICS, WEBHOOK, Names
+from hedgerow.deploy.names import (
+    HEALTH,
+    METRICS,
+    POD_NAME,
+    POD_TEMPLATE_HASH,
+    POD_UID,
+    WEBHOOK,
+    Names,
+)
 from hedgerow.objects import variable_prefix
 
 if TYPE_CHECKING:
@@ -16,6 +24,8 @@ if TYPE_CHECKING:
 USER = 65532
 """The image's own user."""
 REPLICAS = 2
+SHARING = 3
+"""Replicas that share the work."""
 GRACE = 40
 """Seconds: the pause before SIGTERM, the 20 of `--grace-period`, 2 for the Lease, 3 for running
 requests, and a reserve."""
@@ -33,11 +43,13 @@ class Program:
     webhooks: bool = True
     controllers: tuple[str, ...] = ()
     options: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, "Mapping[str, str]"])
+    shards: bool = False
 
     @property
     def arguments(self) -> list[str]:
         """The settings as arguments."""
         given = ["run", "--leader-elect", "--metrics-secure"]
+        given += ["--shards"] if self.shards else []
         given += [f"--controllers={name}" for name in self.controllers]
         given += [f"--namespace={name}" for name in self.namespaces]
         given += [f"--instance={self.names.instance}"] if self.names.instance else []
@@ -73,10 +85,13 @@ def disruption_budget(names: Names) -> Object:
 
 
 def deployment(program: Program) -> Object:
-    """Return the Deployment: a leader and a standby, and a third one during a rollout."""
+    """Return the Deployment: a leader and a standby, and a third one during a rollout.
+
+    With shards all replicas work.
+    """
     names = program.names
     spec: Object = {
-        "replicas": REPLICAS,
+        "replicas": SHARING if program.shards else REPLICAS,
         "selector": {"matchLabels": names.labels},
         # A new replica is ready before an old one is deleted: two always serve webhooks.
         "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0}},
@@ -122,11 +137,28 @@ def _spread(names: Names, key: str) -> Object:
 def _environment(program: Program) -> list[Object]:
     """Return the settings that users may change in an overlay: arguments would override these."""
     prefix = variable_prefix(program.names.program)
-    own: Object = {"fieldRef": {"fieldPath": "metadata.namespace"}}
     return [
-        {"name": f"{prefix}SYSTEM_NAMESPACE", "valueFrom": own},
+        _of_pod(f"{prefix}SYSTEM_NAMESPACE", "metadata.namespace"),
         *([{"name": "ENABLE_WEBHOOKS", "value": "true"}] if program.webhooks else []),
+        *(identity() if program.shards else []),
     ]
+
+
+def identity() -> list[Object]:
+    """Return what a pod that shares the work knows of itself.
+
+    The replica's Lease belongs to the pod, and ends with it; the hash of its template is its
+    revision, so that a rollout moves each namespace once and not with each pod.
+    """
+    return [
+        _of_pod(POD_NAME, "metadata.name"),
+        _of_pod(POD_UID, "metadata.uid"),
+        _of_pod(POD_TEMPLATE_HASH, "metadata.labels['pod-template-hash']"),
+    ]
+
+
+def _of_pod(name: str, path: str) -> Object:
+    return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
 
 
 def _container(program: Program) -> Object:

@@ -43,6 +43,7 @@ def _member(node: TreeNode) -> dict[str, Any]:
         "status": node.readiness.verdict,
         "readiness": node.readiness.words,
         "past": node.past,
+        "replica": node.replica,
         "asked": node.asked,
         "changed": holder_data(node.changed) if node.changed else None,
         "conditions": conditions,

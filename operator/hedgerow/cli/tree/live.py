@@ -6,13 +6,10 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Protocol
 
-import anyio
-from rich.console import Group
 from rich.live import Live
 from rich.text import Text
 
-from hedgerow.cli import exits
-from hedgerow.cli.interrupts import until_signal
+from hedgerow.cli.following import follow, redraw
 from hedgerow.cli.output import echo, echo_data, echo_lines
 from hedgerow.cli.program import program_name, say
 from hedgerow.cli.tree.diff import tree_changes
@@ -30,10 +27,6 @@ if TYPE_CHECKING:
     from hedgerow.cli.tree.resources import TreeNode
     from hedgerow.runtime.clock import Clock
 
-GATHER: Final = 0.1
-"""Seconds between two drawings, so that simultaneous changes are drawn together."""
-TICK: Final = 1.0
-"""Seconds after which ages are drawn again."""
 FOR_PROGRAMS: Final = frozenset({"json", "yaml"})
 
 
@@ -48,30 +41,12 @@ class Drawing(Protocol):
 
 
 async def watch(watched: WatchedTrees, drawing: Drawing) -> int:
-    """Draw what was read, and every change, until a signal; return the signal's number.
+    """Draw what was read, and every change, until a signal; return the signal's number, or 0."""
 
-    It is 0 if nobody reads the output any more. No message is printed: a signal is a normal way to
-    end.
-    """
-
-    async def show() -> None:
-        async with anyio.create_task_group() as group:
-            group.start_soon(watched.follow)
-            try:
-                await _draw(watched, drawing)
-            except BrokenPipeError:
-                exits.silence()
-                group.cancel_scope.cancel()
-
-    return await until_signal(show)
-
-
-async def _draw(watched: WatchedTrees, drawing: Drawing) -> None:
-    while True:
+    def draw() -> None:
         drawing.draw(watched.trees(), watched.unread())
-        with anyio.move_on_after(TICK if drawing.ticks else None):
-            await watched.changed()
-        await anyio.sleep(GATHER)
+
+    return await follow(watched, draw, ticks=drawing.ticks)
 
 
 @contextmanager
@@ -99,22 +74,9 @@ class Redrawn:
 
     def draw(self, trees: Sequence[TreeNode], unread: Mapping[str, str]) -> None:
         """Draw the picture again."""
-        width, height = self._live.console.size
+        width = self._live.console.width
         picture = [*pictured(trees, self._clock, width), *map(Text, left_out(unread))]
-        # The terminal echoes ^C at the cursor; after a full line this would break the picture.
-        shown = [*_fitting(picture, height - 1), Text()]
-        for line in shown:
-            line.truncate(width, overflow="ellipsis")
-        self._live.update(Group(*shown), refresh=True)
-
-
-def _fitting(picture: Sequence[Text], height: int) -> Sequence[Text]:
-    """Return at most `height` lines; if there are more, the last line says how many."""
-    if len(picture) <= height:
-        return picture
-    kept = max(height - 1, 0)
-    more = f"… {len(picture) - kept} more lines: enlarge the window, or name one resource"
-    return [*picture[:kept], Text(more, "bold")]
+        redraw(self._live, picture, "enlarge the window, or name one resource")
 
 
 class Appended:

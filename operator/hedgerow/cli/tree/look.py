@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from contextlib import aclosing
+from contextlib import aclosing, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import anyio
 
-from hedgerow.cli.program import program_name
+from hedgerow.cli.program import installation, program_name, registry
+from hedgerow.cli.shards.look import WatchedShards
 from hedgerow.cli.tree.resources import ObjectIndex, is_ours, reduced, resource_tree
-from hedgerow.kube.errors import Forbidden, Missing
+from hedgerow.fields.managed import managers
+from hedgerow.kube.errors import Forbidden, KubeError, Missing
 from hedgerow.kube.watch import Bookmark, Snapshot, reflect
 from hedgerow.objects import metadata
+from hedgerow.runtime.clock import SystemClock
+from hedgerow.runtime.sharding import is_divided
 from hedgerow_schemas.base import ApiResource
 from hedgerow_schemas.builtin import Pod
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from hedgerow.cli.shards.report import ShardsReport
     from hedgerow.cli.tree.resources import TreeNode
     from hedgerow.contract import Controller
     from hedgerow.kube.cluster import Cluster
-    from hedgerow.kube.errors import KubeError
     from hedgerow.kube.watch import Changed
     from hedgerow_schemas.base import Object, Resource
 
@@ -58,19 +63,25 @@ class WatchedTrees:
         self._asked = asked
         self._objects: dict[ApiResource, dict[Key, Object]] = {}
         self._news = anyio.Event()
+        ours = installation()
+        self._shards = WatchedShards(cluster, ours, ours.system_namespace)
 
     def trees(self) -> tuple[TreeNode, ...]:
         """Return the trees, sorted by namespace."""
         found = [obj for kind in self._objects.values() for obj in kind.values()]
         index = ObjectIndex(found, {api.kind for api in self._problems if api not in self._objects})
+        shared = self._shards.report(SystemClock().now()) if self._shards.is_shared else None
         roots = [
-            resource_tree(
-                resource,
-                tuple(kind.api.kind for kind in controller.owns),
-                index,
-                program_name(),
-                custom=controller.is_custom,
-                asked=self._asked,
+            replace(
+                resource_tree(
+                    resource,
+                    tuple(kind.api.kind for kind in controller.owns),
+                    index,
+                    program_name(),
+                    custom=controller.is_custom,
+                    asked=self._asked,
+                ),
+                replica=_replica(controller, resource, shared) if shared else "",
             )
             for controller in self.controllers
             for resource in self._resources(controller)
@@ -110,6 +121,7 @@ class WatchedTrees:
             if not controller.is_custom:
                 self._problems.pop(controller.resource.api, None)
         async with anyio.create_task_group() as group:
+            group.start_soon(self._read_shards)
             for api in descendants(c for c in self.controllers if any(self._resources(c))):
                 group.start_soon(self._list, api)
 
@@ -132,6 +144,9 @@ class WatchedTrees:
         async with anyio.create_task_group() as group:
             for api in apis:
                 group.start_soon(self._follow, api)
+            if self._shards.is_shared:
+                group.start_soon(self._shards.follow)
+                group.start_soon(self._follow_shards)
 
     async def changed(self) -> None:
         """Wait until something has changed since the last call."""
@@ -164,6 +179,16 @@ class WatchedTrees:
         else:
             self._objects[api] = {_key(obj): obj for obj in found.items}
 
+    async def _read_shards(self) -> None:
+        """Read who serves what; whoever may not read that does not miss it."""
+        with suppress(KubeError):
+            await self._shards.read()
+
+    async def _follow_shards(self) -> None:
+        while True:
+            await self._shards.changed()
+            self._news.set()
+
     async def _follow(self, api: ApiResource) -> None:
         def note(error: KubeError) -> None:
             self._problems[api] = error
@@ -186,6 +211,18 @@ class WatchedTrees:
                 self._objects.get(api, {}).pop(_key(event.object), None)
             case _:
                 self._objects.setdefault(api, {})[_key(event.object)] = event.object
+
+
+def _replica(controller: Controller[Resource], resource: Object, shared: ShardsReport) -> str:
+    """Return the replica that serves a resource, if this installation has written to it."""
+    manager = installation().field_manager(controller.name)
+    if all(entry.manager != manager for entry in managers(resource)):
+        return ""
+    return shared.serving(
+        metadata(resource).get("namespace", "")
+        if is_divided(controller, registry().controllers)
+        else ""
+    )
 
 
 def _key(obj: Object) -> Key:

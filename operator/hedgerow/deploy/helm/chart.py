@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from hedgerow.deploy import workload
 from hedgerow.deploy.helm.schema import schema
 from hedgerow.deploy.helm.superposing import Conditions, superposed
 from hedgerow.deploy.helm.template import Lines, Only, Value, place, written
@@ -42,9 +43,14 @@ _IF: Final = {
 }
 """When there are the files of a directory, or a single file."""
 _LABELS: Final = "$.Values.extraLabels"
+_REPLICAS: Final = "$.Values.replicas"
 _MORE_LABELS: Final = Lines(
     f"{{{{- with {_LABELS} }}}}{{{{ toYaml . | nindent @ }}}}{{{{- end }}}}"
 )
+_SHARDS: Final = "$.Values.shards"
+_SHARED: Final = Conditions((f"not {_SHARDS}", _SHARDS))
+_OF_PODS: Final = "base/role.yaml"
+"""The rights of pods in their own namespace, which differ where all of them work."""
 _CHOSEN: Final = "$chosen"
 _ENVIRONMENT: Final = """\
 {{- range $name, $value := $.Values.environment }}
@@ -146,13 +152,17 @@ def _templates(chart: Chart) -> Iterator[tuple[str, list[Any], str]]:
         variants = {key: those[path].objects for key, those in single.items() if path in those}
         none = {key: () for key in conditions.values() if key not in variants}
         objects = superposed(variants | none, part.objects, every)
+        if path == _OF_PODS:
+            objects = _with_shards(chart, part)
         if part.directory == "webhook":
             objects = [_never_fewer(obj) for obj in objects]
         yield path, [_labelled(obj) for obj in objects], part.why
     yield "deployment.yaml", [_deployment(chart)], ""
 
 
-def _parts(chart: Chart, overlays: Iterable[Overlay], names: Iterable[str]) -> Iterator[Part]:
+def _parts(
+    chart: Chart, overlays: Iterable[Overlay], names: Iterable[str], *, shards: bool = False
+) -> Iterator[Part]:
     """Yield the parts of overlays for these controllers, with places for what values are about."""
     options = {
         controller: {one.name: place(controller + one.name)}
@@ -167,7 +177,19 @@ def _parts(chart: Chart, overlays: Iterable[Overlay], names: Iterable[str]) -> I
             chart.registry.configured(options).limited(names),
             names=Names(system_namespace=place(_NAMESPACE), service_account=place(_ACCOUNT)),
             namespaces=(place(_ITEM),) if overlay == "namespaced" else (),
+            shards=shards,
         )
+
+
+def _with_shards(chart: Chart, part: Part) -> Any:
+    """Return the objects of a part with what else they have where all replicas work."""
+    shared = next(
+        one.objects
+        for one in _parts(chart, ["cluster"], chart.names, shards=True)
+        if one.path == part.path
+    )
+    variants = dict(zip(_SHARED.every, (part.objects, shared), strict=True))
+    return superposed(variants, shared, _SHARED)
 
 
 def _never_fewer(obj: Any) -> Any:
@@ -238,14 +260,18 @@ def _deployment(chart: Chart) -> Object:
     }
     both = Conditions(tuple(variants))
     made = _labelled(superposed(variants, variants[_WEBHOOKS], both))
-    spec = made["spec"] | {"replicas": Value("$.Values.replicas")}
+    spec = made["spec"] | {"replicas": Only(_REPLICAS, Value(_REPLICAS))}
     spec["template"] = _labelled(spec["template"])
     pod = spec["template"]["spec"]
     [container] = pod["containers"]
     container = container | {
         "imagePullPolicy": Value("$.Values.image.pullPolicy"),
         "args": [*container["args"], Lines(_arguments(chart))],
-        "env": [*container["env"], Lines(_ENVIRONMENT)],
+        "env": [
+            *container["env"],
+            *(Only(_SHARDS, one) for one in workload.identity()),
+            Lines(_ENVIRONMENT),
+        ],
         "resources": Value("$.Values.resources", is_block=True),
     }
     spec["template"]["spec"] = pod | {"containers": [container], _POD: None}
@@ -254,7 +280,11 @@ def _deployment(chart: Chart) -> Object:
 
 def _arguments(chart: Chart) -> str:
     """Return the lines for the arguments that differ, in the order of `Program.arguments`."""
-    found = [_each("controllers", "--controllers"), _each("namespaces", "--namespace")]
+    found = [
+        f"{{{{- if {_SHARDS} }}}}\n- --shards\n{{{{- end }}}}",
+        _each("controllers", "--controllers"),
+        _each("namespaces", "--namespace"),
+    ]
     for controller, options in chart.options.items():
         for option in options:
             value = f"$.Values.{controller}.{option.name}"

@@ -45,7 +45,9 @@ def schema(
             {
                 "global": {"type": "object", "description": "Helm's own, for charts of charts."},
                 "image": _image(),
-                "replicas": {"type": "integer", "minimum": 1, "maximum": 10},
+                # Null leaves it out, for an autoscaler.
+                "replicas": {"type": ["integer", "null"], "minimum": 1, "maximum": 100},
+                "shards": {"type": "boolean"},
                 "controllers": _list({"enum": list(controllers)}),
                 **{name: _options(known) for name, known in options.items()},
                 "namespaces": _list(_text(_DNS_LABEL)),
@@ -60,7 +62,7 @@ def schema(
                 "tolerations": _list(_toleration()),
                 "extraLabels": _labels((NAME_LABEL, INSTANCE_LABEL, PART_OF)),
             },
-            required=["image", "replicas", *options, "webhooks", "policy", "crds"],
+            required=["image", *options, "webhooks", "policy", "crds"],
         ),
     }
 

@@ -1,0 +1,1 @@
+"""Shards: which replica serves what, as their Leases tell."""
