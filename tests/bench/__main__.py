@@ -31,6 +31,8 @@ import hedgerow_schemas
 from bench.admission import ADMISSION_MARKS, CLIENT, Admission, of_admission
 from bench.pages import fill
 from bench.scale import SCALE_MARKS, curve, scaled, table
+from bench.shards import SHARD_MARKS, shared
+from bench.shards import table as of_shards
 from hedgerow.sandbox.binaries import Binaries
 from hedgerow.sandbox.pins import pick
 from hedgerow.version import version
@@ -221,6 +223,9 @@ def report(results: Mapping[str, Any], page: Path) -> None:
         fill(
             page, ADMISSION_MARKS, [_measured_on(results), "", *of_admission(results["admission"])]
         )
+    if results.get("shards"):
+        lines = [_measured_on(results), "", *of_shards(results["shards"])]
+        fill(page.with_name("guides") / "shards.md", SHARD_MARKS, lines)
     if results["pairs"]:
         _report_pairs(results, page)
 
@@ -301,6 +306,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         metavar="N",
         help="then measure how long the API server would wait for each of N reviews",
     )
+    parser.add_argument(
+        "--shards",
+        nargs="*",
+        type=int,
+        default=[],
+        metavar="N",
+        help="then measure N replicas that share the work, for docs/guides/shards.md",
+    )
     parser.add_argument("--kubernetes", default="", help="a pinned version")
     parser.add_argument("--output", type=Path, help="keep the figures in this file, as JSON")
     parser.add_argument("--report", type=Path, help="only write the page from such a file")
@@ -320,6 +333,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         reviews = (
             Admission(cp, OWN).measure(in_go(CLIENT), given.admission) if given.admission else {}
         )
+        parts = shared(f"{OWN} --leader-elect", given.shards, given.kubernetes)
     finally:
         shutil.rmtree(cp)
     results = {
@@ -331,12 +345,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         "peers": peers,
         "scale": points,
         "admission": reviews,
+        "shards": parts,
     }
     if given.output:
         given.output.write_text(json.dumps(results, indent=1), "utf-8")
     report(results, given.page)
     told = [*of_pairs([(one[0], one[1]) for one in pairs]), *table(points)]
-    print("\n".join([*told, *of_admission(reviews)]))
+    print("\n".join([*told, *of_admission(reviews), *of_shards(parts)]))
     return 0
 
 

@@ -28,6 +28,8 @@ from bench.__main__ import (
 )
 from bench.admission import ADMISSION_MARKS, latency, review
 from bench.scale import neutral
+from bench.shards import sizes
+from bench.shards import table as of_shards
 from hedgerow.controllers.bluegreen import controller as bluegreen
 from hedgerow.serving.admission.answering import Answering
 
@@ -187,3 +189,30 @@ def test_what_is_built_is_kept_by_its_sources(tmp_path):
 
     assert cache("x", [one]) == cache("x", [one])
     assert cache("x", [one]) != cache("x", [other])
+
+
+class TestShards:
+    def test_all_resources_have_a_namespace_and_one_has_a_tenth(self):
+        found = sizes(9000, 300)
+
+        assert (len(found), sum(found), found[0]) == (300, 9000, 900)
+        assert min(found) >= 1
+        assert sorted(found[1:], reverse=True) == found[1:]
+
+    def test_each_row_is_beside_the_one_replica_of_its_own_way_of_reading(self):
+        def row(title: str, cpu: list[float], *, gate: bool, **more: float) -> Result:
+            parts = {"cpu_s": cpu, "bytes": cpu, "rss_mib": [50 + each for each in cpu]}
+            own = {"title": title, "gate": gate, "bare_mib": 50.0, "server_cpu_s": 2.0}
+            return {"replicas": len(cpu), **own, **parts, **more}
+
+        rows = [
+            row("one, unsharded", [10.0], gate=True),
+            row("2", [4.0, 6.0], gate=True, stopped_s=0.25, killed_s=16.0),
+            row("one, unsharded", [20.0], gate=False),
+            row("2", [15.0, 10.0], gate=False),
+        ]
+
+        shown = [line.strip("| ").split(" | ") for line in of_shards(rows)][2:]
+        assert shown[1] == ["the server", "2", *["60", "1.00"] * 3, "1.00", "0.2", "16.0"]
+        assert shown[3][:4] == ["each line", "2", "75", "1.25"]
+        assert not list(of_shards([]))
