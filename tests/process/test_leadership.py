@@ -23,6 +23,7 @@ from hedgerow.runtime.leaderelection.thread import own_thread
 from hedgerow.runtime.metrics import Meters
 from hedgerow.serving.health import Checks
 from hedgerow.settings import Settings
+from hedgerow.shards.members import LABEL
 from hedgerow.testing.memory import kinds
 from hedgerow.testing.memory.cluster import MemoryCluster
 from hedgerow.testing.memory.server import Server
@@ -90,6 +91,12 @@ class Place:
     def write(self, spec: dict[str, Any]) -> None:
         self.server.apply({**NAMED, "spec": spec}, "hedgerow-lease")
 
+    def share(self) -> None:
+        """Have the Lease released by one of several replicas that share the work."""
+        meta = {**NAMED["metadata"], "labels": {LABEL: "hedgerow"}}
+        spec = {"holderIdentity": "", "leaseDurationSeconds": 1}
+        self.server.apply({**NAMED, "metadata": meta, "spec": spec}, "hedgerow-lease")
+
     async def lead(self, settings: Settings, *, task_status: Any) -> None:
         async with self.led(settings):
             task_status.started()
@@ -147,6 +154,30 @@ class TestLeading:
                 assert cluster is None
             assert place.lease()["spec"]["holderIdentity"]
             tasks.cancel_scope.cancel()
+
+    async def test_stopped_while_others_may_share_the_work_it_lets_the_lease_expire(self, place):
+        place.share()
+        stop = Stop(20)
+        async with anyio.create_task_group() as tasks:
+
+            async def ask() -> None:
+                await anyio.sleep(5)
+                stop.asked.set()
+
+            tasks.start_soon(ask)
+            async with place.led(stop=stop) as cluster:
+                assert cluster is None
+        taken = anyio.current_time()
+        async with place.led() as cluster:
+            assert cluster is not None
+            assert anyio.current_time() > taken + 10
+
+    async def test_once_nobody_shares_the_work_any_more_it_leads_and_releases(self, place):
+        place.share()
+        began = anyio.current_time()
+        async with place.led():
+            assert anyio.current_time() >= began + 15
+        assert place.lease()["spec"]["holderIdentity"] == ""
 
     async def test_losing_the_lease_ends_what_is_done_under_it(self, place):
         async def lose() -> None:

@@ -151,6 +151,7 @@ async def led(
             await stop.unless_asked(gained.wait)
             if leadership.was_shared:
                 await stop.unless_asked(partial(_alone, timing(settings).duration))
+                leadership.was_shared = stop.asked.is_set()
             if stop.asked.is_set():
                 yield None
             else:
@@ -163,7 +164,11 @@ async def led(
 async def _candidacy(
     settings: Settings, clock: Clock, meters: Meters, silent: Callable[[], float]
 ) -> AsyncGenerator[Leadership]:
-    """Yield our candidate in the election; in the end the Lease is released."""
+    """Yield our candidate in the election; in the end the Lease is released.
+
+    While others may still work that shared the work, it must expire instead: the label that says so
+    is gone already, and whoever found it released would write at once.
+    """
     async with connect(
         kubeconfig=settings.kubeconfig,
         context=settings.context,
@@ -186,7 +191,10 @@ async def _candidacy(
         try:
             yield leadership
         finally:
-            await leadership.release()
+            if leadership.was_shared:
+                log.warning("lease not released", error="replicas that shared the work may write")
+            else:
+                await leadership.release()
 
 
 async def _alone(seconds: float) -> None:
