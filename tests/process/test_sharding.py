@@ -237,6 +237,20 @@ async def test_a_replica_that_leads_alone_has_the_others_stop(monkeypatch):
         await until(lambda: one.lost and two.lost, 15)
 
 
+async def test_the_answer_to_a_former_selection_of_the_same_slices_does_not_count(monkeypatch):
+    async with scene(monkeypatch) as (world, tasks):
+        one = world.start(tasks)
+        await until(lambda: world.shared(one), 25)
+        assert one.hands is not None
+        there = one.hands._there
+        there.member.cached(NONE)
+        await there.cached(ALL, there._selection - 1)
+        assert not there.member.said().filled
+
+        await there.cached(ALL, there._selection)
+        assert there.member.said().filled
+
+
 async def test_asked_to_stop_before_it_begins_it_does_nothing(monkeypatch):
     async with scene(monkeypatch) as (world, _):
         one = Replica(world.base)

@@ -246,6 +246,13 @@ class Careless(Member):
         return self.begun
 
 
+class Nostalgic(Member):
+    """Believes that its caches still hold what they need not hold any more."""
+
+    def _drop(self) -> None:
+        pass
+
+
 class Trusting(Members):
     """Takes a watch that is silent for a replica that is."""
 
@@ -418,6 +425,7 @@ FAULTS = {
     "begins before the drain is said": (wrong(member=staticmethod(Hasty)), USUAL),
     "says late what it holds": (wrong(member=staticmethod(Late)), USUAL),
     "says early that it has drained": (wrong(member=staticmethod(Careless)), USUAL),
+    "takes caches for filled that were dropped": (wrong(member=staticmethod(Nostalgic)), USUAL),
     "waits for no pass": (wrong(waits_for_passes=False), (slow, *USUAL)),
     "does not confirm by a read that another is silent": (
         wrong(members=staticmethod(Trusting)),

@@ -42,6 +42,10 @@ class TwoWriters(AssertionError):
     """Two replicas write for one slice."""
 
 
+class Unfilled(AssertionError):
+    """A replica begins with a slice that its caches do not hold."""
+
+
 class Store:
     """The Leases, and all that was ever seen of them by a watch."""
 
@@ -153,6 +157,8 @@ class World:
 
     def judge_begin(self, node: Node, slices: Slices) -> None:
         self.moved += slices.share
+        if slices - node.filled:
+            raise Unfilled(f"{node.name} begins what its caches lack, at {self.now:.1f}")
         for other in self.alive:
             if other is node or other.permit <= 0:
                 continue
@@ -210,7 +216,8 @@ class Node:
         self._reading = False
         self._leads = False
         self._told = self._asked = ""
-        self._selecting = NONE
+        self._selection = 0
+        self._selecting = self.filled = NONE
         self._flying: dict[int, tuple[float, Slices]] = {}
         self._flights = count()
 
@@ -428,10 +435,12 @@ class Node:
         wanted = self.member.wanted
         if wanted == self._selecting:
             return
-        self._selecting = wanted
+        self._selecting, self.filled = wanted, self.filled & wanted
+        self._selection = number = self._selection + 1
 
         def filled() -> None:
-            if self._selecting == wanted:
+            if self._selection == number:
+                self.filled = wanted
                 self.member.cached(wanted)
                 self.step()
 

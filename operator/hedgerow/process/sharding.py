@@ -119,6 +119,7 @@ class Thread:
         self._facts: dict[str, float] = {}
         self._told: Said | None = None
         self._wanted: Slices | None = None
+        self._selection = 0
         self._hands: Hands | None = None
         self._news, self._alone = anyio.Event(), anyio.Event()
         self._write: Proposal | None = None
@@ -163,9 +164,9 @@ class Thread:
         self._hands = hands
         self._turn()
 
-    async def cached(self, slices: Slices) -> None:
-        """Take in which slices the caches hold."""
-        if slices == self._wanted:
+    async def cached(self, slices: Slices, number: int) -> None:
+        """Take in which slices the caches hold, if the selection of that number is the last."""
+        if number == self._selection:
             self.member.cached(slices)
             self._turn()
 
@@ -267,8 +268,8 @@ class Thread:
             if orders:
                 self._post(partial(hands.take, orders.begin, orders.drain))
             if self.member.wanted != self._wanted:
-                self._wanted = self.member.wanted
-                self._post(partial(hands.want, self._wanted))
+                self._wanted, self._selection = self.member.wanted, self._selection + 1
+                self._post(partial(hands.want, self._wanted, self._selection))
         said = self.member.said()
         if said != self._told:
             self._told = said
@@ -423,9 +424,9 @@ class Hands:
         }
         return weights, facts
 
-    def want(self, slices: Slices) -> None:
-        """Have the runners watch these slices; called by the thread."""
-        self._start(self._select, slices)
+    def want(self, slices: Slices, number: int) -> None:
+        """Have the runners watch these slices, with a number to tell of; called by the thread."""
+        self._start(partial(self._select, number=number), slices)
 
     def take(self, begin: Slices, drain: Slices) -> None:
         """Have the runners begin some slices, and drain others; called by the thread."""
@@ -456,7 +457,7 @@ class Hands:
         if self._tasks is not None:
             self._tasks.start_soon(act, slices)
 
-    async def _select(self, slices: Slices) -> None:
+    async def _select(self, slices: Slices, number: int) -> None:
         filled: list[bool] = []
 
         async def one(runner: ControllerRunner) -> None:
@@ -466,7 +467,7 @@ class Hands:
             for runner in self._runners:
                 tasks.start_soon(one, runner)
         if all(filled):
-            await self._tell(partial(self._there.cached, slices))
+            await self._tell(partial(self._there.cached, slices, number))
 
     async def _drain(self, slices: Slices) -> None:
         async with anyio.create_task_group() as tasks:

@@ -76,6 +76,7 @@ class Member:
     def drained(self, slices: Slices) -> None:
         """Take in that no pass over these slices runs, and no write is unanswered."""
         self.draining -= slices
+        self._drop()
 
     def said(self, load: Weights = ()) -> Said:
         """Return what its Lease must say now; `load` is what weighs where."""
@@ -102,7 +103,12 @@ class Member:
         self.begun -= drain
         begin = self._gained()
         self.begun |= begin
+        self._drop()
         return Orders(begin, drain)
+
+    def _drop(self) -> None:
+        """Forget what caches need not hold any more: wanted again, it must be filled again."""
+        self._cached &= self.wanted
 
     def _held(self) -> Slices:
         return self.begun | self.draining
