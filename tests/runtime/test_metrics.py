@@ -193,13 +193,13 @@ class TestShards:
         held = NONE
         shards = meters.shards(held=lambda: held, unserved=lambda: ALL - held, age=lambda: 7.0)
         before = (value(meters, "shard_slices"), value(meters, "shard_unserved_slices"))
-        held = Slices(((0, 1), (2, COUNT)))
+        held = Slices(((0, COUNT // 4), (COUNT // 2, COUNT)))
         shards.moved(2)
         shards.reads("server")
         shards.reads("lines")
 
-        assert before == (0, 1)
-        assert (value(meters, "shard_slices"), value(meters, "shard_unserved_slices")) == (2, 1)
+        assert before == (0, 256)
+        assert (value(meters, "shard_slices"), value(meters, "shard_unserved_slices")) == (192, 64)
         assert value(meters, "shard_moves_total") == 2
         assert value(meters, "shard_assignment_age_seconds") == 7
         assert value(meters, "shard_reading_info", way="lines") == 1

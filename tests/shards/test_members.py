@@ -8,9 +8,19 @@ import pytest
 
 from hedgerow.shards import assignment
 from hedgerow.shards.assignment import Assignment
-from hedgerow.shards.leader import KEPT, Assigner
+from hedgerow.shards.leader import Assigner
 from hedgerow.shards.member import Member
-from hedgerow.shards.members import ASSIGNMENT, LABEL, SAID, Members, Said, said, text
+from hedgerow.shards.members import (
+    ASSIGNMENT,
+    KEPT,
+    LABEL,
+    LEAP,
+    SAID,
+    Members,
+    Said,
+    said,
+    text,
+)
 from hedgerow.shards.slices import ALL, NONE, Slices
 
 Object = dict[str, Any]
@@ -174,6 +184,45 @@ class TestSeen:
         assert members.holds() == dict.fromkeys("abcd", NONE)
 
 
+    def test_what_somebody_may_write_for_who_is_not_gone_is_served(self):
+        own, other = Said(holds="0-8"), Said(holds="8-1000000")
+        members = seen(lease("own", what=own), lease("other", what=other))
+        assert members.unserved() == NONE  # who knows
+        members.changed(lease("own", 2, own), 14.0)
+        members.looked([lease("own", 2, own), lease("other", what=other)], 15.0)
+
+        assert members.is_gone(members.known["other"])
+        assert members.unserved() == Slices(((8, ALL.ranges[0][1]),))
+
+    def test_an_epoch_that_leaps_is_forged_and_those_of_the_gone_do_not_count(self):
+        told = Said("7.x", 7)
+        far = Assignment(8 + LEAP, "n", ("own",), ((0, 0),))
+        members = seen(lease("other", what=told), place(far))
+        assert (members.current(), members.epoch()) == (None, 7)
+        near = Assignment(7 + LEAP, "n", ("own",), ((0, 0),))
+        members.changed(place(near), 1.0)
+        assert (members.current(), members.epoch()) == (near, 7 + LEAP)
+
+        members.changed(place(), 2.0)
+        members.looked([lease("other", what=told)], 15.0)
+        assert members.epoch() == 3
+
+
+class TestTheDead:
+    def test_their_leases_are_superfluous_in_the_end_and_a_read_is_due_then(self):
+        gone, other = lease("gone", what=Said(), holder=""), lease("other")
+        members = seen(lease("own"), other, gone)
+        members.looked([other, gone], 15.0)
+        assert [each.name for each in members.superfluous()] == ["gone"]
+        assert members.look_at() == 15.0 * KEPT
+        members.looked([other, gone], 15.0 * KEPT)
+        assert [each.name for each in members.superfluous()] == ["other", "gone"]
+        assert members.look_at() is None
+
+        members.deleted(other, 15.0 * KEPT + 1)
+        assert "other" not in members.known
+
+
 class TestMember:
     def test_it_waits_for_who_is_missed(self):
         members = seen(place(), ready=True)
@@ -211,26 +260,30 @@ class TestMember:
 
 
 class TestAssigner:
-    def test_it_removes_the_leases_of_the_dead_in_the_end(self):
-        gone = lease("gone", what=Said(), holder="")
-        members = seen(lease("own"), lease("other"), gone)
-        assigner = Assigner(members, 15)
-        members.looked([lease("other"), gone], 20.0)
-        assert [each.name for each in assigner.superfluous()] == ["gone"]
-        members.looked([lease("other"), gone], 15.0 * KEPT)
-        assert [each.name for each in assigner.superfluous()] == ["other", "gone"]
-
     def test_beyond_the_last_epoch_it_writes_nothing(self):
         last = Said(ready=True, epoch=assignment.LAST_EPOCH, token="x")
         members = seen(lease("own", what=last), ready=True)
         members.changed(lease("own", 2, last), 15.0)
 
-        assert Assigner(members, 15).next(20.0, "n") is None
+        assert Assigner(members).next(20.0, "n") is None
+
+    def test_what_one_adopted_who_is_gone_overtakes_nothing(self):
+        own = Said(GIVEN.token, 3, ready=True)
+        gone = lease("gone", what=Said("9.x", 9, ready=True))
+        members = seen(lease("own", what=own), gone, place(Assignment(3, "n", ("own",), ((0, 0),))))
+        members.changed(lease("own", 2, Said(members.current().token, 3, ready=True)), 14.0)
+        assigner = Assigner(members)
+        members.looked([gone], 14.5)
+        before = assigner._is_overtaken(members.current())
+        members.looked([gone], 15.0)
+
+        assert before
+        assert assigner.next(16.0, "n") is None
 
     def test_it_writes_once_and_waits_until_that_is_seen(self):
         members = seen(lease("own", what=Said(ready=True)), ready=True)
         members.changed(lease("own", 2, Said(ready=True)), 15.0)
-        assigner = Assigner(members, 15)
+        assigner = Assigner(members)
         write = assigner.next(15.0, "n")
         assert write is not None
         assert (write.why, write.said.epoch, write.said.members) == ("there is none", 1, ("own",))
@@ -255,14 +308,14 @@ class TestAssigner:
             members.changed(lease(name, 2, what), 15.0)
         members.changed(place(given), 15.0)
 
-        assert Assigner(members, 15).next(100.0, "n") is None
+        assert Assigner(members).next(100.0, "n") is None
 
     def test_before_anybody_knows_a_load_it_goes_by_what_is_expected(self):
         said = Said(ready=True)
         members = seen(lease("own", what=said), lease("other", what=said), ready=True)
         members.changed(lease("own", 2, said), 15.0)
         members.changed(lease("other", 2, said), 15.0)
-        assigner = Assigner(members, 15)
+        assigner = Assigner(members)
         assigner.expected = tuple((point, 1.0) for point in range(40, 60))
 
         write = assigner.next(16.0, "n")
@@ -284,7 +337,7 @@ class TestAssigner:
             )
         members.changed(place(given), 15.0)
 
-        write = Assigner(members, 15).next(20.0, "n")
+        write = Assigner(members).next(20.0, "n")
         assert write is not None
         loads = [
             sum(point in write.said.of(name) for each in load.values() for point, _ in each)

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from msgspec.structs import replace
 
-from hedgerow.shards.assignment import Assignment, read, text
+from hedgerow.shards.assignment import LAST_EPOCH, Assignment, read, text
 from hedgerow.shards.leader import Assigner, Proposal
 from hedgerow.shards.member import Member
 from hedgerow.shards.members import ASSIGNMENT, SAID, Members, Sighting
@@ -84,8 +84,8 @@ def forge_lease(world: World, node: Node, amount: float) -> None:
 
 
 def forge_assignment(world: World, node: Node, amount: float) -> None:
-    epochs = [1, 5, 100, 10**12]
-    epoch = epochs[int(amount * 3.99)]
+    epochs = [1, 5, 100, 10**8, 10**12, LAST_EPOCH - 1, LAST_EPOCH]
+    epoch = epochs[int(amount * 6.99)]
     forged = Assignment(epoch, "forged", (node.name, "ghost"), ((0, 0), (9_000_000, 1)))
     forge(world, PLACE, ASSIGNMENT, text(forged))
 
@@ -297,7 +297,7 @@ class Stale(Assigner):
 
     def _write(self, *given: Any) -> Proposal:
         write = super()._write(*given)
-        current = self._current()
+        current = self._members.current()
         return replace(write, said=replace(write.said, epoch=(current.epoch if current else 0) + 1))
 
 
@@ -399,6 +399,7 @@ def a_backup_says_what_was_before(faults: Faults | None) -> None:
     assign(world, other)
     until(world, lambda: other.member.begun == ALL)
     other.unheard_until["own"] = world.now + 9
+    one.fills_within = 0.01
     world.store.restore(world.now)
     world.run(30)
 

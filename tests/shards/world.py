@@ -19,7 +19,7 @@ from hedgerow.runtime.leaderelection.record import Election, Read, Take, Timing,
 from hedgerow.shards import assignment, members
 from hedgerow.shards.leader import Assigner, Proposal
 from hedgerow.shards.member import Member
-from hedgerow.shards.members import ASSIGNMENT, SAID, Members
+from hedgerow.shards.members import ASSIGNMENT, SAID, Members, Sighting
 from hedgerow.shards.slices import ALL, NONE, Slices
 
 TIMING = Timing()
@@ -200,7 +200,7 @@ class Node:
         faulty = world.faulty
         self.view = faulty.members(BASE, name, duration=TIMING.duration, deadline=TIMING.deadline)
         self.member = faulty.member(self.view, revision)
-        self.assigner = faulty.assigner(self.view, TIMING.duration)
+        self.assigner = faulty.assigner(self.view)
         self.own = Election(name, TIMING)
         self.own.removed()  # nobody else has that name
         self.election = Election(name, TIMING)
@@ -208,6 +208,7 @@ class Node:
         self.frozen_until = self.cut_until = self.slow_until = self.stalled_until = 0.0
         self.unheard_until = {"own": 0.0, "election": 0.0}
         self.lag = 0.02
+        self.fills_within = 2.0
         self.weights: dict[int, float] = {}
         self._seen = -1
         self._restored = 0
@@ -444,7 +445,7 @@ class Node:
                 self.member.cached(wanted)
                 self.step()
 
-        self.later(self.random.uniform(0.01, 2), filled)
+        self.later(self.random.uniform(0.01, self.fills_within), filled)
 
     def drain(self, slices: Slices) -> None:
         if not self.world.faulty.waits_for_passes:
@@ -486,6 +487,21 @@ class Node:
         if write is not None:
             self.assigner.wrote(write, self.clock)
             self.assign(write)
+        elif self._leads:
+            for each in self.view.superfluous():
+                self.remove(each)
+
+    def remove(self, gone: Sighting) -> None:
+        """Delete the Lease of one who is long gone, as it was seen."""
+        store = self.world.store
+
+        def act() -> None:
+            live = store.leases.get(gone.name)
+            if live and members.mark(live) == gone.mark:
+                store.delete(self.world.now, gone.name)
+                self.world.changed()
+
+        self.request(act, lambda _result, _error: None)
 
     def assign(self, write: Proposal) -> None:
         store, stored = self.world.store, write.seen

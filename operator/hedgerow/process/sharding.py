@@ -100,7 +100,7 @@ class Thread:
         self.name, self._duration, self._deadline = name, times.duration, times.deadline
         self.members = Members(self._base, name, duration=times.duration, deadline=times.deadline)
         self.member = Member(self.members, os.environ.get("POD_TEMPLATE_HASH", ""))
-        self._assigner = Assigner(self.members, times.duration)
+        self._assigner = Assigner(self.members)
         lead = partial(
             Leadership,
             cluster,
@@ -124,8 +124,7 @@ class Thread:
         self._news, self._alone = anyio.Event(), anyio.Event()
         self._write: Proposal | None = None
         self._removing: list[Sighting] = []
-        self.adopted_at = clock.elapsed()
-        self.unserved = NONE
+        self._adopted_at: float | None = None
 
     async def run(self) -> NoReturn:
         """Take part until our Lease is lost. Raises LeadershipLost."""
@@ -146,6 +145,11 @@ class Thread:
     def remaining(self) -> float:
         """Return the seconds for which we may write for what we serve; callable anywhere."""
         return min(self.own.remaining(), self.election.lease.shared_for(self._deadline))
+
+    def age(self) -> float:
+        """Return for how many seconds we have known the assignment, 0 without one."""
+        at = self._adopted_at
+        return 0.0 if at is None else self._clock.elapsed() - at
 
     def permit(self, point: int) -> Permit:
         """Return the permit of writes for a point; it is called on the main loop."""
@@ -264,7 +268,7 @@ class Thread:
             token = self.member.said().token
             orders = self.member.step(now)
             if token != self.member.said().token:
-                self.adopted_at = now
+                self._adopted_at = now
             if orders:
                 self._post(partial(hands.take, orders.begin, orders.drain))
             if self.member.wanted != self._wanted:
@@ -274,9 +278,6 @@ class Thread:
         if said != self._told:
             self._told = said
             self.own.wake()
-        self.unserved = ALL - Slices.of(
-            each for one in self.members.known.values() if one.said for each in one.holds.ranges
-        )
         if self.member.leaving and (self.member.is_done or not self._heirs()):
             self._alone.set()
         self._assign(now)
@@ -290,7 +291,7 @@ class Thread:
         if not self.election.leading or self._write is not None:
             return
         self._write = self._assigner.next(now, unique())
-        self._removing = [] if self._write else self._assigner.superfluous()
+        self._removing = [] if self._write else self.members.superfluous()
         if self._write or self._removing:
             self._news.set()
 
@@ -533,8 +534,8 @@ async def sharing(
             meters.leads(lambda: there.election.leading)
             meter = meters.shards(
                 held=lambda: there.member.begun,
-                unserved=lambda: there.unserved,
-                age=lambda: clock.elapsed() - there.adopted_at,
+                unserved=there.members.unserved,
+                age=there.age,
             )
             way = "server" if by_server else "namespaces" if settings.namespaces else "lines"
             meter.reads(way)

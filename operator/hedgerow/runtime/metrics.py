@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 OUTCOMES = ("success", "retry", "put_off", "failed")
 ACTIONS = ("created", "configured", "released", "unchanged", "deleted", "conflicted")
 HELD_BACK = ("put_off", "left_out")
+_PARTS = 256
+"""Of all hashes of namespaces: a share in such parts is a number that people can read."""
 MANAGERS = 20
 """The most field managers that each controller's series name; an attacker could invent many."""
 OTHER, UNKNOWN, LOST = "other", "unknown", "<error>"
@@ -230,19 +232,23 @@ class Meters:
         `held` and `unserved` are the slices that this replica serves, and those that nobody serves;
         `age` is for how many seconds it has known the present assignment, 0 without one.
         """
-        serves = self._gauge("shard_slices", "Slices of the namespaces that this replica serves.")
-        serves.set_function(lambda: float(len(held().ranges)))
-        lacking = self._gauge(
-            "shard_unserved_slices", "Slices that no replica serves, as this one sees it."
+        serves = self._gauge(
+            "shard_slices",
+            "How much of the namespaces' hashes this replica serves, in parts of 256.",
         )
-        lacking.set_function(lambda: float(len(unserved().ranges)))
+        serves.set_function(lambda: _PARTS * held().share)
+        lacking = self._gauge(
+            "shard_unserved_slices",
+            "How much of them no replica serves, as this one sees it, in parts of 256.",
+        )
+        lacking.set_function(lambda: _PARTS * unserved().share)
         known = self._gauge(
             "shard_assignment_age_seconds",
             "Time since this replica learnt the assignment that is in force.",
         )
         known.set_function(age)
         return ShardMeter(
-            self._counter("shard_moves", "Slices that this replica has taken over."),
+            self._counter("shard_moves", "Ranges of hashes that this replica has taken over."),
             self._gauge(
                 "shard_reading_info", "How a replica reads its share, with the value 1.", "way"
             ),

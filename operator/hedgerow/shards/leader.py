@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from hedgerow.shards.assignment import Weights
-    from hedgerow.shards.members import Members, Said, Sighting, StoredAssignment
+    from hedgerow.shards.members import Members, Said, StoredAssignment
 
 PAUSE: Final = 1.0
 """Seconds between two writes, and in which joins gather."""
@@ -35,8 +35,6 @@ SETTLED: Final = 15.0
 """Seconds after a change in which members find out what weighs how much."""
 BETTER: Final = 0.95
 """A balanced assignment is worth it if the heaviest member then has at most this part."""
-KEPT: Final = 10
-"""Lease durations after which the Lease of a member that went silent is removed."""
 
 
 class Proposal(Struct, frozen=True):
@@ -50,8 +48,8 @@ class Proposal(Struct, frozen=True):
 class Assigner:
     """What the elected replica knows of the assignments that it wrote."""
 
-    def __init__(self, members: Members, duration: float) -> None:
-        self._members, self._duration = members, duration
+    def __init__(self, members: Members) -> None:
+        self._members = members
         self._written: Assignment | None = None
         self._asked = self._balanced = float("-inf")
         self._differs: tuple[frozenset[str], float] | None = None
@@ -76,22 +74,9 @@ class Assigner:
         """Take in that another replica leads, or that the last write failed."""
         self._written = None
 
-    def superfluous(self) -> list[Sighting]:
-        """Return the Leases of members that are long gone."""
-        return [
-            each
-            for each in self._members.known.values()
-            if each.exists and each.name != self._members.own
-            if each.silent >= (1 if each.is_released else KEPT) * self._duration
-        ]
-
     def _is_unseen(self) -> bool:
         """Return whether what was written has not been seen yet."""
-        return self._written is not None and self._current() != self._written
-
-    def _current(self) -> Assignment | None:
-        stored = self._members.stored
-        return stored.said if stored else None
+        return self._written is not None and self._members.current() != self._written
 
     def _living(self) -> dict[str, Said]:
         living = self._members.living()
@@ -101,7 +86,7 @@ class Assigner:
 
     def _reason(self, living: Mapping[str, Said], now: float) -> str:
         """Return why the current assignment will not do; empty if it will."""
-        current = self._current()
+        current = self._members.current()
         if current is None:
             return "there is none"
         if self._written is not None and current != self._written:
@@ -124,12 +109,12 @@ class Assigner:
         return any(
             each.said.epoch >= current.epoch and each.token != token
             for each in self._members.known.values()
-            if each.said and each.said.token
+            if each.said and each.said.token and not self._members.is_gone(each)
         )
 
     def _balance(self, living: Mapping[str, Said], now: float, nonce: str) -> Proposal | None:
         """Return a better assignment if the members are settled, and one has far too much."""
-        current = self._current()
+        current = self._members.current()
         due = max(self._balanced + BALANCE, self._asked + SETTLED)
         if current is None or now < due or not self._are_settled(current):
             return None
@@ -168,7 +153,7 @@ class Assigner:
 
     def _prior(self, living: Mapping[str, Said]) -> dict[str, Slices]:
         """Return who was assigned what; without an assignment of worth, who holds what."""
-        current = self._written or self._current()
+        current = self._written or self._members.current()
         if current is None:
             holds = self._members.holds()
             return {name: holds.get(name, NONE) for name in living}

@@ -114,12 +114,12 @@ class Member:
         return self.begun | self.draining
 
     def _adopt(self, now: float) -> None:
-        stored = self._members.stored
-        if stored is None or stored.said is None or not self._is_next(stored.said):
+        current = self._members.current()
+        if current is None or not self._is_next(current):
             return
-        self._adopted, self._token = stored.said, stored.said.token
-        self.assigned = stored.said.of(self._members.own)
-        self._members.expect(stored.said.members, now)
+        self._adopted, self._token = current, current.token
+        self.assigned = current.of(self._members.own)
+        self._members.expect(current.members, now)
 
     def _is_next(self, one: Assignment) -> bool:
         return self._adopted is None or one.epoch > self._adopted.epoch

@@ -14,7 +14,7 @@ from msgspec import Meta, Struct, ValidationError, convert
 from hedgerow.encoding import decode, to_json
 from hedgerow.objects import annotation
 from hedgerow.shards import assignment
-from hedgerow.shards.slices import ALL, COUNT, Slices, parse
+from hedgerow.shards.slices import ALL, COUNT, NONE, Slices, parse
 from hedgerow_schemas.base import View
 
 if TYPE_CHECKING:
@@ -31,6 +31,10 @@ SAID: Final = LABEL
 ASSIGNMENT: Final = "hedgerow.dev/assignment"
 """Annotation: the assignment, in a Lease of its own."""
 _LONGEST: Final = 64 * 1024
+KEPT: Final = 10
+"""Lease durations after which the Lease of a member that went silent is removed."""
+LEAP: Final = 10**9
+"""An epoch by so much greater than all that members told of is forged: nobody adopts it."""
 _AGAIN: Final = 0.5
 """Seconds between two reads that are to show whether a member is silent."""
 
@@ -177,7 +181,9 @@ class Members:
     def _deleted(self, name: str, now: float) -> None:
         """Keep the last state: its member may not have noticed yet, and make the Lease anew."""
         found = self.known[name]
-        if found.exists:
+        if self.is_gone(found):
+            self.known.pop(name)
+        elif found.exists:
             found.exists, found.since, found.silent = False, now, 0.0
 
     def expect(self, names: Iterable[str], now: float) -> None:
@@ -193,6 +199,11 @@ class Members:
             each.since + (self._deadline if each.silent < self._deadline else self._duration)
             for each in self.others()
         ]
+        due += [
+            each.since + self._kept(each)
+            for each in self._gone()
+            if each.silent < self._kept(each)
+        ]
         if self._began is not None and not self.ready:
             due.append(self._began + self._duration)
         return max(min(due), self._looked + _AGAIN) if due else None
@@ -205,7 +216,7 @@ class Members:
         for name, each in tuple(self.known.items()):
             if marks.get(name) == (each.mark if each.exists else None):
                 each.silent = max(each.silent, began - each.since)
-            if not each.exists and (self.is_gone(each) or each.is_released):
+            if not each.exists and self.is_gone(each):
                 self.known.pop(name)
 
     def _is_complete(self, names: AbstractSet[str], began: float) -> bool:
@@ -229,6 +240,19 @@ class Members:
             each for name, each in self.known.items() if name != self.own and not self.is_gone(each)
         )
 
+    def _gone(self) -> Iterator[Sighting]:
+        return (
+            each for name, each in self.known.items() if name != self.own and self.is_gone(each)
+        )
+
+    def _kept(self, each: Sighting) -> float:
+        """Return the seconds of silence after which the Lease of one that is gone is removed."""
+        return (1 if each.is_released else KEPT) * self._duration
+
+    def superfluous(self) -> list[Sighting]:
+        """Return the Leases of members that are long gone."""
+        return [each for each in self._gone() if each.exists and each.silent >= self._kept(each)]
+
     def living(self) -> dict[str, Said]:
         """Return what the members say that may be assigned something, by name."""
         return {
@@ -242,8 +266,26 @@ class Members:
         """Return who holds what, of the members that can be read."""
         return {name: each.holds for name, each in self.known.items() if each.said is not None}
 
+    def unserved(self) -> Slices:
+        """Return what no member holds that may write; nothing until we know of all. Any thread."""
+        if not self.ready:
+            return NONE
+        known = [each for each in tuple(self.known.values()) if not self.is_gone(each)]
+        return ALL - Slices.of(
+            part for each in known if each.said is not None for part in each.holds.ranges
+        )
+
+    def current(self) -> Assignment | None:
+        """Return the assignment that is stored; None if there is none, or its epoch is absurd."""
+        said = self.stored.said if self.stored else None
+        return said if said is not None and said.epoch <= self._told() + LEAP else None
+
     def epoch(self) -> int:
-        """Return the last epoch that anybody told of, or 0."""
-        said = (each.said.epoch for each in self.known.values() if each.said)
-        stored = self.stored.said if self.stored else None
-        return max(stored.epoch if stored else 0, *said, 0)
+        """Return the last epoch that counts, or 0."""
+        current = self.current()
+        return max(current.epoch if current else 0, self._told())
+
+    def _told(self) -> int:
+        """Return the last epoch that a member told of who may write."""
+        known = (each for each in self.known.values() if not self.is_gone(each))
+        return max((each.said.epoch for each in known if each.said), default=0)
