@@ -229,6 +229,7 @@ class TestMember:
         member = Member(members)
         member.step(15.0)
         member.cached(member.wanted)
+        members.changed(lease("own", what=Said(ready=True)), 15.0)
 
         assert not member.step(15.0)
         assert [each.name for each in members.others()] == ["other"]
@@ -236,6 +237,29 @@ class TestMember:
         assert member.step(30.0).begin == Slices(((0, 10),))
         assert member.is_settled
         assert member.is_serving
+
+    def test_it_waits_for_no_newcomer_but_until_it_is_seen_to_be_none(self):
+        alone = Assignment(3, "n", ("own",), ((0, 0),))
+        members = seen(place(alone), lease("new", what=Said()), lease("own", what=Said()))
+        members.changed(lease("new", 2, Said()), 9.0)
+        members.looked([place(), lease("new", 2, Said()), lease("own", what=Said())], 15.0)
+        member = Member(members)
+        member.step(15.0)
+        member.cached(member.wanted)
+        assert members.ready
+        assert not member.step(15.0)
+
+        members.changed(lease("own", 2, Said(ready=True)), 15.1)
+        assert member.step(15.1).begin == ALL
+
+    @pytest.mark.parametrize("then", [Said(ready=True), Said(holds="0-5"), "?"])
+    def test_who_once_took_part_is_no_newcomer(self, then):
+        members = seen(lease("other", what=then), lease("other2", what=Said()))
+        members.changed(lease("other", 2, Said()), 1.0)
+        members.changed(lease("other2", 2, Said()), 1.0)
+        members.expect(["other2"], 2.0)
+
+        assert [each.name for each in members.participants()] == ["other", "other2"]
 
     def test_it_gives_nothing_up_while_it_cannot_tell_who_is_garbled(self):
         members = seen(place(), ready=True)

@@ -292,6 +292,13 @@ class Unaware(Members):
         pass
 
 
+class Unseen(Members):
+    """Begins before others can have seen that it may."""
+
+    def takes_part(self) -> bool:
+        return self.ready
+
+
 class Stale(Assigner):
     """Does not look at which epochs there are."""
 
@@ -404,7 +411,32 @@ def a_backup_says_what_was_before(faults: Faults | None) -> None:
     world.run(30)
 
 
+def newcomers_are_assigned_what_nobody_had(faults: Faults | None) -> None:
+    """The first one does not get through with saying that it is ready; the second lists late."""
+    world = World(1, faults)
+    first = world.join()
+    world.run(3)
+    second = world.join()
+    world.run(10.5)
+    first.unheard_until["own"] = world.now + 9
+    second.stalled_until = world.now + 60
+    for epoch, node in enumerate((first, second), 1):
+        node.fills_within = 0.1
+        until(world, lambda node=node: node.view.ready)
+        given = Assignment(epoch, "", (node.name,), ((0, 0),))
+        for each in world.alive:
+            each.assigner.wrote(Proposal(given, None, ""), each.clock + 30)
+        meta = {"name": PLACE, "uid": "p", "annotations": {ASSIGNMENT: text(given)}}
+        world.store.put(world.now, PLACE, {"metadata": meta})
+        world.changed()
+        world.run(0.5)
+    second.stalled_until = 0
+    second.relist()
+    world.run(30)
+
+
 SITUATIONS = {
+    newcomers_are_assigned_what_nobody_had: Unseen,
     moved_on_before_it_was_said: Unasked,
     a_lease_is_deleted_when_another_starts: Newcomer,
     a_replica_is_missed_in_a_list: Unaware,

@@ -31,7 +31,7 @@ from hedgerow.shards import assignment, members
 from hedgerow.shards.leader import Assigner
 from hedgerow.shards.member import Member
 from hedgerow.shards.members import ASSIGNMENT, LABEL, SAID, Members, Said
-from hedgerow.shards.slices import ALL, NONE, Slices, slice_of
+from hedgerow.shards.slices import ALL, Slices, slice_of
 
 if TYPE_CHECKING:
     from collections.abc import (

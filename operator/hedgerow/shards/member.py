@@ -129,7 +129,7 @@ class Member:
         lost, ready = self.begun - self.assigned, NONE
         if not lost or self._adopted is None:
             return NONE
-        for other in self._members.others():
+        for other in self._members.participants():
             if other.said is None or other.token != self._token:
                 return NONE
             if other.said.filled:
@@ -139,9 +139,9 @@ class Member:
     def _gained(self) -> Slices:
         """Return what nobody else holds any more."""
         gained = (self.assigned & self._cached) - self.begun - self.draining
-        if not gained or not self._members.ready:
+        if not gained or not self._members.takes_part():
             return NONE
-        for other in self._members.others():
+        for other in self._members.participants():
             if other.token != self._token:
                 return NONE
             gained -= other.holds

@@ -94,6 +94,8 @@ class Sighting(Struct):
     exists: bool = True
     silent: float = 0.0
     """Seconds for which there was certainly no change."""
+    took_part: bool = False
+    """It once was ready, or held something, or may have."""
 
     @property
     def is_released(self) -> bool:
@@ -124,6 +126,7 @@ def sighting(lease: Mapping[str, Any], now: float) -> Sighting:
         found,
         holds,
         now,
+        took_part=bool(holds) or found is None or found.ready,
     )
 
 
@@ -168,6 +171,7 @@ class Members:
         elif seen.name != self._election:
             before = self.known.get(seen.name)
             if before is None or not before.exists or before.mark != seen.mark:
+                seen.took_part = seen.took_part or (before is not None and before.took_part)
                 self.known[seen.name] = seen
 
     def deleted(self, lease: Mapping[str, Any], now: float) -> None:
@@ -192,6 +196,8 @@ class Members:
             if name not in self.known:
                 unknown = Sighting(name, ("", "", ""), "", "", None, ALL, now, exists=False)
                 self.known[name] = unknown
+            if name != self.own:
+                self.known[name].took_part = True
 
     def look_at(self) -> float | None:
         """Return from when on a read would show something that is not known yet, or None."""
@@ -252,6 +258,19 @@ class Members:
     def superfluous(self) -> list[Sighting]:
         """Return the Leases of members that are long gone."""
         return [each for each in self._gone() if each.exists and each.silent >= self._kept(each)]
+
+    def participants(self) -> Iterator[Sighting]:
+        """Yield the members besides us that may write, or may do so before they adopt ours.
+
+        One that never was ready has begun nothing: it waits until it sees that it was told ready.
+        By then it sees our assignment too.
+        """
+        return (each for each in self.others() if each.took_part)
+
+    def takes_part(self) -> bool:
+        """Return whether the others can see that we may begin with something."""
+        own = self.known.get(self.own)
+        return self.ready and own is not None and own.took_part
 
     def living(self) -> dict[str, Said]:
         """Return what the members say that may be assigned something, by name."""
