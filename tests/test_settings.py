@@ -119,6 +119,12 @@ class TestTogether:
         assert not Settings(leader_elect=True).shards
         assert Settings(shards=True, leader_elect=True, namespaces=("a",)).shards
 
+    @pytest.mark.parametrize("instance", ["shards", "a-shards"])
+    def test_no_lease_of_an_installation_is_where_another_says_who_serves_what(self, instance):
+        with pytest.raises(ValidationError, match=f"--instance {instance}: its Lease would have"):
+            Settings(instance=instance)
+        assert Settings(instance="ashards").instance == "ashards"
+
     def test_webhooks_are_served_somewhere(self):
         with pytest.raises(ValidationError, match="needs a --webhook-bind-address"):
             Settings(webhooks=True, webhook_bind_address="0")

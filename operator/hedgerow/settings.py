@@ -19,6 +19,7 @@ from pydantic import (
 )
 
 from hedgerow.controllers.cronjob.schedule.durations import nanoseconds
+from hedgerow.deploy.names import SHARDS
 from hedgerow.objects import PROGRAM, Installation, variable_prefix
 from hedgerow.runtime.logs import Format
 from hedgerow.serving.httpserver.addresses import Address
@@ -402,6 +403,11 @@ class Settings(BaseModel):
             )
         if self.shards and not self.leader_elect:
             raise ValueError("--shards needs --leader-elect: the leader says who serves what")
+        if f"-{self.instance}".endswith(f"-{SHARDS}"):
+            raise ValueError(
+                f"--instance {self.instance}: its Lease would have the name of the one that says"
+                " which replica of another installation serves what"
+            )
         if self.webhooks and Address.parse(self.webhook_bind_address) is None:
             raise ValueError('--webhooks needs a --webhook-bind-address, not "0"')
         return self

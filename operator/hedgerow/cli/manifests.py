@@ -105,6 +105,10 @@ def manifests_command(
     - `hedgerow manifests --controllers bluegreen,memcached`
     - `hedgerow manifests --shards`
     """
+    if clashes(instance):
+        raise typer.BadParameter(
+            f"objects of an instance called {instance!r} would have the names of another's objects"
+        )
     settings = Settings(
         namespaces=tuple(namespace or ()),
         instance=instance,
@@ -121,10 +125,6 @@ def manifests_command(
     image = _image() if image is None else image
     if not image or any(c.isspace() or not c.isprintable() for c in image):
         raise typer.BadParameter(f"--image: {image!r} is no image's name")
-    if clashes(instance):
-        raise typer.BadParameter(
-            f"objects of an instance called {instance!r} would have the names of another's objects"
-        )
     configured(settings.options, settings.controllers, command)
     objects = printed(image, overlay, settings, crds=crds)
     echo_lines(to_yaml(*objects), nl=False)
