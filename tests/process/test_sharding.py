@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import anyio
 import pytest
+from structlog.testing import capture_logs
 
 from hedgerow.kube.errors import Unreachable
 from hedgerow.kube.selection import Selected
@@ -20,6 +21,7 @@ from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.namespaces import Namespaces
 from hedgerow.serving.health import Health
 from hedgerow.settings import Settings
+from hedgerow.shards import members
 from hedgerow.shards.members import ASSIGNMENT, LABEL, SAID
 from hedgerow.shards.slices import ALL, NONE, Slices, slice_of
 from hedgerow.testing.memory import kinds
@@ -106,6 +108,11 @@ class Replica:
             raise Unreachable("cut off", sent=False)
 
         self.cluster.before = cut
+
+    def measured(self, name: str) -> float:
+        value = self.meters.registry.get_sample_value(f"hedgerow_shard_{name}")
+        assert value is not None
+        return value
 
     def permits(self, namespace: str) -> bool:
         assert self.hands is not None
@@ -215,6 +222,19 @@ async def test_an_assignment_that_somebody_wrote_over_is_made_anew(monkeypatch):
         assert world.shared(one, two)
 
 
+async def test_an_assignment_has_no_age_before_there_is_one(monkeypatch):
+    async with scene(monkeypatch) as (world, tasks):
+        one = world.start(tasks)
+        await anyio.sleep(5)
+        before = one.measured("assignment_age_seconds"), one.measured("unserved_slices")
+        await until(lambda: world.shared(one), 25)
+        await anyio.sleep(5)
+
+        assert before == (0, 0)
+        assert 4 < one.measured("assignment_age_seconds") < 10
+        assert (one.measured("slices"), one.measured("unserved_slices")) == (256, 0)
+
+
 async def test_one_replica_alone_stops_at_once(monkeypatch):
     async with scene(monkeypatch) as (world, tasks):
         one = world.start(tasks)
@@ -235,6 +255,24 @@ async def test_a_replica_that_leads_alone_has_the_others_stop(monkeypatch):
         world.server.apply(alone, "hedgerow-lease")
         world.base.tell()
         await until(lambda: one.lost and two.lost, 15)
+
+
+async def test_with_too_many_leases_it_says_so_once_and_serves_what_it_has(monkeypatch):
+    monkeypatch.setattr(members, "MOST_KNOWN", 2)
+    async with scene(monkeypatch) as (world, tasks):
+        one = world.start(tasks)
+        await until(lambda: world.shared(one), 25)
+        with capture_logs() as logs:
+            for name in ("a", "b"):
+                meta = {"name": name, "namespace": "hedgerow-system", "labels": {LABEL: "hedgerow"}}
+                world.server.apply({**PLACE, "metadata": meta, "spec": {}}, "kubectl")
+            world.base.tell()
+            await anyio.sleep(5)
+
+        assert [each["event"] for each in logs].count(
+            "too many replicas are seen: nothing new is begun"
+        ) == 1
+        assert world.shared(one)
 
 
 async def test_the_answer_to_a_former_selection_of_the_same_slices_does_not_count(monkeypatch):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hedgerow.shards import assignment
-from hedgerow.shards.assignment import Assignment
+from hedgerow.shards.assignment import MOST_PARTS, Assignment
 from hedgerow.shards.leader import Assigner
 from hedgerow.shards.member import Member
 from hedgerow.shards.members import (
@@ -15,6 +15,7 @@ from hedgerow.shards.members import (
     KEPT,
     LABEL,
     LEAP,
+    MOST_KNOWN,
     SAID,
     Members,
     Said,
@@ -66,11 +67,20 @@ class TestSaid:
             '{"facts": {"lag": "x"}}',
             '{"load": [[99999999, 1]]}',
             '{"ready": "yes"}',
+            '{"load": [[1, 1e10]]}',
+            '{"load": [[1, 1e999]]}',
+            '{"load": [[1, NaN]]}',
+            Said(holds=",".join(f"{2 * n:x}-{2 * n + 1:x}" for n in range(MOST_PARTS + 1))),
             " " * 70_000 + "{}",
         ],
     )
     def test_who_is_garbled_may_hold_everything(self, told):
-        assert said(told) == (None, ALL)
+        assert said(told if isinstance(told, str) else text(told)) == (None, ALL)
+
+    def test_as_many_ranges_as_there_may_be_are_read(self):
+        ranges = ",".join(f"{2 * n:x}-{2 * n + 1:x}" for n in range(MOST_PARTS))
+
+        assert len(said(text(Said(holds=ranges)))[1].ranges) == MOST_PARTS
 
 
 class TestSilence:
@@ -183,7 +193,6 @@ class TestSeen:
         assert members.living() == {"a": ready}
         assert members.holds() == dict.fromkeys("abcd", NONE)
 
-
     def test_what_somebody_may_write_for_who_is_not_gone_is_served(self):
         own, other = Said(holds="0-8"), Said(holds="8-1000000")
         members = seen(lease("own", what=own), lease("other", what=other))
@@ -206,6 +215,38 @@ class TestSeen:
         members.changed(place(), 2.0)
         members.looked([lease("other", what=told)], 15.0)
         assert members.epoch() == 3
+
+
+class TestCrowd:
+    def test_with_more_leases_than_are_remembered_nothing_is_begun_until_they_are_gone(self):
+        own = lease("own", what=Said(ready=True))
+        many = [lease(f"m{n}", what=Said()) for n in range(MOST_KNOWN)]
+        members = seen(*many)
+        members.changed(own, 15.0)
+        members.looked([*many, own], 15.0)
+        assert (members.ready, members.takes_part()) == (True, True)
+
+        extra = lease("extra", what=Said())
+        members.changed(extra, 16.0)
+        members.looked([*many, own, extra, place(), lease("hedgerow")], 17.0)
+        assert (members.takes_part(), len(members.known)) == (False, MOST_KNOWN + 1)
+        assert members.look_at() == 27.0
+
+        for each in many:
+            members.deleted(each, 18.0)
+        members.looked([own, extra], 27.0)
+        assert {*members.known} == {"own", "extra"}
+        members.looked([own, extra], 41.9)
+        assert not members.takes_part()
+        members.looked([own, extra], 42.0)
+        assert members.takes_part()
+
+    def test_those_that_are_missed_count(self):
+        members = seen(*(lease(f"m{n}", what=Said()) for n in range(MOST_KNOWN)))
+        members.expect(["missed"], 1.0)
+
+        assert members.is_crowded
+        assert "missed" not in members.known
 
 
 class TestTheDead:

@@ -30,7 +30,7 @@ from hedgerow.serving.loop_latency import Pulse
 from hedgerow.shards import assignment, members
 from hedgerow.shards.leader import Assigner
 from hedgerow.shards.member import Member
-from hedgerow.shards.members import ASSIGNMENT, LABEL, SAID, Members, Said
+from hedgerow.shards.members import ASSIGNMENT, LABEL, MOST_KNOWN, SAID, Members, Said
 from hedgerow.shards.slices import ALL, Slices, slice_of
 
 if TYPE_CHECKING:
@@ -120,6 +120,7 @@ class Thread:
         self._told: Said | None = None
         self._wanted: Slices | None = None
         self._selection = 0
+        self._was_crowded = False
         self._hands: Hands | None = None
         self._news, self._alone = anyio.Event(), anyio.Event()
         self._write: Proposal | None = None
@@ -278,6 +279,9 @@ class Thread:
         if said != self._told:
             self._told = said
             self.own.wake()
+        if self.members.is_crowded and not self._was_crowded:
+            log.warning("too many replicas are seen: nothing new is begun", most=MOST_KNOWN)
+        self._was_crowded = self.members.is_crowded
         if self.member.leaving and (self.member.is_done or not self._heirs()):
             self._alone.set()
         self._assign(now)

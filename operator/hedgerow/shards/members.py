@@ -35,8 +35,11 @@ KEPT: Final = 10
 """Lease durations after which the Lease of a member that went silent is removed."""
 LEAP: Final = 10**9
 """An epoch by so much greater than all that members told of is forged: nobody adopts it."""
+MOST_KNOWN: Final = 2 * assignment.MOST_MEMBERS
+"""The most Leases that are remembered: with more, nobody begins with anything new."""
 _AGAIN: Final = 0.5
 """Seconds between two reads that are to show whether a member is silent."""
+_Weight = Annotated[float, Meta(ge=0, le=1e9)]
 
 
 class Said(Struct, frozen=True):
@@ -53,7 +56,9 @@ class Said(Struct, frozen=True):
     revision: Annotated[str, Meta(max_length=253)] = ""
     """Which version of the Deployment it belongs to."""
     load: Annotated[
-        tuple[tuple[Annotated[int, Meta(ge=0, lt=COUNT)], Annotated[float, Meta(ge=0)]], ...],
+        tuple[
+            tuple[Annotated[int, Meta(ge=0, lt=COUNT)], Annotated[float, Meta(ge=0, le=1e9)]], ...
+        ],
         Meta(max_length=assignment.MOST_PARTS),
     ] = ()
     facts: dict[str, float] = {}
@@ -68,6 +73,8 @@ def said(text: str) -> tuple[Said | None, Slices]:
         if len(text) > _LONGEST:
             return None, ALL
         found = convert(decode(text.encode()), Said)
+        if found.holds.count(",") >= assignment.MOST_PARTS:
+            return None, ALL
         return found, parse(found.holds)
     except (ValueError, ValidationError):
         return None, ALL
@@ -149,6 +156,9 @@ class Members:
         self.known: dict[str, Sighting] = {}
         self._began: float | None = None
         self._looked = -_AGAIN
+        self.is_crowded = False
+        """Whether there are more Leases than are remembered, or were within a duration."""
+        self._room_since: float | None = None
         self.ready = False
         """Whether we have watched for so long that nobody whom we do not know of may write."""
 
@@ -170,9 +180,17 @@ class Members:
             self.stored = StoredAssignment(seen.mark[0], seen.mark[1], kept)
         elif seen.name != self._election:
             before = self.known.get(seen.name)
-            if before is None or not before.exists or before.mark != seen.mark:
+            if before is None and self._is_full(seen.name):
+                self._leave_out()
+            elif before is None or not before.exists or before.mark != seen.mark:
                 seen.took_part = seen.took_part or (before is not None and before.took_part)
                 self.known[seen.name] = seen
+
+    def _is_full(self, name: str) -> bool:
+        return len(self.known) >= MOST_KNOWN and name != self.own
+
+    def _leave_out(self) -> None:
+        self.is_crowded, self._room_since = True, None
 
     def deleted(self, lease: Mapping[str, Any], now: float) -> None:
         """Take in that a Lease is gone."""
@@ -193,6 +211,9 @@ class Members:
     def expect(self, names: Iterable[str], now: float) -> None:
         """Count members that we do not know of as possibly holding everything, for a while."""
         for name in names:
+            if name not in self.known and self._is_full(name):
+                self._leave_out()
+                continue
             if name not in self.known:
                 unknown = Sighting(name, ("", "", ""), "", "", None, ALL, now, exists=False)
                 self.known[name] = unknown
@@ -206,24 +227,35 @@ class Members:
             for each in self.others()
         ]
         due += [
-            each.since + self._kept(each)
-            for each in self._gone()
-            if each.silent < self._kept(each)
+            each.since + self._kept(each) for each in self._gone() if each.silent < self._kept(each)
         ]
-        if self._began is not None and not self.ready:
+        if self.is_crowded:
+            due.append(self._looked + self._deadline)
+        elif self._began is not None and not self.ready:
             due.append(self._began + self._duration)
         return max(min(due), self._looked + _AGAIN) if due else None
 
     def looked(self, leases: Iterable[Mapping[str, Any]], began: float) -> None:
         """Take in all Leases as a consistent read showed them, which began then."""
         self._looked = began
-        marks = {View(lease).name: mark(lease) for lease in leases}
+        found = {View(lease).name: lease for lease in leases}
+        marks = {name: mark(lease) for name, lease in found.items()}
         self.ready = self.ready or self._is_complete(marks.keys(), began)
         for name, each in tuple(self.known.items()):
             if marks.get(name) == (each.mark if each.exists else None):
                 each.silent = max(each.silent, began - each.since)
             if not each.exists and self.is_gone(each):
                 self.known.pop(name)
+        if self.is_crowded:
+            self._room_since = began if self._room_since is None else self._room_since
+            self._take_in(found, began)
+
+    def _take_in(self, found: Mapping[str, Mapping[str, Any]], began: float) -> None:
+        """Remember what was left out; one that was deleted meanwhile may write for a duration."""
+        for name in found.keys() - self.known.keys() - {self._place, self._election}:
+            self.changed(found[name], began)
+        if self._room_since is not None and began >= self._room_since + self._duration:
+            self.is_crowded = False
 
     def _is_complete(self, names: AbstractSet[str], began: float) -> bool:
         """Return whether we knew of all Leases, after having watched for as long as one lasts."""
@@ -268,9 +300,9 @@ class Members:
         return (each for each in self.others() if each.took_part)
 
     def takes_part(self) -> bool:
-        """Return whether the others can see that we may begin with something."""
+        """Return whether we know all others, and they can see that we may begin something."""
         own = self.known.get(self.own)
-        return self.ready and own is not None and own.took_part
+        return self.ready and not self.is_crowded and own is not None and own.took_part
 
     def living(self) -> dict[str, Said]:
         """Return what the members say that may be assigned something, by name."""
