@@ -330,6 +330,102 @@ class TestHandOver:
 
             assert replica.passes == []
 
+    async def test_what_lacks_a_part_by_now_is_not_begun_before_it_is_filled(self):
+        world = a_world()
+        replica = Replica(world.server)
+        async with replica.open(), anyio.create_task_group() as tasks:
+            await replica.take(OTHERS)
+            await quiet()
+            replica.passes.clear()
+            replica.cluster.held.add("Service")
+            asked, answered = anyio.Event(), anyio.Event()
+            catch_up = replica.runner.watches.catch_up
+
+            async def late(slices: Slices) -> None:
+                await catch_up(slices)
+                asked.set()
+                await answered.wait()
+
+            replica.runner.watches.catch_up = late
+            await replica.runner.drain(OTHERS)
+            tasks.start_soon(replica.runner.begin, OTHERS)
+            await asked.wait()
+            tasks.start_soon(replica.runner.select, MINE | OTHERS)
+            tasks.start_soon(replica.runner.begin, MINE)
+            await quiet()
+            world.apply("two", "other", routeTo="Green")
+            told(replica)
+            answered.set()
+            await anyio.sleep(5)
+            assert replica.passes == []
+
+            replica.cluster.held.clear()
+            told(replica)
+            await quiet()
+            assert {key[1] for key in replica.passes} == {"one", "two"}
+
+    async def test_one_begin_waits_for_all_slices_and_lists_for_all_that_are_left(self):
+        world = a_world()
+        replica = Replica(world.server)
+        replica.cluster.held.add("Service")
+        waiting = 0
+
+        async def begin() -> None:
+            nonlocal waiting
+            waiting += 1
+            await replica.runner.begin(ALL)
+            waiting -= 1
+
+        async with replica.open(), anyio.create_task_group() as tasks:
+            tasks.start_soon(replica.runner.select, ALL)
+            for _ in range(50):
+                tasks.start_soon(begin)
+                await quiet()
+                await replica.runner.drain(OTHERS)
+            assert waiting == 1
+
+            replica.cluster.asked.clear()
+            replica.cluster.held.clear()
+            told(replica)
+            await quiet()
+            assert waiting == 0
+            assert replica.passes == [("default", "one")]
+            assert [what[:2] for what in replica.cluster.asked].count(("list", "bluegreens")) == 1
+
+    async def test_a_list_from_before_a_drain_does_not_count(self):
+        """Another one may have written meanwhile."""
+        world = a_world()
+        replica = Replica(world.server)
+        first, second = anyio.Event(), anyio.Event()
+        async with replica.open(), anyio.create_task_group() as tasks:
+            await replica.take(ALL)
+            await quiet()
+            await replica.runner.drain(ALL)
+            replica.passes.clear()
+            catch_up, answers = replica.runner.watches.catch_up, [first, second]
+
+            async def late(slices: Slices) -> None:
+                answered = answers.pop(0) if len(answers) > 1 else second
+                await catch_up(slices)
+                await answered.wait()
+
+            replica.runner.watches.catch_up = late
+            tasks.start_soon(replica.runner.begin, ALL)
+            await quiet()
+            await replica.runner.drain(OTHERS)
+            world.apply("two", "other", routeTo="Green")
+            world.apply("one", routeTo="Green")
+            told(replica)
+            tasks.start_soon(replica.runner.begin, OTHERS)
+            await quiet()
+            first.set()
+            await quiet()
+            assert ("other", "two") not in replica.passes
+
+            second.set()
+            await quiet()
+            assert {key[1] for key in replica.passes} == {"one", "two"}
+
     async def test_nothing_is_remembered_of_what_was_lost_and_nothing_is_deleted(self):
         world = a_world()
         replica = Replica(world.server)

@@ -26,15 +26,17 @@ from hedgerow.runtime.reports import ALL as ALL_KEYS
 from hedgerow.runtime.sharding import ShardedQueue
 from hedgerow.runtime.watches import Watches
 from hedgerow.runtime.workqueue import Closed, WorkQueue
-from hedgerow.shards.slices import ALL, Slices
+from hedgerow.shards.slices import ALL, NONE, Slices
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from hedgerow.contract import Key
     from hedgerow.kube.cluster import Cluster
+    from hedgerow.runtime.cache.caches import Source
     from hedgerow.runtime.cache.store import Store
     from hedgerow.runtime.heavy import Size
+    from hedgerow.runtime.metrics import Meter
     from hedgerow.runtime.observation import ResourcePlanner
     from hedgerow.runtime.sharding import Division
     from hedgerow_schemas.base import ApiResource
@@ -49,13 +51,6 @@ NEWS = 0.5
 """Seconds in which reports gather before a pass of the resource that they are for."""
 
 log = structlog.get_logger(__name__)
-
-
-class _Beginning:
-    """Slices in which passes are about to be made."""
-
-    def __init__(self, slices: Slices) -> None:
-        self.slices = slices
 
 
 class ControllerRunner:
@@ -120,7 +115,10 @@ class ControllerRunner:
         )
         self._reports = planner.reports
         self._selections = 0
-        self._beginning: list[_Beginning] = []
+        self._to_begin = self._catching = NONE
+        """Slices in which passes are to be made, and those for which the caches catch up now."""
+        self._begins = False
+        self._catch_up: anyio.CancelScope | None = None
         self.failures: dict[Key, Exception] = {}
         """What the last pass of a resource raised, such as a defect of its compose."""
         self._logged: dict[Key, str] = {}
@@ -129,15 +127,8 @@ class ControllerRunner:
         planner.reports.on_news(self.controller.name, self._add_informed)
         if self.controller.copies is not None:
             planner.reports.expect(self.controller.copies.sources.name, self._known_keys)
-        self._measure()
-
-    def _measure(self) -> None:
         self._meter.queue(self.queue.__len__)
-        kinds: dict[ApiResource, list[Store]] = {}
-        for source in self._cache:
-            kinds.setdefault(source.api, []).append(source.store)
-        for api, stores in kinds.items():
-            self._meter.caches(api, partial(_size, stores))
+        _measure(self._meter, self._cache)
 
     async def run(self) -> None:
         """Watch, wait until every cache is filled, then work until the queue is closed."""
@@ -183,16 +174,19 @@ class ControllerRunner:
     async def begin(self, slices: Slices) -> None:
         """Make passes in selected slices, once nobody else does, from all that is known by then.
 
-        It returns once passes are made, or the slices are drained. That may take for ever if a
-        watch is refused.
+        It returns once passes are made, or the slices are drained; at once if another call is
+        under way, which has passes made in these slices too. It may take for ever if a watch is
+        refused.
         """
-        beginning, failures = _Beginning(slices), 0
-        self._beginning.append(beginning)
+        self._to_begin |= slices
+        if self._begins:
+            return
+        self._begins, failures = True, 0
         try:
-            while beginning.slices:
+            while self._to_begin:
                 try:
-                    await self.watches.catch_up(beginning.slices)
-                    break
+                    await self._begin()
+                    failures = 0
                 except KubeError as error:
                     failures += 1
                     seconds = backoff(failures, self._clock.jitter(), error.after)
@@ -203,14 +197,35 @@ class ControllerRunner:
                         seconds=round(seconds, 1),
                     )
                     await anyio.sleep(seconds)
-            _sharded(self.queue).begin(beginning.slices)
+                finally:
+                    self._to_begin, self._catching = self._to_begin | self._catching, NONE
         finally:
-            self._beginning.remove(beginning)
+            self._begins, self._to_begin = False, NONE
+
+    async def _begin(self) -> None:
+        """Make passes in slices that are to begin; leave those for later that it cannot begin yet.
+
+        What the caches lack may change while they catch up, and the slices too. What is to begin
+        anew meanwhile needs a list that begins after that. Raises KubeError.
+        """
+        queue = _sharded(self.queue)
+        slices = self._to_begin & queue.selected
+        if not (slices and self.watches.are_synced):
+            await self.watches.changed()
+            return
+        self._to_begin, self._catching = self._to_begin - slices, slices
+        with anyio.CancelScope() as self._catch_up:
+            await self.watches.catch_up(slices)
+            if self.watches.are_synced:
+                queue.begin(self._catching)
+                self._catching = NONE
 
     async def drain(self, slices: Slices) -> None:
         """Make no pass in these slices any more; return once the running ones have ended."""
-        for beginning in self._beginning:
-            beginning.slices -= slices
+        self._to_begin -= slices
+        if self._catch_up is not None and self._catching & slices:
+            self._catching -= slices
+            self._catch_up.cancel()
         await _sharded(self.queue).drain(slices)
 
     def enqueue_all(self, namespaces: Collection[str]) -> None:
@@ -348,6 +363,14 @@ class ControllerRunner:
         if self._is_new_problem(key, repr(error)):
             log.error("pass failed", exc_info=error)
         return "failed"
+
+
+def _measure(meter: Meter, cache: Iterable[Source]) -> None:
+    kinds: dict[ApiResource, list[Store]] = {}
+    for source in cache:
+        kinds.setdefault(source.api, []).append(source.store)
+    for api, stores in kinds.items():
+        meter.caches(api, partial(_size, stores))
 
 
 def _size(stores: Iterable[Store]) -> int:

@@ -87,6 +87,11 @@ class ShardedQueue(WorkQueue):
         elif point in self._selected:
             self._held[key] = min(priority, self._held.get(key, priority))
 
+    @property
+    def selected(self) -> Slices:
+        """The slices that are selected."""
+        return self._selected
+
     def select(self, slices: Slices) -> None:
         """Select slices, and forget the keys of all others."""
         self._selected, self._begun = slices, self._begun & slices

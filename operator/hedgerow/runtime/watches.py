@@ -95,6 +95,8 @@ class Watches:
         self._slices = WatchedSlices(len(self._sources), self._start)
         self._unsynced = self._slices.unsynced
         self.ready = self._slices.ready
+        self.changed = self._slices.changed
+        """Waits until other slices are selected, or a cache is filled."""
         self._logged: dict[int, str] = {}
         self._logged_at: dict[int, float] = {}
         self._refused: dict[int, _Refused] = {}
@@ -173,14 +175,12 @@ class Watches:
         return selection == self._selection
 
     async def catch_up(self, slices: Slices) -> None:
-        """Take in what the server has now of selected slices, once the caches are filled.
+        """Take in what the server has now of selected slices; the caches are filled.
 
         Another replica may have written it a moment ago, and no watch may have told it yet. So
         the names and versions of all objects are listed, and what is older in the cache is read.
         Raises KubeError.
         """
-        while self._unsynced:
-            await self._slices.changed()
         for number, source in enumerate(self._sources):
             part = self._reads(source, slices)
             if part and source.relation is None:
