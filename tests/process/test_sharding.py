@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any, cast
 
 import anyio
 import pytest
 from structlog.testing import capture_logs
 
-from hedgerow.kube.errors import Unreachable
+from hedgerow.kube.errors import Forbidden, KubeError, Throttled, Unreachable
 from hedgerow.kube.selection import Selected
 from hedgerow.process import sharding
 from hedgerow.process.sharding import Hands, new_name, sharing
@@ -22,7 +22,7 @@ from hedgerow.runtime.namespaces import Namespaces
 from hedgerow.serving.health import Health
 from hedgerow.settings import Settings
 from hedgerow.shards import members
-from hedgerow.shards.members import ASSIGNMENT, LABEL, SAID
+from hedgerow.shards.members import ASSIGNMENT, LABEL, SAID, Said, text
 from hedgerow.shards.slices import ALL, NONE, Slices, slice_of
 from hedgerow.testing.memory import kinds
 from hedgerow.testing.memory.cluster import Sent
@@ -297,3 +297,88 @@ async def test_asked_to_stop_before_it_begins_it_does_nothing(monkeypatch):
 
         assert one.hands is None
         assert world.leases() == {}
+
+
+class Refusing:
+    """What a replica's requests meet: some are refused, for as long as a test wants that."""
+
+    def __init__(self, verb: str, name: str, error: KubeError) -> None:
+        self.verb, self.name, self.error = verb, name, error
+        self.refused: list[float] = []
+        self.ended = False
+
+    async def __call__(self, sent: Sent) -> None:
+        is_one = (sent.verb, sent.api.kind, sent.name) == (self.verb, "Lease", self.name)
+        if is_one and not self.ended:
+            self.refused.append(anyio.current_time())
+            raise self.error
+
+
+class TestRetries:
+    """What fails is tried again, ever more seldom, and not before the server wants that."""
+
+    @pytest.mark.parametrize(("after", "most"), [(0, 9), (6, 4)])
+    async def test_a_list_to_be_certain(self, monkeypatch, after, most):
+        async with scene(monkeypatch) as (world, tasks):
+            one, two = world.start(tasks), world.start(tasks)
+            await until(lambda: world.shared(one, two), 25)
+            lists = Refusing("list", "", Throttled("busy", code=429, after=after))
+            one.cluster.before = lists
+            two.cut_off()
+            await anyio.sleep(25)
+            assert 2 <= len(lists.refused) <= most
+            assert not world.shared(one)
+
+            lists.ended = True
+            await until(lambda: world.shared(one), 25)
+
+    async def test_a_list_without_an_answer(self, monkeypatch):
+        async with scene(monkeypatch) as (world, tasks):
+            one, two = world.start(tasks), world.start(tasks)
+            await until(lambda: world.shared(one, two), 25)
+            asked: list[float] = []
+
+            async def hang(sent: Sent) -> None:
+                if sent.verb == "list":
+                    asked.append(anyio.current_time())
+                    await anyio.sleep_forever()
+
+            one.cluster.before = hang
+            two.cut_off()
+            await anyio.sleep(60)
+            gaps = [later - earlier for earlier, later in pairwise(asked)]
+            assert gaps[-1] > gaps[0] + 1
+
+    @pytest.mark.parametrize(("after", "most"), [(0, 12), (10, 7)])
+    async def test_an_assignment(self, monkeypatch, after, most):
+        async with scene(monkeypatch) as (world, tasks):
+            one = world.start(tasks)
+            writes = Refusing("apply", "hedgerow-shards", Throttled("busy", code=429, after=after))
+            one.cluster.before = writes
+            await anyio.sleep(75)
+            assert 3 <= len(writes.refused) <= most
+
+            writes.ended = True
+            await until(lambda: world.shared(one), 25)
+
+    async def test_a_lease_that_cannot_be_removed_keeps_no_other(self, monkeypatch):
+        async with scene(monkeypatch) as (world, tasks):
+            for name in ("hedgerow-a", "hedgerow-b"):
+                meta: Any = {
+                    "name": name,
+                    "namespace": "hedgerow-system",
+                    "labels": {LABEL: "hedgerow"},
+                }
+                meta["annotations"] = {SAID: text(Said())}
+                released = {**PLACE, "metadata": meta, "spec": {"holderIdentity": ""}}
+                world.server.apply(released, "hedgerow-lease")
+            one = world.start(tasks)
+            deletions = Refusing("delete", "hedgerow-a", Forbidden("no", code=403))
+            one.cluster.before = deletions
+            await until(lambda: "hedgerow-b" not in world.leases(), 200)
+            await anyio.sleep(60)
+            assert 3 <= len(deletions.refused) <= 12
+
+            deletions.ended = True
+            await until(lambda: "hedgerow-a" not in world.leases(), 20)
+            assert world.shared(one)

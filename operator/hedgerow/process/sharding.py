@@ -18,7 +18,8 @@ import structlog
 from msgspec.structs import replace
 
 from hedgerow.kube.client import connect
-from hedgerow.kube.errors import Conflict, KubeError, Stale
+from hedgerow.kube.errors import Conflict, KubeError, Stale, Unreachable
+from hedgerow.kube.retry import backoff
 from hedgerow.kube.watch import Bookmark, Changed, Snapshot, reflect
 from hedgerow.process.leadership import BEAT, lease, timing
 from hedgerow.runtime.clock import unique
@@ -58,7 +59,6 @@ if TYPE_CHECKING:
     from hedgerow.serving.health import Health
     from hedgerow.settings import Settings
     from hedgerow.shards.leader import Proposal
-    from hedgerow.shards.members import Sighting
     from hedgerow_schemas.base import Object
 
 TURN = 0.5
@@ -73,6 +73,8 @@ AT_ONCE = 6
 """Requests at a time: one of each task, so that a renewal never waits."""
 MOST_EXPECTED = 512
 """The most groups of namespaces that are told apart before anybody knows what they weigh."""
+LONGEST_AFTER = 60.0
+"""Seconds: the longest Retry-After that is respected."""
 DRAINED_APART = 16
 """How many parts of what is lost are drained on their own: a long pass delays only its part."""
 
@@ -124,7 +126,6 @@ class Thread:
         self._hands: Hands | None = None
         self._news, self._alone = anyio.Event(), anyio.Event()
         self._write: Proposal | None = None
-        self._removing: list[Sighting] = []
         self._adopted_at: float | None = None
 
     async def run(self) -> NoReturn:
@@ -135,6 +136,7 @@ class Thread:
             tasks.start_soon(self._lead)
             tasks.start_soon(self._come_by)
             tasks.start_soon(self._carry_out)
+            tasks.start_soon(self._clear_away)
             try:
                 await self.own.gain()
                 await self.own.hold()
@@ -243,23 +245,38 @@ class Thread:
 
     async def _come_by(self) -> NoReturn:
         """Do what is due without any news."""
+        failures, again = 0, float("-inf")
         while True:
-            due, now = self.members.look_at(), self._clock.elapsed()
-            if due is not None and due <= now:
-                with suppress(KubeError):
+            due = self.members.look_at()
+            if due is not None and max(due, again) <= self._clock.elapsed():
+                try:
                     await self._look()
+                    failures = 0
+                except KubeError as error:
+                    failures += 1
+                    again = self._clock.elapsed() + self._backoff(failures, error)
             self._turn()
-            left = TURN if due is None else due - self._clock.elapsed()
+            left = TURN if due is None else max(due, again) - self._clock.elapsed()
             await anyio.sleep(min(TURN, max(left, TURN / 10)))
 
+    def _backoff(self, failures: int, error: KubeError) -> float:
+        """Return the seconds until what has failed is tried again."""
+        draw, longest = self._clock.jitter(), self._duration
+        return backoff(failures, draw, min(error.after, LONGEST_AFTER), longest=longest)
+
     async def _look(self) -> None:
-        """Read all Leases as they are now, to be certain that some did not change."""
+        """Read all Leases as they are now, to be certain that some did not change.
+
+        Raises KubeError.
+        """
         began = self._clock.elapsed()
-        with anyio.move_on_after(self._duration / 3):
+        with anyio.move_on_after(self._duration / 3) as scope:
             listed = await self._cluster.list(
                 LEASES, self._namespace, labels=f"{LABEL}={self._base}"
             )
             self.members.looked(listed.items, began)
+        if scope.cancelled_caught:
+            raise Unreachable("no answer in time", sent=True)
 
     def _turn(self) -> None:
         """Decide, and have done what is to be done."""
@@ -291,32 +308,51 @@ class Thread:
         return any(name != self.name for name in self.members.living())
 
     def _assign(self, now: float) -> None:
-        """If we lead, have the next assignment written, and the Leases of the dead removed."""
+        """If we lead, have the next assignment written."""
         if not self.election.leading or self._write is not None:
             return
         self._write = self._assigner.next(now, unique())
-        self._removing = [] if self._write else self.members.superfluous()
-        if self._write or self._removing:
+        if self._write:
             self._news.set()
 
     async def _carry_out(self) -> NoReturn:
         """Send the leader's writes; each only while we lead."""
         fenced = self._cluster.fenced(self.election.remaining, self.election.unanswered)
+        failures = 0
         while True:
             await self._news.wait()
             self._news = anyio.Event()
             try:
                 if self._write is not None:
                     await self._send(fenced, self._write)
-                for each in self._removing:
-                    await fenced.delete(
-                        LEASES, each.name, self._namespace, uid=each.mark[0], version=each.mark[1]
-                    )
+                failures = 0
             except KubeError as error:
                 self._assigner.forget()
-                log.warning("replicas are not told", error=str(error))
-                await anyio.sleep(TURN)
-            self._write, self._removing = None, []
+                failures += 1
+                seconds = self._backoff(failures, error)
+                log.warning("replicas are not told", error=str(error), seconds=round(seconds, 1))
+                await anyio.sleep(seconds)
+            self._write = None
+
+    async def _clear_away(self) -> NoReturn:
+        """Remove the Leases of members that are long gone, while we lead."""
+        fenced = self._cluster.fenced(self.election.remaining, self.election.unanswered)
+        failures = 0
+        while True:
+            failed: KubeError | None = None
+            for each in self.members.superfluous() if self.election.leading else ():
+                uid, version = each.mark[:2]
+                try:
+                    await fenced.delete(
+                        LEASES, each.name, self._namespace, uid=uid, version=version
+                    )
+                except KubeError as error:
+                    failed = error
+            failures = failures + 1 if failed else 0
+            if failed:
+                log.warning("leases of former replicas are not removed", error=str(failed))
+            wait = self._backoff(failures, failed) if failed else 0.0
+            await anyio.sleep(max(wait, TURN))
 
     async def _send(self, fenced: Cluster, write: Proposal) -> None:
         """Write an assignment in the place of the one that was seen. Raises KubeError."""
