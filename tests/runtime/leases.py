@@ -41,8 +41,8 @@ class Server:
             self.owners = {}
         else:
             self._refuse(live, meta, spec, manager)
-        annotations = meta.get("annotations", {})
-        self._store({**live["metadata"], "annotations": annotations}, dict(spec))
+        marks = {"annotations": meta.get("annotations", {}), "labels": meta.get("labels", {})}
+        self._store({**live["metadata"], **marks}, dict(spec))
         self.owners |= dict.fromkeys(spec, manager)
         return copy.deepcopy(self.lease)
 

@@ -23,6 +23,7 @@ from hedgerow.runtime.leaderelection.elector import (
     identity,
 )
 from hedgerow.runtime.leaderelection.other_leader import Leader, live_leader
+from hedgerow.shards.members import LABEL
 from hedgerow.testing.virtual import VirtualClock
 from runtime.leases import MANAGER, NAME, NAMESPACE, Cluster, Server
 
@@ -54,6 +55,7 @@ class Candidate:
         name: str,
         clock: VirtualClock | None = None,
         namespaces: tuple[str, ...] = ("b", "a"),
+        **how: Any,
     ) -> None:
         self.cluster = Cluster(server)
         self.clock = clock or VirtualClock()
@@ -68,6 +70,7 @@ class Candidate:
             timing=TIMING,
             namespaces=namespaces,
             silent=lambda: max(0.0, anyio.current_time() - self.stands_still_since),
+            **how,
         )
         self.gained: list[float] = []
         self.lost = ""
@@ -186,6 +189,23 @@ class TestGaining:
         assert set(b.cluster.sent) == {"read"}
         [line] = [entry for entry in logs.entries if entry["event"] == "standing by"]
         assert (line["holder"], line["identity"]) == ("a", "b")
+
+    @pytest.mark.parametrize("phase", [0, 0.3, 0.6, 0.9])
+    async def test_where_all_work_each_sees_the_lease_soon_after_an_outage(self, server, phase):
+        """It may write only for so long after it has seen that nobody leads alone."""
+        vacant(server)
+        marks = {"labels": {LABEL: "hedgerow"}}
+        a, b = (Candidate(server, name, marks=lambda: marks) for name in "ab")
+        async with living(a):
+            await anyio.sleep(1)
+            async with living(b):
+                await anyio.sleep(10 + phase)
+                b.cluster.before = fails(errors.Unreachable("cut", sent=False))
+                await anyio.sleep(8)
+                b.cluster.before = a.cluster.before
+                for _ in range(30):
+                    assert b.leadership.lease.shared_for(TIMING.deadline) > 0
+                    await anyio.sleep(0.1)
 
     @pytest.mark.parametrize(
         ("theirs", "ours", "covered"),

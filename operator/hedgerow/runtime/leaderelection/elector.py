@@ -168,7 +168,9 @@ class Leadership:
     loop hangs would lead for ever.
 
     `marks` returns the labels, annotations and owner references that the Lease must have, at each
-    write. If it is `own`, nobody else has its name: it may be created at once.
+    write. With marks, all replicas work while one leads: so each looks at the Lease as often as the
+    leader renews it, also after failures. If it is `own`, nobody else has its name: it may be
+    created at once.
     """
 
     def __init__(
@@ -200,7 +202,7 @@ class Leadership:
             namespaces=",".join(sorted(self._namespaces)),
             marks=marks,
         )
-        self._own = own
+        self._own, self._all_work = own, marks is not _unmarked
         if own:
             self._election.removed()
         self._woken = anyio.Event()
@@ -346,13 +348,14 @@ class Leadership:
         return min(third, self.remaining() or third)
 
     def _pause(self, after: float = 0.0) -> float:
-        """Return the seconds until the next turn; fewer for a leader after failures."""
+        """Return the seconds until the next turn; fewer for one who works after failures."""
         draw, retry = self._clock.jitter(), self._timing.retry
         wait = backoff(self._failures, draw) if self._failures else 0.0
         if self.leading:
             usual = min(wait, retry) if self._failures else retry * (0.8 + 0.2 * draw)
         else:
-            usual = max(retry / 2 * (0.8 + 0.4 * draw), min(wait, self._timing.duration))
+            longest = retry if self._all_work else self._timing.duration
+            usual = max(retry / 2 * (0.8 + 0.4 * draw), min(wait, longest))
         return max(usual, min(after, PATIENCE) * (1 + draw / 4))
 
     def _log_failure(self, error: KubeError) -> None:
