@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -15,10 +16,11 @@ from hypothesis import strategies as st
 
 from hedgerow.contract import Key
 from hedgerow.kube.errors import Forbidden, Gone
-from hedgerow.runtime.sharding import HOME, Division, is_divided
+from hedgerow.runtime import sharding, watches
+from hedgerow.runtime.sharding import HOME, Division, ShardedQueue, is_divided
 from hedgerow.shards.slices import ALL, NONE, Slices
 from hedgerow.testing.memory.cluster import Sent
-from hedgerow.testing.virtual import run
+from hedgerow.testing.virtual import VirtualClock, run
 from runtime.sharded import Replica, only, quiet
 from runtime.world import CONTROLLER, World
 from support.operator import registered
@@ -469,6 +471,69 @@ class TestHandOver:
 
             await one.take(NONE)
             assert one.cached() == {}
+
+
+class TestCost:
+    """The hash of a namespace takes its time, and the event loop waits for all of a call."""
+
+    KEYS = tuple(Key(namespace, f"n{i}") for namespace in ("default", "other") for i in range(100))
+
+    @pytest.mark.parametrize(
+        ("call", "most"),
+        [
+            (lambda queue: queue.select(MINE), 2),
+            (lambda queue: queue.begin(MINE), 2),
+            (lambda queue: queue.drain(ALL).send(None), 4),
+            (lambda queue: queue.resources(), 2),
+        ],
+        ids=["select", "begin", "drain", "resources"],
+    )
+    def test_a_queue_judges_each_namespace_once(self, monkeypatch, call, most):
+        queue = ShardedQueue(Division(True), VirtualClock(), everyone=lambda: self.KEYS)
+        run(self.fill, queue)
+        asked = Counted(monkeypatch, sharding)
+        run(self.make, call, queue)
+
+        assert 0 < len(asked.names) <= most
+
+    async def fill(self, queue: ShardedQueue) -> None:
+        queue.select(ALL)
+        queue.begin(OTHERS)
+        for key in self.KEYS:
+            queue.add(key)
+            queue.add_after(key, 60)
+
+    async def make(self, call: Any, queue: ShardedQueue) -> None:
+        with suppress(StopIteration):
+            call(queue)
+
+    async def test_caches_judge_each_namespace_once(self, monkeypatch):
+        world = a_world()
+        for number in range(20):
+            world.apply(f"n{number}")
+        replica = Replica(world.server)
+        async with replica.open():
+            await replica.take(ALL)
+            await quiet()
+            asked = Counted(monkeypatch, watches)
+            assert await replica.runner.select(OTHERS)
+
+            assert sorted(asked.names) == ["default", "other"]
+            assert {key[1] for key in replica.cached()} == {"other"}
+
+
+class Counted:
+    """The namespaces whose slices a module asks for."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, module: Any) -> None:
+        self.names: list[str] = []
+        of = module.slice_of
+
+        def slice_of(name: str) -> int:
+            self.names.append(name)
+            return of(name)
+
+        monkeypatch.setattr(module, "slice_of", slice_of)
 
 
 named = (st.sampled_from(["n0", "n1", "n2"]), st.sampled_from(["default", "other"]))

@@ -158,9 +158,7 @@ class ControllerRunner:
         await self.drain(ALL - slices)
         if selection != self._selections:
             return False
-        queue = _sharded(self.queue)
-        queue.select(slices)
-        is_lost = queue.is_lost
+        is_lost = _sharded(self.queue).select(slices)
         self._reconciler.forget(is_lost)
         for remembered in (self.failures, self._logged):
             for key in list(filter(is_lost, remembered)):

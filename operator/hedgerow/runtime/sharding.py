@@ -16,7 +16,7 @@ from hedgerow.runtime.workqueue import Priority, WorkQueue
 from hedgerow.shards.slices import ALL, NONE, Slices, slice_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from hedgerow.contract import Controller, Key
     from hedgerow.runtime.cache.caches import Source
@@ -38,6 +38,19 @@ def is_divided(controller: Controller[Any], controllers: Iterable[Controller[Any
         and controller.copies is None
         and controller.name not in informed
     )
+
+
+def once_for_each(judge: Callable[[Key], bool]) -> Callable[[Key], bool]:
+    """Return the same judgement of keys, made once for each namespace: a hash takes its time."""
+    judged: dict[str, bool] = {}
+
+    def judgement(key: Key) -> bool:
+        found = judged.get(key[0])
+        if found is None:
+            found = judged[key[0]] = judge(key)
+        return found
+
+    return judgement
 
 
 class Division(Struct, frozen=True):
@@ -92,35 +105,52 @@ class ShardedQueue(WorkQueue):
         """The slices that are selected."""
         return self._selected
 
-    def select(self, slices: Slices) -> None:
-        """Select slices, and forget the keys of all others."""
-        self._selected, self._begun = slices, self._begun & slices
-        self._ready.take(self.is_lost)
-        self._held = {key: each for key, each in self._held.items() if not self.is_lost(key)}
-        self.forget_all(self.is_lost)
+    def select(self, slices: Slices) -> Callable[[Key], bool]:
+        """Select slices, forget the keys of all others, and return whether a key is one of those.
 
-    def is_lost(self, key: Key) -> bool:
-        """Return whether the slice of a key is not selected."""
-        return self._slice_of(key) not in self._selected
+        The answer does not change with later selections.
+        """
+        self._selected, self._begun = slices, self._begun & slices
+        is_lost = self._are_in(ALL - slices)
+        self._ready.take(is_lost)
+        self._held = {key: each for key, each in self._held.items() if not is_lost(key)}
+        self.forget_all(is_lost)
+        return is_lost
+
+    def _are_in(self, slices: Slices) -> Callable[[Key], bool]:
+        """Return what tells whether keys are in slices."""
+        return once_for_each(lambda key: self._slice_of(key) in slices)
 
     def begin(self, slices: Slices) -> None:
         """Hand out the keys of selected slices from now on."""
         self._begun |= slices & self._selected
-        held, self._held = self._held, {}
+        is_begun, held, self._held = self._are_in(self._begun), self._held, {}
+        begun: dict[Priority, list[Key]] = {}
         for key, priority in held.items():
-            self.add(key, priority)
+            if is_begun(key):
+                begun.setdefault(priority, []).append(key)
+            else:
+                self._held[key] = priority
+        for priority, keys in begun.items():
+            self.add_all(keys, priority)
 
     async def drain(self, slices: Slices) -> None:
         """Hand out no key of these slices any more; return once none of them has a pass."""
         self._begun -= slices
-        for key, priority in self._ready.take(lambda key: self._slice_of(key) in slices):
-            self.add(key, priority)
+        is_selected = self._are_in(self._selected)
+        for key, priority in self._ready.take(self._are_in(slices)):
+            if is_selected(key):
+                self._held[key] = min(priority, self._held.get(key, priority))
         while any(self._slice_of(key) in slices for key in self._passes):
             await self._ended.wait()
 
     def resources(self) -> Counter[int]:
         """Return how many resources there are in which slices."""
-        return Counter(map(self._slice_of, self._everyone()))
+        keys, found = self._everyone(), Counter[int]()
+        one_of = {key[0]: key for key in keys}
+        for namespace, number in Counter(key[0] for key in keys).items():
+            found[self._slice_of(one_of[namespace])] += number
+        return found
 
     def passes(self) -> Counter[int]:
         """Return how many passes were made in which slices since the last call."""

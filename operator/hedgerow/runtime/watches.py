@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import aclosing
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
@@ -26,6 +27,7 @@ from hedgerow.plan.writes import content
 from hedgerow.runtime.cache.caches import Source, concerned
 from hedgerow.runtime.cache.store import key_of, version_of
 from hedgerow.runtime.metrics import watched
+from hedgerow.runtime.sharding import once_for_each
 from hedgerow.runtime.watched_slices import SlicesWatch, WatchedSlices
 from hedgerow.runtime.workqueue import Priority
 from hedgerow.shards.slices import ALL, Slices, slice_of
@@ -165,8 +167,9 @@ class Watches:
             if not each:
                 self._refused.pop(number, None)
         self._slices.tell()
+        are_lost = {each: once_for_each(partial(_is_lost, each)) for _, each in wanted}
         for source, each in wanted:
-            for _ in source.store.drop(lambda key, each=each: slice_of(key[0]) not in each):
+            for _ in chain(source.store.drop(are_lost[each]), (None,)):
                 await anyio.lowlevel.checkpoint()
                 if selection != self._selection:
                     return False
@@ -362,6 +365,10 @@ class Watches:
 def _reads(_source: Source, slices: Slices) -> Slices:
     """Return the slices of which a source is read if nothing is divided."""
     return slices
+
+
+def _is_lost(slices: Slices, key: Key) -> bool:
+    return slice_of(key[0]) not in slices
 
 
 def _is_behind(controller: Controller[Resource], source: Source, obj: Object) -> bool:
