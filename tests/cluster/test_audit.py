@@ -49,6 +49,8 @@ class Case(NamedTuple):
     rest: float = REST
     settle: float = 1.2
     rights: bool = False
+    sometimes: tuple[str, ...] = ()
+    """Findings that come on a slow machine: a beat of ten seconds falls into another phase."""
     more: tuple[tuple[str, str, list[str]], ...] = ()
 
 
@@ -71,7 +73,9 @@ CASES = {
         ),
         ("whole-object-update",),
     ),
-    "heartbeat": Case((f"writes-at-rest {DEMO}",), rest=11.0),
+    "heartbeat": Case(
+        (f"writes-at-rest {DEMO}",), rest=11.0, sometimes=(f"writes-at-restart {DEMO}",)
+    ),
     "delete-by-name": Case(
         (f"delete-without-uid {CONFIG} delete", f"delete-without-uid {DEPLOYMENT} delete")
     ),
@@ -155,7 +159,8 @@ def test_each_fault_is_found_with_its_cause_and_none_is_invented(
     report, case = found[0][name], CASES[name]
 
     assert report.partial[: len(case.partial) or None] == case.partial
-    assert sorted(one.key for one in report.findings) == sorted(case.keys)
+    told = [one.key for one in report.findings if one.key not in case.sometimes]
+    assert sorted(told) == sorted(case.keys)
     if case.causes:
         first = next(one for one in report.findings if one.key == case.keys[0])
         assert first.causes == case.causes
