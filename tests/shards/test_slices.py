@@ -98,3 +98,8 @@ def test_each_range_of_a_selector_is_one_call():
 def test_what_is_no_range_is_refused(text):
     with pytest.raises(ValueError, match=r"range of points|invalid literal"):
         parse(text)
+
+
+def test_a_range_of_nothing_is_none():
+    assert Slices.of([(5, 5), (9, 7)]) == NONE
+    assert Slices.of([(5, 5), (7, 9)]) == Slices(((7, 9),))
