@@ -126,8 +126,8 @@ MUTANTS = (
     Mutant(
         "what a list does not have stays in the cache",
         "hedgerow.runtime.cache.store",
-        "if rewound or entry.version <= told",
-        "if rewound or entry.version <= 0",
+        "if anyway or entry.version <= told",
+        "if anyway or entry.version <= 0",
         "bluegreen-lost: API server restarted for 5 s at write 6",
     ),
     Mutant(
