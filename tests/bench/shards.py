@@ -322,7 +322,10 @@ class Sharing:
         """Return what `hedgerow shards` tells."""
         own = {**os.environ, "KUBECONFIG": str(self._sandbox.kubeconfig)}
         command = [self._command[0], "shards", "-o", "json"]
-        return json.loads(subprocess.run(command, check=True, env=own, capture_output=True).stdout)
+        asked = subprocess.run(command, check=False, env=own, capture_output=True)
+        if asked.returncode:  # no replica has a Lease yet
+            return {"replicas": [], "unserved": [], "assignment": None}
+        return json.loads(asked.stdout)
 
     def _served(self, watched: Watched) -> bool:
         """Return whether a change in each tenth namespace is answered."""
