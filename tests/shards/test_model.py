@@ -230,9 +230,9 @@ class Late(Member):
     _then = _held_then = NONE
 
     def _adopt(self, now: float) -> None:
-        token = self._token
+        token = self.token
         super()._adopt(now)
-        if token != self._token:
+        if token != self.token:
             self._held_then, self._then = self._then, self.begun | self.draining
 
     def _held(self) -> Slices:

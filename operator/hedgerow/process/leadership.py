@@ -135,19 +135,10 @@ async def led(
         live.add("election", pulse.check)
         gained = anyio.Event()
         async with anyio.create_task_group() as tasks:
-
-            async def until_lost(act: Callable[[], Awaitable[NoReturn]]) -> None:
-                try:
-                    await act()
-                except LeadershipLost as error:
-                    if not stop.asked.is_set():
-                        raise
-                    log.warning("passes abandoned", error=str(error))
-                    tasks.cancel_scope.cancel()
-
             tasks.start_soon(thread.run, pulse.beat)
             lead = partial(leadership.lead, thread.telling(gained.set))
-            tasks.start_soon(until_lost, partial(thread.run, lead))
+            lost = stop, tasks.cancel_scope
+            tasks.start_soon(until_lost, partial(thread.run, lead), *lost)
             await stop.unless_asked(gained.wait)
             if leadership.was_shared:
                 await stop.unless_asked(partial(_alone, timing(settings).duration))
@@ -155,7 +146,7 @@ async def led(
             if stop.asked.is_set():
                 yield None
             else:
-                tasks.start_soon(until_lost, partial(_run_out, leadership))
+                tasks.start_soon(until_lost, partial(_run_out, leadership), *lost)
                 yield cluster.fenced(leadership.remaining, leadership.unanswered)
             tasks.cancel_scope.cancel()
 
@@ -201,6 +192,19 @@ async def _alone(seconds: float) -> None:
     """Wait until no replica works any more of those that shared the work: they see who leads."""
     log.warning("waiting for replicas that shared the work", seconds=seconds)
     await anyio.sleep(seconds)
+
+
+async def until_lost(
+    act: Callable[[], Awaitable[object]], stop: Stop, scope: anyio.CancelScope
+) -> None:
+    """Act; raise LeadershipLost, but if the process is stopping already, only cancel a scope."""
+    try:
+        await act()
+    except LeadershipLost as error:
+        if not stop.asked.is_set():
+            raise
+        log.warning("passes abandoned", error=str(error))
+        scope.cancel()
 
 
 async def _run_out(leadership: Leadership) -> NoReturn:

@@ -21,8 +21,9 @@ from hedgerow.kube.client import connect
 from hedgerow.kube.errors import Conflict, KubeError, Stale, Unreachable
 from hedgerow.kube.retry import backoff
 from hedgerow.kube.watch import Bookmark, Changed, Snapshot, reflect
-from hedgerow.process.leadership import BEAT, lease, timing
+from hedgerow.process.leadership import BEAT, lease, timing, until_lost
 from hedgerow.runtime.clock import unique
+from hedgerow.runtime.leaderelection.elector import PATIENCE as LONGEST_AFTER
 from hedgerow.runtime.leaderelection.elector import Leadership, LeadershipLost
 from hedgerow.runtime.leaderelection.record import LEASES, micro_time
 from hedgerow.runtime.leaderelection.thread import PATIENCE, own_thread
@@ -73,8 +74,6 @@ AT_ONCE = 6
 """Requests at a time: one of each task, so that a renewal never waits."""
 MOST_EXPECTED = 512
 """The most groups of namespaces that are told apart before anybody knows what they weigh."""
-LONGEST_AFTER = 60.0
-"""Seconds: the longest Retry-After that is respected."""
 DRAINED_APART = 16
 """How many parts of what is lost are drained on their own: a long pass delays only its part."""
 
@@ -283,9 +282,9 @@ class Thread:
         now = self._clock.elapsed()
         hands = self._hands
         if hands is not None and self.own.leading:
-            token = self.member.said().token
+            token = self.member.token
             orders = self.member.step(now)
-            if token != self.member.said().token:
+            if token != self.member.token:
                 self._adopted_at = now
             if orders:
                 self._post(partial(hands.take, orders.begin, orders.drain))
@@ -585,19 +584,10 @@ async def sharing(
             pulse = Pulse(clock, every=BEAT)
             health.live.add("election", pulse.check)
             async with anyio.create_task_group() as tasks:
-
-                async def until_lost(act: Callable[[], Awaitable[None]]) -> None:
-                    try:
-                        await act()
-                    except LeadershipLost as lost:
-                        if not stop.asked.is_set():
-                            raise
-                        log.warning("passes abandoned", error=str(lost))
-                        tasks.cancel_scope.cancel()
-
+                lost = stop, tasks.cancel_scope
                 tasks.start_soon(thread.run, pulse.beat)
-                tasks.start_soon(until_lost, partial(thread.run, there.run))
-                tasks.start_soon(until_lost, partial(_run_out, there))
+                tasks.start_soon(until_lost, partial(thread.run, there.run), *lost)
+                tasks.start_soon(until_lost, partial(_run_out, there), *lost)
                 yield hands
                 tasks.cancel_scope.cancel()
 

@@ -38,7 +38,8 @@ class Member:
     def __init__(self, members: Members, revision: str = "") -> None:
         self._members, self._revision = members, revision
         self._adopted: Assignment | None = None
-        self._token = ""
+        self.token = ""
+        """The token of the assignment that it has adopted; empty without one."""
         self._cached = NONE
         self.assigned = NONE
         self.begun = NONE
@@ -81,10 +82,10 @@ class Member:
     def said(self, load: Weights = ()) -> Said:
         """Return what its Lease must say now; `load` is what weighs where."""
         return Said(
-            token=self._token,
+            token=self.token,
             epoch=self._adopted.epoch if self._adopted else 0,
             ready=self._members.ready,
-            filled=bool(self._token) and not self.assigned - self._cached,
+            filled=bool(self.token) and not self.assigned - self._cached,
             leaving=self.leaving,
             revision=self._revision,
             load=load,
@@ -117,7 +118,7 @@ class Member:
         current = self._members.current()
         if current is None or not self._is_next(current):
             return
-        self._adopted, self._token = current, current.token
+        self._adopted, self.token = current, current.token
         self.assigned = current.of(self._members.own)
         self._members.expect(current.members, now)
 
@@ -130,7 +131,7 @@ class Member:
         if not lost or self._adopted is None:
             return NONE
         for other in self._members.participants():
-            if other.said is None or other.token != self._token:
+            if other.said is None or other.token != self.token:
                 return NONE
             if other.said.filled:
                 ready |= self._adopted.of(other.name)
@@ -142,7 +143,7 @@ class Member:
         if not gained or not self._members.takes_part():
             return NONE
         for other in self._members.participants():
-            if other.token != self._token:
+            if other.token != self.token:
                 return NONE
             gained -= other.holds
         return gained

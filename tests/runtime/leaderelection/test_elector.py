@@ -594,6 +594,20 @@ class TestForeign:
         assert a.cluster.sent.count("delete") == 1
         assert "deleted the expired lease of another field manager" in told(logs, "info")
 
+    async def test_that_those_who_held_it_shared_the_work_is_known_after_it_is_deleted(
+        self, server
+    ):
+        server.update("client-go", holderIdentity="x", renewTime="t", leaseDurationSeconds=15)
+        assert server.lease is not None
+        server.lease["metadata"]["labels"] = {LABEL: "hedgerow"}
+        a = Candidate(server, "a")
+        async with living(a):
+            await anyio.sleep(20)
+
+            assert leading(a) == ["a"]
+        assert a.cluster.sent.count("delete") == 1
+        assert a.leadership.was_shared
+
     async def test_one_that_is_renewed_is_left_alone(self, server):
         server.update("client-go", holderIdentity="x", renewTime="0", leaseDurationSeconds=15)
         a = Candidate(server, "a")
