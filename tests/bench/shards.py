@@ -366,16 +366,15 @@ def shared(command: str, numbers: Sequence[int], kubernetes: str) -> list[Figure
                 sharing.fill(RESOURCES, NAMESPACES)
                 first = sharing.measure(1)  # creates all children, which is not what is compared
                 print(json.dumps({"created": first}), file=sys.stderr)
-                rows = [sharing.measure(1) | {"title": "one, unsharded"}]
-                rows += [
-                    sharing.measure(number, "--shards", going=number == GOING)
-                    | {"title": f"{number}"}
-                    for number in numbers
-                ]
-                for row in rows:
-                    row |= {"gate": bool(gate), "bare_mib": bare}
-                    print(json.dumps(row), file=sys.stderr)
-                found += rows
+                for number in (0, *numbers):
+                    row = (
+                        sharing.measure(number, "--shards", going=number == GOING)
+                        if number
+                        else sharing.measure(1)
+                    )
+                    row |= {"title": f"{number}" if number else "one, unsharded"}
+                    found.append(row | {"gate": bool(gate), "bare_mib": bare})
+                    print(json.dumps(found[-1]), file=sys.stderr)
     return found
 
 
