@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from hedgerow.contract import Controller
     from hedgerow.kube.cluster import Cluster
-    from hedgerow.process.sharding import Hands
+    from hedgerow.process.sharding import Executor
     from hedgerow.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -144,9 +144,9 @@ async def _run(
         if replica:
             async with sharing(
                 settings, cluster, clock, stop, meters, name=replica, silent=silent, health=health
-            ) as hands:
-                if hands is not None:
-                    await work(cluster, hands=hands)
+            ) as executor:
+                if executor is not None:
+                    await work(cluster, executor=executor)
         else:
             async with led(
                 settings, cluster, clock, stop, meters, silent=silent, live=health.live
@@ -165,11 +165,11 @@ async def _work(
     *,
     meters: Meters,
     stop: Stop,
-    hands: Hands | None = None,
+    executor: Executor | None = None,
 ) -> None:
     """Run the controllers until they are asked to stop and the running passes have ended."""
     namespaces = Namespaces()
-    runners = _runners(settings, controllers, cluster, namespaces, meters, hands=hands)
+    runners = _runners(settings, controllers, cluster, namespaces, meters, executor=executor)
 
     def enqueue_all(names: Collection[str]) -> None:
         for runner in runners:
@@ -184,14 +184,14 @@ async def _work(
                 tasks.start_soon(namespaces.read, cluster, settings.namespaces, SystemClock())
             else:
                 tasks.start_soon(namespaces.follow, cluster)
-            if hands is not None:
-                tasks.start_soon(hands.serve, runners, namespaces, services.lag)
+            if executor is not None:
+                tasks.start_soon(executor.serve, runners, namespaces, services.lag)
             async with anyio.create_task_group() as work:
                 for runner in runners:
                     work.start_soon(runner.run)
                 await stop.asked.wait()
-                if hands is not None:
-                    await hands.leave(min(HAND_OVER, settings.grace_period / 2))
+                if executor is not None:
+                    await executor.leave(min(HAND_OVER, settings.grace_period / 2))
                 for runner in runners:
                     runner.stop()
             tasks.cancel_scope.cancel()
@@ -204,7 +204,7 @@ def _runners(
     namespaces: Namespaces,
     meters: Meters,
     *,
-    hands: Hands | None = None,
+    executor: Executor | None = None,
 ) -> list[ControllerRunner]:
     installation = settings.installation
     clock, lanes, reports = SystemClock(), Lanes(), Reports()
@@ -212,10 +212,10 @@ def _runners(
     meters.weighs(budget)
     log.info("caches are bounded", most=readable(budget.most), object=readable(budget.bound))
     limits = Limits(clock, normal=BURST if settings.events == "all" else 0)
-    divisions = {one.name: hands.division(one, controllers) for one in controllers if hands}
+    divisions = {one.name: executor.division(one, controllers) for one in controllers if executor}
     return [
         ControllerRunner(
-            hands.fenced(cluster, divisions[controller.name]) if hands else cluster,
+            executor.fenced(cluster, divisions[controller.name]) if executor else cluster,
             ResourcePlanner(
                 controller=controller,
                 installation=installation,

@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from hedgerow.kube.errors import Forbidden, KubeError, Throttled, Unreachable
 from hedgerow.kube.selection import Selected
 from hedgerow.process import sharding
-from hedgerow.process.sharding import Hands, new_name, sharing
+from hedgerow.process.sharding import Executor, new_name, sharing
 from hedgerow.process.stopping import Stop
 from hedgerow.runtime.leaderelection.elector import LeadershipLost
 from hedgerow.runtime.metrics import Meters
@@ -80,7 +80,7 @@ class Replica:
         self.name = new_name(SETTINGS)
         self.cluster = base.only(Selected())
         self.stop, self.runner, self.health = Stop(20), Runner(), Health()
-        self.hands: Hands | None = None
+        self.executor: Executor | None = None
         self.lost: BaseException | None = None
         self.ended = anyio.Event()
         self.meters = Meters()
@@ -90,13 +90,13 @@ class Replica:
             async with sharing(
                 SETTINGS, cast("Any", self.cluster), VirtualClock(), self.stop, self.meters,
                 name=self.name, silent=lambda: 0.0, health=self.health,
-            ) as self.hands:  # fmt: skip
-                if self.hands is not None:
+            ) as self.executor:  # fmt: skip
+                if self.executor is not None:
                     async with anyio.create_task_group() as tasks:
                         runners = [cast("Any", self.runner)]
-                        tasks.start_soon(self.hands.serve, runners, Namespaces(), lambda: 0.0)
+                        tasks.start_soon(self.executor.serve, runners, Namespaces(), lambda: 0.0)
                         await self.stop.asked.wait()
-                        await self.hands.leave(10)
+                        await self.executor.leave(10)
                         tasks.cancel_scope.cancel()
         except* LeadershipLost as lost:
             self.lost = lost.exceptions[0]
@@ -115,8 +115,8 @@ class Replica:
         return value
 
     def permits(self, namespace: str) -> bool:
-        assert self.hands is not None
-        return self.hands._there.permit(slice_of(namespace))() > 0
+        assert self.executor is not None
+        return self.executor._coordinator.permit(slice_of(namespace))() > 0
 
 
 class Scene:
@@ -172,7 +172,9 @@ async def test_replicas_share_all_and_hand_over_what_they_served(monkeypatch):
     async with scene(monkeypatch) as (world, tasks):
         one, two, three = (world.start(tasks) for _ in range(3))
         await until(lambda: world.shared(one, two, three), 25)
-        await until(lambda: not any(each.hands and each.hands.waiting() for each in (one, two)), 1)
+        await until(
+            lambda: not any(each.executor and each.executor.waiting() for each in (one, two)), 1
+        )
         place = world.leases()["hedgerow-shards"]
         assert {SAID} == world.leases()[one.name]["metadata"]["annotations"].keys()
         assert place["metadata"]["labels"] == {LABEL: "hedgerow"}
@@ -279,14 +281,14 @@ async def test_the_answer_to_a_former_selection_of_the_same_slices_does_not_coun
     async with scene(monkeypatch) as (world, tasks):
         one = world.start(tasks)
         await until(lambda: world.shared(one), 25)
-        assert one.hands is not None
-        there = one.hands._there
-        there.member.cached(NONE)
-        await there.cached(ALL, there._selection - 1)
-        assert not there.member.said().filled
+        assert one.executor is not None
+        coordinator = one.executor._coordinator
+        coordinator.member.cached(NONE)
+        await coordinator.cached(ALL, coordinator._selection - 1)
+        assert not coordinator.member.said().filled
 
-        await there.cached(ALL, there._selection)
-        assert there.member.said().filled
+        await coordinator.cached(ALL, coordinator._selection)
+        assert coordinator.member.said().filled
 
 
 async def test_asked_to_stop_before_it_begins_it_does_nothing(monkeypatch):
@@ -295,7 +297,7 @@ async def test_asked_to_stop_before_it_begins_it_does_nothing(monkeypatch):
         one.stop.asked.set()
         await one.run()
 
-        assert one.hands is None
+        assert one.executor is None
         assert world.leases() == {}
 
 

@@ -45,7 +45,7 @@ def seen(*leases: Object, ready: bool = False) -> Members:
     members = Members("hedgerow", "own", duration=15, deadline=10)
     members.snapshot(leases, 0.0)
     if ready:
-        members.looked(leases, 15.0)
+        members.relisted(leases, 15.0)
     return members
 
 
@@ -89,25 +89,25 @@ class TestSilence:
         members = seen(other)
         [each] = members.others()
 
-        members.looked([other], 9.0)
+        members.relisted([other], 9.0)
         assert not members.is_suspect(each)
-        members.looked([other], 10.0)
+        members.relisted([other], 10.0)
         assert (members.is_suspect(each), members.is_gone(each)) == (True, False)
-        members.looked([other], 15.0)
+        members.relisted([other], 15.0)
         assert members.is_gone(each)
         assert list(members.others()) == []
 
     def test_a_change_begins_it_anew(self):
         members = seen(lease("other"))
         members.changed(lease("other", 2), 8.0)
-        members.looked([lease("other", 2)], 20.0)
+        members.relisted([lease("other", 2)], 20.0)
         [each] = members.others()
 
         assert each.silent == 12
 
     def test_a_read_that_shows_another_state_shows_nothing(self):
         members = seen(lease("other"))
-        members.looked([lease("other", 2)], 20.0)
+        members.relisted([lease("other", 2)], 20.0)
         [each] = members.others()
 
         assert each.silent == 0
@@ -126,9 +126,9 @@ class TestSilence:
         [each] = members.others()
         assert (each.exists, each.since, each.holds) == (False, 3.0, Slices(((0, 5),)))
 
-        members.looked([], 17.0)
+        members.relisted([], 17.0)
         assert list(members.others()) == [each]
-        members.looked([], 18.0)
+        members.relisted([], 18.0)
         assert "other" not in members.known
 
     def test_a_lease_that_is_made_anew_is_back(self):
@@ -148,18 +148,18 @@ class TestSilence:
 
     def test_it_says_when_a_read_would_help(self):
         members = Members("hedgerow", "own", duration=15, deadline=10)
-        assert members.look_at() is None
+        assert members.relist_due() is None
         members.snapshot([lease("other")], 1.0)
-        assert members.look_at() == 11
-        members.looked([lease("other")], 11.0)
-        assert members.look_at() == 16
-        members.looked([lease("other"), lease("new")], 16.0)
-        assert members.look_at() == 16.5
+        assert members.relist_due() == 11
+        members.relisted([lease("other")], 11.0)
+        assert members.relist_due() == 16
+        members.relisted([lease("other"), lease("new")], 16.0)
+        assert members.relist_due() == 16.5
         assert not members.ready
         members.changed(lease("new"), 16.2)
-        members.looked([lease("other"), lease("new")], 16.5)
+        members.relisted([lease("other"), lease("new")], 16.5)
         assert members.ready
-        assert members.look_at() == 26.2
+        assert members.relist_due() == 26.2
 
 
 class TestSeen:
@@ -198,7 +198,7 @@ class TestSeen:
         members = seen(lease("own", what=own), lease("other", what=other))
         assert members.unserved() == NONE  # who knows
         members.changed(lease("own", 2, own), 14.0)
-        members.looked([lease("own", 2, own), lease("other", what=other)], 15.0)
+        members.relisted([lease("own", 2, own), lease("other", what=other)], 15.0)
 
         assert members.is_gone(members.known["other"])
         assert members.unserved() == Slices(((8, ALL.ranges[0][1]),))
@@ -213,7 +213,7 @@ class TestSeen:
         assert (members.current(), members.epoch()) == (near, 7 + LEAP)
 
         members.changed(place(), 2.0)
-        members.looked([lease("other", what=told)], 15.0)
+        members.relisted([lease("other", what=told)], 15.0)
         assert members.epoch() == 3
 
 
@@ -223,22 +223,22 @@ class TestCrowd:
         many = [lease(f"m{n}", what=Said()) for n in range(MOST_KNOWN)]
         members = seen(*many)
         members.changed(own, 15.0)
-        members.looked([*many, own], 15.0)
+        members.relisted([*many, own], 15.0)
         assert (members.ready, members.takes_part()) == (True, True)
 
         extra = lease("extra", what=Said())
         members.changed(extra, 16.0)
-        members.looked([*many, own, extra, place(), lease("hedgerow")], 17.0)
+        members.relisted([*many, own, extra, place(), lease("hedgerow")], 17.0)
         assert (members.takes_part(), len(members.known)) == (False, MOST_KNOWN + 1)
-        assert members.look_at() == 27.0
+        assert members.relist_due() == 27.0
 
         for each in many:
             members.deleted(each, 18.0)
-        members.looked([own, extra], 27.0)
+        members.relisted([own, extra], 27.0)
         assert {*members.known} == {"own", "extra"}
-        members.looked([own, extra], 41.9)
+        members.relisted([own, extra], 41.9)
         assert not members.takes_part()
-        members.looked([own, extra], 42.0)
+        members.relisted([own, extra], 42.0)
         assert members.takes_part()
 
     def test_those_that_are_missed_count(self):
@@ -253,12 +253,12 @@ class TestTheDead:
     def test_their_leases_are_superfluous_in_the_end_and_a_read_is_due_then(self):
         gone, other = lease("gone", what=Said(), holder=""), lease("other")
         members = seen(lease("own"), other, gone)
-        members.looked([other, gone], 15.0)
+        members.relisted([other, gone], 15.0)
         assert [each.name for each in members.superfluous()] == ["gone"]
-        assert members.look_at() == 15.0 * KEPT
-        members.looked([other, gone], 15.0 * KEPT)
+        assert members.relist_due() == 15.0 * KEPT
+        members.relisted([other, gone], 15.0 * KEPT)
         assert [each.name for each in members.superfluous()] == ["other", "gone"]
-        assert members.look_at() is None
+        assert members.relist_due() is None
 
         members.deleted(other, 15.0 * KEPT + 1)
         assert "other" not in members.known
@@ -274,7 +274,7 @@ class TestMember:
 
         assert not member.step(15.0)
         assert [each.name for each in members.others()] == ["other"]
-        members.looked([place()], 30.0)
+        members.relisted([place()], 30.0)
         assert member.step(30.0).begin == Slices(((0, 10),))
         assert member.is_settled
         assert member.is_serving
@@ -283,7 +283,7 @@ class TestMember:
         alone = Assignment(3, "n", ("own",), ((0, 0),))
         members = seen(place(alone), lease("new", what=Said()), lease("own", what=Said()))
         members.changed(lease("new", 2, Said()), 9.0)
-        members.looked([place(), lease("new", 2, Said()), lease("own", what=Said())], 15.0)
+        members.relisted([place(), lease("new", 2, Said()), lease("own", what=Said())], 15.0)
         member = Member(members)
         member.step(15.0)
         member.cached(member.wanted)
@@ -338,9 +338,9 @@ class TestAssigner:
         members = seen(lease("own", what=own), gone, place(Assignment(3, "n", ("own",), ((0, 0),))))
         members.changed(lease("own", 2, Said(members.current().token, 3, ready=True)), 14.0)
         assigner = Assigner(members)
-        members.looked([gone], 14.5)
+        members.relisted([gone], 14.5)
         before = assigner._is_overtaken(members.current())
-        members.looked([gone], 15.0)
+        members.relisted([gone], 15.0)
 
         assert before
         assert assigner.next(16.0, "n") is None

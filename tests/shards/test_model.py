@@ -256,8 +256,8 @@ class Nostalgic(Member):
 class Trusting(Members):
     """Takes a watch that is silent for a replica that is."""
 
-    def look_at(self) -> float | None:
-        return None if self.ready else super().look_at()
+    def relist_due(self) -> float | None:
+        return None if self.ready else super().relist_due()
 
     def is_gone(self, each: Sighting) -> bool:
         return each.is_released or self.now - each.since >= self._duration

@@ -384,7 +384,7 @@ class Node:
 
     def look(self) -> None:
         """Read all Leases, if that would show something."""
-        due = self.view.look_at()
+        due = self.view.relist_due()
         if due is None or self._reading or self.clock < due:
             return
         began = self.clock
@@ -393,7 +393,7 @@ class Node:
         def done(result: Any, error: Exception | None) -> None:
             self._reading = False
             if error is None:
-                self.view.looked(result, began)
+                self.view.relisted(result, began)
                 self.step()
 
         self.request(lambda: list(self.world.store.leases.values()), done)

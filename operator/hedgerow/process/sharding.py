@@ -80,7 +80,7 @@ DRAINED_APART = 16
 log = structlog.get_logger(__name__)
 
 
-class Thread:
+class Coordinator:
     """The part that runs on the election's thread."""
 
     def __init__(
@@ -122,7 +122,7 @@ class Thread:
         self._wanted: Slices | None = None
         self._selection = 0
         self._was_crowded = False
-        self._hands: Hands | None = None
+        self._executor: Executor | None = None
         self._news, self._alone = anyio.Event(), anyio.Event()
         self._write: Proposal | None = None
         self._adopted_at: float | None = None
@@ -133,9 +133,9 @@ class Thread:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._watch)
             tasks.start_soon(self._lead)
-            tasks.start_soon(self._come_by)
+            tasks.start_soon(self._check)
             tasks.start_soon(self._carry_out)
-            tasks.start_soon(self._clear_away)
+            tasks.start_soon(self._delete_expired)
             try:
                 await self.own.gain()
                 await self.own.hold()
@@ -165,9 +165,9 @@ class Thread:
 
     # What the main loop calls, on this loop.
 
-    async def attach(self, hands: Hands) -> None:
-        """Give orders to these hands from now on."""
-        self._hands = hands
+    async def attach(self, executor: Executor) -> None:
+        """Give orders to this executor from now on."""
+        self._executor = executor
         self._turn()
 
     async def cached(self, slices: Slices, number: int) -> None:
@@ -242,14 +242,14 @@ class Thread:
             log.info("another replica leads")
             self._assigner.forget()
 
-    async def _come_by(self) -> NoReturn:
+    async def _check(self) -> NoReturn:
         """Do what is due without any news."""
         failures, again = 0, float("-inf")
         while True:
-            due = self.members.look_at()
+            due = self.members.relist_due()
             if due is not None and max(due, again) <= self._clock.elapsed():
                 try:
-                    await self._look()
+                    await self._relist()
                     failures = 0
                 except KubeError as error:
                     failures += 1
@@ -263,7 +263,7 @@ class Thread:
         draw, longest = self._clock.jitter(), self._duration
         return backoff(failures, draw, min(error.after, LONGEST_AFTER), longest=longest)
 
-    async def _look(self) -> None:
+    async def _relist(self) -> None:
         """Read all Leases as they are now, to be certain that some did not change.
 
         Raises KubeError.
@@ -273,24 +273,24 @@ class Thread:
             listed = await self._cluster.list(
                 LEASES, self._namespace, labels=f"{LABEL}={self._base}"
             )
-            self.members.looked(listed.items, began)
+            self.members.relisted(listed.items, began)
         if scope.cancelled_caught:
             raise Unreachable("no answer in time", sent=True)
 
     def _turn(self) -> None:
         """Decide, and have done what is to be done."""
         now = self._clock.elapsed()
-        hands = self._hands
-        if hands is not None and self.own.leading:
+        executor = self._executor
+        if executor is not None and self.own.leading:
             token = self.member.token
             orders = self.member.step(now)
             if token != self.member.token:
                 self._adopted_at = now
             if orders:
-                self._post(partial(hands.take, orders.begin, orders.drain))
+                self._post(partial(executor.take, orders.begin, orders.drain))
             if self.member.wanted != self._wanted:
                 self._wanted, self._selection = self.member.wanted, self._selection + 1
-                self._post(partial(hands.want, self._wanted, self._selection))
+                self._post(partial(executor.want, self._wanted, self._selection))
         said = self.member.said()
         if said != self._told:
             self._told = said
@@ -333,7 +333,7 @@ class Thread:
                 await anyio.sleep(seconds)
             self._write = None
 
-    async def _clear_away(self) -> NoReturn:
+    async def _delete_expired(self) -> NoReturn:
         """Remove the Leases of members that are long gone, while we lead."""
         fenced = self._cluster.fenced(self.election.remaining, self.election.unanswered)
         failures = 0
@@ -390,13 +390,13 @@ def _owner() -> Object | None:
     return {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid}
 
 
-class Hands:
+class Executor:
     """The part that runs on the main loop: it has the runners do what the thread decides."""
 
     def __init__(
-        self, thread: OwnThread, there: Thread, meter: ShardMeter, *, by_server: bool
+        self, thread: OwnThread, coordinator: Coordinator, meter: ShardMeter, *, by_server: bool
     ) -> None:
-        self._thread, self._there, self._meter = thread, there, meter
+        self._thread, self._coordinator, self._meter = thread, coordinator, meter
         self._by_server = by_server
         self._runners: Sequence[ControllerRunner] = ()
         self._tasks: TaskGroup | None = None
@@ -411,12 +411,12 @@ class Hands:
 
     def fenced(self, cluster: Cluster, division: Division) -> Cluster:
         """Return the cluster for one controller's writes: each checks what we serve."""
-        there = self._there
+        coordinator = self._coordinator
 
         def permit_of(namespace: str) -> Permit:
-            return there.permit(slice_of(namespace) if division.is_divided else HOME)
+            return coordinator.permit(slice_of(namespace) if division.is_divided else HOME)
 
-        return cluster.fenced_by(permit_of, there.own.unanswered)
+        return cluster.fenced_by(permit_of, coordinator.own.unanswered)
 
     async def serve(
         self,
@@ -431,13 +431,13 @@ class Hands:
         self._runners = runners
         try:
             async with anyio.create_task_group() as self._tasks:
-                await self._tell(partial(self._there.attach, self))
+                await self._tell(partial(self._coordinator.attach, self))
                 while True:
                     await anyio.sleep(MEASURED)
                     weights, facts = self._measure()
                     facts["lag"] = round(lag(), 3)
                     points = frozenset(map(slice_of, namespaces.names))
-                    await self._tell(partial(self._there.measured, weights, facts, points))
+                    await self._tell(partial(self._coordinator.measured, weights, facts, points))
         finally:
             self._tasks = None
 
@@ -480,13 +480,13 @@ class Hands:
 
     def waiting(self) -> str:
         """Return why this replica does not serve its share yet; empty once it did."""
-        self.was_settled = self.was_settled or self._there.member.is_settled
+        self.was_settled = self.was_settled or self._coordinator.member.is_settled
         return "" if self.was_settled else "waits for its share of the namespaces"
 
     async def leave(self, seconds: float) -> None:
         """Hand over what is served, for at most so many seconds."""
         with anyio.move_on_after(seconds) as scope:
-            await self._tell(self._there.leave)
+            await self._tell(self._coordinator.leave)
         if scope.cancelled_caught:
             log.warning("not all was handed over", seconds=seconds)
 
@@ -507,15 +507,15 @@ class Hands:
             for runner in self._runners:
                 tasks.start_soon(one, runner)
         if all(filled):
-            await self._tell(partial(self._there.cached, slices, number))
+            await self._tell(partial(self._coordinator.cached, slices, number))
 
     async def _drain(self, slices: Slices) -> None:
         async with anyio.create_task_group() as tasks:
             for runner in self._runners:
                 tasks.start_soon(runner.drain, slices)
         # A write without a response may still be carried out.
-        await anyio.sleep(self._there.own.unanswered.seconds())
-        await self._tell(partial(self._there.drained, slices))
+        await anyio.sleep(self._coordinator.own.unanswered.seconds())
+        await self._tell(partial(self._coordinator.drained, slices))
 
 
 async def _selects(cluster: Cluster, settings: Settings) -> bool:
@@ -553,7 +553,7 @@ async def sharing(
     name: str,
     silent: Callable[[], float],
     health: Health,
-) -> AsyncGenerator[Hands | None]:
+) -> AsyncGenerator[Executor | None]:
     """Yield what serves a share of the namespaces; None if asked to stop before that.
 
     If our Lease is lost, LeadershipLost is raised in a group; but if the process is already
@@ -569,26 +569,26 @@ async def sharing(
             thread.telling(act)()
 
         part = _part(settings, clock, meters, name, silent=silent, post=post)
-        async with thread.entered(part) as there:
-            meters.leads(lambda: there.election.leading)
+        async with thread.entered(part) as coordinator:
+            meters.leads(lambda: coordinator.election.leading)
             meter = meters.shards(
-                held=lambda: there.member.begun,
-                unserved=there.members.unserved,
-                age=there.age,
+                held=lambda: coordinator.member.begun,
+                unserved=coordinator.members.unserved,
+                age=coordinator.age,
             )
             way = "server" if by_server else "namespaces" if settings.namespaces else "lines"
             meter.reads(way)
             log.info("sharing the work", replica=name, reading=way)
-            hands = Hands(thread, there, meter, by_server=by_server)
-            health.ready.add("shards", hands.waiting)
+            executor = Executor(thread, coordinator, meter, by_server=by_server)
+            health.ready.add("shards", executor.waiting)
             pulse = Pulse(clock, every=BEAT)
             health.live.add("election", pulse.check)
             async with anyio.create_task_group() as tasks:
                 lost = stop, tasks.cancel_scope
                 tasks.start_soon(thread.run, pulse.beat)
-                tasks.start_soon(until_lost, partial(thread.run, there.run), *lost)
-                tasks.start_soon(until_lost, partial(_run_out, there), *lost)
-                yield hands
+                tasks.start_soon(until_lost, partial(thread.run, coordinator.run), *lost)
+                tasks.start_soon(until_lost, partial(_run_out, coordinator), *lost)
+                yield executor
                 tasks.cancel_scope.cancel()
 
 
@@ -601,7 +601,7 @@ async def _part(
     *,
     silent: Callable[[], float],
     post: Callable[[Callable[[], object]], object],
-) -> AsyncGenerator[Thread]:
+) -> AsyncGenerator[Coordinator]:
     """Yield the thread's part; in the end our Lease is released, and so is the election."""
     async with connect(
         kubeconfig=settings.kubeconfig,
@@ -610,18 +610,18 @@ async def _part(
         concurrency=AT_ONCE,
         on_exchange=meters.exchanged,
     ) as cluster:
-        there = Thread(settings, cluster, clock, name, silent=silent, post=post)
+        coordinator = Coordinator(settings, cluster, clock, name, silent=silent, post=post)
         try:
-            yield there
+            yield coordinator
         finally:
-            await there.release()
+            await coordinator.release()
 
 
-async def _run_out(there: Thread) -> NoReturn:
+async def _run_out(coordinator: Coordinator) -> NoReturn:
     """Raise LeadershipLost once we may not write for what we serve, in case the thread hangs."""
     lapsed = 0.0
     while lapsed < PATIENCE:
         await anyio.sleep(TURN)
-        may = there.remaining() > 0 or not there.member.is_serving
+        may = coordinator.remaining() > 0 or not coordinator.member.is_serving
         lapsed = 0.0 if may else lapsed + TURN
     raise LeadershipLost("the lease was not renewed, or a replica leads that shares nothing")

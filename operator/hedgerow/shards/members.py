@@ -220,7 +220,7 @@ class Members:
             if name != self.own:
                 self.known[name].took_part = True
 
-    def look_at(self) -> float | None:
+    def relist_due(self) -> float | None:
         """Return from when on a read would show something that is not known yet, or None."""
         due = [
             each.since + (self._deadline if each.silent < self._deadline else self._duration)
@@ -235,7 +235,7 @@ class Members:
             due.append(self._began + self._duration)
         return max(min(due), self._looked + _AGAIN) if due else None
 
-    def looked(self, leases: Iterable[Mapping[str, Any]], began: float) -> None:
+    def relisted(self, leases: Iterable[Mapping[str, Any]], began: float) -> None:
         """Take in all Leases as a consistent read showed them, which began then."""
         self._looked = began
         found = {View(lease).name: lease for lease in leases}
