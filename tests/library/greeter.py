@@ -50,9 +50,9 @@ def compose(greeting: Greeting, observed: Observed) -> Desired:
     name = greeting.metadata.name
     data: dict[str, Any] = {"data": {"text": f"Hello {greeting.spec.name}"}}
     live = observed.child(ConfigMap, name)
-    there = live.text("data", "text") if live else ""
-    told = (ready(bool(there), "Greeted" if there else "Waiting"),)
-    status = GreetingStatus(text=there or None, conditions=told)
+    text = live.text("data", "text") if live else ""
+    conditions = (ready(bool(text), "Greeted" if text else "Waiting"),)
+    status = GreetingStatus(text=text or None, conditions=conditions)
     return Desired((Apply(ConfigMap, name, data),), status)
 
 
