@@ -29,9 +29,10 @@ import anyio
 import hedgerow
 import hedgerow_schemas
 from bench.admission import ADMISSION_MARKS, CLIENT, Admission, of_admission
+from bench.bars import Bar, bars
 from bench.pages import fill
 from bench.scale import SCALE_MARKS, curve, scaled, table
-from bench.shards import SHARD_MARKS, shared
+from bench.shards import SHARD_MARKS, shared, shares
 from bench.shards import table as of_shards
 from hedgerow.sandbox.binaries import Binaries
 from hedgerow.sandbox.pins import pick
@@ -46,7 +47,6 @@ SAME = "go-same"
 DISTRIBUTION = "/usr"
 """The prefix of the Python that a Linux distribution has."""
 OWN = f"{Path(sys.executable).parent / 'hedgerow'} run"
-WIDTH, BAR, LEFT = 720, 22, 250
 
 Result = dict[str, Any]
 
@@ -190,30 +190,9 @@ def plot(pairs: Sequence[tuple[Result, Result]]) -> str:
         for row in ROWS
         if (found := [v for pair in pairs if (v := ratio(pair, row.place)) is not None])
     ]
-    most = max(2.0, *(value for _, value in rows))
-    scale = (WIDTH - LEFT - 60) / most
-    height = BAR * len(rows) + 50
-    line = LEFT + scale
-    size, font = f'viewBox="0 0 {WIDTH} {height}"', 'font-size="12" font-family="sans-serif"'
     title = f"hedgerow / {SAME}, median of {len(pairs)} pairs: less is better"
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} {font}>',
-        f'<text x="8" y="18">{title}</text>',
-    ]
-    for number, (row, value) in enumerate(rows):
-        y = 30 + BAR * number
-        colour = "#2a7f3f" if value <= max(1, row.reach) else "#b5651d"
-        bar = f'width="{scale * value:.1f}" height="{BAR - 6}" fill="{colour}"'
-        parts += [
-            f'<text x="{LEFT - 8}" y="{y + 14}" text-anchor="end">{row.title}</text>',
-            f'<rect x="{LEFT}" y="{y + 3}" {bar}/>',
-            f'<text x="{LEFT + scale * value + 6:.1f}" y="{y + 14}">{value:.2f}</text>',
-        ]
-    parts.append(
-        f'<line x1="{line:.1f}" y1="26" x2="{line:.1f}" y2="{height - 16}" stroke="#333"'
-        ' stroke-dasharray="4 3"/>'
-    )
-    return "\n".join([*parts, "</svg>"]) + "\n"
+    shown = [Bar(row.title, value, value <= max(1, row.reach)) for row, value in rows]
+    return bars(title, shown, least=2.0)
 
 
 def report(results: Mapping[str, Any], page: Path) -> None:
@@ -224,8 +203,10 @@ def report(results: Mapping[str, Any], page: Path) -> None:
             page, ADMISSION_MARKS, [_measured_on(results), "", *of_admission(results["admission"])]
         )
     if results.get("shards"):
-        lines = [_measured_on(results), "", *of_shards(results["shards"])]
+        picture = "![The replica that takes most, beside one unsharded replica](../shards.svg)"
+        lines = [_measured_on(results), "", *of_shards(results["shards"]), "", picture]
         fill(page.with_name("guides") / "shards.md", SHARD_MARKS, lines)
+        page.with_name("shards.svg").write_text(shares(results["shards"]), "utf-8")
     if results["pairs"]:
         _report_pairs(results, page)
 

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -26,6 +26,7 @@ from typing import Any
 
 import yaml
 
+from bench.bars import Bar, bars
 from bench.scale import neutral
 from hedgerow.sandbox.cluster import Options, Sandbox
 from hedgerow.testing.process import OperatorProcess
@@ -53,6 +54,9 @@ COLUMNS = (
     *("in sum", "memory of one, at most, %", "in sum", "CPU of the API server"),
     *("not served after a stop, s", "after a kill, s"),
 )
+PARTS = {"cpu_s": "CPU", "bytes": "bytes", "rss_mib": "memory"}
+MOST_OF_ALL = {True: 1.08, False: 1.2}
+"""How much of all N replicas may take together; by whether the server filters."""
 
 Figures = dict[str, Any]
 now = time.monotonic
@@ -166,7 +170,7 @@ class Sharing:
         self._run = neutral()
         self._api = self._run.Api(str(sandbox.kubeconfig))
         self._chosen = ("--controllers", "bluegreen,memcached,cronjob")
-        self._number = 0
+        self._number = self._changes = 0
 
     def install(self) -> None:
         """Install the definitions."""
@@ -329,10 +333,10 @@ class Sharing:
 
     def _served(self, watched: Watched) -> bool:
         """Return whether a change in each tenth namespace is answered."""
-        self._number += 1
+        self._changes += 1
         for number in range(0, NAMESPACES, 10):
             path = self._run.path(self._run.BG, f"team-{number:03}", "bg-0")
-            self._api.merge(path, {"spec": {"replicas": 1 + self._number % 2}})
+            self._api.merge(path, {"spec": {"replicas": 1 + self._changes % 2}})
         return watched.are_current() or not eventually(watched.are_current, PATIENCE)
 
     def _replica(self, *options: str) -> Replica:
@@ -364,8 +368,7 @@ def shared(command: str, numbers: Sequence[int], kubernetes: str) -> list[Figure
                 sharing.install()
                 bare = sharing.empty()
                 sharing.fill(RESOURCES, NAMESPACES)
-                first = sharing.measure(1)  # creates all children, which is not what is compared
-                print(json.dumps({"created": first}), file=sys.stderr)
+                # The first one creates all children before it is measured.
                 for number in (0, *numbers):
                     row = (
                         sharing.measure(number, "--shards", going=number == GOING)
@@ -384,14 +387,47 @@ def table(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         return
     yield f"| {' | '.join(COLUMNS)} |"
     yield "|---|" + "--:|" * (len(COLUMNS) - 1)
-    alone: Mapping[str, Any] = {}
-    for row in rows:
-        alone = row if row["replicas"] == 1 and alone.get("gate") != row["gate"] else alone
-        cells = ["the server" if row["gate"] else "each line", row["title"]]
-        for name in ("cpu_s", "bytes", "rss_mib"):
-            less = row["bare_mib"] if name == "rss_mib" else 0.0
-            parts = [(each - less) / (alone[name][0] - less) for each in row[name]]
+    for row, alone in _beside_one(rows):
+        cells = [who_filters(row), row["title"]]
+        for name in PARTS:
+            parts = _parts(row, alone, name)
             cells += [f"{100 * max(parts):.0f}", f"{sum(parts):.2f}"]
         cells.append(f"{row['server_cpu_s'] / alone['server_cpu_s']:.2f}")
         cells += [f"{row[name]:.1f}" if name in row else "" for name in ("stopped_s", "killed_s")]
         yield f"| {' | '.join(cells)} |"
+
+
+def shares(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return an SVG: what the replica that takes most takes of what one unsharded replica does."""
+    shown = list[Bar]()
+    for row, alone in _beside_one(rows):
+        if row is alone:
+            continue
+        wanted = MOST_OF_ALL[bool(row["gate"])] / row["replicas"]
+        for name, what in PARTS.items():
+            most = max(_parts(row, alone, name))
+            title = f"{row['title']} replicas, {who_filters(row)} filters: {what}"
+            shown.append(Bar(title.replace("1 replicas", "1 replica"), most, most <= wanted))
+    title = "Of the replicas that share the work, the one that takes most; 1 is one unsharded"
+    return bars(title, shown)
+
+
+def who_filters(row: Mapping[str, Any]) -> str:
+    """Return who leaves out what is not a replica's share."""
+    return "the server" if row["gate"] else "each of them"
+
+
+def _beside_one(
+    rows: Iterable[Mapping[str, Any]],
+) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    """Yield each row with that of the one unsharded replica of the same way of reading."""
+    alone: Mapping[str, Any] = {}
+    for row in rows:
+        alone = row if alone.get("gate") != row["gate"] else alone
+        yield row, alone
+
+
+def _parts(row: Mapping[str, Any], alone: Mapping[str, Any], name: str) -> list[float]:
+    """Return what each replica takes of what one unsharded takes, above an empty process."""
+    less = row["bare_mib"] if name == "rss_mib" else 0.0
+    return [(each - less) / (alone[name][0] - less) for each in row[name]]

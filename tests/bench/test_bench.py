@@ -28,7 +28,7 @@ from bench.__main__ import (
 )
 from bench.admission import ADMISSION_MARKS, latency, review
 from bench.scale import neutral
-from bench.shards import sizes
+from bench.shards import shares, sizes
 from bench.shards import table as of_shards
 from hedgerow.controllers.bluegreen import controller as bluegreen
 from hedgerow.serving.admission.answering import Answering
@@ -214,5 +214,9 @@ class TestShards:
 
         shown = [line.strip("| ").split(" | ") for line in of_shards(rows)][2:]
         assert shown[1] == ["the server", "2", *["60", "1.00"] * 3, "1.00", "0.2", "16.0"]
-        assert shown[3][:4] == ["each line", "2", "75", "1.25"]
+        assert shown[3][:4] == ["each of them", "2", "75", "1.25"]
+        picture = shares(rows)
+        assert picture.count("<rect") == 6
+        assert (picture.count("#2a7f3f"), picture.count("#b5651d")) == (0, 6)
+        assert ">2 replicas, the server filters: CPU<" in picture
         assert not list(of_shards([]))
