@@ -169,7 +169,12 @@ async def _work(
 ) -> None:
     """Run the controllers until they are asked to stop and the running passes have ended."""
     namespaces = Namespaces()
-    runners = _runners(settings, controllers, cluster, namespaces, meters, executor=executor)
+    budget = Budget(settings.memory_budget or most_for_caches(memory_limit()))
+    meters.weighs(budget)
+    log.info("caches are bounded", most=readable(budget.most), object=readable(budget.bound))
+    runners = _runners(
+        settings, controllers, cluster, namespaces, meters, budget=budget, executor=executor
+    )
 
     def enqueue_all(names: Collection[str]) -> None:
         for runner in runners:
@@ -185,7 +190,7 @@ async def _work(
             else:
                 tasks.start_soon(namespaces.follow, cluster)
             if executor is not None:
-                tasks.start_soon(executor.serve, runners, namespaces, services.lag)
+                tasks.start_soon(executor.serve, runners, namespaces, budget, services.lag)
             async with anyio.create_task_group() as work:
                 for runner in runners:
                     work.start_soon(runner.run)
@@ -204,13 +209,11 @@ def _runners(
     namespaces: Namespaces,
     meters: Meters,
     *,
+    budget: Budget,
     executor: Executor | None = None,
 ) -> list[ControllerRunner]:
     installation = settings.installation
     clock, lanes, reports = SystemClock(), Lanes(), Reports()
-    budget = Budget(settings.memory_budget or most_for_caches(memory_limit()))
-    meters.weighs(budget)
-    log.info("caches are bounded", most=readable(budget.most), object=readable(budget.bound))
     limits = Limits(clock, normal=BURST if settings.events == "all" else 0)
     divisions = {one.name: executor.division(one, controllers) for one in controllers if executor}
     return [

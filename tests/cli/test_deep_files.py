@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -35,4 +36,6 @@ def test_it_is_told_in_one_line(command: str, code: int, text: str, tmp_path: Pa
 
     [line] = ended.stderr.splitlines()
     assert ended.returncode == code
-    assert f"{deep}: line 1: it is nested more than 100 levels deep" in line
+    # PyYAML has a bound of its own since 6.0.4.
+    told = "(it is nested more than 100 levels deep|exceeded maximum nesting depth)"
+    assert re.search(f"{re.escape(str(deep))}: line 1: {told}", line)

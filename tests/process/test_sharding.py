@@ -16,6 +16,7 @@ from hedgerow.kube.selection import Selected
 from hedgerow.process import sharding
 from hedgerow.process.sharding import Executor, new_name, sharing
 from hedgerow.process.stopping import Stop
+from hedgerow.runtime.cache.budget import DECODED, Budget
 from hedgerow.runtime.leaderelection.elector import LeadershipLost
 from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.namespaces import Namespaces
@@ -81,6 +82,7 @@ class Replica:
         self.cluster = base.only(Selected())
         self.stop, self.runner, self.health = Stop(20), Runner(), Health()
         self.executor: Executor | None = None
+        self.budget = Budget()
         self.lost: BaseException | None = None
         self.ended = anyio.Event()
         self.meters = Meters()
@@ -94,7 +96,8 @@ class Replica:
                 if self.executor is not None:
                     async with anyio.create_task_group() as tasks:
                         runners = [cast("Any", self.runner)]
-                        tasks.start_soon(self.executor.serve, runners, Namespaces(), lambda: 0.0)
+                        watched = Namespaces(), self.budget, lambda: 0.0
+                        tasks.start_soon(self.executor.serve, runners, *watched)
                         await self.stop.asked.wait()
                         await self.executor.leave(10)
                         tasks.cancel_scope.cancel()
@@ -175,6 +178,7 @@ async def test_replicas_share_all_and_hand_over_what_they_served(monkeypatch):
         await until(
             lambda: not any(each.executor and each.executor.waiting() for each in (one, two)), 1
         )
+        assert one.budget.most_decoded == DECODED // 3
         place = world.leases()["hedgerow-shards"]
         assert {SAID} == world.leases()[one.name]["metadata"]["annotations"].keys()
         assert place["metadata"]["labels"] == {LABEL: "hedgerow"}

@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import anyio
+import anyio.lowlevel
 import structlog
 from msgspec.structs import replace
 
@@ -22,6 +23,7 @@ from hedgerow.kube.errors import Conflict, KubeError, Stale, Unreachable
 from hedgerow.kube.retry import backoff
 from hedgerow.kube.watch import Bookmark, Changed, Snapshot, reflect
 from hedgerow.process.leadership import BEAT, lease, timing, until_lost
+from hedgerow.runtime.cache.budget import Budget
 from hedgerow.runtime.clock import unique
 from hedgerow.runtime.leaderelection.elector import PATIENCE as LONGEST_AFTER
 from hedgerow.runtime.leaderelection.elector import Leadership, LeadershipLost
@@ -286,6 +288,7 @@ class Coordinator:
             orders = self.member.step(now)
             if token != self.member.token:
                 self._adopted_at = now
+                self._post(partial(executor.divide, self.member.sharers))
             if orders:
                 self._post(partial(executor.take, orders.begin, orders.drain))
             if self.member.wanted != self._wanted:
@@ -399,6 +402,8 @@ class Executor:
         self._thread, self._coordinator, self._meter = thread, coordinator, meter
         self._by_server = by_server
         self._runners: Sequence[ControllerRunner] = ()
+        self._budget = Budget()
+        self._sharers = 1
         self._tasks: TaskGroup | None = None
         self._passes: dict[int, float] = {}
         self.was_settled = False
@@ -422,13 +427,14 @@ class Executor:
         self,
         runners: Sequence[ControllerRunner],
         namespaces: Namespaces,
+        budget: Budget,
         lag: Callable[[], float],
     ) -> None:
         """Have the runners serve what this replica is assigned, for ever.
 
         `lag` returns by how many seconds the event loop is late.
         """
-        self._runners = runners
+        self._runners, self._budget = runners, budget
         try:
             async with anyio.create_task_group() as self._tasks:
                 await self._tell(partial(self._coordinator.attach, self))
@@ -463,6 +469,18 @@ class Executor:
             for point, count in resources.items()
         }
         return weights, facts
+
+    def divide(self, replicas: int) -> None:
+        """Have the caches keep decoded what one of so many replicas needs; called by the thread."""
+        self._sharers = replicas
+        if self._tasks is not None:
+            self._tasks.start_soon(self._divide, replicas)
+
+    async def _divide(self, replicas: int) -> None:
+        for _ in self._budget.shared_by(replicas):
+            await anyio.lowlevel.checkpoint()
+            if replicas != self._sharers:
+                return
 
     def want(self, slices: Slices, number: int) -> None:
         """Have the runners watch these slices, with a number to tell of; called by the thread."""

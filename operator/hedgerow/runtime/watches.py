@@ -184,10 +184,21 @@ class Watches:
         the names and versions of all objects are listed, and what is older in the cache is read.
         Raises KubeError.
         """
-        for number, source in enumerate(self._sources):
-            part = self._reads(source, slices)
-            if part and source.relation is None:
+        failures = list[KubeError]()
+
+        async def one(number: int, source: Source, part: Slices) -> None:
+            try:
                 await self._catch_up(number, source, part)
+            except KubeError as error:
+                failures.append(error)
+
+        async with anyio.create_task_group() as tasks:
+            for number, source in enumerate(self._sources):
+                part = self._reads(source, slices)
+                if part and source.relation is None:
+                    tasks.start_soon(one, number, source, part)
+        if failures:
+            raise failures[0]
 
     async def _catch_up(self, number: int, source: Source, part: Slices) -> None:
         store = source.store

@@ -71,16 +71,18 @@ async def file(
     unknown.
     """
     digest, length = hashlib.sha256(), 0
-    async with _answer(client, url) as response, await anyio.open_file(path, "wb") as target:
+    async with _answer(client, url) as response:
         size = int(response.headers.get("Content-Length", 0))
         _bound(url, size)
         came(0, size)
-        async for chunk in response.aiter_raw(_CHUNK):
-            length += len(chunk)
-            _bound(url, length)
-            await target.write(chunk)
-            await anyio.to_thread.run_sync(digest.update, chunk)
-            came(length, size)
+        # anyio before 4.16 leaves a file open if it is cancelled.
+        with path.open("wb") as target:
+            async for chunk in response.aiter_raw(_CHUNK):
+                length += len(chunk)
+                _bound(url, length)
+                await anyio.to_thread.run_sync(target.write, chunk)
+                await anyio.to_thread.run_sync(digest.update, chunk)
+                came(length, size)
     return digest.hexdigest()
 
 

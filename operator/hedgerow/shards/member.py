@@ -54,6 +54,11 @@ class Member:
         return self.begun | self.draining | self.assigned
 
     @property
+    def sharers(self) -> int:
+        """How many replicas share the work, by the assignment that it has adopted; at least 1."""
+        return max(1, len(self._adopted.members)) if self._adopted else 1
+
+    @property
     def is_settled(self) -> bool:
         """Whether it takes part in the assignment, and serves exactly what that says."""
         adopted = self._adopted

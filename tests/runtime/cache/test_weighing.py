@@ -5,11 +5,14 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+import pydantic
 import pytest
-from pydantic_core import from_json, to_json
+from pydantic_core import to_json
 
+from hedgerow.encoding import decode
 from hedgerow.runtime.cache.budget import weight, weight_of
 
+PYDANTIC = tuple(map(int, pydantic.VERSION.split(".")[:3]))
 SIZE = 5000
 NUMBERS = range(SIZE)
 FIELDS = {".": {}, "f:name": {}, "f:value": {}}
@@ -51,9 +54,11 @@ class TestWeight:
     @pytest.mark.parametrize("shape", SHAPES)
     def test_bytes_tell_about_what_their_objects_take(self, shape):
         content = to_json(SHAPES[shape])
-        truth = taken(from_json(content, cache_strings="keys"))
+        truth = taken(decode(content))
 
-        assert 0.8 * truth <= weight(content) <= 2.8 * truth
+        # pydantic before 2.14.3 makes larger maps of a large text.
+        least = 0.8 if PYDANTIC >= (2, 14, 3) else 0.7
+        assert least * truth <= weight(content) <= 2.8 * truth
 
     def test_the_same_number_of_bytes_may_weigh_many_times_as_much(self):
         long = to_json(["x" * 300_000])
@@ -90,7 +95,7 @@ class TestWeightOf:
     def test_names_that_somebody_gave_count(self, shape):
         fields = dict(list(dict(SHAPES[shape]).items())[:300])
         named = {f"{name}-{'x' * 40}": value for name, value in fields.items()}
-        obj = from_json(to_json({"data": named}), cache_strings="keys")
+        obj = decode(to_json({"data": named}))
 
         assert 0.8 * taken(obj) <= weight_of(obj) <= 2.8 * taken(obj)
 
