@@ -454,32 +454,39 @@ def test_in_a_situation_that_chance_seldom_meets_one_rule_is_what_helps(situatio
 
 
 USUAL = (kill, join, leave, slow, reassign, reassign, reassign)
-FAULTS = {
-    "begins before the drain is said": (wrong(member=staticmethod(Hasty)), USUAL),
-    "says late what it holds": (wrong(member=staticmethod(Late)), USUAL),
-    "says early that it has drained": (wrong(member=staticmethod(Careless)), USUAL),
-    "takes caches for filled that were dropped": (wrong(member=staticmethod(Nostalgic)), USUAL),
-    "waits for no pass": (wrong(waits_for_passes=False), (slow, *USUAL)),
+TRIED = 150
+FAULTS: dict[str, tuple[Faults, Sequence[Act], int]] = {
+    # What is wrong, what happens meanwhile, and a seed that showed it: the trials begin with that.
+    "begins before the drain is said": (wrong(member=staticmethod(Hasty)), USUAL, 1),
+    "says late what it holds": (wrong(member=staticmethod(Late)), USUAL, 2),
+    "says early that it has drained": (wrong(member=staticmethod(Careless)), USUAL, 2),
+    "takes caches for filled that were dropped": (wrong(member=staticmethod(Nostalgic)), USUAL, 4),
+    "waits for no pass": (wrong(waits_for_passes=False), (slow, *USUAL), 19),
     "does not confirm by a read that another is silent": (
         wrong(members=staticmethod(Trusting)),
         (stall, stall_all, reassign),
+        16,
     ),
     "leaves late writes no time": (
         wrong(members=staticmethod(Impatient)),
         (slow, unheard, unheard),
+        12,
     ),
     "believes that a deleted Lease is a replica's end": (
         wrong(members=staticmethod(Gullible)),
         (remove_lease, reassign),
+        12,
     ),
-    "is a leader without a fence": (wrong(fenced=False), (depose, unheard)),
+    "is a leader without a fence": (wrong(fenced=False), (depose, unheard), 12),
     "is a leader that forgets the epochs": (
         wrong(assigner=staticmethod(Stale)),
         (remove_assignment, restore, back_up, forge_assignment),
+        3,
     ),
     "is a leader that does not look again": (
         wrong(assigner=staticmethod(Stubborn)),
         (remove_assignment, forge_assignment),
+        2,
     ),
 }
 
@@ -495,11 +502,11 @@ def plans(acts: Sequence[Act], seed: int) -> list[tuple[Act, int, float, float]]
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_what_is_wrong_with_the_protocol_is_seen(fault):
-    faults, acts = FAULTS[fault]
+    faults, acts, known = FAULTS[fault]
 
     def trials() -> None:
-        for seed in range(150):
-            trial(seed, plans(acts, seed), faults)
+        for seed in range(known, known + TRIED):
+            trial(seed % TRIED, plans(acts, seed % TRIED), faults)
 
     with pytest.raises(AssertionError):
         trials()
