@@ -18,7 +18,7 @@ _REQUIREMENT: Final = re.compile(
     r"\s*(?:"
     r"(?P<key>[^\s=!,()]++)"
     r"(?:\s*+(?P<is>==?|!=)\s*+(?P<value>[^\s=!,()]*+)"
-    r"|\s++(?P<among>in|notin)\s*+\((?P<values>[^()]*+)\))?+"
+    r"|\s++(?P<among>in|notin)\s*+\((?P<values>[^()]*+)\))?"
     r"|!\s*+(?P<absent>[^\s=!,()]++)"
     r")\s*+(?:,|$)"
 )
