@@ -5,6 +5,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
+from hedgerow.serving import loop_latency
 from hedgerow.serving.loop_latency import BEAT, SPAN, TOO_LATE, Pulse
 from hedgerow.testing.virtual import BACKEND, VirtualClock
 
@@ -60,6 +61,15 @@ class TestPulse:
             await anyio.sleep(SPAN * 2)
             assert pulse.longest() < 0.01
             tasks.cancel_scope.cancel()
+
+    async def test_it_beats_as_often_as_is_said_when_it_is_made(self, monkeypatch) -> None:
+        """The machine in memory has it beat seldom: on a clock that jumps nothing is ever late."""
+        heard = list[float]()
+        monkeypatch.setattr(loop_latency, "BEAT", 600.0)
+        with anyio.move_on_after(1250):
+            await Pulse(VirtualClock(), heard.append).beat()
+
+        assert heard == [0.0, 0.0]
 
     async def test_a_loop_that_does_not_beat_is_stuck(self) -> None:
         pulse = Pulse(VirtualClock())
