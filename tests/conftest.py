@@ -159,6 +159,8 @@ def pytest_collection_finish() -> None:
     """Leave what is loaded by now out of collections of garbage, of which there are many."""
     gc.collect()
     gc.freeze()
+    # As seldom as in the operator, but for the oldest: a twentieth of all time went into it.
+    gc.set_threshold(20_000, 10, 10)
 
 
 @pytest.fixture(autouse=True)

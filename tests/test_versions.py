@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import packages_distributions
 
@@ -39,7 +40,7 @@ class TestRanges:
         missing = {
             (module.name, name)
             for module in modules()
-            for name in _imported(module.tree)
+            for name in _imported(module.nodes)
             if not _distributions(name)
             <= (testing if module.name.startswith("hedgerow/testing/") else named)
         }
@@ -47,9 +48,9 @@ class TestRanges:
         assert missing == set()
 
 
-def _imported(tree: ast.Module) -> set[str]:
+def _imported(nodes: Iterable[ast.AST]) -> set[str]:
     """Return the top-level packages of others that a module imports."""
-    statements = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    statements = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
     names = {
         name.partition(".")[0]
         for node in statements

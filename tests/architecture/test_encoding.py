@@ -32,7 +32,7 @@ def test_json_goes_through_one_module():
 
 def uses_json(module: Module) -> bool:
     """Return whether a module reads or writes JSON by a library."""
-    return any(map(_uses_json, ast.walk(module.tree)))
+    return any(map(_uses_json, module.nodes))
 
 
 def _uses_json(node: ast.AST) -> bool:

@@ -11,7 +11,7 @@ def test_only_the_applier_forces_and_only_for_claims():
     asked = [
         (module.name, ast.unparse(keyword.value))
         for module in running()
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.Call)
         for keyword in node.keywords
         if keyword.arg == "force"
@@ -24,7 +24,7 @@ def test_only_one_request_can_say_so():
     said = [
         module.name
         for module in running()
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.Constant) and node.value == "force"
     ]
 
@@ -35,7 +35,7 @@ def test_only_planning_a_child_gives_a_write_its_claims():
     given = [
         module.name
         for module in running()
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.Call)
         and ast.unparse(node.func) == "Write"
         and any(keyword.arg == "claims" for keyword in node.keywords)

@@ -51,7 +51,7 @@ def test_a_class_of_the_client_is_imported_from_the_module_that_defines_it():
     found = {
         f"{module.name}: {node.module}.{alias.name}"
         for module in modules()
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("hedgerow.kube.")
         for alias in node.names
         if alias.name in named and (node.module, alias.name) not in defined

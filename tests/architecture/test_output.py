@@ -16,12 +16,10 @@ STREAMS = {f"sys.{name}.{how}" for name in ("stdout", "stderr") for how in ("wri
 
 
 def prints(module: Module) -> set[str]:
-    called = {
-        ast.unparse(node.func) for node in ast.walk(module.tree) if isinstance(node, ast.Call)
-    }
+    called = {ast.unparse(node.func) for node in module.nodes if isinstance(node, ast.Call)}
     below = {
         "Console"
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.ClassDef)
         if "Console" in map(ast.unparse, node.bases)
     }

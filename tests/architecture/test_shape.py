@@ -26,7 +26,7 @@ def test_after_a_wait_nothing_is_removed_that_may_be_gone_already():
     odd = [
         f"{module.name}:{gone.lineno}: {ast.unparse(gone)}: use pop(key, None)"
         for module in modules()
-        for task in ast.walk(module.tree)
+        for task in module.nodes
         if isinstance(task, ast.AsyncFunctionDef)
         for gone in ast.walk(task)
         if isinstance(gone, ast.Delete)
@@ -41,7 +41,7 @@ def test_no_class_of_the_runtime_has_more_than_20_methods():
         f"{module.name}.{found.name}": len(methods)
         for module in modules()
         if module.name.startswith("hedgerow/runtime/")
-        for found in ast.walk(module.tree)
+        for found in module.nodes
         if isinstance(found, ast.ClassDef)
         if len(methods := [one for one in found.body if isinstance(one, FUNCTION)]) > 20
     }
@@ -56,7 +56,7 @@ def test_the_values_of_the_core_are_structs():
     found = [
         (module.name, kind, ast.unparse(kind))
         for module in modules()
-        for kind in ast.walk(module.tree)
+        for kind in module.nodes
         if isinstance(kind, ast.ClassDef)
     ]
     structs = [name for name, kind, _ in found if "Struct" in map(ast.unparse, kind.bases)]
@@ -76,7 +76,7 @@ def test_no_two_classes_have_one_name():
     names = Counter(
         found.name
         for module in modules()
-        for found in ast.walk(module.tree)
+        for found in module.nodes
         if isinstance(found, ast.ClassDef) and not found.name.startswith("_")
     )
 
@@ -115,7 +115,7 @@ def test_one_function_says_how_waits_double():
     doubling = {
         module.name
         for module in modules()
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.BinOp)
         and isinstance(node.op, ast.Pow)
         and ast.unparse(node.left) in {"2", "2.0"}
@@ -129,7 +129,7 @@ def test_nothing_blocks_the_loop_by_sleeping():
     sleepers = {
         module.name
         for module in modules()
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.Attribute) and ast.unparse(node) == "time.sleep"
     }
 
@@ -141,7 +141,7 @@ def test_nothing_sets_an_attribute_of_a_frozen_value():
     setters = {
         module.name
         for module in modules()
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if (isinstance(node, ast.Attribute) and ast.unparse(node) == "object.__setattr__")
         or (isinstance(node, ast.Name) and node.id == "force_setattr")
     }

@@ -25,7 +25,7 @@ REVIEWS = "hedgerow/kube/reviews.py"
 
 
 def strings(module: Module) -> set[str]:
-    nodes = [node for node in ast.walk(module.tree) if isinstance(node, ast.Constant)]
+    nodes = [node for node in module.nodes if isinstance(node, ast.Constant)]
     return {node.value for node in nodes if isinstance(node.value, str)}
 
 
@@ -53,7 +53,7 @@ class TestWrites:
         [module] = [module for module in running() if module.name == CLIENT_SIDE]
         made = [
             ast.unparse(node.args[2])
-            for node in ast.walk(module.tree)
+            for node in module.nodes
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "Request"
         ]
 
@@ -87,7 +87,7 @@ class TestWrites:
         paths = {text for text in strings(adoption) if text.startswith("/")}
         operations = {
             value.value
-            for node in ast.walk(adoption.tree)
+            for node in adoption.nodes
             if isinstance(node, ast.Dict)
             for key, value in zip(node.keys, node.values, strict=True)
             if isinstance(key, ast.Constant) and key.value == "op"
@@ -130,7 +130,7 @@ class TestWrites:
         defaults = [
             default.value
             for module in running()
-            for node in ast.walk(module.tree)
+            for node in module.nodes
             if isinstance(node, ast.arguments)
             for name, default in zip(node.kwonlyargs, node.kw_defaults, strict=True)
             if name.arg == "force" and isinstance(default, ast.Constant)
