@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from itertools import combinations, pairwise
+from socket import gethostname
 from typing import Any, cast
 
 import anyio
 import pytest
 from structlog.testing import capture_logs
 
+from hedgerow.cli.shards.report import reported
 from hedgerow.kube.errors import Forbidden, KubeError, Throttled, Unreachable
 from hedgerow.kube.selection import Selected
 from hedgerow.process import sharding
@@ -185,6 +187,9 @@ async def test_replicas_share_all_and_hand_over_what_they_served(monkeypatch):
         assert ASSIGNMENT in place["metadata"]["annotations"]
         serving = [each.permits("default") for each in (one, two, three)]
         assert sorted(serving) == [False, False, True]
+        told = reported(world.leases().values(), "hedgerow", VirtualClock().now())
+        assert [each.name for each in told.replicas] == [gethostname()] * 3, "named by their pods"
+        assert told.leader == gethostname()
 
         one.stop.asked.set()
         assert await until(lambda: world.shared(two, three), 10) < 2

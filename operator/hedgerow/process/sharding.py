@@ -26,7 +26,7 @@ from hedgerow.process.leadership import BEAT, lease, timing, until_lost
 from hedgerow.runtime.cache.budget import Budget
 from hedgerow.runtime.clock import unique
 from hedgerow.runtime.leaderelection.elector import PATIENCE as LONGEST_AFTER
-from hedgerow.runtime.leaderelection.elector import Leadership, LeadershipLost
+from hedgerow.runtime.leaderelection.elector import Leadership, LeadershipLost, identity
 from hedgerow.runtime.leaderelection.record import LEASES, micro_time
 from hedgerow.runtime.leaderelection.thread import PATIENCE, own_thread
 from hedgerow.runtime.sharding import HOME, Division, ShardedQueue, is_divided
@@ -109,7 +109,7 @@ class Coordinator:
             cluster,
             clock,
             namespace=self._namespace,
-            identity=name,
+            identity=identity(),
             manager=self._manager,
             timing=times,
             namespaces=settings.namespaces,
