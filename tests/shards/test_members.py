@@ -315,6 +315,17 @@ class TestMember:
         member.end()
         assert member.is_done
 
+    def test_it_gives_nothing_to_one_that_leaves(self):
+        members = seen(place(), ready=True)
+        member = Member(members)
+        member.begun = ALL
+        members.changed(lease("other", 1, Said(GIVEN.token, filled=True, leaving=True)), 16.0)
+
+        assert not member.step(16.0)
+        assert member.token == GIVEN.token
+        members.changed(lease("other", 2, Said(GIVEN.token, filled=True)), 17.0)
+        assert member.step(17.0).drain
+
     def test_an_assignment_that_cannot_be_read_changes_nothing(self):
         members = seen(place(None), ready=True)
         member = Member(members, "r")

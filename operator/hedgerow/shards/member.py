@@ -131,14 +131,17 @@ class Member:
         return self._adopted is None or one.epoch > self._adopted.epoch
 
     def _lost(self) -> Slices:
-        """Return what another member is ready to take over, so that it can begin at once."""
+        """Return what another member is ready to take over, so that it can begin at once.
+
+        One that leaves is given nothing: it would have to hand that over in turn.
+        """
         lost, ready = self.begun - self.assigned, NONE
         if not lost or self._adopted is None:
             return NONE
         for other in self._members.participants():
             if other.said is None or other.token != self.token:
                 return NONE
-            if other.said.filled:
+            if other.said.filled and not other.said.leaving:
                 ready |= self._adopted.of(other.name)
         return lost & ready
 
