@@ -3,6 +3,8 @@
 import socket
 from dataclasses import dataclass
 
+import psutil
+
 from e2e.node.images import OPERATOR, ROOT
 from e2e.node.node import Node
 from e2e.pods import is_ready
@@ -44,6 +46,11 @@ class Deployment:
         made.ready()
         return made
 
+    def remove(self) -> None:
+        """Delete the Deployment, and wait until its pods are gone."""
+        which = ("-n", NAMESPACE, f"deployment/{NAME}", "--ignore-not-found")
+        self.node.kubectl("delete", *which, "--cascade=foreground", f"--timeout={_SOON:.0f}s")
+
     def images(self, overlay: str) -> list[str]:
         """Return the images that an overlay names."""
         printed = self.node.kubectl("kustomize", str(ROOT / "manifests" / overlay))
@@ -64,6 +71,12 @@ class Deployment:
         params = {"labelSelector": f"app.kubernetes.io/name={NAME}"}
         listed = self.api.raw("GET", path, params=params).must()["items"]
         return [pod for pod in listed if "deletionTimestamp" not in pod["metadata"]]
+
+    def process(self, pod: Object) -> psutil.Process:
+        """Return the operator's own process in a pod."""
+        found = [psutil.Process(pid) for pid in self.node.pids(pod)]
+        (process,) = [one for one in found if "run" in one.cmdline()]
+        return process
 
     def lease(self) -> Object:
         """Return the Lease."""

@@ -15,7 +15,7 @@ CONFINED = {
     "capabilities": {"drop": ["ALL"]},
     "readOnlyRootFilesystem": True,
 }
-_SOON = 60.0
+_SOON, _RESTARTS = 60.0, 120.0
 
 
 def container(image: str, *arguments: str, command: tuple[str, ...] = (), **more: Any) -> Object:
@@ -84,3 +84,14 @@ def is_ready(live: Object) -> bool:
     """Return whether a pod's condition Ready is True."""
     conditions = live.get("status", {}).get("conditions", [])
     return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+
+
+def must_restart(api: Api, pod: Object) -> None:
+    """Wait until a pod is ready with another process in it than when it was read."""
+    before = pod["status"]["containerStatuses"][0]["restartCount"]
+
+    def again() -> bool:
+        live = api.get({"apiVersion": "v1", "kind": "Pod", **pod}).body
+        return live["status"]["containerStatuses"][0]["restartCount"] > before and is_ready(live)
+
+    eventually(again, _RESTARTS, "the pod ready again")

@@ -10,7 +10,7 @@ from e2e.deployment import ACCOUNT, Deployment
 from e2e.leaders import claims, ended, stolen, strays, terms, writes
 from e2e.load import Load
 from e2e.node.node import Node
-from e2e.pods import is_ready
+from e2e.pods import must_restart
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.testing.api import Api, Object
 from hedgerow.testing.waiting import eventually
@@ -33,8 +33,7 @@ class Scene:
     def leader(self) -> tuple[Object, str, psutil.Process]:
         """Return the leader's pod, its name as a holder, and its own process."""
         pod = self.deployment.leader()
-        found = [psutil.Process(pid) for pid in self.node.pids(pod)]
-        (process,) = [one for one in found if "run" in one.cmdline()]
+        process = self.deployment.process(pod)
         return pod, self._holder(), process
 
     def ended(self, process: psutil.Process, holder: str) -> datetime:
@@ -49,17 +48,6 @@ class Scene:
         """Wait until another process leads, and let it work for a while."""
         eventually(lambda: self._holder() not in ("", former), SOON, "another leader")
         self.load.goes_on()
-
-    def restarted(self, pod: Object) -> None:
-        """Wait until the pod is ready again, with another process in it."""
-        before = pod["status"]["containerStatuses"][0]["restartCount"]
-
-        def again() -> bool:
-            live = self.load.api.get({"apiVersion": "v1", "kind": "Pod", **pod}).body
-            statuses = live["status"]["containerStatuses"]
-            return statuses[0]["restartCount"] > before and is_ready(live)
-
-        eventually(again, SOON, "the pod ready again")
 
     def _holder(self) -> str:
         return self.deployment.lease()["spec"].get("holderIdentity", "")
@@ -99,7 +87,7 @@ class TestLeader:
             process.kill()
             since = scene.ended(process, former)
             scene.another_leads(former)
-            scene.restarted(pod)
+            must_restart(scene.load.api, pod)
             scene.load.goes_on()
         scene.must_end_well(former, since)
 
@@ -111,7 +99,7 @@ class TestLeader:
             process.terminate()
             scene.another_leads(former)
             scene.ended(process, former)
-            scene.restarted(pod)
+            must_restart(scene.load.api, pod)
             scene.load.goes_on()
         scene.must_end_well(former, since)
 
@@ -123,7 +111,7 @@ class TestLeader:
             with scene.node.cut_off(pod["status"]["podIP"]):
                 end = scene.ended(process, former)
                 scene.another_leads(former)
-            scene.restarted(pod)
+            must_restart(scene.load.api, pod)
             scene.load.goes_on()
         scene.must_end_well(former, since)
         print(f"the one cut off had ended after {(end - since).total_seconds():.2f} s")

@@ -128,6 +128,10 @@ class Components:
             overridden = {f"--{flag}=" for flag in self._api_server()}
             kept = [f for f in flags if not str(f).startswith(tuple(overridden))]
             return [plain, *kept, *_listed(self._api_server())]
+        if name == CONTROLLERS[0]:
+            # A test waits for an autoscaler's answer, not for a production's calm.
+            looks = "--horizontal-pod-autoscaler-sync-period=2s"
+            return [*components.command(name, self.directory, self.blueprint), looks]
         if name == KUBELET:
             return [self.programs[name], *_listed(self._kubelet())]
         if name == KUBE_PROXY:

@@ -1,0 +1,62 @@
+"""Rights: what the API server says that an account may do, and what it refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from e2e.deployment import NAME, NAMESPACE
+from hedgerow.deploy.rights import Right
+from hedgerow.testing.api import Api, Object
+from hedgerow.testing.audit_log import Entry
+from support.cluster.granted import denied, granted
+
+ANYBODY = f"system:serviceaccount:{NAMESPACE}:default"
+"""An account to which nobody has bound anything."""
+_LEASE = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}
+_SECRET = {"apiVersion": "v1", "kind": "Secret"}
+
+
+def refused(asked: Iterable[Entry]) -> list[tuple[str, str, str]]:
+    """Return what was denied, but for writes that met a namespace's end: those are no right's."""
+    return [found for found in denied(asked) if "because it is being terminated" not in found[2]]
+
+
+def _review(api: Api, account: str, namespace: str) -> Object:
+    """Return what `kubectl auth can-i --list --as=ACCOUNT` prints."""
+    reply = api.raw(
+        "POST",
+        "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews",
+        json={"spec": {"namespace": namespace}},
+        headers={"Impersonate-User": account},
+    )
+    status = reply.must()["status"]
+    # The authorizer of nodes lists no rules; it has none for a ServiceAccount either.
+    assert status.get("evaluationError", "") in (
+        "",
+        "node authorizer does not support user rule resolution",
+    )
+    return status
+
+
+def allowed(api: Api, account: str, namespace: str) -> frozenset[Right]:
+    """Return an account's rights in a namespace, those in the whole cluster among them."""
+    return granted([{"rules": _review(api, account, namespace)["resourceRules"]}])
+
+
+def paths(api: Api, account: str) -> set[tuple[str, str]]:
+    """Return what an account may ask for that is no resource."""
+    rules = _review(api, account, NAMESPACE)["nonResourceRules"]
+    return {(verb, p) for rule in rules for verb in rule["verbs"] for p in rule["nonResourceURLs"]}
+
+
+def abandon(api: Api) -> None:
+    """Have what does not run begin without a Secret, beside a Lease that somebody left behind."""
+    lease, secret = _own(_LEASE, NAME), _own(_SECRET, f"{NAME}-serving")
+    for manifest in (lease, secret):
+        api.delete(manifest).must()
+    abandoned = {"holderIdentity": "gone", "leaseDurationSeconds": 1}
+    api.apply({**lease, "spec": abandoned}, "somebody").must()
+
+
+def _own(kind: Object, name: str) -> Object:
+    return {**kind, "metadata": {"namespace": NAMESPACE, "name": name}}
