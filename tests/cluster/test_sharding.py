@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from datetime import datetime
-from itertools import combinations, groupby, pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hedgerow.sandbox.cluster import Sandbox
-from hedgerow.shards.members import LABEL, sighting
-from hedgerow.shards.slices import ALL, Slices
+from hedgerow.shards.members import LABEL
 from hedgerow.testing.api import Api
 from hedgerow.testing.audit_log import AuditLog
 from hedgerow.testing.waiting import eventually
+from support.cluster.writers import Writers
+from support.operator import sharing
 from support.operator.running import Operator
+from support.operator.sharing import DURATION, SHORT
 
 pytestmark = pytest.mark.cluster
 
-SHORT = ("--lease-duration", "6s", "--renew-deadline", "4s", "--retry-period", "1s")
 SYSTEM = "sharing"
 PLACES = tuple(f"{letter}-shared" for letter in "abcdefghijkl")
 
@@ -48,16 +46,13 @@ class Replicas:
         def they_do() -> bool:
             path = f"/apis/coordination.k8s.io/v1/namespaces/{SYSTEM}/leases"
             listed = self._api.raw("GET", f"{path}?labelSelector={LABEL}").body["items"]
-            held = {each.name: each.holds for each in (sighting(item, 0.0) for item in listed)}
-            parts = [held[name_of(each)] for each in operators]
-            whole = Slices.of(part for each in parts for part in each.ranges)
-            return whole == ALL and all(parts) and not any(a & b for a, b in combinations(parts, 2))
+            return sharing.share(listed, [name_of(each) for each in operators])
 
         return they_do
 
 
 def name_of(operator: Operator) -> str:
-    return operator.logged("sharing the work")[-1]["replica"]
+    return sharing.name_of(operator.output)
 
 
 @pytest.fixture
@@ -107,8 +102,8 @@ def test_each_namespace_is_written_by_one_replica_after_the_other(
     """One is killed, one joins, one is frozen for longer than a Lease lasts, one is stopped."""
     mark = audit_log.mark()
 
-    def wrote() -> dict[str, list[str]]:
-        return {place: writers(audit_log, mark, place) for place in PLACES}
+    def wrote() -> Writers:
+        return Writers.of(audit_log.since(mark))
 
     first, second, third = (replicas.start() for _ in range(3))
     eventually(replicas.share(first, second, third), within=60)
@@ -122,24 +117,10 @@ def test_each_namespace_is_written_by_one_replica_after_the_other(
         eventually(lambda: not third.running, within=30)
         assert first.stop() == 0
         eventually(replicas.share(fourth), within=30)
-        eventually(lambda: {each[-1] for each in wrote().values()} == {name_of(fourth)})
+        eventually(lambda: {wrote().turns(place)[-1] for place in PLACES} == {name_of(fourth)})
 
-    assert len({each for names in wrote().values() for each in names}) > 2
-    assert max(map(len, wrote().values())) <= 6
+    turns = [wrote().turns(place) for place in PLACES]
+    assert wrote().broken(DURATION) == []
+    assert len({each for names in turns for each in names}) > 2
+    assert max(map(len, turns)) <= 6
     assert first.logged("stopped")
-
-
-def writers(audit_log: AuditLog, mark: int, place: str) -> list[str]:
-    """Return who wrote in a namespace, one after the other; fail if two did at once."""
-    entries = audit_log.since(mark, verbs=("patch", "delete"), namespace=place)
-    writes = sorted(
-        (
-            (entry["requestReceivedTimestamp"], entry["stageTimestamp"], found[1])
-            for entry in entries
-            if (found := re.search(r"\((hedgerow-[0-9a-f]+)\)", entry["userAgent"]))
-        ),
-        key=lambda write: datetime.fromisoformat(write[0]),
-    )
-    for (_, ended, one), (began, _, two) in pairwise(writes):
-        assert one == two or datetime.fromisoformat(ended) <= datetime.fromisoformat(began)
-    return [name for name, _ in groupby(name for _, _, name in writes)]

@@ -9,19 +9,25 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import count
 from pathlib import Path
 
 from faults import table
 from faults.cases import Case, Outcome, cases
+from faults.fleet import AUDIT_LOG, Undisturbed, undisturbed
 from faults.machine import Reference, World, reference
 from faults.nursery import Nursery
 from faults.outages import outages
 from faults.proxy import Proxy
+from faults.scenario import Scenario
 from faults.scenarios import SCENARIOS
+from faults.sharded import SCENARIO as SHARING
+from faults.sharded import sharded
 from faults.troubles import Target
 from hedgerow.sandbox.cluster import Options
 from hedgerow.testing.api import Api
@@ -48,10 +54,11 @@ class Verdict:
 
 
 @contextmanager
-def world(directory: Path) -> Iterator[World]:
-    """Bring up what all runs share."""
+def world(directory: Path, *, audit: bool = False) -> Iterator[World]:
+    """Bring up what all runs share; with `audit`, the API server keeps its audit log."""
     directory.mkdir(parents=True, exist_ok=True)
-    with cluster(directory / "cluster", Options()) as sandbox:
+    options = Options(audit=directory / AUDIT_LOG if audit else None)
+    with cluster(directory / "cluster", options) as sandbox:
         api = Api(sandbox.kubeconfig)
         with_custom_resources(api)
         api.close()
@@ -63,11 +70,15 @@ def world(directory: Path) -> Iterator[World]:
 
 def judge(case: Case, among: World) -> Verdict:
     """Make a run, and say what it came to."""
+    return _judge(case, partial(case.make, among))
+
+
+def _judge(case: Case, make: Callable[[], Outcome]) -> Verdict:
     began = time.monotonic()
     outcome = Outcome(False, "was not tried")
     for _ in range(TRIES):
         try:
-            outcome = case.make(among)
+            outcome = make()
         except Exception as error:  # noqa: BLE001 - a run that breaks is one that failed
             outcome = Outcome(False, f"{type(error).__name__}: {error}")
         if outcome.came:
@@ -86,10 +97,22 @@ def judge(case: Case, among: World) -> Verdict:
 
 def run(wanted: Sequence[str], lanes: int, directory: Path, limit: int) -> list[Verdict]:
     """Make every run whose name holds all the words, and tell of each as it ends."""
+    scenarios = [s for s in SCENARIOS if is_wanted_scenario(s.name, wanted)]
+    sharing = _sharing(wanted, directory)
+    found = _on_scenarios(scenarios, wanted, lanes, directory, limit) if scenarios else []
+    return [*found, *sharing]
+
+
+def _on_scenarios(
+    scenarios: Sequence[Scenario],
+    wanted: Sequence[str],
+    lanes: int,
+    directory: Path,
+    limit: int,
+) -> list[Verdict]:
     with world(directory) as among:
         began = time.monotonic()
-        scenarios = [s for s in SCENARIOS if _is_wanted_scenario(s.name, wanted)]
-        with ThreadPoolExecutor(len(scenarios) or 1) as pool:
+        with ThreadPoolExecutor(len(scenarios)) as pool:
             found = pool.map(lambda scenario: reference(among, scenario), scenarios)
             references = {known.scenario.name: known for known in found}
         print(f"{len(references)} scenarios known after {time.monotonic() - began:.0f} s")
@@ -104,6 +127,25 @@ def run(wanted: Sequence[str], lanes: int, directory: Path, limit: int) -> list[
         with ThreadPoolExecutor(1) as pool:
             others = pool.submit(_struck, [each for each in struck if each], directory / "fragile")
             return [*_all(todo, among, lanes), *others.result()]
+
+
+def _sharing(wanted: Sequence[str], directory: Path) -> list[Verdict]:
+    """Make the runs of replicas that share the work, one after the other: seconds count."""
+    if not any(_matches(case, wanted) for case in sharded(Undisturbed())):
+        return []
+    with world(directory / "undisturbed") as among:
+        known = undisturbed(among)
+    numbers, found = count(1), list[Verdict]()
+
+    def alone(case: Case) -> Outcome:
+        with world(directory / f"sharing-{next(numbers)}", audit=True) as own:
+            return case.make(own)
+
+    for case in sharded(known):
+        if _matches(case, wanted):
+            found.append(_judge(case, partial(alone, case)))
+            _tell(" sharing", case, found[-1])
+    return found
 
 
 def _struck(struck: Sequence[Sequence[Case]], directory: Path) -> list[Verdict]:
@@ -148,10 +190,14 @@ def _all(todo: Sequence[Case], among: World, lanes: int) -> list[Verdict]:
             raise
 
 
-def _is_wanted_scenario(name: str, words: Sequence[str]) -> bool:
-    names = [s.name for s in SCENARIOS]
+def is_wanted_scenario(name: str, words: Sequence[str]) -> bool:
+    """Return whether runs of a scenario may be wanted: others may be by a word that names them."""
+    names = [*(s.name for s in SCENARIOS), SHARING]
     chosen = [word for word in words if any(word in other for other in names)]
-    return not chosen or any(word in name for word in chosen)
+    if chosen:
+        return any(word in name for word in chosen)
+    of_scenarios, of_all = " | ".join(_of_scenarios()), " | ".join(faults())
+    return not any(word in of_all and word not in of_scenarios for word in words)
 
 
 def _matches(case: Case, words: Sequence[str]) -> bool:
@@ -160,9 +206,13 @@ def _matches(case: Case, words: Sequence[str]) -> bool:
 
 def faults() -> list[str]:
     """Return the name of every fault."""
+    return list(dict.fromkeys((*_of_scenarios(), *(each.fault for each in sharded(Undisturbed())))))
+
+
+def _of_scenarios() -> Iterator[str]:
     bare = {s.name: Reference(s, (), (), (Target("a write", 1, 0),)) for s in SCENARIOS}
     struck = (case for together in outages(bare) for case in together)
-    return list(dict.fromkeys(case.fault for case in (*cases(bare), *struck)))
+    return (case.fault for case in (*cases(bare), *struck))
 
 
 def _list() -> None:
@@ -171,6 +221,7 @@ def _list() -> None:
         print(f"fault     {fault}")
     for scenario in SCENARIOS:
         print(f"scenario  {scenario.name}: {', '.join(step.name for step in scenario.steps)}")
+    print(f"scenario  {SHARING}: three replicas share twelve namespaces under load")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -165,7 +165,7 @@ def coded(value: str) -> str:
     return b64encode(value.encode()).decode()
 
 
-def _source(identity: Object, data: dict[str, str], **annotations: str) -> Object:
+def source(identity: Object, data: dict[str, str], **annotations: str) -> Object:
     meta = {**identity["metadata"], "annotations": {TARGET_NAME: "app", **annotations}}
     coding = {key: coded(value) for key, value in data.items()}
     return {**identity, "metadata": meta, "type": "k8s.ziwon.dev/secretsync", "data": coding}
@@ -182,10 +182,10 @@ def _both_have(key: str, value: str | None) -> Callable[[People], object]:
 def secretsync_shared() -> Iterator[Step]:
     """Two sources that share a copy in each of two namespaces."""
     db = {"user": "one", "password": "a"}
-    yield Step("created", forced(_source(DB, db)), _both_have("user", "one"))
+    yield Step("created", forced(source(DB, db)), _both_have("user", "one"))
     yield Step(
         "shared, with a key that both have",
-        forced(_source(MAIL, {"smtp": "two", "password": "b"})),
+        forced(source(MAIL, {"smtp": "two", "password": "b"})),
         both(
             _both_have("smtp", "two"),
             _both_have("password", "a"),
@@ -194,7 +194,7 @@ def secretsync_shared() -> Iterator[Step]:
     )
     yield Step(
         "changed",
-        forced(_source(MAIL, {"smtp": "three"})),
+        forced(source(MAIL, {"smtp": "three"})),
         both(_both_have("smtp", "three"), *(told(one, Contested="") for one in (DB, MAIL))),
     )
     yield Step(
@@ -215,7 +215,7 @@ def secretsync_shared() -> Iterator[Step]:
     opaque = {TARGET_TYPE: "Opaque"}
     yield Step(
         "one changed to a type that the other has not",
-        forced(_source(MAIL, {"smtp": "four"}, **opaque)),
+        forced(source(MAIL, {"smtp": "four"}, **opaque)),
         both(
             _both_have("smtp", "four"),
             *(told(one, Contested="True/KeyConflict") for one in (DB, MAIL)),
@@ -223,7 +223,7 @@ def secretsync_shared() -> Iterator[Step]:
     )
     yield Step(
         "the other too, so that copies are made anew",
-        forced(_source(DB, {**db, "password": "c"}, **opaque)),
+        forced(source(DB, {**db, "password": "c"}, **opaque)),
         both(
             *(at(copy, "type", is_="Opaque") for copy in (COPY_ONE, COPY_TWO)),
             _both_have("password", "c"),

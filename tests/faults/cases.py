@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -16,6 +15,7 @@ from faults.machine import QUIET, Reference, Run, World, prepared
 from faults.proxy import Reply, Trouble
 from faults.scenario import USER, Object, Scenario, apply, collect, jobs
 from faults.scenarios import CRON, EVERY_SECOND
+from faults.strikes import STRIKES, strike
 from faults.troubles import ANY_STEP, LONG_OUTAGE, OUTAGE, REFUSALS, Target
 from hedgerow.testing.waiting import eventually
 
@@ -496,7 +496,7 @@ class Ended:
 
 
 def _of_replicas(known: Reference) -> Iterator[Case]:
-    for fault in ("killed", "frozen", "cut off", "silent"):
+    for fault in STRIKES:
         case = Replicas(known, fault)
         yield Case(f"two replicas, leader {fault}", known.scenario.name, "after a step", case)
     for code in REFUSALS:
@@ -543,30 +543,7 @@ class Replicas:
             (one for one in run.operators if any(w.done for w in one.line.writes())),
             run.operator,
         )
-        trouble = leader.line.trouble
-        assert isinstance(trouble, troubles.Off)
-
-        def off() -> None:
-            trouble.is_off, trouble.is_silent = True, self.fault == "silent"
-            if self.fault == "cut off":
-                run.world.proxy.cut(leader.line)
-
-        def on() -> None:
-            trouble.is_off = False
-            if self.fault == "silent":
-                run.world.proxy.cut(leader.line)
-
-        match self.fault:
-            case "killed":
-                leader.kill()
-                end: Callable[[], object] = list
-            case "frozen":
-                leader.kill(signal.SIGSTOP)
-                end = lambda: leader.kill(signal.SIGCONT)  # noqa: E731
-            case _:
-                off()
-                end = on
-        timer = threading.Timer(OUTAGE, end)
+        timer = threading.Timer(OUTAGE, strike(run.world, leader, self.fault))
         timer.start()
         yield timer
 

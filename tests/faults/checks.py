@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from math import inf
 
-from faults.machine import Run
+from faults.machine import Operator, Run
+from faults.people import RealPeople
 from faults.proxy import Exchange
 from faults.scenario import Object
 from faults.signatures import signature
@@ -35,14 +36,18 @@ def broken(run: Run) -> list[str]:
     """Return what does not hold, a line each."""
     asked = [one for line in run.lines for one in line.record]
     return [
-        *_unlawful(asked),
-        *_careless(asked),
+        *written_wrongly(asked),
         *_started_twice(asked),
         *_misrouted(run),
         *_spun(run),
-        *_told_twice(run),
-        *_failed(run),
+        *told_twice(run.people, run.heard_too),
+        *failed(run.operators),
     ]
+
+
+def written_wrongly(asked: Collection[Exchange]) -> list[str]:
+    """Return what is no safe write, and no safe read before one, a line each."""
+    return [*_unlawful(asked), *_careless(asked)]
 
 
 def busiest(run: Run) -> int:
@@ -155,7 +160,7 @@ def _most_in_a_second(times: list[float]) -> int:
     return most
 
 
-def _told_twice(run: Run) -> list[str]:
+def told_twice(people: RealPeople, heard_too: Collection[str] = ()) -> list[str]:
     """No Event is there twice: same reason, same note, about the same object.
 
     What the server refuses is told again under another generation, and each use of force is told.
@@ -163,17 +168,17 @@ def _told_twice(run: Run) -> list[str]:
     kind = {"apiVersion": "events.k8s.io/v1", "kind": "Event"}
     told = Counter(
         (event.get("reason"), event.get("note"), json.dumps(event.get("regarding"), sort_keys=True))
-        for event in run.people.every(kind)
-        if event.get("reason") not in {*OF_TROUBLE, *run.heard_too, "FieldClaimed"}
+        for event in people.every(kind)
+        if event.get("reason") not in {*OF_TROUBLE, *heard_too, "FieldClaimed"}
     )
     return [f"told {count} times: {what[:2]}" for what, count in told.items() if count > 1]
 
 
-def _failed(run: Run) -> list[str]:
+def failed(operators: Iterable[Operator]) -> list[str]:
     """No pass ends in an exception, and nothing is logged as an error."""
     return [
         f"logged: {entry.get('event')} {entry.get('exception', entry.get('error', ''))}"[:2000]
-        for operator in run.operators
+        for operator in operators
         for entry in operator.entries()
         if entry.get("level") in {"error", "critical"}
     ]

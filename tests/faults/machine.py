@@ -110,15 +110,18 @@ class Operator:
         self.kill()
         eventually(lambda: not self.running, what="the operator is gone")
 
+    def written(self) -> str:
+        """Return its log so far."""
+        return self.log.read_text("utf-8", "replace") if self.log.exists() else ""
+
     def entries(self) -> list[Object]:
         """Return all that it has logged, in all its lives."""
-        text = self.log.read_text("utf-8", "replace") if self.log.exists() else ""
-        return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+        whole = self.written().rpartition("\n")[0]  # it may be at a line
+        return [json.loads(line) for line in whole.splitlines() if line.startswith("{")]
 
     def complaints(self) -> list[Object]:
         """Return what it has logged as a warning or worse, and the lines with which it ended."""
-        text = self.log.read_text("utf-8", "replace") if self.log.exists() else ""
-        last = [{"event": line} for line in text.splitlines() if not line.startswith("{")]
+        last = [{"event": line} for line in self.written().splitlines() if not line.startswith("{")]
         loud = {"warning", "error", "critical"}
         return [*last, *(e for e in self.entries() if e.get("level") in loud)]
 

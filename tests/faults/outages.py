@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import signal
 import threading
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
+import psutil
 
 from faults.cases import Case, Outcome, judged, untold
 from faults.checks import broken
@@ -66,13 +68,17 @@ class Restored:
     """The store goes back to what it held before a step."""
 
     def prepare(self, sandbox: Sandbox) -> None:
-        _stopped(sandbox)
+        """Take a backup while nothing is written, of what etcd would find after a crash."""
         shutil.rmtree(_copy(sandbox), ignore_errors=True)
-        shutil.copytree(_data(sandbox), _copy(sandbox))
-        started(sandbox, (API_SERVER, ETCD))
+        with _frozen(sandbox):
+            shutil.copytree(_data(sandbox), _copy(sandbox))
 
     def strike(self, sandbox: Sandbox) -> None:
-        _stopped(sandbox)
+        stopped(sandbox)
+        self.set_back(sandbox)
+
+    def set_back(self, sandbox: Sandbox) -> None:
+        """Have what is stopped begin anew with the backup."""
         shutil.rmtree(_data(sandbox))
         shutil.copytree(_copy(sandbox), _data(sandbox))
         started(sandbox, (API_SERVER, ETCD))
@@ -141,9 +147,24 @@ def started(sandbox: Sandbox, components: Sequence[str]) -> None:
         anyio.run(sandbox.start, component)
 
 
-def _stopped(sandbox: Sandbox) -> None:
+def stopped(sandbox: Sandbox) -> None:
+    """Stop the store, and what asks it, without waiting for requests: watches would take 10 s."""
     for component in (API_SERVER, ETCD):
+        sandbox.kill(component, signal.SIGKILL)
         anyio.run(sandbox.stop, component)
+
+
+@contextlib.contextmanager
+def _frozen(sandbox: Sandbox) -> Iterator[None]:
+    """Have the store do nothing meanwhile."""
+    status = anyio.run(sandbox.status)
+    process = psutil.Process(next(each.pid for each in status.components if each.name == ETCD))
+    process.suspend()
+    eventually(lambda: process.status() == psutil.STATUS_STOPPED, what="etcd is frozen")
+    try:
+        yield
+    finally:
+        process.resume()
 
 
 def _data(sandbox: Sandbox) -> Path:

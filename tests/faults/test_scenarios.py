@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from faults.__main__ import faults
+from faults.__main__ import faults, is_wanted_scenario
 from faults.people import PLURALS
 from faults.scenarios import SCENARIOS
 from support.operator.registered import ALL
@@ -30,6 +30,21 @@ def test_the_page_has_the_figures_of_every_fault():
     rows = text.partition("<!-- faults -->")[2].partition("<!-- /faults -->")[0].splitlines()[3:]
 
     assert {row.split(" | ")[0].removeprefix("| ") for row in rows} == {*faults(), "**all**"}
+
+
+@pytest.mark.parametrize(
+    ("words", "chosen"),
+    [
+        ([], len(SCENARIOS)),
+        (["killed"], len(SCENARIOS)),
+        (["cronjob", "crash before"], 2),
+        (["shards", "killed"], 0),
+        (["three replicas"], 0),
+    ],
+    ids=str,
+)
+def test_only_scenarios_are_run_that_words_may_mean(words, chosen):
+    assert sum(is_wanted_scenario(s.name, words) for s in SCENARIOS) == chosen
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
