@@ -24,7 +24,7 @@ from hedgerow.testing.audit_log import Entry
 from support.cluster.granted import requests, used
 from support.cluster.writers import Writers
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.e2e, pytest.mark.apart, pytest.mark.timeout(900)]
 
 LEASE, SHORT = 15.0, 6.0
 SETTINGS = {
@@ -139,7 +139,6 @@ class TestRollingUpdate:
         assert refused(asked) == []
 
 
-@pytest.mark.apart
 class TestAutoscaler:
     """The one of kube-controller-manager, with that of the guide; figures of CPU are made up."""
 
