@@ -366,7 +366,7 @@ def shared(command: str, numbers: Sequence[int], kubernetes: str) -> list[Figure
             with running(folder / "cluster", options) as sandbox:
                 sharing = Sharing(command, sandbox, folder)
                 sharing.install()
-                bare = sharing.empty()
+                bare = [sharing.empty(), sharing.empty("--shards")]
                 sharing.fill(RESOURCES, NAMESPACES)
                 # The first one creates all children before it is measured.
                 for number in (0, *numbers):
@@ -376,7 +376,7 @@ def shared(command: str, numbers: Sequence[int], kubernetes: str) -> list[Figure
                         else sharing.measure(1)
                     )
                     row |= {"title": f"{number}" if number else "one, unsharded"}
-                    found.append(row | {"gate": bool(gate), "bare_mib": bare})
+                    found.append(row | {"gate": bool(gate), "bare_mib": bare[number > 0]})
                     print(json.dumps(found[-1]), file=sys.stderr)
     return found
 
@@ -428,6 +428,6 @@ def _beside_one(
 
 
 def _parts(row: Mapping[str, Any], alone: Mapping[str, Any], name: str) -> list[float]:
-    """Return what each replica takes of what one unsharded takes, above an empty process."""
-    less = row["bare_mib"] if name == "rss_mib" else 0.0
-    return [(each - less) / (alone[name][0] - less) for each in row[name]]
+    """Return what each replica takes of what one unsharded takes, above their empty processes."""
+    less, least = (row["bare_mib"], alone["bare_mib"]) if name == "rss_mib" else (0.0, 0.0)
+    return [(each - less) / (alone[name][0] - least) for each in row[name]]
