@@ -403,7 +403,6 @@ class Executor:
         self._by_server = by_server
         self._runners: Sequence[ControllerRunner] = ()
         self._budget = Budget()
-        self._sharers = 1
         self._tasks: TaskGroup | None = None
         self._passes: dict[int, float] = {}
         self.was_settled = False
@@ -472,15 +471,14 @@ class Executor:
 
     def divide(self, replicas: int) -> None:
         """Have the caches keep decoded what one of so many replicas needs; called by the thread."""
-        self._sharers = replicas
         if self._tasks is not None:
             self._tasks.start_soon(self._divide, replicas)
 
     async def _divide(self, replicas: int) -> None:
         for _ in self._budget.shared_by(replicas):
             await anyio.lowlevel.checkpoint()
-            if replicas != self._sharers:
-                return
+            if replicas != self._coordinator.member.sharers:
+                return  # it is told anew
 
     def want(self, slices: Slices, number: int) -> None:
         """Have the runners watch these slices, with a number to tell of; called by the thread."""

@@ -214,7 +214,8 @@ class Budget:
         """The objects that are decoded and may be packed, the one asked for last at the end. Those
         that a list brought, and that nobody has asked for yet, are at the beginning."""
         self._decoded_weight = 0
-        self.most_decoded = min(DECODED, most // BESIDE)
+        self._decoded_in_all = min(DECODED, most // BESIDE)
+        self.most_decoded = self._decoded_in_all
         self.most_read = most // BESIDE
         """The most bytes of a resource and its children that a pass may read in whole."""
         self._excess: dict[Place, Oversize] = {}
@@ -226,7 +227,7 @@ class Budget:
 
     def shared_by(self, replicas: int) -> Iterator[None]:
         """Keep so much decoded as one of so many replicas needs; yield between small steps."""
-        most = min(DECODED, self.most // BESIDE) // replicas
+        most = self._decoded_in_all // replicas
         while self.most_decoded > most:
             needed = min(self.most_decoded, self._decoded_weight)
             self.most_decoded = max(most, needed - AT_A_TIME)
