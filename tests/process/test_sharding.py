@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
 from itertools import combinations, pairwise
 from socket import gethostname
@@ -25,7 +26,8 @@ from hedgerow.runtime.namespaces import Namespaces
 from hedgerow.serving.health import Health
 from hedgerow.settings import Settings
 from hedgerow.shards import members
-from hedgerow.shards.members import ASSIGNMENT, LABEL, SAID, Said, text
+from hedgerow.shards.member import Quiet
+from hedgerow.shards.members import ASSIGNMENT, LABEL, MOST_WATCHES, SAID, Said, text
 from hedgerow.shards.slices import ALL, NONE, Slices, slice_of
 from hedgerow.testing.memory import kinds
 from hedgerow.testing.memory.cluster import Sent
@@ -61,15 +63,29 @@ class Runner:
         self.watched = self.begun = NONE
         self.passes_end = anyio.Event()
         self.passes_end.set()
+        self.handover = self
+        self.watches = 1
+        self.counted: Counter[int] | None = Counter()
+        self.quiet: list[Quiet] = []
+
+    async def count(self) -> Counter[int]:
+        if self.counted is None:
+            raise Forbidden("no", code=403)
+        return self.counted
+
+    async def last_versions(self, slices: Slices) -> dict[str, int]:
+        assert not slices & self.begun
+        return {f"things-{number}": 9 for number in range(self.watches)}
 
     async def select(self, slices: Slices) -> bool:
         self.watched = slices
         await anyio.sleep(0.2)
         return self.watched == slices
 
-    async def begin(self, slices: Slices) -> None:
+    async def begin(self, slices: Slices, quiet: Iterable[Quiet] = ()) -> None:
         assert not slices - self.watched
         self.begun |= slices
+        self.quiet += quiet
 
     async def drain(self, slices: Slices) -> None:
         self.begun -= slices
@@ -201,6 +217,46 @@ async def test_replicas_share_all_and_hand_over_what_they_served(monkeypatch):
         four.cut_off()
         assert await until(lambda: world.shared(two, three), 20) < 17
         assert isinstance(four.lost, LeadershipLost)
+
+
+async def test_resources_are_counted_before_anything_is_assigned(monkeypatch):
+    async with scene(monkeypatch) as (world, tasks):
+        one, two = world.start(tasks), world.start(tasks)
+        one.runner.counted = two.runner.counted = Counter({5: 30, 6: 30, 7: 30, 9: 90})
+        await until(lambda: world.shared(one, two), 25)
+        heavy = [sum(n for p, n in one.runner.counted.items() if p in each.runner.begun)
+                 for each in (one, two)]  # fmt: skip
+        assert heavy == [90, 90]
+
+
+async def test_what_cannot_be_counted_is_shared_nevertheless(monkeypatch):
+    with capture_logs() as logs:
+        async with scene(monkeypatch) as (world, tasks):
+            one = world.start(tasks)
+            one.runner.counted = None
+            await until(lambda: world.shared(one), 25)
+    assert "resources are not counted" in [each["event"] for each in logs]
+
+
+@pytest.mark.parametrize("why", ["", "a write without an answer", "too many watches"])
+async def test_who_takes_over_is_told_what_was_written_last_if_that_is_known(monkeypatch, why):
+    async with scene(monkeypatch) as (world, tasks):
+        one, two = world.start(tasks), world.start(tasks)
+        await until(lambda: world.shared(one, two), 25)
+        kept = two.runner.begun
+        two.runner.quiet.clear()
+        if why == "too many watches":
+            one.runner.watches = MOST_WATCHES + 1
+        elif why:
+            assert one.executor is not None
+            one.executor._coordinator.own.unanswered()
+
+        one.stop.asked.set()
+        await until(lambda: two.runner.begun == ALL, 20)
+        told = [each for each in two.runner.quiet if each.last]
+        known = Slices.of(part for each in told for part in each.slices.ranges)
+        assert known == (NONE if why else ALL - kept)
+        assert all(each.last == {"things-0": 9} for each in told)
 
 
 async def test_a_pass_that_does_not_end_keeps_its_slices(monkeypatch):

@@ -18,7 +18,8 @@ from hedgerow.contract import Key
 from hedgerow.kube.errors import Forbidden, Gone
 from hedgerow.runtime import sharding, watches
 from hedgerow.runtime.sharding import HOME, Division, ShardedQueue, is_divided
-from hedgerow.shards.slices import ALL, NONE, Slices
+from hedgerow.shards.member import Quiet
+from hedgerow.shards.slices import ALL, NONE, Slices, slice_of
 from hedgerow.testing.memory.cluster import Sent
 from hedgerow.testing.virtual import VirtualClock, run
 from runtime.sharded import Replica, only, quiet
@@ -147,6 +148,15 @@ class TestReading:
             asked = [part for part in replica.cluster.asked if part[1] == "bluegreens"]
             assert asked == [("fill", "bluegreens", OTHERS), ("watch", "bluegreens", MINE | OTHERS)]
 
+    async def test_all_resources_are_counted_by_slice(self):
+        world = a_world()
+        world.apply("three")
+        replica = Replica(world.server)
+        async with replica.open():
+            counted = await replica.runner.handover.count()
+
+        assert counted == {slice_of("default"): 2, slice_of("other"): 1}
+
     async def test_a_part_less_is_not_listed(self):
         world = a_world()
         replica = Replica(world.server)
@@ -212,6 +222,95 @@ class TestHandOver:
             assert set(two.passes) == {("other", "two"), ("other", "three")}
             assert [sent for sent in two.writes if "Event" not in sent] == []
             assert world.server.version == written
+
+    async def test_no_list_is_needed_where_it_is_known_what_was_written_last(self):
+        world = a_world()
+        one, two = Replica(world.server), Replica(world.server)
+        async with one.open(), two.open(), anyio.create_task_group() as tasks:
+            await one.take(ALL)
+            await quiet()
+            assert await two.runner.select(OTHERS)
+            two.cluster.slow |= {"BlueGreen", "Deployment", "Service"}
+            world.apply("two", "other", routeTo="Green")
+            told(one)
+            await quiet()
+            await one.runner.drain(OTHERS)
+            last = Quiet(OTHERS, 1e9, await one.runner.handover.last_versions(OTHERS))
+            two.cluster.asked.clear()
+
+            tasks.start_soon(two.runner.begin, OTHERS, [last])
+            await quiet()
+            assert two.passes == []
+
+            two.cluster.slow.clear()
+            two.cluster.tell()
+            await quiet()
+            assert {key[1] for key in two.passes} == {"two"}
+            assert [sent for sent in two.writes if "Event" not in sent] == []
+            assert [one for one in two.cluster.asked if one[0] == "list"] == []
+
+    @pytest.mark.parametrize(
+        "last",
+        [
+            {"bluegreen/bluegreens.app.demo.kakao.com": 10**9},  # the store was restored since
+            {},  # another version of hedgerow has other watches
+        ],
+    )
+    async def test_what_is_not_told_in_time_is_listed(self, last):
+        world = a_world()
+        replica = Replica(world.server)
+        async with replica.open():
+            assert await replica.runner.select(MINE | OTHERS)
+            replica.cluster.asked.clear()
+
+            await replica.runner.begin(MINE | OTHERS, [Quiet(OTHERS, 1e9, last)])
+            await quiet()
+            assert {key[1] for key in replica.passes} == {"one", "two"}
+            assert ("list", "bluegreens", MINE | OTHERS) in replica.cluster.asked
+
+    async def test_what_was_filled_after_the_last_write_is_not_listed_again(self):
+        world = a_world()
+        replica = Replica(world.server)
+        async with replica.open():
+            assert await replica.runner.select(MINE)
+            now = anyio.current_time()
+            await anyio.sleep(1)
+            assert await replica.runner.select(MINE | OTHERS)
+            replica.cluster.asked.clear()
+
+            await replica.runner.begin(MINE | OTHERS, [Quiet(MINE | OTHERS, now + 0.5)])
+            listed = {slices for what, _, slices in replica.cluster.asked if what == "list"}
+            assert listed == {MINE}
+
+    async def test_of_what_is_known_in_part_the_rest_is_listed(self):
+        world = a_world()
+        replica = Replica(world.server)
+        async with replica.open():
+            assert await replica.runner.select(MINE | OTHERS)
+            replica.cluster.asked.clear()
+            last = Quiet(OTHERS, 1e9, await replica.runner.handover.last_versions(OTHERS))
+
+            await replica.runner.begin(MINE | OTHERS, [last])
+            listed = {slices for what, _, slices in replica.cluster.asked if what == "list"}
+            assert listed == {MINE}
+
+    async def test_what_was_written_before_a_drain_does_not_count_after_it(self):
+        world = a_world()
+        replica = Replica(world.server)
+        replica.cluster.broken = {"Service": Forbidden("no", code=403)}
+        async with replica.open(), anyio.create_task_group() as tasks:
+            assert await replica.runner.select(OTHERS)
+            last = Quiet(OTHERS, 1e9, await replica.runner.handover.last_versions(OTHERS))
+            tasks.start_soon(replica.runner.begin, OTHERS, [last])
+            await quiet()
+            await replica.runner.drain(OTHERS)
+            tasks.start_soon(replica.runner.begin, OTHERS)
+            replica.cluster.broken.clear()
+            replica.cluster.asked.clear()
+            await anyio.sleep(60)
+
+            assert ("list", "bluegreens", OTHERS) in replica.cluster.asked
+            assert replica.passes
 
     async def test_what_is_gone_is_not_seen_again(self):
         world = a_world()
@@ -341,14 +440,14 @@ class TestHandOver:
             replica.passes.clear()
             replica.cluster.held.add("Service")
             asked, answered = anyio.Event(), anyio.Event()
-            catch_up = replica.runner.watches.catch_up
+            catch_up = replica.runner.handover.catch_up
 
-            async def late(slices: Slices) -> None:
+            async def late(slices: Slices, _quiet: object) -> None:
                 await catch_up(slices)
                 asked.set()
                 await answered.wait()
 
-            replica.runner.watches.catch_up = late
+            replica.runner.handover.catch_up = late
             await replica.runner.drain(OTHERS)
             tasks.start_soon(replica.runner.begin, OTHERS)
             await asked.wait()
@@ -404,14 +503,14 @@ class TestHandOver:
             await quiet()
             await replica.runner.drain(ALL)
             replica.passes.clear()
-            catch_up, answers = replica.runner.watches.catch_up, [first, second]
+            catch_up, answers = replica.runner.handover.catch_up, [first, second]
 
-            async def late(slices: Slices) -> None:
+            async def late(slices: Slices, _quiet: object) -> None:
                 answered = answers.pop(0) if len(answers) > 1 else second
                 await catch_up(slices)
                 await answered.wait()
 
-            replica.runner.watches.catch_up = late
+            replica.runner.handover.catch_up = late
             tasks.start_soon(replica.runner.begin, ALL)
             await quiet()
             await replica.runner.drain(OTHERS)

@@ -5,18 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from hedgerow.shards import assignment
 from hedgerow.shards.assignment import MOST_PARTS, Assignment
 from hedgerow.shards.leader import Assigner
-from hedgerow.shards.member import Member
+from hedgerow.shards.member import Member, Quiet
 from hedgerow.shards.members import (
     ASSIGNMENT,
     KEPT,
     LABEL,
     LEAP,
+    MOST_HEIRS,
     MOST_KNOWN,
+    MOST_WATCHES,
     SAID,
+    HandedOver,
     Members,
     Said,
     said,
@@ -49,9 +53,12 @@ def seen(*leases: Object, ready: bool = False) -> Members:
     return members
 
 
+GAVE = (HandedOver("other", "a-f", {"cronjob/jobs.batch": 17}),)
+
+
 class TestSaid:
     def test_what_is_said_is_read(self):
-        what = Said("3.abc", 3, True, True, False, "h", ((1, 2.0),), {"lag": 0.5}, "0-a")
+        what = Said("3.abc", 3, True, True, False, "h", ((1, 2.0),), {"lag": 0.5}, "0-a", GAVE)
 
         assert said(text(what)) == (what, Slices(((0, 10),)))
 
@@ -71,6 +78,10 @@ class TestSaid:
             '{"load": [[1, 1e999]]}',
             '{"load": [[1, NaN]]}',
             Said(holds=",".join(f"{2 * n:x}-{2 * n + 1:x}" for n in range(MOST_PARTS + 1))),
+            Said(gave=(HandedOver("x", "5", {}),)),
+            Said(gave=(HandedOver("x", "0-5", {"jobs": -1}),)),
+            Said(gave=(HandedOver("x", "0-5", {}),) * (MOST_HEIRS + 1)),
+            Said(gave=(HandedOver("x", "", dict.fromkeys(map(str, range(MOST_WATCHES + 1)), 1)),)),
             " " * 70_000 + "{}",
         ],
     )
@@ -310,7 +321,7 @@ class TestMember:
 
         assert not member.step(16.0)
         members.changed(lease("other", 2, Said(GIVEN.token, filled=True)), 17.0)
-        assert member.step(17.0).drain == Slices(((10, ALL.ranges[0][1]),))
+        assert member.step(17.0).drain == (Slices(((10, ALL.ranges[0][1]),)),)
         assert not member.is_done
         member.end()
         assert member.is_done
@@ -325,6 +336,70 @@ class TestMember:
         assert member.token == GIVEN.token
         members.changed(lease("other", 2, Said(GIVEN.token, filled=True)), 17.0)
         assert member.step(17.0).drain
+
+    def test_it_tells_each_heir_what_was_written_last_until_the_next_assignment(self):
+        members = seen(place(Assignment(3, "n", ("a", "b", "own"), ((0, 0), (10, 1), (20, 2)))))
+        member = Member(members)
+        member.step(1.0)
+        for begin, last in ((0, {"x": 1, "y": 5}), (5, {"x": 3}), (10, None), (12, {"x": 2})):
+            member.drained(Slices(((begin, begin + 1),)), last)
+
+        assert member.said().gave == (
+            HandedOver("a", "0-1,5-6", {"x": 3, "y": 5}),
+            HandedOver("b", "c-d", {"x": 2}),
+        )
+        members.changed(place(replace(GIVEN, epoch=4)), 2.0)
+        member.step(2.0)
+        assert member.said().gave == ()
+
+    def test_it_tells_as_many_heirs_as_a_lease_has_room_for(self):
+        names = tuple(f"m{number:02}" for number in range(MOST_HEIRS + 2))
+        members = seen(place(Assignment(3, "n", names, tuple((n, n) for n in range(len(names))))))
+        member = Member(members)
+        member.drained(ALL, {"x": 1})
+        member.step(1.0)
+        for _ in range(2):
+            member.drained(ALL, {"x": 1})
+
+        assert [each.to for each in member.said().gave] == [*names[:MOST_HEIRS]]
+        assert said(text(member.said()))[0] == member.said()
+
+    def test_it_believes_who_tells_of_this_assignment_what_was_written_last(self):
+        own, had = Said(GIVEN.token, 3, ready=True), HandedOver("own", "0-5", {"x": 1})
+        told = Said(GIVEN.token, 3, gave=(had, HandedOver("b", "5-6", {"x": 2})))
+        other = Said("2.old", 2, gave=(HandedOver("own", "5-6", {"x": 1}),))
+        leases = (
+            lease("own", what=own),
+            lease("other", what=told),
+            lease("b", what=other, holder=""),
+        )
+        members = seen(*leases, place(), ready=True)
+        member = Member(members)
+        member.step(15.0)
+        member.cached(ALL)
+
+        orders = member.step(15.0)
+        assert orders.begin == Slices(((0, 10),))
+        assert orders.quiet == (
+            Quiet(Slices(((0, 10),)), 15.0),
+            Quiet(Slices(((0, 5),)), 15.0, {"x": 1}),
+        )
+        assert orders.quiet[0].without(Slices(((2, 3),))).slices == Slices(((0, 2), (3, 10)))
+
+    def test_it_knows_since_when_nobody_has_written(self):
+        own, theirs = Said(GIVEN.token, 3, ready=True), Said(GIVEN.token, 3, holds="0-5")
+        members = seen(lease("own", what=own), lease("other", what=theirs), place(), ready=True)
+        members.changed(lease("other", 2, theirs), 14.0)
+        member = Member(members)
+        member.step(15.0)
+        members.changed(lease("other", 3, Said(GIVEN.token, 3, holds="0-2")), 16.0)
+        member.step(16.0)
+        member.cached(ALL)
+
+        assert member.step(17.0).quiet == (
+            Quiet(Slices(((5, 10),)), 15.0),
+            Quiet(Slices(((2, 5),)), 16.0),
+        )
 
     def test_an_assignment_that_cannot_be_read_changes_nothing(self):
         members = seen(place(None), ready=True)
@@ -372,6 +447,29 @@ class TestAssigner:
         assigner.wrote(again, 21.0)
         members.changed(place(again.said), 21.1)
         assert assigner.next(30.0, "n") is None
+
+    @pytest.mark.parametrize("there", [None, Assignment(1, "n", ("own",), ((0, 0),))])
+    def test_whoever_is_about_to_be_ready_is_waited_for_but_not_for_ever(self, there):
+        ready = Said(there.token if there else "", ready=True)
+        members = seen(lease("own", what=ready), lease("b", what=Said()), ready=True)
+        for name in ("own", "a"):
+            members.changed(lease(name, 2, ready), 15.0)
+        if there:
+            members.changed(place(there), 15.0)
+        members.changed(lease("b", 2), 15.0)
+        members.changed(lease("b", 3, Said()), 15.0)
+        assigner = Assigner(members)
+
+        assert assigner.next(15.0, "n") is None
+        assert assigner.next(18.0, "n") is None
+        late = assigner.next(20.0, "n")
+        assert late is not None
+        assert late.said.members == ("a", "own")
+        members.changed(lease("b", 4, Said(ready=True)), 20.0)
+        assigner.next(20.0, "n")
+        both = assigner.next(21.0, "n")
+        assert both is not None
+        assert both.said.members == ("a", "b", "own")
 
     def test_a_load_that_cannot_be_divided_is_left(self):
         load = ((5, 4.0), (6, 4.0), (7, 4.0))

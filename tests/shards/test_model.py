@@ -19,7 +19,7 @@ from hedgerow.shards.leader import Assigner, Proposal
 from hedgerow.shards.member import Member
 from hedgerow.shards.members import ASSIGNMENT, SAID, Members, Sighting
 from hedgerow.shards.slices import ALL, NONE, Slices
-from shards.world import PLACE, Faults, Node, TwoWriters, World
+from shards.world import PLACE, Faults, Node, OutOfDate, TwoWriters, World
 
 Act = Callable[[World, Node, float], None]
 
@@ -202,19 +202,18 @@ def test_whatever_happens_no_two_write_and_all_is_served(seed, plan):
 class Hasty(Member):
     """Begins before the drain is said."""
 
-    def _gained(self) -> Slices:
-        gained = (self.assigned & self._cached) - self.begun - self.draining
-        return gained if self._members.ready else NONE
+    def _free(self) -> Slices:
+        return self.assigned - self.begun if self._members.ready else NONE
 
 
 class Unasked(Member):
     """Does not wait until all others adopted the same assignment."""
 
-    def _gained(self) -> Slices:
-        gained = (self.assigned & self._cached) - self.begun - self.draining
+    def _free(self) -> Slices:
+        free = self.assigned - self.begun
         for other in self._members.others():
-            gained -= other.holds
-        return gained if self._members.ready else NONE
+            free -= other.holds
+        return free if self._members.ready else NONE
 
 
 class Forgetful(Member):
@@ -244,6 +243,29 @@ class Careless(Member):
 
     def _held(self) -> Slices:
         return self.begun
+
+
+class Repeating(Member):
+    """Tells of what it handed over long ago, under whichever assignment."""
+
+    def _adopt(self, now: float) -> None:
+        gave = self._gave
+        super()._adopt(now)
+        self._gave = gave
+
+
+class Rash(Member):
+    """Believes that nobody has written since it was assigned something."""
+
+    _adopted_at = 0.0
+
+    def _adopt(self, now: float) -> None:
+        token = self.token
+        super()._adopt(now)
+        self._adopted_at = self._adopted_at if token == self.token else now
+
+    def _note_quiet(self, free: Slices, now: float) -> None:
+        super()._note_quiet(free, self._adopted_at)
 
 
 class Nostalgic(Member):
@@ -449,7 +471,7 @@ def test_in_a_situation_that_chance_seldom_meets_one_rule_is_what_helps(situatio
     situation(None)
     part = "members" if issubclass(fault, Members) else "member"
 
-    with pytest.raises(TwoWriters):
+    with pytest.raises((TwoWriters, OutOfDate)):
         situation(wrong(**{part: staticmethod(fault)}))
 
 
@@ -461,6 +483,16 @@ FAULTS: dict[str, tuple[Faults, Sequence[Act], int]] = {
     "says late what it holds": (wrong(member=staticmethod(Late)), USUAL, 2),
     "says early that it has drained": (wrong(member=staticmethod(Careless)), USUAL, 2),
     "takes caches for filled that were dropped": (wrong(member=staticmethod(Nostalgic)), USUAL, 4),
+    "tells of an old hand-over as of a new one": (
+        wrong(member=staticmethod(Repeating)),
+        USUAL,
+        0,
+    ),
+    "believes that what is assigned is not written any more": (
+        wrong(member=staticmethod(Rash)),
+        USUAL,
+        0,
+    ),
     "waits for no pass": (wrong(waits_for_passes=False), (slow, *USUAL), 19),
     "does not confirm by a read that another is silent": (
         wrong(members=staticmethod(Trusting)),

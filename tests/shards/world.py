@@ -18,7 +18,7 @@ from typing import Any
 from hedgerow.runtime.leaderelection.record import Election, Read, Take, Timing, Wait, seen
 from hedgerow.shards import assignment, members
 from hedgerow.shards.leader import Assigner, Proposal
-from hedgerow.shards.member import Member
+from hedgerow.shards.member import Member, Orders
 from hedgerow.shards.members import ASSIGNMENT, SAID, Members, Sighting
 from hedgerow.shards.slices import ALL, NONE, Slices
 
@@ -27,6 +27,8 @@ LATE = 4.0
 """Seconds until a request is carried out: with clocks 3 % wrong, less than duration - deadline."""
 BASE = "hedgerow"
 PLACE = f"{BASE}-shards"
+WATCH = "things"
+"""The only kind of objects that are written."""
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 Object = dict[str, Any]
 
@@ -44,6 +46,10 @@ class TwoWriters(AssertionError):
 
 class Unfilled(AssertionError):
     """A replica begins with a slice that its caches do not hold."""
+
+
+class OutOfDate(AssertionError):
+    """A replica takes for the last write in a slice what another one wrote before."""
 
 
 class Store:
@@ -111,6 +117,8 @@ class World:
         self.nodes: list[Node] = []
         self.written: list[float] = []
         """When an assignment was written."""
+        self.wrote: list[tuple[Node, Slices, float]] = []
+        """Who wrote where and when, in order."""
         self.moved = 0.0
         """Which part of all points was begun, in sum."""
         self._events: list[tuple[float, int, Callable[[], None]]] = []
@@ -155,8 +163,15 @@ class World:
             served |= node.member.begun if node.permit > 0 else NONE
         return served
 
-    def judge_begin(self, node: Node, slices: Slices) -> None:
+    def judge_begin(self, node: Node, orders: Orders) -> None:
+        slices = orders.begin
         self.moved += slices.share
+        for quiet in orders.quiet:
+            last = self.last_write(quiet.slices)
+            if last > quiet.last.get(WATCH, last):
+                raise OutOfDate(f"{node.name} believes an old hand-over, at {self.now:.1f}")
+            if last and self.wrote[last - 1][2] > node.instant(quiet.since):
+                raise OutOfDate(f"{node.name} believes nobody writes, at {self.now:.1f}")
         if slices - node.filled:
             raise Unfilled(f"{node.name} begins what its caches lack, at {self.now:.1f}")
         for other in self.alive:
@@ -165,7 +180,16 @@ class World:
             if slices & (other.member.begun | other.member.draining):
                 raise TwoWriters(f"{node.name} begins what {other.name} has, at {self.now:.1f}")
 
+    def last_write(self, slices: Slices, node: Node | None = None) -> int:
+        """Return the number of the last write in slices, by a node or by anybody; 0 if none."""
+        for place in range(len(self.wrote), 0, -1):
+            writer, where, _ = self.wrote[place - 1]
+            if node in (None, writer) and where & slices:
+                return place
+        return 0
+
     def judge_write(self, node: Node, slices: Slices) -> None:
+        self.wrote.append((node, slices, self.now))
         for other in self.alive:
             if other is not node and other.permit > 0 and slices & other.member.begun:
                 raise TwoWriters(
@@ -227,6 +251,10 @@ class Node:
     @property
     def clock(self) -> float:
         return self.world.now * self.rate + self.offset
+
+    def instant(self, clock: float) -> float:
+        """Return when its clock showed that."""
+        return (clock - self.offset) / self.rate
 
     @property
     def permit(self) -> float:
@@ -422,9 +450,9 @@ class Node:
         self.view.now = self.clock  # type: ignore[attr-defined] - for what is wrong only
         orders = self.member.step(self.clock)
         if orders.begin:
-            self.world.judge_begin(self, orders.begin)
-        if orders.drain:
-            self.drain(orders.drain)
+            self.world.judge_begin(self, orders)
+        for part in orders.drain:
+            self.drain(part)
         self.select()
         if members.text(self.member.said(assignment.groups(self.weights, ALL))) != self._asked:
             self.turn("own")
@@ -449,16 +477,21 @@ class Node:
 
     def drain(self, slices: Slices) -> None:
         if not self.world.faulty.waits_for_passes:
-            self.member.drained(slices)
+            self.drained(slices)
             return
         ends = [sent + LATE for sent, flying in self._flying.values() if flying & slices]
         until = max([self.world.now + self.random.uniform(0, 2), *ends])
 
         def ended() -> None:
-            self.member.drained(slices)
+            self.drained(slices)
             self.step()
 
         self.later(until - self.world.now, ended)
+
+    def drained(self, slices: Slices) -> None:
+        """Tell of it with what it wrote last there, unless an answer was missing."""
+        last = {WATCH: self.world.last_write(slices, self)}
+        self.member.drained(slices, last if self.random.random() < 0.9 else None)
 
     def write(self) -> None:
         """Proposal for all that is begun; the server carries it out when it pleases."""

@@ -11,6 +11,7 @@ import os
 from collections import Counter
 from contextlib import aclosing, asynccontextmanager, suppress
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import anyio
@@ -34,7 +35,15 @@ from hedgerow.serving.loop_latency import Pulse
 from hedgerow.shards import assignment, members
 from hedgerow.shards.leader import Assigner
 from hedgerow.shards.member import Member
-from hedgerow.shards.members import ASSIGNMENT, LABEL, MOST_KNOWN, SAID, Members, Said
+from hedgerow.shards.members import (
+    ASSIGNMENT,
+    LABEL,
+    MOST_KNOWN,
+    MOST_WATCHES,
+    SAID,
+    Members,
+    Said,
+)
 from hedgerow.shards.slices import ALL, Slices, slice_of
 
 if TYPE_CHECKING:
@@ -43,7 +52,6 @@ if TYPE_CHECKING:
         Awaitable,
         Callable,
         Coroutine,
-        Iterable,
         Mapping,
         Sequence,
     )
@@ -62,6 +70,8 @@ if TYPE_CHECKING:
     from hedgerow.serving.health import Health
     from hedgerow.settings import Settings
     from hedgerow.shards.leader import Proposal
+    from hedgerow.shards.member import Orders
+    from hedgerow.shards.members import Versions
     from hedgerow_schemas.base import Object
 
 TURN = 0.5
@@ -150,6 +160,11 @@ class Coordinator:
         """Return the seconds for which we may write for what we serve; callable anywhere."""
         return min(self.own.remaining(), self.election.lease.shared_for(self._deadline))
 
+    @property
+    def is_unassigned(self) -> bool:
+        """Whether there is no assignment yet: nobody can say what weighs where."""
+        return self.members.current() is None
+
     def age(self) -> float:
         """Return for how many seconds we have known the assignment, 0 without one."""
         at = self._adopted_at
@@ -178,18 +193,24 @@ class Coordinator:
             self.member.cached(slices)
             self._turn()
 
-    async def drained(self, slices: Slices) -> None:
-        """Take in that nothing is written for these slices any more."""
-        self.member.drained(slices)
+    async def drained(self, slices: Slices, last: Mapping[str, int] | None) -> None:
+        """Take in that nothing is written for these slices any more, and what was last, if known.
+
+        It is given by watch, as resourceVersions.
+        """
+        self.member.drained(slices, last)
         self._turn()
 
     async def measured(
-        self, weights: Mapping[int, float], facts: Mapping[str, float], points: Iterable[int]
+        self,
+        weights: Mapping[int, float],
+        facts: Mapping[str, float],
+        expected: Mapping[int, float],
     ) -> None:
-        """Take in what this replica serves, and the points of all namespaces."""
+        """Take in what this replica serves, and what is expected to weigh where in all."""
         self._load = assignment.groups(weights, self.member.begun)
         self._facts = dict(facts)
-        self._assigner.expected = assignment.groups(dict.fromkeys(points, 1.0), ALL, MOST_EXPECTED)
+        self._assigner.expected = assignment.groups(expected, ALL, MOST_EXPECTED)
 
     async def leave(self) -> None:
         """Return once what we served is handed over, or there is nobody to hand it over to."""
@@ -290,7 +311,7 @@ class Coordinator:
                 self._adopted_at = now
                 self._post(partial(executor.divide, self.member.sharers))
             if orders:
-                self._post(partial(executor.take, orders.begin, orders.drain))
+                self._post(partial(executor.take, orders))
             if self.member.wanted != self._wanted:
                 self._wanted, self._selection = self.member.wanted, self._selection + 1
                 self._post(partial(executor.want, self._wanted, self._selection))
@@ -441,10 +462,22 @@ class Executor:
                     await anyio.sleep(MEASURED)
                     weights, facts = self._measure()
                     facts["lag"] = round(lag(), 3)
-                    points = frozenset(map(slice_of, namespaces.names))
-                    await self._tell(partial(self._coordinator.measured, weights, facts, points))
+                    expected = Counter(map(slice_of, namespaces.names))
+                    if self._coordinator.is_unassigned:
+                        expected += await self._count()
+                    await self._tell(partial(self._coordinator.measured, weights, facts, expected))
         finally:
             self._tasks = None
+
+    async def _count(self) -> Counter[int]:
+        """Return how many resources there are at which points, as far as they can be listed."""
+        found = Counter[int]()
+        for runner in self._runners:
+            try:
+                found += await runner.handover.count()
+            except KubeError as error:
+                log.warning("resources are not counted", error=str(error))
+        return found
 
     def _measure(self) -> tuple[dict[int, float], dict[str, float]]:
         """Return what weighs at which points, and what people are told of it."""
@@ -484,14 +517,14 @@ class Executor:
         """Have the runners watch these slices, with a number to tell of; called by the thread."""
         self._start(partial(self._select, number=number), slices)
 
-    def take(self, begin: Slices, drain: Slices) -> None:
+    def take(self, orders: Orders) -> None:
         """Have the runners begin some slices, and drain others; called by the thread."""
-        if begin:
+        if begin := orders.begin:
             self._meter.moved(len(begin.ranges))
             log.info("slices begun", share=round(begin.share, 3), ranges=len(begin.ranges))
             for runner in self._runners:
-                self._start(runner.begin, begin)
-        for part in _parts(drain):
+                self._start(partial(runner.begin, quiet=orders.quiet), begin)
+        for part in chain.from_iterable(map(_parts, orders.drain)):
             self._start(self._drain, part)
 
     def waiting(self) -> str:
@@ -529,9 +562,19 @@ class Executor:
         async with anyio.create_task_group() as tasks:
             for runner in self._runners:
                 tasks.start_soon(runner.drain, slices)
-        # A write without a response may still be carried out.
-        await anyio.sleep(self._coordinator.own.unanswered.seconds())
-        await self._tell(partial(self._coordinator.drained, slices))
+        last = None
+        if seconds := self._coordinator.own.unanswered.seconds():
+            await anyio.sleep(seconds)  # what has no response may still be carried out
+        else:
+            last = await self._last(slices)
+        await self._tell(partial(self._coordinator.drained, slices, last))
+
+    async def _last(self, slices: Slices) -> Versions | None:
+        """Return the last versions in slices by watch; None if there are too many watches."""
+        found: Versions = {}
+        for runner in self._runners:
+            found |= await runner.handover.last_versions(slices)
+        return found if len(found) <= MOST_WATCHES else None
 
 
 async def _selects(cluster: Cluster, settings: Settings) -> bool:

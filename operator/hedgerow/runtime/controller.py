@@ -19,6 +19,7 @@ from hedgerow.runtime.applier import Applier
 from hedgerow.runtime.clock import Wall
 from hedgerow.runtime.events.publisher import EventPublisher
 from hedgerow.runtime.events.recorder import Limits, Recorder
+from hedgerow.runtime.handover import HandOver
 from hedgerow.runtime.heavy import Lane, Lanes
 from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.reconciler import Reconciler
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from hedgerow.runtime.metrics import Meter
     from hedgerow.runtime.observation import ResourcePlanner
     from hedgerow.runtime.sharding import Division
+    from hedgerow.shards.member import Quiet
     from hedgerow_schemas.base import ApiResource
 
 WORKERS = 16
@@ -113,10 +115,13 @@ class ControllerRunner:
             on_rewound=self._rewind,
             division=division,
         )
+        self.handover = HandOver(self.controller, self.watches)
         self._reports = planner.reports
         self._selections = 0
         self._to_begin = self._catching = NONE
         """Slices in which passes are to be made, and those for which the caches catch up now."""
+        self._quiet: tuple[Quiet, ...] = ()
+        """What is known of the last writes in these."""
         self._begins = False
         self._catch_up: anyio.CancelScope | None = None
         self.failures: dict[Key, Exception] = {}
@@ -169,14 +174,15 @@ class ControllerRunner:
             self._reports.restart(copies.sources.name)
         return await self.watches.select(slices)
 
-    async def begin(self, slices: Slices) -> None:
+    async def begin(self, slices: Slices, quiet: Iterable[Quiet] = ()) -> None:
         """Make passes in selected slices, once nobody else does, from all that is known by then.
 
-        It returns once passes are made, or the slices are drained; at once if another call is
-        under way, which has passes made in these slices too. It may take for ever if a watch is
-        refused.
+        `quiet` is what is known of the last writes there. It returns once passes are made, or the
+        slices are drained; at once if another call is under way, which has passes made in these
+        slices too. It may take for ever if a watch is refused.
         """
         self._to_begin |= slices
+        self._quiet += tuple(quiet)
         if self._begins:
             return
         self._begins, failures = True, 0
@@ -198,7 +204,7 @@ class ControllerRunner:
                 finally:
                     self._to_begin, self._catching = self._to_begin | self._catching, NONE
         finally:
-            self._begins, self._to_begin = False, NONE
+            self._begins, self._to_begin, self._quiet = False, NONE, ()
 
     async def _begin(self) -> None:
         """Make passes in slices that are to begin; leave those for later that it cannot begin yet.
@@ -213,7 +219,7 @@ class ControllerRunner:
             return
         self._to_begin, self._catching = self._to_begin - slices, slices
         with anyio.CancelScope() as self._catch_up:
-            await self.watches.catch_up(slices)
+            await self.handover.catch_up(slices, self._quiet)
             if self.watches.are_synced:
                 queue.begin(self._catching)
                 self._catching = NONE
@@ -221,6 +227,8 @@ class ControllerRunner:
     async def drain(self, slices: Slices) -> None:
         """Make no pass in these slices any more; return once the running ones have ended."""
         self._to_begin -= slices
+        left = (each.without(slices) for each in self._quiet)
+        self._quiet = tuple(each for each in left if each.slices)
         if self._catch_up is not None and self._catching & slices:
             self._catching -= slices
             self._catch_up.cancel()

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hedgerow.contract import Key
+    from hedgerow.runtime.clock import Clock
 
 
 class SlicesWatch:
@@ -55,6 +56,13 @@ class SlicesWatch:
         point = slice_of(key_of(event.object)[0])
         return any(version <= known and point in slices for slices, known in self.known)
 
+    def has_told(self, slices: Slices, version: int) -> bool:
+        """Return whether all of these slices is cached that happened up to a version."""
+        if slices - self.slices:
+            return False
+        known = (each for part, each in self.known if not slices - part)
+        return version <= max(version_number(self.version), *known, 0)
+
     def end(self) -> None:
         """Take no event any more."""
         self.is_over = True
@@ -74,8 +82,10 @@ class SlicesWatch:
 class WatchedSlices:
     """The watches of all sources of a controller, by number; `start` starts one."""
 
-    def __init__(self, sources: int, start: Callable[[int, SlicesWatch], object]) -> None:
-        self._start = start
+    def __init__(
+        self, sources: int, start: Callable[[int, SlicesWatch], object], clock: Clock
+    ) -> None:
+        self._start, self._clock = start, clock
         self.live: dict[int, SlicesWatch] = {}
         self._filling: dict[int, SlicesWatch] = {}
         self.unsynced = set(range(sources))
@@ -83,6 +93,8 @@ class WatchedSlices:
         self.ready = anyio.Event()
         """Set once all caches are filled; or by whoever does not wait for them any more."""
         self._news = anyio.Event()
+        self._told: anyio.Event | None = None
+        self._filled: dict[int, tuple[Slices, float]] = {}
 
     def turn_to(self, number: int, slices: Slices) -> None:
         """Watch some slices of a source, and no others."""
@@ -107,6 +119,7 @@ class WatchedSlices:
         self.unsynced.add(number)
         if number not in self._filling:
             self._filling[number] = watch = SlicesWatch(slices)
+            self._filled[number] = slices, self._clock.elapsed()
             self._start(number, watch)
 
     def listed(self, number: int, watch: SlicesWatch) -> None:
@@ -141,3 +154,24 @@ class WatchedSlices:
     async def changed(self) -> None:
         """Wait until something has changed."""
         await self._news.wait()
+
+    def filled_since(self, number: int, since: float) -> Slices:
+        """Return the slices of a source whose objects were listed after an instant."""
+        slices, began = self._filled.get(number, (NONE, since))
+        return slices if began >= since else NONE
+
+    def has_told(self, number: int, slices: Slices, version: int) -> bool:
+        """Return whether what the live watch of a source has told of slices reaches a version."""
+        live = self.live.get(number)
+        return live is not None and live.has_told(slices, version)
+
+    def note_told(self) -> None:
+        """Wake whoever waits until a watch has told something."""
+        if self._told is not None:
+            self._told.set()
+            self._told = None
+
+    async def told(self) -> None:
+        """Wait until a watch has told something."""
+        self._told = self._told or anyio.Event()
+        await self._told.wait()

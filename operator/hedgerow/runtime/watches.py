@@ -22,10 +22,10 @@ from hedgerow.kube.errors import (
 from hedgerow.kube.picked import Picked
 from hedgerow.kube.selection import Selected
 from hedgerow.kube.watch import Bookmark, Changed, Snapshot, reflect
-from hedgerow.objects import Salvaged, metadata, version_number
+from hedgerow.objects import Salvaged, metadata
 from hedgerow.plan.writes import content
 from hedgerow.runtime.cache.caches import Source, concerned
-from hedgerow.runtime.cache.store import key_of, version_of
+from hedgerow.runtime.cache.store import key_of
 from hedgerow.runtime.metrics import watched
 from hedgerow.runtime.sharding import once_for_each
 from hedgerow.runtime.watched_slices import SlicesWatch, WatchedSlices
@@ -93,17 +93,17 @@ class Watches:
         self._meter = meter
         self._clock = clock
         self._on_rewound = on_rewound
-        self._sources = tuple(cache)
-        self._slices = WatchedSlices(len(self._sources), self._start)
-        self._unsynced = self._slices.unsynced
-        self.ready = self._slices.ready
-        self.changed = self._slices.changed
+        self.sources = tuple(cache)
+        self.slices = WatchedSlices(len(self.sources), self._start, clock)
+        self._unsynced = self.slices.unsynced
+        self.ready = self.slices.ready
+        self.changed = self.slices.changed
         """Waits until other slices are selected, or a cache is filled."""
         self._logged: dict[int, str] = {}
         self._logged_at: dict[int, float] = {}
         self._refused: dict[int, _Refused] = {}
         self._division = division
-        self._reads = division.read if division else _reads
+        self.reads = division.read if division else _reads
         self._tasks: TaskGroup | None = None
         self._selection = 0
 
@@ -146,8 +146,8 @@ class Watches:
         async with anyio.create_task_group() as self._tasks:
             if self._division is None:
                 for number in range(len(self._unsynced)):
-                    self._slices.fill(number, ALL)
-            self._slices.tell()
+                    self.slices.fill(number, ALL)
+            self.slices.tell()
             await anyio.sleep_forever()
 
     async def select(self, slices: Slices) -> bool:
@@ -158,83 +158,37 @@ class Watches:
         """
         self._selection = selection = self._selection + 1
         while self._tasks is None:
-            await self._slices.changed()
+            await self.slices.changed()
         if selection != self._selection:
             return False
-        wanted = [(source, self._reads(source, slices)) for source in self._cache]
+        wanted = [(source, self.reads(source, slices)) for source in self._cache]
         for number, (_, each) in enumerate(wanted):
-            self._slices.turn_to(number, each)
+            self.slices.turn_to(number, each)
             if not each:
                 self._refused.pop(number, None)
-        self._slices.tell()
-        are_lost = {each: once_for_each(partial(_is_lost, each)) for _, each in wanted}
+        self.slices.tell()
+        elsewhere = {each: once_for_each(partial(is_elsewhere, each)) for _, each in wanted}
         for source, each in wanted:
-            for _ in chain(source.store.drop(are_lost[each]), (None,)):
+            for _ in chain(source.store.drop(elsewhere[each]), (None,)):
                 await anyio.lowlevel.checkpoint()
                 if selection != self._selection:
                     return False
         while selection == self._selection and self._unsynced - self._refused.keys():
-            await self._slices.changed()
+            await self.slices.changed()
         return selection == self._selection
-
-    async def catch_up(self, slices: Slices) -> None:
-        """Take in what the server has now of selected slices; the caches are filled.
-
-        Another replica may have written it a moment ago, and no watch may have told it yet. So
-        the names and versions of all objects are listed, and what is older in the cache is read.
-        Raises KubeError.
-        """
-        failures = list[KubeError]()
-
-        async def one(number: int, source: Source, part: Slices) -> None:
-            try:
-                await self._catch_up(number, source, part)
-            except KubeError as error:
-                failures.append(error)
-
-        async with anyio.create_task_group() as tasks:
-            for number, source in enumerate(self._sources):
-                part = self._reads(source, slices)
-                if part and source.relation is None:
-                    tasks.start_soon(one, number, source, part)
-        if failures:
-            raise failures[0]
-
-    async def _catch_up(self, number: int, source: Source, part: Slices) -> None:
-        store = source.store
-        listed = await self._part(part).list(
-            source.api,
-            source.namespace,
-            labels=source.labels,
-            fields=source.fields,
-            reduce=partial(_version_only, source.picks),
-            partial=True,
-        )
-        there = {key_of(item): version_of(item) for item in listed.items if item}
-        for key, version in there.items():
-            if store.is_older(key, version):
-                found = await self._cluster.read(source.api, key[1], key[0])
-                change = store.adopt(found) if found else None
-                self.enqueue(source, (change,) if change else ())
-        told = version_number(listed.version)
-        for changes in store.removing(told, there, covers=SlicesWatch(part).covers):
-            self.enqueue(source, changes)
-            await anyio.lowlevel.checkpoint()
-        if live := self._slices.live.get(number):
-            live.known += ((part, told),)
 
     def _start(self, number: int, watch: SlicesWatch) -> None:
         if self._tasks is not None:
             self._tasks.start_soon(self._watch, number, watch)
 
-    def _part(self, slices: Slices) -> Cluster:
+    def part(self, slices: Slices) -> Cluster:
         """Return the cluster whose lists and watches have the objects of these slices."""
         if self._division is None or slices == ALL:
             return self._cluster
         return self._cluster.only(Selected(slices, self._division.by_server))
 
     async def _watch(self, number: int, watch: SlicesWatch) -> None:
-        source, cluster = self._sources[number], self._part(watch.slices)
+        source, cluster = self.sources[number], self.part(watch.slices)
         events = reflect(
             Picked(cluster, source.picks, source.store.has) if source.picks else cluster,
             source.api,
@@ -257,7 +211,7 @@ class Watches:
     async def _take_in(
         self, number: int, watch: SlicesWatch, event: Snapshot | Changed | Bookmark
     ) -> None:
-        source = self._sources[number]
+        source = self.sources[number]
         is_known = watch.known and watch.is_known(event)
         for changes in () if is_known else self.take(source, event, watch.covers):
             self.enqueue(source, changes)
@@ -265,11 +219,12 @@ class Watches:
             if watch.is_over:
                 return
         watch.version = event.version
+        self.slices.note_told()
         self._recovered(number, source)
         if isinstance(event, Snapshot):
             self.rewind(source)
-            self._slices.listed(number, watch)
-            if watch is self._slices.live.get(number):
+            self.slices.listed(number, watch)
+            if watch is self.slices.live.get(number):
                 source.store.bookmark(watch.version)
 
     def _reduced(self, source: Source, obj: Object) -> Object:
@@ -352,7 +307,7 @@ class Watches:
             self._refused.pop(number, None)
         elif number not in self._refused or self._refused[number].garbled != garbled:
             self._refused[number] = _Refused(error.message, now, garbled)
-            self._slices.tell()
+            self.slices.tell()
         line = f"{type(error).__name__}: {error}"
         is_due = now - self._logged_at.get(number, now) >= LOGGED_AGAIN
         if self._logged.get(number) != line or is_due:
@@ -378,7 +333,8 @@ def _reads(_source: Source, slices: Slices) -> Slices:
     return slices
 
 
-def _is_lost(slices: Slices, key: Key) -> bool:
+def is_elsewhere(slices: Slices, key: Key) -> bool:
+    """Return whether a key is in none of these slices."""
     return slice_of(key[0]) not in slices
 
 
@@ -404,15 +360,6 @@ def _is_equal(change: Change) -> bool:
 def _unversioned(obj: Object) -> Object:
     meta = {name: value for name, value in metadata(obj).items() if name != "resourceVersion"}
     return {**obj, "metadata": meta}
-
-
-def _version_only(picks: Callable[[Object], bool] | None, item: Object) -> Object:
-    """Return the name and the version of an object, or nothing if it is not picked."""
-    if picks is not None and not picks(item):
-        return {}
-    meta = metadata(item)
-    kept = ("namespace", "name", "resourceVersion")
-    return {"metadata": {name: meta[name] for name in kept if name in meta}}
 
 
 def _place(source: Source) -> str:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 PAUSE: Final = 1.0
 """Seconds between two writes, and in which joins gather."""
+GATHERED: Final = 5.0
+"""Seconds for which a join waits for others that are seen to come."""
 PATIENCE: Final = 5.0
 """Seconds in which what was written must be seen."""
 BALANCE: Final = 60.0
@@ -86,23 +88,29 @@ class Assigner:
 
     def _reason(self, living: Mapping[str, Said], now: float) -> str:
         """Return why the current assignment will not do; empty if it will."""
-        current = self._members.current()
+        current, joined = self._members.current(), frozenset(living)
         if current is None:
-            return "there is none"
+            return "there is none" if self._gathered(joined, now, pause=0.0) else ""
         if self._written is not None and current != self._written:
             return "somebody else wrote it"
         if self._is_overtaken(current):
             return "a member adopted another"
         if {*current.members} - living.keys():
             return "members went"
-        joined = living.keys() - {*current.members}
-        return "members came" if joined and self._gathered(frozenset(joined), now) else ""
+        joined -= {*current.members}
+        return "members came" if joined and self._gathered(joined, now) else ""
 
-    def _gathered(self, joined: frozenset[str], now: float) -> bool:
-        """Return whether no other member came for a moment."""
+    def _gathered(self, joined: frozenset[str], now: float, pause: float = PAUSE) -> bool:
+        """Return whether no other member came for a moment, and none is about to be ready."""
         if self._differs is None or self._differs[0] != joined:
             self._differs = (joined, now)
-        return now >= self._differs[1] + PAUSE
+        return now >= self._differs[1] + (GATHERED if self._are_coming() else pause)
+
+    def _are_coming(self) -> bool:
+        """Return whether there are members that will take part, but are not ready yet."""
+        known = self._members.known.values()
+        coming = (each for each in known if each.holder and not self._members.is_suspect(each))
+        return any(each.said and not each.said.ready and not each.said.leaving for each in coming)
 
     def _is_overtaken(self, current: Assignment) -> bool:
         token = current.token

@@ -12,20 +12,40 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from hedgerow.shards.members import Said
-from hedgerow.shards.slices import NONE, Slices, written
+from hedgerow.shards.members import MOST_HEIRS, HandedOver, Said
+from hedgerow.shards.slices import ALL, NONE, Slices, parse, written
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from hedgerow.shards.assignment import Assignment, Weights
-    from hedgerow.shards.members import Members
+    from hedgerow.shards.members import Members, Versions
+
+
+class Quiet(Struct, frozen=True):
+    """Slices in which nobody has written since an instant."""
+
+    slices: Slices
+    since: float
+    """By `Clock.elapsed`."""
+    last: Mapping[str, int] = {}
+    """If the former member told it: by watch, the last resourceVersion in these slices."""
+
+    def without(self, slices: Slices) -> Quiet:
+        """Return the same of fewer slices."""
+        return replace(self, slices=self.slices - slices)
 
 
 class Orders(Struct, frozen=True):
     """What the runners must do now: open the gate for some slices, close it for others."""
 
     begin: Slices = NONE
-    drain: Slices = NONE
+    quiet: tuple[Quiet, ...] = ()
+    """What is known of the last writes in what is to begin."""
+    drain: tuple[Slices, ...] = ()
+    """One for each member that takes over."""
 
     def __bool__(self) -> bool:
         """Return whether there is anything to do."""
@@ -47,6 +67,8 @@ class Member:
         self.draining = NONE
         """The slices whose gate is closed, while passes over them still run."""
         self.leaving = False
+        self._gave: dict[str, tuple[Slices, Versions]] = {}
+        self._quiet: list[Quiet] = []
 
     @property
     def wanted(self) -> Slices:
@@ -79,10 +101,23 @@ class Member:
         """Take in which slices the caches hold."""
         self._cached = slices
 
-    def drained(self, slices: Slices) -> None:
-        """Take in that no pass over these slices runs, and no write is unanswered."""
+    def drained(self, slices: Slices, last: Mapping[str, int] | None = None) -> None:
+        """Take in that no pass over these slices runs, and no write is unanswered.
+
+        `last` are the versions of what was written there last, by watch, if they are known.
+        """
         self.draining -= slices
+        if self._adopted is not None and last is not None:
+            self._give(self._adopted, slices, last)
         self._drop()
+
+    def _give(self, adopted: Assignment, slices: Slices, last: Mapping[str, int]) -> None:
+        for heir in adopted.members:
+            part, (had, known) = adopted.of(heir) & slices, self._gave.get(heir, (NONE, {}))
+            if part and (had or len(self._gave) < MOST_HEIRS):
+                names = {*last, *known}
+                latest = {name: max(last.get(name, 0), known.get(name, 0)) for name in names}
+                self._gave[heir] = (had | part, latest)
 
     def said(self, load: Weights = ()) -> Said:
         """Return what its Lease must say now; `load` is what weighs where."""
@@ -95,6 +130,10 @@ class Member:
             revision=self._revision,
             load=load,
             holds=written(self._held()),
+            gave=tuple(
+                HandedOver(heir, written(slices), last)
+                for heir, (slices, last) in self._gave.items()
+            ),
         )
 
     def end(self) -> None:
@@ -104,13 +143,17 @@ class Member:
     def step(self, now: float) -> Orders:
         """Adopt the assignment that was seen, and return what the runners must do now."""
         self._adopt(now)
-        drain = self._lost()
-        self.draining |= drain  # first, for others read both meanwhile
-        self.begun -= drain
-        begin = self._gained()
+        drain = tuple(self._lost())
+        for part in drain:
+            self.draining |= part  # first, for others read both meanwhile
+            self.begun -= part
+        free = self._free()
+        self._note_quiet(free, now)
+        begin = free & self._cached - self.draining
         self.begun |= begin
         self._drop()
-        return Orders(begin, drain)
+        quiet = (each.without(ALL - begin) for each in (*self._quiet, *self._told(now)))
+        return Orders(begin, tuple(each for each in quiet if each.slices), drain)
 
     def _drop(self) -> None:
         """Forget what caches need not hold any more: wanted again, it must be filled again."""
@@ -124,34 +167,50 @@ class Member:
         if current is None or not self._is_next(current):
             return
         self._adopted, self.token = current, current.token
-        self.assigned = current.of(self._members.own)
+        self.assigned, self._gave, self._quiet = current.of(self._members.own), {}, []
         self._members.expect(current.members, now)
 
     def _is_next(self, one: Assignment) -> bool:
         return self._adopted is None or one.epoch > self._adopted.epoch
 
-    def _lost(self) -> Slices:
-        """Return what another member is ready to take over, so that it can begin at once.
+    def _lost(self) -> list[Slices]:
+        """Return what each other member is ready to take over, so that it can begin at once.
 
         One that leaves is given nothing: it would have to hand that over in turn.
         """
-        lost, ready = self.begun - self.assigned, NONE
+        lost, ready = self.begun - self.assigned, list[Slices]()
         if not lost or self._adopted is None:
-            return NONE
+            return []
         for other in self._members.participants():
             if other.said is None or other.token != self.token:
-                return NONE
+                return []
             if other.said.filled and not other.said.leaving:
-                ready |= self._adopted.of(other.name)
-        return lost & ready
+                ready.append(lost & self._adopted.of(other.name))
+        return [each for each in ready if each]
 
-    def _gained(self) -> Slices:
-        """Return what nobody else holds any more."""
-        gained = (self.assigned & self._cached) - self.begun - self.draining
-        if not gained or not self._members.takes_part():
+    def _free(self) -> Slices:
+        """Return what we have not begun, and nobody else holds any more, nor will before we do."""
+        free = self.assigned - self.begun
+        if not free or not self._members.takes_part():
             return NONE
         for other in self._members.participants():
             if other.token != self.token:
                 return NONE
-            gained -= other.holds
-        return gained
+            free -= other.holds
+        return free
+
+    def _note_quiet(self, free: Slices, now: float) -> None:
+        """Keep since when nobody has written for what we have not begun yet."""
+        left = (each.without(ALL - free) for each in self._quiet)
+        self._quiet = [each for each in left if each.slices]
+        for each in self._quiet:
+            free -= each.slices
+        if free:
+            self._quiet.append(Quiet(free, now))
+
+    def _told(self, now: float) -> Iterator[Quiet]:
+        """Yield what those told who handed slices over to us, by the same assignment."""
+        for other in self._members.known.values():
+            for gave in other.said.gave if other.said and other.token == self.token else ():
+                if gave.to == self._members.own:
+                    yield Quiet(parse(gave.slices), now, gave.last)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Final
 
 from msgspec import Meta, Struct, ValidationError, convert
+from msgspec.structs import asdict
 
 from hedgerow.encoding import decode, to_json
 from hedgerow.objects import annotation
@@ -39,7 +40,22 @@ MOST_KNOWN: Final = 2 * assignment.MOST_MEMBERS
 """The most Leases that are remembered: with more, nobody begins with anything new."""
 _AGAIN: Final = 0.5
 """Seconds between two reads that are to show whether a member is silent."""
-_Weight = Annotated[float, Meta(ge=0, le=1e9)]
+MOST_HEIRS: Final = 8
+"""The most members that are told what was written last; all others list what they take over."""
+MOST_WATCHES: Final = 32
+"""The most watches of which a member tells what was written last."""
+_Name = Annotated[str, Meta(max_length=253)]
+Versions = dict[_Name, Annotated[int, Meta(ge=0)]]
+"""By watch, the last resourceVersion of its objects."""
+
+
+class HandedOver(Struct, frozen=True):
+    """What a member does not hold any more, under the assignment that it has adopted."""
+
+    to: _Name
+    slices: str
+    last: Annotated[Versions, Meta(max_length=MOST_WATCHES)]
+    """What was written there last: whoever has watched for so long knows all of it."""
 
 
 class Said(Struct, frozen=True):
@@ -65,6 +81,7 @@ class Said(Struct, frozen=True):
     """For people: how many namespaces and resources, passes a second, lag."""
     holds: str = ""
     """The slices that it may write for: nobody else begins with them."""
+    gave: Annotated[tuple[HandedOver, ...], Meta(max_length=MOST_HEIRS)] = ()
 
 
 def said(text: str) -> tuple[Said | None, Slices]:
@@ -73,16 +90,18 @@ def said(text: str) -> tuple[Said | None, Slices]:
         if len(text) > _LONGEST:
             return None, ALL
         found = convert(decode(text.encode()), Said)
-        if found.holds.count(",") >= assignment.MOST_PARTS:
+        texts = (found.holds, *(each.slices for each in found.gave))
+        if any(each.count(",") >= assignment.MOST_PARTS for each in texts):
             return None, ALL
-        return found, parse(found.holds)
+        holds, *_ = map(parse, texts)
     except (ValueError, ValidationError):
         return None, ALL
+    return found, holds
 
 
 def text(what: Said) -> str:
     """Return what a member says as JSON."""
-    return to_json({name: getattr(what, name) for name in what.__struct_fields__}).decode()
+    return to_json(asdict(what) | {"gave": tuple(map(asdict, what.gave))}).decode()
 
 
 class Sighting(Struct):

@@ -154,6 +154,12 @@ class _Contents:
         entry = self._entries.get(key)
         return entry is None or entry.version < version
 
+    def last_versions(self, *, but: Callable[[Key], bool]) -> Iterator[int]:
+        """Yield in parts the last version of all objects `but` those with such keys, 0 of none."""
+        for keys in _parts(self._entries):
+            entries = (self._entries.get(key) for key in keys if not but(key))
+            yield max((entry.version for entry in entries if entry), default=0)
+
     def removing(
         self,
         told: int,
@@ -182,17 +188,20 @@ class _Contents:
         for keys in _parts(filter(which, self._entries)):
             for key in keys:
                 if entry := self._entries.get(key):
-                    self._forgotten(key, entry)
+                    self._remove(key, entry)
             yield
 
     def _forgotten(self, key: Key, entry: _Entry) -> Change:
         """Remove an object; return the change."""
         old = self._shelf.decoded(entry)
+        self._remove(key, entry)
+        return old, None
+
+    def _remove(self, key: Key, entry: _Entry) -> None:
         self._indices.file(key, entry.filed, ())
         del self._entries[key]
         if self._weigher is not None:
             self._weigher.settle((self._shelf, key))
-        return old, None
 
 
 class Store(_Contents):

@@ -1,0 +1,153 @@
+"""Handing over: what a replica wrote last in slices, and how the next one takes it in."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.lowlevel
+
+from hedgerow.kube.errors import KubeError
+from hedgerow.objects import metadata, version_number
+from hedgerow.runtime.cache.store import key_of, version_of
+from hedgerow.runtime.metrics import watched
+from hedgerow.runtime.sharding import once_for_each
+from hedgerow.runtime.watched_slices import SlicesWatch
+from hedgerow.runtime.watches import is_elsewhere
+from hedgerow.shards.slices import ALL, NONE, Slices, slice_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from hedgerow.contract import Controller
+    from hedgerow.runtime.cache.caches import Source
+    from hedgerow.runtime.watches import Watches
+    from hedgerow.shards.member import Quiet
+    from hedgerow_schemas.base import Object, Resource
+
+TOLD_WITHIN = 1.0
+"""Seconds for which watches are waited for that are to tell what another replica wrote last."""
+
+
+class HandOver:
+    """What one controller does so that the next replica begins with what the former one wrote."""
+
+    def __init__(self, controller: Controller[Resource], watches: Watches) -> None:
+        self._controller, self._watches = controller, watches
+
+    async def catch_up(self, slices: Slices, quiet: Iterable[Quiet] = ()) -> None:
+        """Take in what the server has now of selected slices; the caches are filled.
+
+        Another replica may have written it a moment ago, and no watch may have told it yet. What
+        was filled later has it all, and where it is known what was written last, the watches are
+        waited for. Of the rest the names and versions of all objects are listed, and what is older
+        in the cache is read. Raises KubeError.
+        """
+        failures, known = list[KubeError](), tuple(quiet)
+
+        async def one(number: int, source: Source, part: Slices) -> None:
+            try:
+                part -= await self._reached(number, source, known)
+                if part:
+                    await self._catch_up(number, source, part)
+            except KubeError as error:
+                failures.append(error)
+
+        async with anyio.create_task_group() as tasks:
+            for number, source in enumerate(self._watches.sources):
+                part = self._watches.reads(source, slices)
+                if part and source.relation is None:
+                    tasks.start_soon(one, number, source, part)
+        if failures:
+            raise failures[0]
+
+    async def _reached(self, number: int, source: Source, known: Iterable[Quiet]) -> Slices:
+        """Return the slices in which a source has the last writes; wait for its watch a moment."""
+        name, watched_slices, reached = self._name(source), self._watches.slices, NONE
+        with anyio.move_on_after(TOLD_WITHIN):
+            for each in known:
+                part = self._watches.reads(source, each.slices)
+                reached |= watched_slices.filled_since(number, each.since) & part
+                if name in each.last and part - reached:
+                    while not watched_slices.has_told(number, part, each.last[name]):
+                        await watched_slices.told()
+                    reached |= part
+        return reached
+
+    async def count(self) -> Counter[int]:
+        """Return how many resources there are in which slices, whoever serves them.
+
+        Raises KubeError.
+        """
+        found = Counter[int]()
+
+        def note(item: Object) -> Object:
+            found[slice_of(key_of(item)[0])] += 1
+            return {}
+
+        for source in self._watches.sources:
+            if source.kind is self._controller.resource and source.api.namespaced:
+                await self._watches.part(ALL).list(
+                    source.api,
+                    source.namespace,
+                    labels=source.labels,
+                    fields=source.fields,
+                    reduce=note,
+                    partial=True,
+                )
+        return found
+
+    async def last_versions(self, slices: Slices) -> dict[str, int]:
+        """Return the last version of what is cached of these slices, by name of the watch.
+
+        A deletion has no version that is known: it is sent again if no watch has told it by then.
+        """
+        found: dict[str, int] = {}
+        for source in self._watches.sources:
+            part = NONE if source.relation else self._watches.reads(source, slices)
+            if part:
+                name, but = self._name(source), once_for_each(partial(is_elsewhere, part))
+                for version in chain((0,), source.store.last_versions(but=but)):
+                    found[name] = max(version, found.get(name, 0))
+                    await anyio.lowlevel.checkpoint()
+        return found
+
+    def _name(self, source: Source) -> str:
+        """Return a name of a watch, as short as it can be: it is kept in a Lease."""
+        kind = watched(source.api) + ("/claimed" if source.claimable else "")
+        return "/".join(filter(None, (self._controller.name, kind, source.namespace)))
+
+    async def _catch_up(self, number: int, source: Source, part: Slices) -> None:
+        store = source.store
+        listed = await self._watches.part(part).list(
+            source.api,
+            source.namespace,
+            labels=source.labels,
+            fields=source.fields,
+            reduce=partial(_version_only, source.picks),
+            partial=True,
+        )
+        there = {key_of(item): version_of(item) for item in listed.items if item}
+        for key, version in there.items():
+            if store.is_older(key, version):
+                found = await self._watches.part(part).read(source.api, key[1], key[0])
+                change = store.adopt(found) if found else None
+                self._watches.enqueue(source, (change,) if change else ())
+        told = version_number(listed.version)
+        for changes in store.removing(told, there, covers=SlicesWatch(part).covers):
+            self._watches.enqueue(source, changes)
+            await anyio.lowlevel.checkpoint()
+        if live := self._watches.slices.live.get(number):
+            live.known += ((part, told),)
+
+
+def _version_only(picks: Callable[[Object], bool] | None, item: Object) -> Object:
+    """Return the name and the version of an object, or nothing if it is not picked."""
+    if picks is not None and not picks(item):
+        return {}
+    meta = metadata(item)
+    kept = ("namespace", "name", "resourceVersion")
+    return {"metadata": {name: meta[name] for name in kept if name in meta}}
