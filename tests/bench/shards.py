@@ -28,7 +28,10 @@ import yaml
 
 from bench.bars import Bar, bars
 from bench.scale import neutral
+from hedgerow.objects import annotation
 from hedgerow.sandbox.cluster import Options, Sandbox
+from hedgerow.shards.members import SAID, said
+from hedgerow.shards.slices import Slices, slice_of
 from hedgerow.testing.process import OperatorProcess
 from hedgerow.testing.sandboxes import running
 from hedgerow.testing.waiting import eventually
@@ -45,6 +48,8 @@ STANDS = 75.0
 """Seconds without a move after which none is to be expected: the leader balances once a minute."""
 PROBED = 24
 """Namespaces in which one BlueGreen is flipped all the time while replicas go."""
+PAUSE = 0.5
+"""Seconds between an answer and the next flip: without, the probes take most of two cores."""
 GOING = 3
 """With so many replicas, two are ended."""
 PATIENCE = 900.0
@@ -52,8 +57,9 @@ TICK = os.sysconf("SC_CLK_TCK")
 COLUMNS = (
     *("who filters", "replicas", "CPU of one, at most, %", "in sum", "bytes of one, at most, %"),
     *("in sum", "memory of one, at most, %", "in sum", "CPU of the API server"),
-    *("not served after a stop, s", "after a kill, s"),
+    *("a slice had nobody after a stop, s", "longest answer after a stop, s", "after a kill, s"),
 )
+GOING_S = "free_s", "stopped_s", "killed_s"
 PARTS = {"cpu_s": "CPU", "bytes": "bytes", "rss_mib": "memory"}
 MOST_OF_ALL = {True: 1.08, False: 1.2}
 """How much of all N replicas may take together; by whether the server filters."""
@@ -162,6 +168,36 @@ class Watched:
         self._watch.stopped = True
 
 
+class Holders:
+    """The Leases, by a watch: for how long some namespace was in a slice that nobody had."""
+
+    def __init__(self, run: Any, api: Any, namespaces: Iterable[str]) -> None:
+        self._points = frozenset(map(slice_of, namespaces))
+        self._holds: dict[str, Slices] = {}
+        self._free: dict[int, float] = {}
+        self._longest = 0.0
+        self._watch = run.Watch(api, ("/apis/coordination.k8s.io/v1", "leases"), self._take)
+        self._watch.start()
+        self._watch.ready.wait(60)
+        self._longest = 0.0
+
+    def _take(self, lease: Any) -> bool:
+        if text := annotation(lease, SAID):
+            self._holds[lease["metadata"]["name"]] = said(text)[1]
+        at = now()
+        for point in self._points:
+            if not any(point in each for each in self._holds.values()):
+                self._free.setdefault(point, at)
+            elif (since := self._free.pop(point, None)) is not None:
+                self._longest = max(self._longest, at - since)
+        return True
+
+    def stop(self) -> float:
+        """End the watch; return the seconds for which some namespace had nobody, at most."""
+        self._watch.stopped = True
+        return max([self._longest, *(now() - since for since in self._free.values())])
+
+
 class Sharing:
     """An API server with resources, and replicas that manage them."""
 
@@ -241,6 +277,7 @@ class Sharing:
     ) -> Figures:
         probes = [f"team-{number:03}" for number in range(0, NAMESPACES, NAMESPACES // PROBED)]
         found: Figures = {}
+        holders = Holders(self._run, self._api, probes)
         for what, end in (("stopped", Replica.stop), ("killed", Replica.kill)):
             answers = list[float]()
             over = threading.Event()
@@ -259,6 +296,8 @@ class Sharing:
                 each.join()
             found[f"{what}_s"] = round(max(answers[mark:]), 2)
             found["usual_s"] = round(usual, 3)
+            if what == "stopped":  # who is killed says until then that it has its slices
+                found["free_s"] = round(holders.stop(), 2)
             team.append(held.enter_context(self._replica(*options)))
             self._settle(team, watched, options)
         return found
@@ -275,7 +314,7 @@ class Sharing:
         api = run.Api(str(self._sandbox.kubeconfig))
         routes = ("Green", "Blue")
         number = 0
-        while not over.wait(0.1) or number % 2:
+        while not over.wait(PAUSE) or number % 2:
             began = now()
             path = run.path(run.BG, namespace, name)
             api.merge(path, {"spec": {"routeTo": routes[number % 2]}})
@@ -393,7 +432,7 @@ def table(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             parts = _parts(row, alone, name)
             cells += [f"{100 * max(parts):.0f}", f"{sum(parts):.2f}"]
         cells.append(f"{row['server_cpu_s'] / alone['server_cpu_s']:.2f}")
-        cells += [f"{row[name]:.1f}" if name in row else "" for name in ("stopped_s", "killed_s")]
+        cells += [f"{row[name]:.1f}" if name in row else "" for name in GOING_S]
         yield f"| {' | '.join(cells)} |"
 
 

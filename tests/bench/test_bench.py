@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import platform
+import threading
 from argparse import Namespace
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -28,10 +31,13 @@ from bench.__main__ import (
 )
 from bench.admission import ADMISSION_MARKS, latency, review
 from bench.scale import neutral
-from bench.shards import shares, sizes
+from bench.shards import Holders, shares, sizes
 from bench.shards import table as of_shards
 from hedgerow.controllers.bluegreen import controller as bluegreen
 from hedgerow.serving.admission.answering import Answering
+from hedgerow.shards.members import SAID, Said
+from hedgerow.shards.members import text as said_text
+from hedgerow.shards.slices import ALL, written
 
 Result = dict[str, Any]
 
@@ -199,6 +205,31 @@ class TestShards:
         assert min(found) >= 1
         assert sorted(found[1:], reverse=True) == found[1:]
 
+    def test_a_slice_has_nobody_from_one_lease_to_the_next(self, monkeypatch):
+        class Watch:
+            ready = threading.Event()
+            stopped = False
+
+            def __init__(self, _api: Any, _resource: Any, slim: Callable[[Any], bool]) -> None:
+                self.slim = slim
+                self.ready.set()
+
+            def start(self) -> None:
+                self.slim(lease("a", written(ALL)))
+
+        def lease(name: str, holds: str) -> Any:
+            told = {SAID: said_text(Said(holds=holds))} if holds != "x" else {}
+            return {"metadata": {"name": name, "annotations": told}}
+
+        times = iter(range(20))
+        monkeypatch.setattr("bench.shards.now", lambda: float(next(times)))
+        holders = Holders(SimpleNamespace(Watch=Watch), None, ["one", "two"])
+        take = holders._watch.slim
+        for name, holds in (("hedgerow-shards", "x"), ("a", ""), ("b", ""), ("b", written(ALL))):
+            take(lease(name, holds))
+
+        assert holders.stop() == 2.0
+
     def test_each_row_is_beside_the_one_replica_of_its_own_way_of_reading(self):
         def row(title: str, cpu: list[float], *, gate: bool, **more: float) -> Result:
             parts = {"cpu_s": cpu, "bytes": cpu, "rss_mib": [50 + each for each in cpu]}
@@ -207,13 +238,13 @@ class TestShards:
 
         rows = [
             row("one, unsharded", [10.0], gate=True),
-            row("2", [4.0, 6.0], gate=True, stopped_s=0.25, killed_s=16.0),
+            row("2", [4.0, 6.0], gate=True, free_s=0.15, stopped_s=0.25, killed_s=16.0),
             row("one, unsharded", [20.0], gate=False),
             row("2", [15.0, 10.0], gate=False),
         ]
 
         shown = [line.strip("| ").split(" | ") for line in of_shards(rows)][2:]
-        assert shown[1] == ["the server", "2", *["60", "1.00"] * 3, "1.00", "0.2", "16.0"]
+        assert shown[1] == ["the server", "2", *["60", "1.00"] * 3, "1.00", "0.1", "0.2", "16.0"]
         assert shown[3][:4] == ["each of them", "2", "75", "1.25"]
         picture = shares(rows)
         assert picture.count("<rect") == 6

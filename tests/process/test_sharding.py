@@ -16,6 +16,7 @@ from structlog.testing import capture_logs
 from hedgerow.cli.shards.report import reported
 from hedgerow.kube.errors import Forbidden, KubeError, Throttled, Unreachable
 from hedgerow.kube.selection import Selected
+from hedgerow.kube.watch import Snapshot
 from hedgerow.process import sharding
 from hedgerow.process.sharding import Executor, new_name, sharing
 from hedgerow.process.stopping import Stop
@@ -64,7 +65,7 @@ class Runner:
         self.passes_end = anyio.Event()
         self.passes_end.set()
         self.handover = self
-        self.watches = 1
+        self.watches, self.knows = 1, True
         self.counted: Counter[int] | None = Counter()
         self.quiet: list[Quiet] = []
 
@@ -72,6 +73,9 @@ class Runner:
         if self.counted is None:
             raise Forbidden("no", code=403)
         return self.counted
+
+    def has_all(self, slices: Slices) -> bool:
+        return self.knows
 
     async def last_versions(self, slices: Slices) -> dict[str, int]:
         assert not slices & self.begun
@@ -229,6 +233,17 @@ async def test_resources_are_counted_before_anything_is_assigned(monkeypatch):
         assert heavy == [90, 90]
 
 
+async def test_after_a_restore_no_version_is_believed(monkeypatch):
+    async with scene(monkeypatch) as (world, tasks):
+        one = world.start(tasks)
+        await until(lambda: one.runner.begun == ALL, 25)
+        assert one.executor is not None
+        coordinator = one.executor._coordinator
+        assert coordinator.member._believes
+        coordinator._take(Snapshot(tuple(world.leases().values()), "1", rewound=True))
+        assert not coordinator.member._believes
+
+
 async def test_what_cannot_be_counted_is_shared_nevertheless(monkeypatch):
     with capture_logs() as logs:
         async with scene(monkeypatch) as (world, tasks):
@@ -238,7 +253,9 @@ async def test_what_cannot_be_counted_is_shared_nevertheless(monkeypatch):
     assert "resources are not counted" in [each["event"] for each in logs]
 
 
-@pytest.mark.parametrize("why", ["", "a write without an answer", "too many watches"])
+@pytest.mark.parametrize(
+    "why", ["", "a write without an answer", "too many watches", "it has not caught up itself"]
+)
 async def test_who_takes_over_is_told_what_was_written_last_if_that_is_known(monkeypatch, why):
     async with scene(monkeypatch) as (world, tasks):
         one, two = world.start(tasks), world.start(tasks)
@@ -247,6 +264,8 @@ async def test_who_takes_over_is_told_what_was_written_last_if_that_is_known(mon
         two.runner.quiet.clear()
         if why == "too many watches":
             one.runner.watches = MOST_WATCHES + 1
+        elif why.startswith("it has not"):
+            one.runner.knows = False
         elif why:
             assert one.executor is not None
             one.executor._coordinator.own.unanswered()

@@ -19,6 +19,7 @@ from hedgerow.kube.errors import Forbidden, Gone
 from hedgerow.runtime import sharding, watches
 from hedgerow.runtime.sharding import HOME, Division, ShardedQueue, is_divided
 from hedgerow.shards.member import Quiet
+from hedgerow.shards.members import LONGEST_NAME
 from hedgerow.shards.slices import ALL, NONE, Slices, slice_of
 from hedgerow.testing.memory.cluster import Sent
 from hedgerow.testing.virtual import VirtualClock, run
@@ -267,6 +268,38 @@ class TestHandOver:
             await quiet()
             assert {key[1] for key in replica.passes} == {"one", "two"}
             assert ("list", "bluegreens", MINE | OTHERS) in replica.cluster.asked
+
+    async def test_who_has_not_caught_up_does_not_know_what_was_written_last(self):
+        replica = Replica(a_world().server)
+        async with replica.open():
+            assert await replica.runner.select(ALL)
+            assert not replica.runner.handover.has_all(MINE)
+            await replica.runner.begin(MINE)
+            has = [replica.runner.handover.has_all(each) for each in (MINE, OTHERS, ALL)]
+            assert has == [True, False, False]
+
+    async def test_one_that_does_not_come_does_not_delay_what_has(self):
+        world = a_world()
+        replica = Replica(world.server)
+        async with replica.open():
+            assert await replica.runner.select(ALL)
+            known = await replica.runner.handover.last_versions(MINE)
+            late = dict.fromkeys(known, 10**9)
+            replica.cluster.asked.clear()
+
+            await replica.runner.begin(ALL, [Quiet(OTHERS, 1e9, late), Quiet(MINE, 1e9, known)])
+            listed = {slices for what, _, slices in replica.cluster.asked if what == "list"}
+            assert listed == {ALL - MINE}
+
+    async def test_no_two_watches_have_one_name(self):
+        names = list[str]()
+        for controller in registered.ALL.controllers:
+            runner = Replica(World().server, controller, namespaces=("a", "b")).runner
+            sources = [one for one in runner.watches.sources if one.relation is None]
+            names += map(runner.handover.name, sources)
+
+        assert len({*names}) == len(names) > 30
+        assert max(map(len, names)) <= LONGEST_NAME - 62, "a namespace may have 63 characters"
 
     async def test_what_was_filled_after_the_last_write_is_not_listed_again(self):
         world = a_world()

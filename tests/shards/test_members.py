@@ -9,13 +9,14 @@ from msgspec.structs import replace
 
 from hedgerow.shards import assignment
 from hedgerow.shards.assignment import MOST_PARTS, Assignment
-from hedgerow.shards.leader import Assigner
+from hedgerow.shards.leader import LONGEST_GATHERED, Assigner
 from hedgerow.shards.member import Member, Quiet
 from hedgerow.shards.members import (
     ASSIGNMENT,
     KEPT,
     LABEL,
     LEAP,
+    LONGEST_NAME,
     MOST_HEIRS,
     MOST_KNOWN,
     MOST_WATCHES,
@@ -364,6 +365,43 @@ class TestMember:
         assert [each.to for each in member.said().gave] == [*names[:MOST_HEIRS]]
         assert said(text(member.said()))[0] == member.said()
 
+    @pytest.mark.parametrize(
+        "more", [{f"w{number}": 1 for number in range(MOST_WATCHES)}, {"n" * (LONGEST_NAME + 1): 1}]
+    )
+    def test_it_tells_nothing_for_which_a_lease_has_no_room(self, more):
+        members = seen(place(Assignment(3, "n", ("a", "own"), ((0, 0), (20, 1)))))
+        member = Member(members)
+        member.step(1.0)
+        member.drained(Slices(((0, 1), (30, 31))), {"x": 1})
+        member.drained(Slices(((1, 2),)), more)
+
+        assert member.said().gave == (HandedOver("a", "0-1", {"x": 1}),)
+
+    def test_it_tells_it_until_the_heir_has_begun(self):
+        members = seen(
+            lease("a", what=Said(holds="0-1")), place(Assignment(3, "n", ("a",), ((0, 0),)))
+        )
+        member = Member(members)
+        for _ in range(2):
+            member.step(1.0)
+            member.drained(Slices(((0, 1),)), {"x": 1})
+        member.drained(Slices(((1, 2),)), {"x": 1})
+        assert [each.slices for each in member.said().gave] == ["0-2"]
+        members.changed(lease("a", 2, Said(holds="0-5")), 2.0)
+        member.step(2.0)
+        assert member.said().gave == ()
+
+    def test_after_a_restore_it_believes_no_version(self):
+        gave = HandedOver("own", "0-5", {"x": 1})
+        own, told = Said(GIVEN.token, 3, ready=True), Said(GIVEN.token, 3, gave=(gave,))
+        members = seen(lease("own", what=own), lease("other", what=told), place(), ready=True)
+        member = Member(members)
+        member.step(15.0)
+        member.cached(ALL)
+        member.rewound()
+
+        assert [each.last for each in member.step(15.0).quiet] == [{}]
+
     def test_it_believes_who_tells_of_this_assignment_what_was_written_last(self):
         own, had = Said(GIVEN.token, 3, ready=True), HandedOver("own", "0-5", {"x": 1})
         told = Said(GIVEN.token, 3, gave=(had, HandedOver("b", "5-6", {"x": 2})))
@@ -470,6 +508,20 @@ class TestAssigner:
         both = assigner.next(21.0, "n")
         assert both is not None
         assert both.said.members == ("a", "b", "own")
+
+    def test_however_many_come_one_after_the_other_a_join_waits_only_so_long(self):
+        members = seen(lease("own", what=Said(ready=True)), ready=True)
+        members.changed(lease("own", 2, Said(ready=True)), 15.0)
+        members.changed(lease("first", 1, Said()), 15.0)
+        assigner, now = Assigner(members), 15.0
+        while assigner.next(now, "n") is None:
+            now += 1.0
+            members.changed(lease(f"m{now}", 1, Said()), now)
+            members.changed(lease(f"m{now}", 2, Said(ready=True)), now)
+            members.changed(lease(f"next{now}", 1, Said()), now)
+            members.changed(lease("own", int(now), Said(ready=True)), now)
+
+        assert now == 15.0 + LONGEST_GATHERED
 
     def test_a_load_that_cannot_be_divided_is_left(self):
         load = ((5, 4.0), (6, 4.0), (7, 4.0))

@@ -493,6 +493,11 @@ FAULTS: dict[str, tuple[Faults, Sequence[Act], int]] = {
         USUAL,
         0,
     ),
+    "hands over what it did not know itself": (
+        wrong(knows_what_it_lacks=False),
+        USUAL,
+        0,
+    ),
     "waits for no pass": (wrong(waits_for_passes=False), (slow, *USUAL), 19),
     "does not confirm by a read that another is silent": (
         wrong(members=staticmethod(Trusting)),

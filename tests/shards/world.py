@@ -210,6 +210,7 @@ class Faults:
         return Assigner(*given)
 
     fenced = True
+    knows_what_it_lacks = True
     waits_for_passes = True
 
 
@@ -242,7 +243,8 @@ class Node:
         self._leads = False
         self._told = self._asked = ""
         self._selection = 0
-        self._selecting = self.filled = NONE
+        self._selecting = self.filled = self.caught_up = NONE
+        self._catch_ups = count()
         self._flying: dict[int, tuple[float, Slices]] = {}
         self._flights = count()
 
@@ -451,6 +453,7 @@ class Node:
         orders = self.member.step(self.clock)
         if orders.begin:
             self.world.judge_begin(self, orders)
+            self.catch_up(orders.begin)
         for part in orders.drain:
             self.drain(part)
         self.select()
@@ -475,6 +478,14 @@ class Node:
 
         self.later(self.random.uniform(0.01, self.fills_within), filled)
 
+    def catch_up(self, slices: Slices) -> None:
+        """Make passes once the caches have what was written last, unless it is drained before."""
+
+        def has_all() -> None:
+            self.caught_up |= slices & self.member.begun
+
+        self.later((0.0, 0.3, 3.0)[next(self._catch_ups) % 3], has_all)
+
     def drain(self, slices: Slices) -> None:
         if not self.world.faulty.waits_for_passes:
             self.drained(slices)
@@ -490,14 +501,18 @@ class Node:
 
     def drained(self, slices: Slices) -> None:
         """Tell of it with what it wrote last there, unless an answer was missing."""
-        last = {WATCH: self.world.last_write(slices, self)}
-        self.member.drained(slices, last if self.random.random() < 0.9 else None)
+        has_all = not slices - self.caught_up or not self.world.faulty.knows_what_it_lacks
+        last = {WATCH: self.world.last_write(slices - self.caught_up, self)}
+        last[WATCH] = max(last[WATCH], self.world.last_write(slices & self.caught_up))
+        self.member.drained(slices, last if has_all and next(self._catch_ups) % 9 else None)
+        self.caught_up -= slices
 
     def write(self) -> None:
         """Proposal for all that is begun; the server carries it out when it pleases."""
-        if self.dead or not self.member.begun or self.permit <= 0:
+        slices = self.member.begun & self.caught_up
+        if self.dead or not slices or self.permit <= 0:
             return
-        slices, number = self.member.begun, next(self._flights)
+        number = next(self._flights)
         slow = self.world.now < self.slow_until
         there = self.random.uniform(0, LATE) if slow else self.random.uniform(0.001, 0.02)
         self._flying[number] = (self.world.now, slices)

@@ -39,7 +39,6 @@ from hedgerow.shards.members import (
     ASSIGNMENT,
     LABEL,
     MOST_KNOWN,
-    MOST_WATCHES,
     SAID,
     Members,
     Said,
@@ -76,6 +75,8 @@ if TYPE_CHECKING:
 
 TURN = 0.5
 """Seconds between two looks at what is due."""
+COUNTED = 5.0
+"""Seconds after which resources are counted where nothing is assigned: before MEASURED."""
 MEASURED = 10.0
 """Seconds between two measurements of what this replica serves."""
 SMOOTH = 0.8
@@ -138,6 +139,8 @@ class Coordinator:
         self._news, self._alone = anyio.Event(), anyio.Event()
         self._write: Proposal | None = None
         self._adopted_at: float | None = None
+        self.is_unassigned = True
+        """Whether there is no assignment yet: nobody can say what weighs where."""
 
     async def run(self) -> NoReturn:
         """Take part until our Lease is lost. Raises LeadershipLost."""
@@ -159,11 +162,6 @@ class Coordinator:
     def remaining(self) -> float:
         """Return the seconds for which we may write for what we serve; callable anywhere."""
         return min(self.own.remaining(), self.election.lease.shared_for(self._deadline))
-
-    @property
-    def is_unassigned(self) -> bool:
-        """Whether there is no assignment yet: nobody can say what weighs where."""
-        return self.members.current() is None
 
     def age(self) -> float:
         """Return for how many seconds we have known the assignment, 0 without one."""
@@ -250,6 +248,8 @@ class Coordinator:
         if isinstance(event, Bookmark):
             return
         if isinstance(event, Snapshot):
+            if event.rewound:
+                self.member.rewound()
             self.members.snapshot(event.items, now)
         elif event.type == "DELETED":
             self.members.deleted(event.object, now)
@@ -303,6 +303,7 @@ class Coordinator:
     def _turn(self) -> None:
         """Decide, and have done what is to be done."""
         now = self._clock.elapsed()
+        self.is_unassigned = self.members.current() is None
         executor = self._executor
         if executor is not None and self.own.leading:
             token = self.member.token
@@ -426,6 +427,7 @@ class Executor:
         self._budget = Budget()
         self._tasks: TaskGroup | None = None
         self._passes: dict[int, float] = {}
+        self._counted = Counter[int]()
         self.was_settled = False
 
     def division(
@@ -458,26 +460,24 @@ class Executor:
         try:
             async with anyio.create_task_group() as self._tasks:
                 await self._tell(partial(self._coordinator.attach, self))
+                self._tasks.start_soon(self._count)
                 while True:
                     await anyio.sleep(MEASURED)
                     weights, facts = self._measure()
                     facts["lag"] = round(lag(), 3)
-                    expected = Counter(map(slice_of, namespaces.names))
-                    if self._coordinator.is_unassigned:
-                        expected += await self._count()
+                    expected = Counter(map(slice_of, namespaces.names)) + self._counted
                     await self._tell(partial(self._coordinator.measured, weights, facts, expected))
         finally:
             self._tasks = None
 
-    async def _count(self) -> Counter[int]:
-        """Return how many resources there are at which points, as far as they can be listed."""
-        found = Counter[int]()
-        for runner in self._runners:
+    async def _count(self) -> None:
+        """Count once, if nothing is assigned yet, how many resources there are at which points."""
+        await anyio.sleep(COUNTED)
+        for runner in self._runners if self._coordinator.is_unassigned else ():
             try:
-                found += await runner.handover.count()
+                self._counted += await runner.handover.count()
             except KubeError as error:
                 log.warning("resources are not counted", error=str(error))
-        return found
 
     def _measure(self) -> tuple[dict[int, float], dict[str, float]]:
         """Return what weighs at which points, and what people are told of it."""
@@ -524,7 +524,7 @@ class Executor:
             log.info("slices begun", share=round(begin.share, 3), ranges=len(begin.ranges))
             for runner in self._runners:
                 self._start(partial(runner.begin, quiet=orders.quiet), begin)
-        for part in chain.from_iterable(map(_parts, orders.drain)):
+        for part in chain.from_iterable(_parts(each, len(orders.drain)) for each in orders.drain):
             self._start(self._drain, part)
 
     def waiting(self) -> str:
@@ -559,22 +559,24 @@ class Executor:
             await self._tell(partial(self._coordinator.cached, slices, number))
 
     async def _drain(self, slices: Slices) -> None:
+        # What has not begun yet may lack what its former replica wrote last.
+        is_known = all(runner.handover.has_all(slices) for runner in self._runners)
         async with anyio.create_task_group() as tasks:
             for runner in self._runners:
                 tasks.start_soon(runner.drain, slices)
         last = None
         if seconds := self._coordinator.own.unanswered.seconds():
             await anyio.sleep(seconds)  # what has no response may still be carried out
-        else:
+        elif is_known:
             last = await self._last(slices)
         await self._tell(partial(self._coordinator.drained, slices, last))
 
-    async def _last(self, slices: Slices) -> Versions | None:
-        """Return the last versions in slices by watch; None if there are too many watches."""
+    async def _last(self, slices: Slices) -> Versions:
+        """Return the last versions in slices by watch."""
         found: Versions = {}
         for runner in self._runners:
             found |= await runner.handover.last_versions(slices)
-        return found if len(found) <= MOST_WATCHES else None
+        return found
 
 
 async def _selects(cluster: Cluster, settings: Settings) -> bool:
@@ -586,12 +588,11 @@ async def _selects(cluster: Cluster, settings: Settings) -> bool:
         return False
 
 
-def _parts(slices: Slices) -> list[Slices]:
-    """Return slices in parts of about the same width."""
-    if not slices:
-        return []
+def _parts(slices: Slices, heirs: int) -> list[Slices]:
+    """Return slices for one of some heirs in parts of about the same width."""
     first, last = slices.ranges[0][0], slices.ranges[-1][1]
-    cuts = [first + (last - first) * number // DRAINED_APART for number in range(DRAINED_APART)]
+    number = max(1, DRAINED_APART // heirs)
+    cuts = [first + (last - first) * each // number for each in range(number)]
     parts = (slices & Slices.of([each]) for each in zip(cuts, (*cuts[1:], last), strict=True))
     return [part for part in parts if part]
 

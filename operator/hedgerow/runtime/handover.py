@@ -14,10 +14,10 @@ from hedgerow.kube.errors import KubeError
 from hedgerow.objects import metadata, version_number
 from hedgerow.runtime.cache.store import key_of, version_of
 from hedgerow.runtime.metrics import watched
-from hedgerow.runtime.sharding import once_for_each
+from hedgerow.runtime.sharding import ShardedQueue, once_for_each
 from hedgerow.runtime.watched_slices import SlicesWatch
 from hedgerow.runtime.watches import is_elsewhere
-from hedgerow.shards.slices import ALL, NONE, Slices, slice_of
+from hedgerow.shards.slices import ALL, NONE, Slices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -66,30 +66,33 @@ class HandOver:
 
     async def _reached(self, number: int, source: Source, known: Iterable[Quiet]) -> Slices:
         """Return the slices in which a source has the last writes; wait for its watch a moment."""
-        name, watched_slices, reached = self._name(source), self._watches.slices, NONE
+        name, slices, reached = self.name(source), self._watches.slices, NONE
+        parts = [(each, self._watches.reads(source, each.slices)) for each in known]
+        for each, part in parts:
+            reached |= slices.filled_since(number, each.since) & part
+        waiting = [(part, each.last[name]) for each, part in parts if name in each.last]
         with anyio.move_on_after(TOLD_WITHIN):
-            for each in known:
-                part = self._watches.reads(source, each.slices)
-                reached |= watched_slices.filled_since(number, each.since) & part
-                if name in each.last and part - reached:
-                    while not watched_slices.has_told(number, part, each.last[name]):
-                        await watched_slices.told()
-                    reached |= part
+            while waiting := [told for told in waiting if told[0] - reached]:
+                for part, version in waiting:
+                    reached |= part if slices.has_told(number, part, version) else NONE
+                if any(part - reached for part, _ in waiting):
+                    await slices.told()
         return reached
 
     async def count(self) -> Counter[int]:
-        """Return how many resources there are in which slices, whoever serves them.
+        """Return how many resources there are at which points, whoever serves them.
 
         Raises KubeError.
         """
-        found = Counter[int]()
+        found, division = Counter[int](), self._watches.division
 
         def note(item: Object) -> Object:
-            found[slice_of(key_of(item)[0])] += 1
+            if division is not None:
+                found[division.slice_of(key_of(item))] += 1
             return {}
 
         for source in self._watches.sources:
-            if source.kind is self._controller.resource and source.api.namespaced:
+            if source.kind is self._controller.resource:
                 await self._watches.part(ALL).list(
                     source.api,
                     source.namespace,
@@ -100,25 +103,30 @@ class HandOver:
                 )
         return found
 
+    def has_all(self, slices: Slices) -> bool:
+        """Return whether the caches have all that other replicas wrote: passes have begun."""
+        queue = self._watches.queue
+        return isinstance(queue, ShardedQueue) and not slices - queue.begun
+
     async def last_versions(self, slices: Slices) -> dict[str, int]:
         """Return the last version of what is cached of these slices, by name of the watch.
 
-        A deletion has no version that is known: it is sent again if no watch has told it by then.
+        Deletions do not count: whoever does not know of one yet sends it again.
         """
         found: dict[str, int] = {}
         for source in self._watches.sources:
             part = NONE if source.relation else self._watches.reads(source, slices)
             if part:
-                name, but = self._name(source), once_for_each(partial(is_elsewhere, part))
+                name, but = self.name(source), once_for_each(partial(is_elsewhere, part))
                 for version in chain((0,), source.store.last_versions(but=but)):
                     found[name] = max(version, found.get(name, 0))
                     await anyio.lowlevel.checkpoint()
         return found
 
-    def _name(self, source: Source) -> str:
-        """Return a name of a watch, as short as it can be: it is kept in a Lease."""
+    def name(self, source: Source) -> str:
+        """Return the name of a watch, which no other one has; short, for it is kept in a Lease."""
         kind = watched(source.api) + ("/claimed" if source.claimable else "")
-        return "/".join(filter(None, (self._controller.name, kind, source.namespace)))
+        return "/".join(filter(None, (self._controller.title, kind, source.namespace)))
 
     async def _catch_up(self, number: int, source: Source, part: Slices) -> None:
         store = source.store

@@ -105,6 +105,11 @@ class ShardedQueue(WorkQueue):
         """The slices that are selected."""
         return self._selected
 
+    @property
+    def begun(self) -> Slices:
+        """The slices whose keys are handed out."""
+        return self._begun
+
     def select(self, slices: Slices) -> Callable[[Key], bool]:
         """Select slices, forget the keys of all others, and return whether a key is one of those.
 

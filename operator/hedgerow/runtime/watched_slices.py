@@ -57,7 +57,7 @@ class SlicesWatch:
         return any(version <= known and point in slices for slices, known in self.known)
 
     def has_told(self, slices: Slices, version: int) -> bool:
-        """Return whether all of these slices is cached that happened up to a version."""
+        """Return whether the cache has everything up to a version in all of these slices."""
         if slices - self.slices:
             return False
         known = (each for part, each in self.known if not slices - part)

@@ -88,7 +88,7 @@ class Watches:
         self._controller = controller
         self._cluster = cluster
         self._cache = cache
-        self._queue = queue
+        self.queue = queue
         self._in_flight = in_flight
         self._meter = meter
         self._clock = clock
@@ -102,7 +102,7 @@ class Watches:
         self._logged: dict[int, str] = {}
         self._logged_at: dict[int, float] = {}
         self._refused: dict[int, _Refused] = {}
-        self._division = division
+        self.division = division
         self.reads = division.read if division else _reads
         self._tasks: TaskGroup | None = None
         self._selection = 0
@@ -144,7 +144,7 @@ class Watches:
     async def run(self) -> None:
         """Watch until cancelled."""
         async with anyio.create_task_group() as self._tasks:
-            if self._division is None:
+            if self.division is None:
                 for number in range(len(self._unsynced)):
                     self.slices.fill(number, ALL)
             self.slices.tell()
@@ -183,9 +183,9 @@ class Watches:
 
     def part(self, slices: Slices) -> Cluster:
         """Return the cluster whose lists and watches have the objects of these slices."""
-        if self._division is None or slices == ALL:
+        if self.division is None or slices == ALL:
             return self._cluster
-        return self._cluster.only(Selected(slices, self._division.by_server))
+        return self._cluster.only(Selected(slices, self.division.by_server))
 
     async def _watch(self, number: int, watch: SlicesWatch) -> None:
         source, cluster = self.sources[number], self.part(watch.slices)
@@ -219,13 +219,13 @@ class Watches:
             if watch.is_over:
                 return
         watch.version = event.version
-        self.slices.note_told()
         self._recovered(number, source)
         if isinstance(event, Snapshot):
             self.rewind(source)
             self.slices.listed(number, watch)
             if watch is self.slices.live.get(number):
                 source.store.bookmark(watch.version)
+        self.slices.note_told()
 
     def _reduced(self, source: Source, obj: Object) -> Object:
         if isinstance(obj, Salvaged):
@@ -285,7 +285,7 @@ class Watches:
             changes = [change for change in changes if not _is_equal(change)]
         if source.concerns_all:
             if any(changes):
-                self._queue.add_everyone(priority)
+                self.queue.add_everyone(priority)
             return
         for change in changes:
             may_hold = source.kind is not self._controller.resource or _is_of_status(change)
@@ -298,7 +298,7 @@ class Watches:
         for key in concerned(self._controller, source, obj):
             if may_hold and self._in_flight.holds_back(source.api.kind, key_of(obj), key):
                 continue
-            self._queue.add(key, priority)
+            self.queue.add(key, priority)
 
     def _failed(self, number: int, source: Source, error: KubeError) -> None:
         now = self._clock.monotonic()
@@ -325,7 +325,7 @@ class Watches:
         self._refused.pop(number, None)
         if self._logged.pop(number, None):
             log.info("watch recovered", controller=self._controller.name, watched=source.api.plural)
-            self._queue.revive()
+            self.queue.revive()
 
 
 def _reads(_source: Source, slices: Slices) -> Slices:

@@ -29,7 +29,7 @@ LONGEST: Final = 64 * 1024
 """Characters: a longer text is nothing that hedgerow wrote."""
 LAST_EPOCH: Final = 10**15
 TOLERANCE: Final = 0.08
-"""The part of its fair share that a member may have too much or too little."""
+"""The part of its fair share that a new assignment may give a member too much or too little."""
 _GRID: Final = COUNT // 256
 """Where nothing is known to cut at, the points are cut into 256 slices."""
 _UNKNOWN: Final = 0.01

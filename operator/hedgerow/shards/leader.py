@@ -12,7 +12,6 @@ from msgspec import Struct
 from hedgerow.shards.assignment import (
     LAST_EPOCH,
     MOST_MEMBERS,
-    TOLERANCE,
     Assignment,
     following,
     heaviest,
@@ -29,12 +28,16 @@ PAUSE: Final = 1.0
 """Seconds between two writes, and in which joins gather."""
 GATHERED: Final = 5.0
 """Seconds for which a join waits for others that are seen to come."""
+LONGEST_GATHERED: Final = 3 * GATHERED
+"""Seconds for which a join waits at most, however many come one after the other."""
 PATIENCE: Final = 5.0
 """Seconds in which what was written must be seen."""
 BALANCE: Final = 60.0
 """Seconds between two assignments that only balance."""
 SETTLED: Final = 15.0
 """Seconds after a change in which members find out what weighs how much."""
+UNBALANCED: Final = 0.15
+"""What a member may have more than its fair share: what is measured varies by less."""
 BETTER: Final = 0.95
 """A balanced assignment is worth it if the heaviest member then has at most this part."""
 
@@ -55,6 +58,7 @@ class Assigner:
         self._written: Assignment | None = None
         self._asked = self._balanced = float("-inf")
         self._differs: tuple[frozenset[str], float] | None = None
+        self._waits_since = float("inf")
         self.expected: Weights = ()
         """What weighs where as long as no member has found that out."""
 
@@ -104,7 +108,9 @@ class Assigner:
         """Return whether no other member came for a moment, and none is about to be ready."""
         if self._differs is None or self._differs[0] != joined:
             self._differs = (joined, now)
-        return now >= self._differs[1] + (GATHERED if self._are_coming() else pause)
+        waits_since = self._waits_since = min(self._waits_since, now)
+        until = self._differs[1] + (GATHERED if self._are_coming() else pause)
+        return now >= min(until, waits_since + LONGEST_GATHERED)
 
     def _are_coming(self) -> bool:
         """Return whether there are members that will take part, but are not ready yet."""
@@ -128,7 +134,7 @@ class Assigner:
             return None
         prior, weights = self._prior(living), self._weights(living)
         before = heaviest(prior, weights)
-        if before <= 1 + TOLERANCE:
+        if before <= 1 + UNBALANCED:
             return None
         write = self._write(living, nonce, "the load is out of balance")
         after = {name: write.said.of(name) for name in living}
@@ -157,7 +163,7 @@ class Assigner:
 
     def wrote(self, write: Proposal, now: float) -> None:
         """Take in that it was sent."""
-        self._written, self._asked = write.said, now
+        self._written, self._asked, self._waits_since = write.said, now, float("inf")
 
     def _prior(self, living: Mapping[str, Said]) -> dict[str, Slices]:
         """Return who was assigned what; without an assignment of worth, who holds what."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hedgerow.shards.members import MOST_HEIRS, HandedOver, Said
+from hedgerow.shards.members import LONGEST_NAME, MOST_HEIRS, MOST_WATCHES, HandedOver, Said
 from hedgerow.shards.slices import ALL, NONE, Slices, parse, written
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ class Member:
         self.leaving = False
         self._gave: dict[str, tuple[Slices, Versions]] = {}
         self._quiet: list[Quiet] = []
+        self._believes = True
 
     @property
     def wanted(self) -> Slices:
@@ -112,12 +113,25 @@ class Member:
         self._drop()
 
     def _give(self, adopted: Assignment, slices: Slices, last: Mapping[str, int]) -> None:
+        """Tell the heirs of slices what was written last, as far as there is room in a Lease."""
         for heir in adopted.members:
             part, (had, known) = adopted.of(heir) & slices, self._gave.get(heir, (NONE, {}))
-            if part and (had or len(self._gave) < MOST_HEIRS):
-                names = {*last, *known}
+            names = {*last, *known}
+            has_room = had or len(self._gave) < MOST_HEIRS
+            are_short = len(names) <= MOST_WATCHES and all(len(n) <= LONGEST_NAME for n in names)
+            if part and has_room and are_short and heir != self._members.own:
                 latest = {name: max(last.get(name, 0), known.get(name, 0)) for name in names}
                 self._gave[heir] = (had | part, latest)
+
+    def _forget_given(self) -> None:
+        """Forget what we told members of slices that they have begun."""
+        holds = self._members.holds() if self._gave else {}
+        given = self._gave.items()
+        self._gave = {heir: gave for heir, gave in given if gave[0] - holds.get(heir, NONE)}
+
+    def rewound(self) -> None:
+        """Believe no version any more: the store was restored, and they are given again."""
+        self._believes = False
 
     def said(self, load: Weights = ()) -> Said:
         """Return what its Lease must say now; `load` is what weighs where."""
@@ -152,8 +166,10 @@ class Member:
         begin = free & self._cached - self.draining
         self.begun |= begin
         self._drop()
-        quiet = (each.without(ALL - begin) for each in (*self._quiet, *self._told(now)))
-        return Orders(begin, tuple(each for each in quiet if each.slices), drain)
+        self._forget_given()
+        quiet = (*self._quiet, *self._told(now)) if begin else ()
+        parts = (each.without(ALL - begin) for each in quiet)
+        return Orders(begin, tuple(each for each in parts if each.slices), drain)
 
     def _drop(self) -> None:
         """Forget what caches need not hold any more: wanted again, it must be filled again."""
@@ -210,7 +226,7 @@ class Member:
 
     def _told(self, now: float) -> Iterator[Quiet]:
         """Yield what those told who handed slices over to us, by the same assignment."""
-        for other in self._members.known.values():
+        for other in self._members.known.values() if self._believes else ():
             for gave in other.said.gave if other.said and other.token == self.token else ():
                 if gave.to == self._members.own:
                     yield Quiet(parse(gave.slices), now, gave.last)

@@ -40,19 +40,20 @@ MOST_KNOWN: Final = 2 * assignment.MOST_MEMBERS
 """The most Leases that are remembered: with more, nobody begins with anything new."""
 _AGAIN: Final = 0.5
 """Seconds between two reads that are to show whether a member is silent."""
-MOST_HEIRS: Final = 8
+MOST_HEIRS: Final = 6
 """The most members that are told what was written last; all others list what they take over."""
 MOST_WATCHES: Final = 32
 """The most watches of which a member tells what was written last."""
-_Name = Annotated[str, Meta(max_length=253)]
-Versions = dict[_Name, Annotated[int, Meta(ge=0)]]
+LONGEST_NAME: Final = 150
+"""Characters of a watch's name that a member tells of."""
+Versions = dict[Annotated[str, Meta(max_length=LONGEST_NAME)], Annotated[int, Meta(ge=0)]]
 """By watch, the last resourceVersion of its objects."""
 
 
 class HandedOver(Struct, frozen=True):
     """What a member does not hold any more, under the assignment that it has adopted."""
 
-    to: _Name
+    to: Annotated[str, Meta(max_length=253)]
     slices: str
     last: Annotated[Versions, Meta(max_length=MOST_WATCHES)]
     """What was written there last: whoever has watched for so long knows all of it."""
