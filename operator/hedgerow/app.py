@@ -20,7 +20,6 @@ from hedgerow.registry import Registry
 from hedgerow.runtime.cache.budget import Budget, memory_limit, most_for_caches
 from hedgerow.runtime.cache.caches import build
 from hedgerow.runtime.clock import SystemClock
-from hedgerow.runtime.controller import ControllerRunner
 from hedgerow.runtime.credentials import Credentials
 from hedgerow.runtime.events.recorder import BURST, Limits
 from hedgerow.runtime.heavy import Lanes
@@ -29,6 +28,7 @@ from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.namespaces import Namespaces
 from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow.runtime.reports import Reports
+from hedgerow.runtime.runner import ControllerRunner
 from hedgerow.threads import tune_for_event_loop
 from hedgerow.version import untested, user_agent, version
 

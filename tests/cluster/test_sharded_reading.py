@@ -21,9 +21,9 @@ from hedgerow.kube.wire import LineSplitter
 from hedgerow.objects import Installation
 from hedgerow.runtime.cache.caches import Cache, build
 from hedgerow.runtime.clock import SystemClock
-from hedgerow.runtime.controller import ControllerRunner
 from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.observation import ResourcePlanner
+from hedgerow.runtime.runner import ControllerRunner
 from hedgerow.runtime.sharding import Division
 from hedgerow.sandbox.cluster import Options, Sandbox
 from hedgerow.shards.slices import COUNT, Slices

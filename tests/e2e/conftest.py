@@ -11,7 +11,7 @@ from e2e.deployment import Deployment
 from e2e.node.images import Images
 from e2e.node.machine import why_not
 from e2e.node.node import Node
-from e2e.node.prepared import Prepared, prepare
+from e2e.node.prepared import Prepared, prepare, read
 from e2e.pods import fresh
 from hedgerow.sandbox.locks import Progress
 from hedgerow.testing.api import Api
@@ -51,7 +51,9 @@ def _progress(session: pytest.Session) -> Progress:
 
 @pytest.fixture(scope="session")
 def prepared(pytestconfig: pytest.Config) -> Prepared:
-    """What was built before the first test."""
+    """What was built before the first test, by `task test` or by us."""
+    if made := os.environ.get("E2E_PREPARED"):
+        return read(Path(made))
     if _prepared not in pytestconfig.stash:
         pytestconfig.stash[_prepared] = anyio.run(prepare, print)
     return pytestconfig.stash[_prepared]

@@ -14,7 +14,7 @@ from hedgerow.testing.waiting import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(360), pytest.mark.usefixtures("deployment")]
 
-FLIPS = 4
+FLIPS = 2
 TOLD = 60.0
 """Seconds until whoever looks at a BlueGreen or its Events knows what is wrong."""
 

@@ -14,10 +14,10 @@ from hedgerow.kube.selection import Selected
 from hedgerow.kube.watch import Bookmark, Changed, Listing, WatchEvent
 from hedgerow.objects import Installation
 from hedgerow.runtime.cache.caches import build
-from hedgerow.runtime.controller import ControllerRunner
 from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow.runtime.reports import Reports
+from hedgerow.runtime.runner import ControllerRunner
 from hedgerow.runtime.sharding import Division
 from hedgerow.shards.slices import Slices, slice_of
 from hedgerow.testing.memory.cluster import has_fields, selects

@@ -12,10 +12,10 @@ import anyio
 from hedgerow.contract import Desired
 from hedgerow.objects import Installation
 from hedgerow.runtime.cache.caches import build
-from hedgerow.runtime.controller import ControllerRunner
 from hedgerow.runtime.heavy import Lanes
 from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.observation import ResourcePlanner
+from hedgerow.runtime.runner import ControllerRunner
 from hedgerow.testing.memory.watched import Watched
 from hedgerow.testing.virtual import VirtualClock
 from runtime.world import CONTROLLER, World

@@ -15,10 +15,10 @@ from msgspec.structs import replace
 from hedgerow.fields import ownership
 from hedgerow.kube import errors
 from hedgerow.objects import ObjectRef
-from hedgerow.runtime.controller import SHARE
 from hedgerow.runtime.heavy import USUAL, Size
 from hedgerow.runtime.observation import ResourcePlanner
-from hedgerow.runtime.workqueue import FAIR, Priority
+from hedgerow.runtime.runner import SHARE
+from hedgerow.runtime.workqueue import FAIR_EVERY, Priority
 from hedgerow.testing.memory.cluster import Sent
 from hedgerow_schemas.builtin import Service
 from runtime.clockwork import MINUTE, Clockwork
@@ -374,7 +374,7 @@ class TestDueFirst:
         assert is_start.count(True) == len(names)
         # The last ones have nobody to wait for, and what has changed gets a turn now and then.
         others = is_start[: len(names) - SHARE].count(False)
-        assert others <= 1 + len(names) // FAIR
+        assert others <= 1 + len(names) // FAIR_EVERY
 
 
 async def _nothing(_sent: Sent) -> None:

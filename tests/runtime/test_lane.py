@@ -52,7 +52,7 @@ class TestLane:
         lane.enter(lambda: None, "a")
         lane.enter(lambda: None, "b")
         lane.leave()
-        lane.pass_by("b")
+        lane.skip("b")
 
         assert lane.enter(lambda: None, "c")
 

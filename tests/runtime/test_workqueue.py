@@ -11,7 +11,7 @@ import pytest
 from hedgerow.contract import Key
 from hedgerow.runtime.workqueue import (
     AT_ONCE,
-    FAIR,
+    FAIR_EVERY,
     FIRST_RETRY,
     LONGEST_RETRY,
     Closed,
@@ -700,14 +700,14 @@ class TestLanes:
         assert [await queue.get(), await queue.get()] == [A, B]
 
     async def test_no_lane_waits_for_ever(self, queue):
-        many = [("ns", f"due-{number}") for number in range(2 * FAIR)]
+        many = [("ns", f"due-{number}") for number in range(2 * FAIR_EVERY)]
         queue.add(A, Priority.BACKLOG)
         for key in many:
             queue.add(key, Priority.DUE)
 
         queue.add(B)
 
-        first = [await queue.get() for _ in range(FAIR)]
+        first = [await queue.get() for _ in range(FAIR_EVERY)]
 
         assert {A, B} < set(first)
 

@@ -15,11 +15,11 @@ from hedgerow.controllers.bluegreen import controller as bluegreen
 from hedgerow.objects import Installation
 from hedgerow.runtime.cache.budget import Budget
 from hedgerow.runtime.cache.caches import build
-from hedgerow.runtime.controller import ControllerRunner
 from hedgerow.runtime.events.recorder import Limits
 from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow.runtime.reports import Reports
+from hedgerow.runtime.runner import ControllerRunner
 from hedgerow.testing.memory import kinds
 from hedgerow.testing.memory.cluster import MemoryCluster, Sent
 from hedgerow.testing.memory.feed import Feed

@@ -13,7 +13,7 @@ import anyio.lowlevel
 import pytest
 import yaml
 
-from hedgerow.sandbox import binaries, controlplane, raising
+from hedgerow.sandbox import binaries, controlplane, starting
 from hedgerow.sandbox import cluster as module
 from hedgerow.sandbox.blueprint import Blueprint
 from hedgerow.sandbox.cluster import Options, Sandbox
@@ -91,7 +91,7 @@ class TestUp:
         await sandbox.up(Options())
         fakes.unwell("kube-apiserver")
         before = pids(await sandbox.status())
-        monkeypatch.setattr(raising.Raising, "run", well(fakes, raising.Raising.run))
+        monkeypatch.setattr(starting.ClusterStart, "run", well(fakes, starting.ClusterStart.run))
 
         await sandbox.up(Options())
 
@@ -151,9 +151,9 @@ class TestUp:
 def well(fakes, run):
     """The servers are well again once the sandbox is started afresh."""
 
-    async def after_that(raising_: Any) -> None:
+    async def after_that(start: Any) -> None:
         fakes.unwell("kube-apiserver", yes=False)
-        await run(raising_)
+        await run(start)
 
     return after_that
 
@@ -233,14 +233,14 @@ class TestFailure:
     async def test_nodes_that_never_become_ready_are_given_up(
         self, sandbox: Sandbox, monkeypatch
     ) -> None:
-        register = raising.nodes.register
+        register = starting.nodes.register
 
         async def soon(api: Any, count: int, *, seconds: float, log: Path) -> None:
-            assert seconds == raising.PATIENCE
+            assert seconds == starting.PATIENCE
             await register(api, count, seconds=0.3, log=log)
 
-        monkeypatch.setattr(raising.nodes, "register", soon)
-        monkeypatch.setattr(raising.nodes, "is_ready", lambda _: False)
+        monkeypatch.setattr(starting.nodes, "register", soon)
+        monkeypatch.setattr(starting.nodes, "is_ready", lambda _: False)
 
         with pytest.raises(SandboxError, match="nodes are not Ready"):
             await sandbox.up(NODES)
@@ -251,8 +251,8 @@ class TestFailure:
         async def never(*_: object) -> bool:
             return False
 
-        monkeypatch.setattr(raising.SandboxApi, "answers", never)
-        monkeypatch.setattr(raising, "PATIENCE", 0.3)
+        monkeypatch.setattr(starting.SandboxApi, "answers", never)
+        monkeypatch.setattr(starting, "PATIENCE", 0.3)
         monkeypatch.setattr(
             controlplane.ControlPlane, "ready", lambda *_: anyio.lowlevel.checkpoint()
         )

@@ -402,6 +402,25 @@ class TestMember:
 
         assert [each.last for each in member.step(15.0).quiet] == [{}]
 
+    def test_what_a_silent_member_holds_is_filled_once_that_is_gone(self):
+        own, theirs = (
+            Said(GIVEN.token, 3, ready=True),
+            Said(GIVEN.token, 3, ready=True, holds="0-5"),
+        )
+        leases = lease("own", what=own), lease("other", what=theirs), place()
+        members = seen(*leases)
+        member = Member(members)
+        wanted, filled = list[Slices](), list[bool]()
+        for now in (0.0, 10.0, 15.0):
+            members.relisted(leases, now)
+            member.step(now)
+            member.cached(Slices(((5, 10),)))
+            wanted.append(member.wanted)
+            filled.append(member.said().filled)
+
+        assert wanted == [Slices(((0, 10),)), Slices(((5, 10),)), Slices(((0, 10),))]
+        assert filled == [False, True, False]
+
     def test_it_believes_who_tells_of_this_assignment_what_was_written_last(self):
         own, had = Said(GIVEN.token, 3, ready=True), HandedOver("own", "0-5", {"x": 1})
         told = Said(GIVEN.token, 3, gave=(had, HandedOver("b", "5-6", {"x": 2})))
@@ -475,15 +494,19 @@ class TestAssigner:
         assigner = Assigner(members)
         write = assigner.next(15.0, "n")
         assert write is not None
-        assert (write.why, write.said.epoch, write.said.members) == ("there is none", 1, ("own",))
-        assigner.wrote(write, 15.0)
+        assert (write.why, write.assignment.epoch, write.assignment.members) == (
+            "there is none",
+            1,
+            ("own",),
+        )
+        assigner.sending(write, 15.0)
 
         assert assigner.next(15.5, "n") is None
         assert assigner.next(17.0, "n") is None
         again = assigner.next(21.0, "n")
         assert again is not None
-        assigner.wrote(again, 21.0)
-        members.changed(place(again.said), 21.1)
+        assigner.sending(again, 21.0)
+        members.changed(place(again.assignment), 21.1)
         assert assigner.next(30.0, "n") is None
 
     @pytest.mark.parametrize("there", [None, Assignment(1, "n", ("own",), ((0, 0),))])
@@ -502,12 +525,12 @@ class TestAssigner:
         assert assigner.next(18.0, "n") is None
         late = assigner.next(20.0, "n")
         assert late is not None
-        assert late.said.members == ("a", "own")
+        assert late.assignment.members == ("a", "own")
         members.changed(lease("b", 4, Said(ready=True)), 20.0)
         assigner.next(20.0, "n")
         both = assigner.next(21.0, "n")
         assert both is not None
-        assert both.said.members == ("a", "b", "own")
+        assert both.assignment.members == ("a", "b", "own")
 
     def test_however_many_come_one_after_the_other_a_join_waits_only_so_long(self):
         members = seen(lease("own", what=Said(ready=True)), ready=True)
@@ -546,7 +569,7 @@ class TestAssigner:
 
         write = assigner.next(16.0, "n")
         assert write is not None
-        parts = [write.said.of(name) for name in ("own", "other")]
+        parts = [write.assignment.of(name) for name in ("own", "other")]
         assert [sum(point in part for point in range(40, 60)) for part in parts] == [10, 10]
 
     def test_what_a_member_left_weighs_what_it_said_of_it(self):
@@ -566,7 +589,7 @@ class TestAssigner:
         write = Assigner(members).next(20.0, "n")
         assert write is not None
         loads = [
-            sum(point in write.said.of(name) for each in load.values() for point, _ in each)
+            sum(point in write.assignment.of(name) for each in load.values() for point, _ in each)
             for name in ("other", "own")
         ]
         assert sum(loads) == 60

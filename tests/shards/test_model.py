@@ -327,7 +327,9 @@ class Stale(Assigner):
     def _write(self, *given: Any) -> Proposal:
         write = super()._write(*given)
         current = self._members.current()
-        return replace(write, said=replace(write.said, epoch=(current.epoch if current else 0) + 1))
+        return replace(
+            write, assignment=replace(write.assignment, epoch=(current.epoch if current else 0) + 1)
+        )
 
 
 class Stubborn(Assigner):
@@ -362,7 +364,7 @@ def assign(world: World, node: Node) -> None:
     meta = {**lease["metadata"], "annotations": {ASSIGNMENT: text(given)}}
     for each in world.alive:
         if each.election.remaining(each.clock) > 0:
-            each.assigner.wrote(Proposal(given, None, ""), each.clock)
+            each.assigner.sending(Proposal(given, None, ""), each.clock)
     world.store.put(world.now, PLACE, {**lease, "metadata": meta})
     world.changed()
 
@@ -447,7 +449,7 @@ def newcomers_are_assigned_what_nobody_had(faults: Faults | None) -> None:
         until(world, lambda node=node: node.view.ready)
         given = Assignment(epoch, "", (node.name,), ((0, 0),))
         for each in world.alive:
-            each.assigner.wrote(Proposal(given, None, ""), each.clock + 30)
+            each.assigner.sending(Proposal(given, None, ""), each.clock + 30)
         meta = {"name": PLACE, "uid": "p", "annotations": {ASSIGNMENT: text(given)}}
         world.store.put(world.now, PLACE, {"metadata": meta})
         world.changed()

@@ -533,7 +533,7 @@ class Node:
         nonce = f"{self.random.random()}"
         write = self.assigner.next(self.clock, nonce) if self._leads else None
         if write is not None:
-            self.assigner.wrote(write, self.clock)
+            self.assigner.sending(write, self.clock)
             self.assign(write)
         elif self._leads:
             for each in self.view.superfluous():
@@ -556,7 +556,7 @@ class Node:
         meta: Object = {"resourceVersion": "1"}
         if stored is not None:
             meta = {"uid": stored.uid, "resourceVersion": stored.version}
-        text = assignment.text(write.said)
+        text = assignment.text(write.assignment)
 
         def act() -> None:
             spec = {"holderIdentity": self.name}

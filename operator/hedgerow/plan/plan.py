@@ -360,11 +360,13 @@ class ChildPlanner:
             leaf
             for leaf in verdict.leaves
             if leaf.why == "lost" and not leaf.holders and not leaf.equal
-            if known or self._is_reported(leaf) or (is_scaled_to_zero(leaf) and not self._is_new)
+            if known
+            or self._is_reported(leaf)
+            or (is_scaled_to_zero(leaf) and not self._may_be_new)
         )
 
     @property
-    def _is_new(self) -> bool:
+    def _may_be_new(self) -> bool:
         """Whether what is declared may be new: then it is applied as it is.
 
         After a restart there is no history: only what the status is about tells.
@@ -421,7 +423,7 @@ class ClaimPlanner(ChildPlanner):
         return checksum(self.fields, self._waits) if self._waits else checksum(self.fields)
 
     @property
-    def _is_new(self) -> bool:
+    def _may_be_new(self) -> bool:
         # Another number for an object that is not ours does not undo that somebody scaled it to 0.
         return self.plan_input.spec_changed
 

@@ -62,10 +62,10 @@ if TYPE_CHECKING:
     from hedgerow.kube.fence import Permit
     from hedgerow.process.stopping import Stop
     from hedgerow.runtime.clock import Clock
-    from hedgerow.runtime.controller import ControllerRunner
     from hedgerow.runtime.leaderelection.thread import OwnThread
     from hedgerow.runtime.metrics import Meters, ShardMeter
     from hedgerow.runtime.namespaces import Namespaces
+    from hedgerow.runtime.runner import ControllerRunner
     from hedgerow.serving.health import Health
     from hedgerow.settings import Settings
     from hedgerow.shards.leader import Proposal
@@ -76,7 +76,7 @@ if TYPE_CHECKING:
 TURN = 0.5
 """Seconds between two looks at what is due."""
 COUNTED = 5.0
-"""Seconds after which resources are counted where nothing is assigned: before MEASURED."""
+"""Seconds before resources are counted if there is no assignment yet; less than MEASURED."""
 MEASURED = 10.0
 """Seconds between two measurements of what this replica serves."""
 SMOOTH = 0.8
@@ -136,7 +136,7 @@ class Coordinator:
         self._selection = 0
         self._was_crowded = False
         self._executor: Executor | None = None
-        self._news, self._alone = anyio.Event(), anyio.Event()
+        self._news, self._may_leave = anyio.Event(), anyio.Event()
         self._write: Proposal | None = None
         self._adopted_at: float | None = None
         self.is_unassigned = True
@@ -214,7 +214,7 @@ class Coordinator:
         """Return once what we served is handed over, or there is nobody to hand it over to."""
         self.member.leaving = True
         self._turn()
-        await self._alone.wait()
+        await self._may_leave.wait()
 
     async def release(self) -> None:
         """End our part: all passes have ended. It raises nothing."""
@@ -310,7 +310,7 @@ class Coordinator:
             orders = self.member.step(now)
             if token != self.member.token:
                 self._adopted_at = now
-                self._post(partial(executor.divide, self.member.sharers))
+                self._post(partial(executor.share_caches, self.member.sharers))
             if orders:
                 self._post(partial(executor.take, orders))
             if self.member.wanted != self._wanted:
@@ -324,7 +324,7 @@ class Coordinator:
             log.warning("too many replicas are seen: nothing new is begun", most=MOST_KNOWN)
         self._was_crowded = self.members.is_crowded
         if self.member.leaving and (self.member.is_done or not self._heirs()):
-            self._alone.set()
+            self._may_leave.set()
         self._assign(now)
 
     def _heirs(self) -> bool:
@@ -380,11 +380,11 @@ class Coordinator:
 
     async def _send(self, fenced: Cluster, write: Proposal) -> None:
         """Write an assignment in the place of the one that was seen. Raises KubeError."""
-        self._assigner.wrote(write, self._clock.elapsed())
+        self._assigner.sending(write, self._clock.elapsed())
         seen, wall = write.seen, micro_time(self._clock.now())
         place = {"name": f"{self._base}-shards", "namespace": self._namespace}
         exact = {"uid": seen.uid, "resourceVersion": seen.version} if seen else None
-        told = {ASSIGNMENT: assignment.text(write.said)}
+        told = {ASSIGNMENT: assignment.text(write.assignment)}
         meta = {**place, **self._common_marks(), "annotations": told}
         spec = {"holderIdentity": self.name, "acquireTime": wall, "renewTime": wall}
         seconds = self._duration / 3
@@ -401,9 +401,9 @@ class Coordinator:
         log.info(
             "assigned",
             why=write.why,
-            epoch=write.said.epoch,
-            replicas=len(write.said.members),
-            parts=len(write.said.parts),
+            epoch=write.assignment.epoch,
+            replicas=len(write.assignment.members),
+            parts=len(write.assignment.parts),
         )
 
 
@@ -502,12 +502,12 @@ class Executor:
         }
         return weights, facts
 
-    def divide(self, replicas: int) -> None:
+    def share_caches(self, replicas: int) -> None:
         """Have the caches keep decoded what one of so many replicas needs; called by the thread."""
         if self._tasks is not None:
-            self._tasks.start_soon(self._divide, replicas)
+            self._tasks.start_soon(self._share_caches, replicas)
 
-    async def _divide(self, replicas: int) -> None:
+    async def _share_caches(self, replicas: int) -> None:
         for _ in self._budget.shared_by(replicas):
             await anyio.lowlevel.checkpoint()
             if replicas != self._coordinator.member.sharers:
@@ -628,7 +628,7 @@ async def sharing(
         def post(act: Callable[[], object]) -> None:
             thread.telling(act)()
 
-        part = _part(settings, clock, meters, name, silent=silent, post=post)
+        part = _coordinating(settings, clock, meters, name, silent=silent, post=post)
         async with thread.entered(part) as coordinator:
             meters.leads(lambda: coordinator.election.leading)
             meter = meters.shards(
@@ -653,7 +653,7 @@ async def sharing(
 
 
 @asynccontextmanager
-async def _part(
+async def _coordinating(
     settings: Settings,
     clock: Clock,
     meters: Meters,

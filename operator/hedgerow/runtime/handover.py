@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from hedgerow.shards.member import Quiet
     from hedgerow_schemas.base import Object, Resource
 
+PAGE = 50
+"""Objects of a page to count: what is decoded at a time is memory that a process keeps."""
 TOLD_WITHIN = 1.0
 """Seconds for which watches are waited for that are to tell what another replica wrote last."""
 
@@ -98,6 +100,7 @@ class HandOver:
                     source.namespace,
                     labels=source.labels,
                     fields=source.fields,
+                    page=PAGE,
                     reduce=note,
                     partial=True,
                 )

@@ -70,8 +70,8 @@ class Lane:
             self._called[who] = namespace
             again()
 
-    def pass_by(self, who: Hashable) -> None:
-        """Begin a pass without the lane."""
+    def skip(self, who: Hashable) -> None:
+        """Let a pass begin without the lane."""
         self._called.pop(who, None)
         self.call()
 
@@ -93,20 +93,20 @@ class Lanes(Struct, frozen=True):
     """
 
     managed: Lane = field(default_factory=Lane)
-    stalled: Lane = field(default_factory=Lane)
+    oversized: Lane = field(default_factory=Lane)
     begin: anyio.Lock = field(default_factory=lambda: anyio.Lock(fast_acquire=True))
     """For the turns in which the passes of all controllers begin: `WorkQueue`."""
 
     def forget(self, which: Callable[[Any], bool]) -> None:
         """Forget those who wait for their turn, and will not come."""
-        for lane in (self.managed, self.stalled):
+        for lane in (self.managed, self.oversized):
             lane.forget(which)
 
-    def pass_by(self, who: Hashable, but: Lane | None) -> None:
-        """Begin a pass without the lanes, but one."""
-        for lane in (self.managed, self.stalled):
+    def skip(self, who: Hashable, but: Lane | None) -> None:
+        """Let a pass begin without the lanes, but one."""
+        for lane in (self.managed, self.oversized):
             if lane is not but:
-                lane.pass_by(who)
+                lane.skip(who)
 
 
 P = ParamSpec("P")

@@ -72,7 +72,7 @@ class Reads:
             state.may_read_names(self._context.clock.now())
         return found
 
-    async def kept(self, observation: Observation) -> bool:
+    async def found_more(self, observation: Observation) -> bool:
         """Read what is to be kept and is not observed, once in a pass; return whether it is there.
 
         A child that has lost our label looks deleted to the watch. One that has lost its owner

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from hedgerow.runtime.observation import ResourcePlanner
     from hedgerow_schemas.base import Object
 
-WAVES = 16
-"""The most writes of all waves of a controller at a time, besides one for each pass."""
+EXTRA_WRITES = 16
+"""The most writes of a controller at a time, besides one for each pass."""
 
 log = structlog.get_logger(__name__)
 
@@ -64,7 +64,7 @@ class Reconciler:
             backoff=Backoff(planner.clock, meter),
             answers=Answers(planner),
             in_flight=self.in_flight,
-            at_once=anyio.CapacityLimiter(WAVES),
+            at_once=anyio.CapacityLimiter(EXTRA_WRITES),
             is_due_after=is_due_after,
             extensions=(Informing(planner, copies),) if copies is not None else (),
         )
@@ -82,15 +82,15 @@ class Reconciler:
         mistake becomes a condition instead; `runtime/refusals.py` has the table.
         """
         size = size or self.context.cache.size(key)
-        guarded_for = await self._finalizers.take_off(key, size)
+        removal_due_in = await self._finalizers.take_off(key, size)
         live = self.context.cache.resource(key)
         outcome = await (self._gone(key) if live is None else self._pass(key, live, size))
         if not outcome.unfinished:
             for extension in self.context.extensions:
                 extension.ended(key)
-        if guarded_for is None:
+        if removal_due_in is None:
             return outcome
-        again = soonest(outcome.requeue_after, guarded_for)
+        again = soonest(outcome.requeue_after, removal_due_in)
         is_due = outcome.is_due and again == outcome.requeue_after
         return replace(outcome, requeue_after=again, is_due=is_due, refused=True)
 

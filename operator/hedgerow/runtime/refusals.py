@@ -75,7 +75,7 @@ class Follow(Enum):
     LOOK = "read the object; if it is not as cached, plan again at once, else wait"
     WAIT = "wait, while the rest of the pass goes on"
     PUT_OFF = "put the whole pass off, for Retry-After at least"
-    END = "nothing: it is there already, or its namespace ends"
+    END = "end the pass without a retry; an Event counts as sent"
 
 
 class RefusalRule(Struct, frozen=True):

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from hedgerow.runtime.state import ResourceState
     from hedgerow_schemas.base import Resource
 
-LOOKS = 16
-"""At each so many looks of a pass, compose is called twice with the same, and must return the same
-twice."""
+PURITY_CHECK_EVERY = 16
+"""At every 16th look of a pass, compose is called again with the same input, and must return the
+same."""
 AT_ONCE_AGAIN = timedelta(milliseconds=10)
 """A resource that asks to be called again sooner than that asks to be called at once."""
 
@@ -100,11 +100,11 @@ class Pass:
         the resource is gone or was created again, only another pass can take them in.
         """
         found = await self._look()
-        while found is not None and await self.reads.kept(found):
+        while found is not None and await self.reads.found_more(found):
             found = await self._look()
         if found is None:
             return False
-        self.observation = await self._proved(found)
+        self.observation = await self._purity_checked(found)
         return True
 
     def plan(self) -> tuple[Write | Deletion, ...]:
@@ -204,10 +204,10 @@ class Pass:
             self.context.in_flight.put_back(self.key)
         return found
 
-    async def _proved(self, observation: Observation) -> Observation:
+    async def _purity_checked(self, observation: Observation) -> Observation:
         """Return a look, as failed if compose declares something else for the same objects.
 
-        That is tried at every `LOOKS`th look of a pass, and at each one while it was so before.
+        That is tried at every 16th look of a pass, and at each one while it was so before.
         """
         if not observation.is_readable:
             return observation
@@ -219,7 +219,7 @@ class Pass:
         if state.at_once > MOST_AT_ONCE:
             why = "compose asks to be called again at once, each time: see requeue_after"
             return _not_pure(observation, why)
-        if self._looks % LOOKS and not state.is_impure:
+        if self._looks % PURITY_CHECK_EVERY and not state.is_impure:
             return observation
         try:
             again = await self.size.compute(self.context.planner.compose, observation)

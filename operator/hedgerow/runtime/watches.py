@@ -115,7 +115,7 @@ class Watches:
     def waiting(self) -> str:
         """Return the caches that are not filled yet, in one line; empty once all have been.
 
-        Whoever gets a larger share of the namespaces has what it had before meanwhile.
+        A replica that gains slices serves its former ones meanwhile.
         """
         if self.ready.is_set():
             return ""
@@ -288,15 +288,15 @@ class Watches:
                 self.queue.add_everyone(priority)
             return
         for change in changes:
-            may_hold = source.kind is not self._controller.resource or _is_of_status(change)
+            may_be_ours = source.kind is not self._controller.resource or _is_of_status(change)
             for obj in filter(None, change):
-                self._enqueue_concerned(source, obj, priority, may_hold=may_hold)
+                self._enqueue_concerned(source, obj, priority, may_be_ours=may_be_ours)
 
     def _enqueue_concerned(
-        self, source: Source, obj: Object, priority: Priority, *, may_hold: bool
+        self, source: Source, obj: Object, priority: Priority, *, may_be_ours: bool
     ) -> None:
         for key in concerned(self._controller, source, obj):
-            if may_hold and self._in_flight.holds_back(source.api.kind, key_of(obj), key):
+            if may_be_ours and self._in_flight.holds_back(source.api.kind, key_of(obj), key):
                 continue
             self.queue.add(key, priority)
 

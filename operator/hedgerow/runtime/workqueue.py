@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
 FIRST_RETRY = 0.1
 LONGEST_RETRY = 300.0
-FAIR = 16
-"""Of so many turns, one each goes to the second and to the lowest priority: none waits for ever."""
+FAIR_EVERY = 16
+"""Of 16 keys, one each is taken from the second and from the lowest priority first, so that none
+waits for ever."""
 AT_ONCE = 500
 """Keys of `add_all` to add between two turns of the event loop: about a millisecond."""
 
@@ -150,8 +151,8 @@ class _Ready:
         """Take the next key that `may` have a pass, its priority, and since when it is ready."""
         first = Priority.DUE
         if len(self._priority_of) > 1:
-            turn = next(self._turns) % FAIR
-            first = {0: Priority.BACKLOG, FAIR // 2: Priority.CHANGED}.get(turn, first)
+            turn = next(self._turns) % FAIR_EVERY
+            first = {0: Priority.BACKLOG, FAIR_EVERY // 2: Priority.CHANGED}.get(turn, first)
         for priority in sorted(self._of_priority, key=lambda priority: priority != first):
             if found := self._of_priority[priority].pop(may):
                 key, since = found

@@ -38,8 +38,8 @@ class Writer:
     async def make(self, steps: Sequence[Write | Deletion]) -> None:
         """Make writes or deletions at the same time; if any of them ends the pass, after all.
 
-        The passes of a controller together make at most `WAVES` of them besides one each: a request
-        would wait for its turn on its own time. Raises the error that matters most.
+        The passes of a controller together make at most `EXTRA_WRITES` of them besides one each: a
+        request would wait for its turn on its own time. Raises the error that matters most.
         """
         if len(steps) == 1:
             await self._make(steps[0])

@@ -21,7 +21,7 @@ from hedgerow.sandbox.errors import PortTakenError, SandboxError
 from hedgerow.sandbox.leash import Leash
 from hedgerow.sandbox.locks import Progress, exclusive
 from hedgerow.sandbox.pauses import pauses, until
-from hedgerow.sandbox.raising import Raising
+from hedgerow.sandbox.starting import ClusterStart
 from hedgerow.sandbox.status import ComponentStatus, SandboxStatus, disk
 
 __all__ = ["Options", "Sandbox", "default_directory", "option"]
@@ -67,8 +67,8 @@ class Sandbox:
             await self._plane.stop_all()
             self._directory.furnish()
             with Leash(self._directory.mark):
-                raising = Raising(self._directory, self._plane, release, options, progress)
-                await self._carry_out(raising)
+                start = ClusterStart(self._directory, self._plane, release, options, progress)
+                await self._carry_out(start)
 
     async def down(self, progress: Progress = quiet) -> None:
         """Stop the cluster and remove its directory, except for foreign files in it.
@@ -210,10 +210,10 @@ class Sandbox:
             )
         return True
 
-    async def _carry_out(self, raising: Raising) -> None:
+    async def _carry_out(self, start: ClusterStart) -> None:
         """Start the cluster; on an error leave nothing running, and keep logs only of a failure."""
         try:
-            await raising.run()
+            await start.run()
         except BaseException as error:
             with anyio.CancelScope(shield=True):
                 await self._plane.stop_all()

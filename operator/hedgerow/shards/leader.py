@@ -45,7 +45,7 @@ BETTER: Final = 0.95
 class Proposal(Struct, frozen=True):
     """Write the assignment in the place of what was seen of it; None if there was none."""
 
-    said: Assignment
+    assignment: Assignment
     seen: StoredAssignment | None
     why: str
 
@@ -137,7 +137,7 @@ class Assigner:
         if before <= 1 + UNBALANCED:
             return None
         write = self._write(living, nonce, "the load is out of balance")
-        after = {name: write.said.of(name) for name in living}
+        after = {name: write.assignment.of(name) for name in living}
         if heaviest(after, weights) > before * BETTER:
             return None
         self._balanced = now
@@ -161,9 +161,9 @@ class Assigner:
         epoch = self._members.epoch() + 1
         return Proposal(Assignment(epoch, nonce, members, parts), self._members.stored, why)
 
-    def wrote(self, write: Proposal, now: float) -> None:
-        """Take in that it was sent."""
-        self._written, self._asked, self._waits_since = write.said, now, float("inf")
+    def sending(self, write: Proposal, now: float) -> None:
+        """Note that it is about to be sent."""
+        self._written, self._asked, self._waits_since = write.assignment, now, float("inf")
 
     def _prior(self, living: Mapping[str, Said]) -> dict[str, Slices]:
         """Return who was assigned what; without an assignment of worth, who holds what."""

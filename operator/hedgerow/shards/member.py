@@ -1,10 +1,14 @@
 """Member: which slices a replica begins, drains and holds, decided from what it has seen; pure.
 
-No two write for one slice. Whoever begins with one was assigned it, and has seen that every other
-replica that may write has adopted this very assignment and holds the slice no more. That is true
-for ever once it was said, so it may be seen late: assignments are adopted in the order of their
-epochs, each at most once, and one who adopted this one may begin with the slice only by a later
-one. Then it has to wait in turn, until we have said the same of that.
+No two write for one slice:
+
+1. A replica begins a slice only if it was assigned it, and has seen that every other replica that
+   may write has adopted the same assignment and does not hold the slice.
+2. What a replica has said of an assignment stays true, so it may be seen late: assignments are
+   adopted in the order of their epochs, each at most once. Who has adopted this one and does not
+   hold the slice can begin it only by a later assignment.
+3. By that later assignment rule 1 makes it wait until we have said of it that we do not hold the
+   slice.
 """
 
 from __future__ import annotations
@@ -74,7 +78,7 @@ class Member:
     @property
     def wanted(self) -> Slices:
         """The slices that caches must hold."""
-        return self.begun | self.draining | self.assigned
+        return self.begun | self.draining | self._attainable()
 
     @property
     def sharers(self) -> int:
@@ -139,7 +143,7 @@ class Member:
             token=self.token,
             epoch=self._adopted.epoch if self._adopted else 0,
             ready=self._members.ready,
-            filled=bool(self.token) and not self.assigned - self._cached,
+            filled=bool(self.token) and not self._attainable() - self._cached,
             leaving=self.leaving,
             revision=self._revision,
             load=load,
@@ -174,6 +178,17 @@ class Member:
     def _drop(self) -> None:
         """Forget what caches need not hold any more: wanted again, it must be filled again."""
         self._cached &= self.wanted
+
+    def _attainable(self) -> Slices:
+        """Return what is assigned to us, but for what a silent member holds.
+
+        That is listed once the member is certainly gone, and so with all that it wrote.
+        """
+        found = self.assigned
+        for other in self._members.others() if found - self.begun else ():
+            if self._members.is_suspect(other):
+                found -= other.holds
+        return found
 
     def _held(self) -> Slices:
         return self.begun | self.draining

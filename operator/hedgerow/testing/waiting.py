@@ -11,21 +11,24 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _PAUSE = threading.Event()
+SHORTEST, LONGEST = 0.05, 0.25
+"""Seconds between two looks: at first, and after some seconds."""
 
 
 def eventually(look: Callable[[], T | None], within: float = 30.0, what: str = "") -> T:
-    """Return the first truthy answer of `look`.
+    """Return the first truthy answer of `look`, which is called ever more seldom.
 
     Raises AssertionError with its last answer if there is none within so many seconds.
     """
-    deadline = time.monotonic() + within
+    began = time.monotonic()
     while True:
         last = look()
         if last:
             return last
-        if time.monotonic() >= deadline:
+        waited = time.monotonic() - began
+        if waited >= within:
             raise AssertionError(f"not within {within} s: {what or look} ({last!r})")
-        _PAUSE.wait(0.05)
+        _PAUSE.wait(min(max(SHORTEST, waited / 10), LONGEST))
 
 
 def throughout(hold: Callable[[], object], seconds: float, what: str = "") -> None:

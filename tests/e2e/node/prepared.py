@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import secrets
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,8 +36,21 @@ async def prepare(progress: Progress) -> Prepared:
             return Prepared(found, images.all())
 
 
+def read(file: Path) -> Prepared:
+    """Return what `task test` has just prepared, and written to a file."""
+    found = json.loads(file.read_text("utf-8"))
+    programs = {name: Path(path) for name, path in found["programs"].items()}
+    return Prepared(programs, Path(found["images"]))
+
+
+def write(found: Prepared, file: Path) -> None:
+    """Write it for `read`."""
+    programs = {name: str(path) for name, path in found.programs.items()}
+    file.write_text(json.dumps({"programs": programs, "images": str(found.images)}), "utf-8")
+
+
 if __name__ == "__main__":
     if reason := why_not():
         print(f"tests/e2e: no real node here: {reason}")
     else:
-        anyio.run(prepare, print)
+        write(anyio.run(prepare, print), Path(sys.argv[1]))

@@ -61,7 +61,7 @@ MUTANTS = (
     ),
     Mutant(
         "a time to look again is forgotten",
-        "hedgerow.runtime.controller",
+        "hedgerow.runtime.runner",
         "if outcome.requeue_after is not None:",
         "if outcome.requeue_after is not None and not outcome.refused:",
         "bluegreen-changed: refused with 409 at write 8",
@@ -167,7 +167,7 @@ MUTANTS = (
     ),
     Mutant(
         "a pass that the server did not answer is not made again",
-        "hedgerow.runtime.controller",
+        "hedgerow.runtime.runner",
         "delay = self.queue.retry(key, least=error.after)",
         "delay = error.after",
         "bluegreen-lost: dropped before it arrived for 150 s at write 5",

@@ -14,9 +14,9 @@ from hedgerow.objects import PROGRAM, Installation
 from hedgerow.registry import check
 from hedgerow.runtime import logs
 from hedgerow.runtime.cache.caches import build
-from hedgerow.runtime.controller import ControllerRunner
 from hedgerow.runtime.events.recorder import Limits
 from hedgerow.runtime.observation import ResourcePlanner
+from hedgerow.runtime.runner import ControllerRunner
 from hedgerow.testing.audit_log import shown
 from hedgerow.testing.memory.kind import ServedKind, custom
 from hedgerow.testing.memory.kinds import BUILTIN, POD, custom_resource

@@ -1,4 +1,4 @@
-"""Raising: starts a cluster in an empty directory, until it is ready for the first command."""
+"""Starting: starts a cluster in an empty directory, until it is ready for the first command."""
 
 import secrets
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ _ACCOUNT = "/api/v1/namespaces/default/serviceaccounts/default"
 
 
 @dataclass(frozen=True, slots=True)
-class Raising:
+class ClusterStart:
     """One attempt to start a cluster; the caller cleans up if it fails."""
 
     directory: Directory

@@ -12,10 +12,10 @@ import pytest
 from hedgerow.contract import Key
 from hedgerow.kube.watch import Bookmark, Changed, Snapshot
 from hedgerow.runtime.cache.caches import Cache
-from hedgerow.runtime.controller import WALL_CHECK, WORKERS, ControllerRunner
 from hedgerow.runtime.heavy import LARGE, USUAL, Lanes, Size
 from hedgerow.runtime.reconciler import Reconciler
 from hedgerow.runtime.resource_pass import Outcome
+from hedgerow.runtime.runner import WALL_CHECK, WORKERS, ControllerRunner
 from hedgerow.testing.memory.cluster import Sent
 from hedgerow.testing.virtual import EPOCH, VirtualClock
 from runtime.shop import Shop, quiet

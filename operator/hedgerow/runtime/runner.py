@@ -1,4 +1,4 @@
-"""Controller: runs one controller: its watches fill its queue, and its workers drain it."""
+"""Runner: runs one controller: its watches fill its queue, and its workers drain it."""
 
 from __future__ import annotations
 
@@ -295,7 +295,7 @@ class ControllerRunner:
                 return
             size = self._cache.size(key)
             lane = self._lane(key) if size.is_large else None
-            self._lanes.pass_by((self, key), but=lane)
+            self._lanes.skip((self, key), but=lane)
             again = partial(self.queue.add, key, self.queue.priority(key))
             # If another large pass runs, the lane calls `again` when it is the turn of this one.
             if lane and not lane.enter(again, (self, key), self.controller.home(key)):
@@ -311,7 +311,7 @@ class ControllerRunner:
     def _lane(self, key: Key) -> Lane:
         """Return the lane in which the pass over a large resource waits for its turn."""
         live = self._cache.resource(key)
-        return self._lanes.stalled if oversize_of(live or {}) else self._lanes.managed
+        return self._lanes.oversized if oversize_of(live or {}) else self._lanes.managed
 
     async def _pass(self, key: Key, size: Size) -> None:
         self._check_wall_clock()
