@@ -684,13 +684,13 @@ class TestLanes:
         assert await soon(queue) is None
 
     async def test_what_was_asked_for_by_the_clock_is_due_then(self, queue):
-        queue.add_after(B, 1, is_due=True)
+        queue.add_after(B, 1, is_requested=True)
         await anyio.sleep(2)
         queue.add(A)
 
-        assert queue.is_due_after(A)
+        assert queue.is_another_due(A)
         assert [await queue.get(), await queue.get()] == [B, A]
-        assert not queue.is_due_after(A)
+        assert not queue.is_another_due(A)
 
     async def test_a_retry_is_not_due_before_others(self, queue):
         queue.retry(B)
@@ -711,7 +711,7 @@ class TestLanes:
 
         assert {A, B} < set(first)
 
-    async def test_a_key_that_the_server_asked_to_wait_is_due_afterwards(self, queue):
+    async def test_a_key_that_the_server_asked_to_wait_is_another_duewards(self, queue):
         queue.retry(B, least=5)
         queue.add(B, Priority.DUE)
         await anyio.sleep(10)
@@ -727,10 +727,10 @@ class TestLanes:
             await queue.get()
         queue.add(B, Priority.DUE)
 
-        assert not queue.is_due_after(elsewhere)
-        assert queue.is_due_after(A)  # whose pass makes room for another one of its namespace
+        assert not queue.is_another_due(elsewhere)
+        assert queue.is_another_due(A)  # whose pass makes room for another one of its namespace
         queue.done(A)
-        assert queue.is_due_after(elsewhere)
+        assert queue.is_another_due(elsewhere)
 
     async def test_a_key_added_during_its_pass_keeps_the_lane_asked_for(self, queue):
         queue.add(A)
@@ -740,5 +740,5 @@ class TestLanes:
         queue.done(A)
         queue.add(B)
 
-        assert queue.is_due_after(B)
+        assert queue.is_another_due(B)
         assert await queue.get() == A

@@ -133,7 +133,7 @@ def step(phase: Phase, arrival: Arrival, draw: float) -> tuple[StepResult, Phase
     """Return the outcome of one arrival, and the next phase; `draw` in [0, 1) is for jitter."""
     match arrival:
         case Listing(items, version):
-            told = Snapshot(items, version, rewound=_is_behind(version, _last(phase)))
+            told = Snapshot(items, version, rewound=_is_older(version, _last(phase)))
             return StepResult(told), Live(version, phase.failures, phase.gaps)
         case Changed() | Bookmark():
             return _told(phase, arrival)
@@ -147,13 +147,13 @@ def step(phase: Phase, arrival: Arrival, draw: float) -> tuple[StepResult, Phase
 
 def _told(phase: Phase, arrival: Changed | Bookmark) -> tuple[StepResult, Phase]:
     if isinstance(phase, Live):
-        if _is_behind(arrival.version, phase.version):
+        if _is_older(arrival.version, phase.version):
             return StepResult(wait=0.0), Filling(told=phase.version)
         return StepResult(arrival), Live(arrival.version)
     if isinstance(arrival, Bookmark):
         if not arrival.synced:
             return StepResult(), phase
-        if _is_behind(arrival.version, phase.told):
+        if _is_older(arrival.version, phase.told):
             # The server's cache lags behind, or the store was restored. A list shows which, because
             # it is read from the store itself.
             return StepResult(wait=0.0), Filling(phase.failures, streaming=False, told=phase.told)
@@ -207,7 +207,7 @@ def _last(phase: Phase) -> str:
     return phase.version if isinstance(phase, Live) else phase.told
 
 
-def _is_behind(version: str, told: str) -> bool:
+def _is_older(version: str, told: str) -> bool:
     """Return whether a version is older than `told`; versions are comparable (KEP-5504)."""
     return 0 < version_number(version) < version_number(told)
 

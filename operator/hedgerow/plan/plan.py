@@ -78,7 +78,7 @@ IMMUTABLE: Final = "Immutable"
 INVALID_CLAIM: Final = "InvalidClaim"
 """The reason of a condition: compose returned a claim that the controller may not make."""
 
-Claimable = Mapping["ApiResource", "Fields"]
+ClaimableFields = Mapping["ApiResource", "Fields"]
 """The fields that a controller may claim, by kind; see `Controller.claimed`."""
 
 Found = tuple[tuple["ContestedField", "Leaf"], ...]
@@ -462,7 +462,7 @@ def plan(
     plan_input: PlanInput,
     desired: Desired,
     owns: Iterable[type[View]],
-    claimable: Claimable | None = None,
+    claimable: ClaimableFields | None = None,
     shared: Mapping[type[View], tuple[str, ...]] | None = None,
 ) -> Plan:
     """Return the plan that makes the live children match the desired ones.
@@ -570,13 +570,13 @@ Claims = dict[ChildId, "Claim | None"]
 """The claims by target; None for a claim that cannot be made: its target stays as it is."""
 
 
-def claims_of(plan_input: PlanInput, desired: Desired, claimable: Claimable) -> Claims:
+def claims_of(plan_input: PlanInput, desired: Desired, claimable: ClaimableFields) -> Claims:
     """Return the claim on each target that compose names."""
     return _claims(plan_input, desired, claimable)[0]
 
 
 def _claims(
-    plan_input: PlanInput, desired: Desired, claimable: Claimable
+    plan_input: PlanInput, desired: Desired, claimable: ClaimableFields
 ) -> tuple[Claims, tuple[Problem, ...]]:
     """Return the claim on each target, and the problems of claims that cannot be made."""
     found: Claims = {}
@@ -591,7 +591,7 @@ def _claims(
     return found, tuple(problems)
 
 
-def _forbids(plan_input: PlanInput, claim: Claim, claimable: Claimable) -> str:
+def _forbids(plan_input: PlanInput, claim: Claim, claimable: ClaimableFields) -> str:
     """Return why a controller may not make a claim; empty if it may."""
     api, owner = claim.kind.api, plan_input.owner
     if api not in claimable or (api == owner.api and claim.name != owner.name):

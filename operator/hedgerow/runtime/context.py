@@ -35,7 +35,7 @@ class Extension:
     def looked(self, this: Pass) -> None:
         """Take in what a pass has observed and planned: before its first write, and at its end."""
 
-    def left(self, key: Key) -> None:
+    def unmanaged(self, key: Key) -> None:
         """Take in that nothing is written for a resource any more: it is gone, or not ours."""
 
     def ended(self, key: Key) -> None:
@@ -45,7 +45,7 @@ class Extension:
 class PassContext(Struct, frozen=True, kw_only=True):
     """What the passes of one controller share; nothing in it is about one resource.
 
-    `at_once` limits the writes of all passes that run at the same time. `is_due_after` tells if
+    `at_once` limits the writes of all passes that run at the same time. `is_another_due` tells if
     another resource, whose time has come, waits for this pass.
     """
 
@@ -57,7 +57,7 @@ class PassContext(Struct, frozen=True, kw_only=True):
     answers: Answers
     in_flight: InFlight
     at_once: CapacityLimiter
-    is_due_after: Callable[[Key], bool]
+    is_another_due: Callable[[Key], bool]
     extensions: tuple[Extension, ...] = ()
 
     @property

@@ -130,7 +130,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         return reporter_of(self.controller)
 
     @property
-    def is_behind(self) -> bool:
+    def may_lack_reports(self) -> bool:
         """Whether an earlier process may have said, on the sources, what is found now.
 
         That is so after the start until a pass of each resource has ended.

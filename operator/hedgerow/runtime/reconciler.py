@@ -50,9 +50,9 @@ class Reconciler:
         applier: Applier,
         publisher: EventPublisher,
         meter: Meter | None = None,
-        is_due_after: Callable[[Key], bool] = lambda _: False,
+        is_another_due: Callable[[Key], bool] = lambda _: False,
     ) -> None:
-        """`is_due_after` tells if another resource, whose time has come, waits for this pass."""
+        """`is_another_due` tells if another resource, whose time has come, waits for this pass."""
         meter = meter or Meters().of(planner.controller.name)
         copies = planner.controller.copies
         self.in_flight = InFlight()
@@ -65,7 +65,7 @@ class Reconciler:
             answers=Answers(planner),
             in_flight=self.in_flight,
             at_once=anyio.CapacityLimiter(EXTRA_WRITES),
-            is_due_after=is_due_after,
+            is_another_due=is_another_due,
             extensions=(Informing(planner, copies),) if copies is not None else (),
         )
         self.states: dict[Key, ResourceState] = {}
@@ -91,8 +91,8 @@ class Reconciler:
         if removal_due_in is None:
             return outcome
         again = soonest(outcome.requeue_after, removal_due_in)
-        is_due = outcome.is_due and again == outcome.requeue_after
-        return replace(outcome, requeue_after=again, is_due=is_due, refused=True)
+        is_requested = outcome.is_requested and again == outcome.requeue_after
+        return replace(outcome, requeue_after=again, is_requested=is_requested, refused=True)
 
     def rewind(self) -> None:
         """Forget which children were deleted and which Events were sent: a restore may undo both.
@@ -126,7 +126,7 @@ class Reconciler:
         state.renew(context.reporter.generation(live) or 0, field_policy)
         this = Pass(context, key, state, size)
         try:
-            return await this.run() or await self._left_alone(this)
+            return await this.run() or await self._not_written(this)
         except Forbidden as error:
             if not error.terminating:
                 raise
@@ -143,22 +143,22 @@ class Reconciler:
         self.states.pop(key, None)
         self.context.cache.slow.discard(key)
         self.context.meter.contest(key, ())
-        self._left(key)
-        is_left = await read_unwatched(self.context, key)
-        return Outcome(requeue_after=RECHECK_NAME if is_left else None)
+        self._unmanaged(key)
+        remains = await read_unwatched(self.context, key)
+        return Outcome(requeue_after=RECHECK_NAME if remains else None)
 
-    def _left(self, key: Key) -> None:
+    def _unmanaged(self, key: Key) -> None:
         for extension in self.context.extensions:
-            extension.left(key)
+            extension.unmanaged(key)
 
-    async def _left_alone(self, this: Pass) -> Outcome:
+    async def _not_written(self, this: Pass) -> Outcome:
         """Return the outcome for a resource for which nothing may be written, or not yet.
 
         One that is being deleted says so.
         """
         if not this.is_writable:
             # Otherwise it is only not known yet whether the namespace allows claims.
-            self._left(this.key)
+            self._unmanaged(this.key)
         outcome = self._other_installations_own(this.key)
         again = await self.context.reporter.report_deletion(this)
         return outcome if again is None else replace(outcome, requeue_after=again, refused=True)

@@ -167,7 +167,7 @@ class Refusal(Struct, frozen=True):
     attempts: int
     again: datetime
 
-    def is_due(self, now: datetime) -> bool:
+    def may_be_sent_again(self, now: datetime) -> bool:
         """Return whether it may be sent again, also after the clock was set back."""
         return now >= self.again or self.again - now > timedelta(seconds=LONGEST_WAIT)
 
@@ -217,7 +217,9 @@ class Refusals:
         """Return the refusal because of which this exact request must wait, or None."""
         known = self._known.get(target)
         return (
-            known if known and known.fingerprint == fingerprint and not known.is_due(now) else None
+            known
+            if known and known.fingerprint == fingerprint and not known.may_be_sent_again(now)
+            else None
         )
 
     def drop(self, target: ChildId) -> None:

@@ -168,7 +168,7 @@ class Informing(Extension):
         found = reports_of(this.controller, self._copies, this.observation, problems)
         self._reports.tell(self._name, this.key, found)
 
-    def left(self, key: Key) -> None:
+    def unmanaged(self, key: Key) -> None:
         """Drop what a resource reported."""
         self._reports.forget(self._name, key)
 

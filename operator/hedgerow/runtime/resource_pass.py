@@ -45,14 +45,14 @@ class Outcome(Struct, frozen=True):
     """How a pass ended: whether to retry it with backoff, and when the next one is due anyway.
 
     `refused`: a request was refused and has a backoff of its own, which `requeue_after` includes.
-    `is_due`: the controller asked for that time. `unfinished`: another pass must follow now.
+    `is_requested`: the controller asked for that time. `unfinished`: another pass must follow now.
     `failure`: what is wrong with compose or what it returned; the resource says so.
     """
 
     retry: bool = False
     requeue_after: timedelta | None = None
     refused: bool = False
-    is_due: bool = False
+    is_requested: bool = False
     unfinished: bool = False
     failure: Exception | None = None
 
@@ -134,7 +134,7 @@ class Pass:
         if not self._gives_way(steps):
             return None
         asked = self.observation.desired.requeue_after
-        return Outcome(unfinished=True, requeue_after=asked, is_due=asked is not None)
+        return Outcome(unfinished=True, requeue_after=asked, is_requested=asked is not None)
 
     async def report(self) -> Outcome | None:
         """Have the resource say what was found; return None after a write that may have news."""
@@ -186,7 +186,7 @@ class Pass:
             retry=any(target not in known for target in self.request_problems()),
             requeue_after=found,
             refused=bool(known),
-            is_due=observation.is_readable and asked is not None and found == asked,
+            is_requested=observation.is_readable and asked is not None and found == asked,
         )
 
     async def _look(self) -> Observation | None:
@@ -246,7 +246,7 @@ class Pass:
             if isinstance(step, Write) and step.create and step.once
         )
         may_wait = self.has_written and not self.problems and not any(starts)
-        return may_wait and self.context.is_due_after(self.key)
+        return may_wait and self.context.is_another_due(self.key)
 
 
 def soonest(*waits: timedelta | None) -> timedelta | None:

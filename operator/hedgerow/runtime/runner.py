@@ -100,7 +100,7 @@ class ControllerRunner:
                 self._meter,
             ),
             self._meter,
-            is_due_after=self.queue.is_due_after,
+            is_another_due=self.queue.is_another_due,
         )
         self._wall: Wall | None = None
         self._number = count(1)
@@ -360,7 +360,7 @@ class ControllerRunner:
             self.queue.add(key)
         if outcome.requeue_after is not None:
             seconds = outcome.requeue_after.total_seconds()
-            self.queue.add_after(key, seconds, is_due=outcome.is_due)
+            self.queue.add_after(key, seconds, is_requested=outcome.is_requested)
         return "retry" if outcome.retry or outcome.refused else "success"
 
     def _failed(self, key: Key, error: Exception) -> str:

@@ -237,7 +237,9 @@ class Watches:
             return
         change = source.store.meet(obj)
         priority = (
-            Priority.CHANGED if _is_behind(self._controller, source, obj) else Priority.BACKLOG
+            Priority.CHANGED
+            if _has_outdated_status(self._controller, source, obj)
+            else Priority.BACKLOG
         )
         self.enqueue(source, (change,) if change else (), priority)
 
@@ -338,7 +340,7 @@ def is_elsewhere(slices: Slices, key: Key) -> bool:
     return slice_of(key[0]) not in slices
 
 
-def _is_behind(controller: Controller[Resource], source: Source, obj: Object) -> bool:
+def _has_outdated_status(controller: Controller[Resource], source: Source, obj: Object) -> bool:
     """Return whether a resource's status is about an older spec, which has changed since."""
     status: Object = obj.get("status") or {}
     seen = status.get("observedGeneration")

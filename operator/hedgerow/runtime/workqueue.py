@@ -182,12 +182,12 @@ class _Delays:
         self.heap: list[tuple[float, Key]] = []
         self._due: set[Key] = set()
 
-    def add(self, key: Key, due: float, *, is_due: bool) -> bool:
-        """Delay a key; return False if it is ready earlier anyway. `is_due`: see `Priority.DUE`."""
+    def add(self, key: Key, due: float, *, is_requested: bool) -> bool:
+        """Delay a key; return False if it is ready earlier. `is_requested`: see `Priority.DUE`."""
         if key in self.at and self.at[key] <= due:
             return False
         self.at[key] = due
-        (self._due.add if is_due else self._due.discard)(key)
+        (self._due.add if is_requested else self._due.discard)(key)
         heapq.heappush(self.heap, (due, key))
         if len(self.heap) > 2 * len(self.at):
             # Otherwise outdated entries would stay until they are due, however far off that is.
@@ -339,7 +339,7 @@ class WorkQueue:
         """Whether nothing is ready and no pass runs; delayed keys may remain."""
         return not len(self) and not len(self._passes)
 
-    def is_due_after(self, key: Key) -> bool:
+    def is_another_due(self, key: Key) -> bool:
         """Return whether a key whose time has come may have a pass once that of `key` has ended.
 
         Then its namespace may have one more at a time.
@@ -359,7 +359,7 @@ class WorkQueue:
             return
         barred = self._barred.get(key, 0.0) - self._clock.monotonic()
         if barred > 0:
-            self.add_after(key, barred, is_due=priority is Priority.DUE)
+            self.add_after(key, barred, is_requested=priority is Priority.DUE)
         elif key in self._passes:
             self._again[key] = min(priority, self._again.get(key, priority))
         elif self._ready.add(key, priority, self._clock.monotonic()):
@@ -390,14 +390,14 @@ class WorkQueue:
                 self.add(*self._later.popitem(last=False))
             await anyio.lowlevel.checkpoint()
 
-    def add_after(self, key: Key, seconds: float, *, is_due: bool = False) -> None:
+    def add_after(self, key: Key, seconds: float, *, is_requested: bool = False) -> None:
         """Request a pass in `seconds`; the earliest of several requests counts.
 
-        `is_due`: the pass must not be late then, it goes to the first priority.
+        `is_requested`: the pass must not be late then, it goes to the first priority.
         """
         if self._closed:
             return
-        if self._delays.add(key, self._clock.monotonic() + seconds, is_due=is_due):
+        if self._delays.add(key, self._clock.monotonic() + seconds, is_requested=is_requested):
             self._waiting.rouse()
 
     def retry(self, key: Key, least: float = 0.0) -> float:

@@ -78,7 +78,7 @@ class Writer:
     async def write(self, write: Write) -> None:
         """Make one write and cache the response. Raises KubeError."""
         this, context, state = self._pass, self._context, self._state
-        reads = state.read_before_create or context.planner.is_behind
+        reads = state.read_before_create or context.planner.may_lack_reports
         # A create that is refused carries the whole child; to read its name does not.
         if write.create and reads and this.reads.may_read(write.id):
             found = await this.reads.child(write.ref)

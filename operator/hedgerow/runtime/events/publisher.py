@@ -171,7 +171,7 @@ class EventPublisher:
         a start it says what is new itself.
         """
         child = self._child(observation, about)
-        if child is not None and self._planner.is_behind:
+        if child is not None and self._planner.may_lack_reports:
             self._recorder.remember(event_name(child, notice, occurrence))
         await self._publish(observation, state, notice, occurrence, about=about)
 
