@@ -217,7 +217,7 @@ class TestOverlap:
     def test_both_are_endpoints_before_the_former_colour_is_left(
         self, stage: Stage, nodes_audit: AuditLog
     ):
-        spec: dict[str, Any] = {"switch": "Overlap", "overlapSeconds": 1}
+        spec: dict[str, Any] = {"switch": "Overlap", "overlapSeconds": 3}
         stage.apply(**spec)
         stage.comes_to("Routed")
         mark = nodes_audit.mark()

@@ -53,7 +53,9 @@ def _progress(session: pytest.Session) -> Progress:
 def prepared(pytestconfig: pytest.Config) -> Prepared:
     """What was built before the first test, by `task test` or by us."""
     if made := os.environ.get("E2E_PREPARED"):
-        return read(Path(made))
+        found = read(Path(made))
+        if found.images.exists():  # checkouts share the cache
+            return found
     if _prepared not in pytestconfig.stash:
         pytestconfig.stash[_prepared] = anyio.run(prepare, print)
     return pytestconfig.stash[_prepared]

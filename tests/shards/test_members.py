@@ -401,6 +401,8 @@ class TestMember:
         member.rewound()
 
         assert [each.last for each in member.step(15.0).quiet] == [{}]
+        member.drained(Slices(((20, 30),)), {"x": 1})
+        assert member.said().gave == ()
 
     def test_what_a_silent_member_holds_is_filled_once_that_is_gone(self):
         own, theirs = (
@@ -420,6 +422,18 @@ class TestMember:
 
         assert wanted == [Slices(((0, 10),)), Slices(((5, 10),)), Slices(((0, 10),))]
         assert filled == [False, True, False]
+
+    def test_it_is_not_filled_while_another_may_hold_what_it_lacks(self):
+        """The former member of a slice may have counted as gone long ago whom we only suspect."""
+        own, theirs = Said(GIVEN.token, 3, ready=True), Said("2.old", 2, ready=True, holds="0-5")
+        leases = lease("own", what=own), lease("dead", what=theirs), place()
+        members = seen(*leases)
+        member = Member(members)
+        members.relisted(leases, 10.0)
+        member.step(10.0)
+        member.cached(ALL)
+
+        assert not member.said().filled
 
     def test_it_believes_who_tells_of_this_assignment_what_was_written_last(self):
         own, had = Said(GIVEN.token, 3, ready=True), HandedOver("own", "0-5", {"x": 1})
@@ -545,6 +559,26 @@ class TestAssigner:
             members.changed(lease("own", int(now), Said(ready=True)), now)
 
         assert now == 15.0 + LONGEST_GATHERED
+
+    @pytest.mark.parametrize("how", ["it failed", "who came has gone"])
+    def test_how_long_a_join_waited_is_forgotten_with_it(self, how):
+        members = seen(lease("own", what=Said(ready=True)), ready=True)
+        members.changed(lease("own", 2, Said(ready=True)), 15.0)
+        current = Assignment(1, "n", ("own",), ((0, 0),))
+        members.changed(place(current), 15.0)
+        assigner = Assigner(members)
+        members.changed(lease("a", 1, Said(ready=True)), 15.0)
+        assert assigner.next(15.0, "n") is None
+        if how == "it failed":
+            assigner.forget()
+        else:
+            members.changed(lease("a", 2, Said(), holder=""), 15.5)
+            assert assigner.next(15.5, "n") is None
+
+        members.changed(lease("own", 3, Said(ready=True)), 50.0)
+        members.changed(lease("b", 1, Said(ready=True)), 50.0)
+        assert assigner.next(50.0, "n") is None
+        assert assigner.next(51.0, "n") is not None
 
     def test_a_load_that_cannot_be_divided_is_left(self):
         load = ((5, 4.0), (6, 4.0), (7, 4.0))

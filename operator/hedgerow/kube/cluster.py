@@ -11,7 +11,7 @@ from hedgerow.contract import unreduced
 from hedgerow.kube import adoption, bodies, clientside, fence, reviews, wire
 from hedgerow.kube.errors import Gone, Invalid, Missing, Oversized, Stale
 from hedgerow.kube.selection import HALF, PARAMETER, Selected
-from hedgerow.kube.watch import Listing, WatchEvent
+from hedgerow.kube.watch import IDLE, Listing, WatchEvent
 from hedgerow.kube.wire import APPLY, JSON, METADATA, METADATA_LIST, Request
 from hedgerow_schemas.base import ApiResource, Object
 
@@ -270,7 +270,7 @@ class Cluster:
         initial: bool = False,
         partial: bool = False,
         seconds: int = 290,
-        idle: float = 90.0,
+        idle: float = IDLE,
     ) -> AsyncGenerator[WatchEvent]:
         """Yield the events after version `since`, until the server ends the watch after `seconds`.
 

@@ -34,6 +34,8 @@ STEADY = 30.0
 """Seconds: a watch that stood as long has succeeded, even when nothing happened."""
 AWAY = 1
 """A server that is not reached more often than this in a row was away; one cut may happen."""
+IDLE = 90.0
+"""Seconds without any event after which a watch counts as cut: bookmarks come each minute."""
 PATIENCE = 3
 """If a watch is cut more often than this in a row, soon after it is opened, it is a problem."""
 
@@ -281,7 +283,7 @@ async def reflect(
     on_listed: Callable[[Object], object] | None = None,
     since: str = "",
     seconds: int = 290,
-    idle: float = 90.0,
+    idle: float = IDLE,
     timing: RetryClock | None = None,
 ) -> AsyncGenerator[Snapshot | Changed | Bookmark]:
     """Yield all objects and then all changes, for ever; raises no KubeError.

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from hedgerow.kube.client import connect
 from hedgerow.kube.errors import Conflict, KubeError, Stale, Unreachable
 from hedgerow.kube.retry import backoff
-from hedgerow.kube.watch import Bookmark, Changed, Snapshot, reflect
+from hedgerow.kube.watch import IDLE, Bookmark, Changed, Snapshot, reflect
 from hedgerow.process.leadership import BEAT, lease, timing, until_lost
 from hedgerow.runtime.cache.budget import Budget
 from hedgerow.runtime.clock import unique
@@ -564,11 +564,11 @@ class Executor:
         async with anyio.create_task_group() as tasks:
             for runner in self._runners:
                 tasks.start_soon(runner.drain, slices)
-        last = None
-        if seconds := self._coordinator.own.unanswered.seconds():
-            await anyio.sleep(seconds)  # what has no response may still be carried out
-        elif is_known:
-            last = await self._last(slices)
+        unanswered = self._coordinator.own.unanswered
+        await anyio.sleep(unanswered.seconds())  # what has no response may still be carried out
+        # Afterwards only a watch tells its version, which notices within that time that it is cut.
+        is_known = is_known and unanswered.since() > IDLE
+        last = await self._last(slices) if is_known else None
         await self._tell(partial(self._coordinator.drained, slices, last))
 
     async def _last(self, slices: Slices) -> Versions:

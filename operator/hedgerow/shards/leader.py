@@ -78,7 +78,7 @@ class Assigner:
 
     def forget(self) -> None:
         """Take in that another replica leads, or that the last write failed."""
-        self._written = None
+        self._written, self._waits_since = None, float("inf")
 
     def _is_unseen(self) -> bool:
         """Return whether what was written has not been seen yet."""
@@ -102,6 +102,8 @@ class Assigner:
         if {*current.members} - living.keys():
             return "members went"
         joined -= {*current.members}
+        if not joined:
+            self._waits_since = float("inf")
         return "members came" if joined and self._gathered(joined, now) else ""
 
     def _gathered(self, joined: frozenset[str], now: float, pause: float = PAUSE) -> bool:

@@ -90,7 +90,7 @@ class Member:
         """Whether it takes part in the assignment, and serves exactly what that says."""
         adopted = self._adopted
         takes_part = adopted is not None and self._members.own in adopted.members
-        return takes_part and self.begun == self.assigned == self.wanted
+        return takes_part and self.begun == self.assigned and not self.draining
 
     @property
     def is_serving(self) -> bool:
@@ -99,7 +99,7 @@ class Member:
 
     @property
     def is_done(self) -> bool:
-        """Whether it serves nothing and was assigned nothing, and so may leave."""
+        """Whether it serves nothing and has nothing to serve soon, and so may leave."""
         return not self.wanted
 
     def cached(self, slices: Slices) -> None:
@@ -112,7 +112,7 @@ class Member:
         `last` are the versions of what was written there last, by watch, if they are known.
         """
         self.draining -= slices
-        if self._adopted is not None and last is not None:
+        if self._adopted is not None and last is not None and self._believes:
             self._give(self._adopted, slices, last)
         self._drop()
 
@@ -134,7 +134,7 @@ class Member:
         self._gave = {heir: gave for heir, gave in given if gave[0] - holds.get(heir, NONE)}
 
     def rewound(self) -> None:
-        """Believe no version any more: the store was restored, and they are given again."""
+        """Neither believe nor tell a version any more: the store was restored."""
         self._believes = False
 
     def said(self, load: Weights = ()) -> Said:
@@ -143,7 +143,7 @@ class Member:
             token=self.token,
             epoch=self._adopted.epoch if self._adopted else 0,
             ready=self._members.ready,
-            filled=bool(self.token) and not self._attainable() - self._cached,
+            filled=self._all_adopted() and not self._attainable() - self._cached,
             leaving=self.leaving,
             revision=self._revision,
             load=load,
@@ -186,9 +186,14 @@ class Member:
         """
         found = self.assigned
         for other in self._members.others() if found - self.begun else ():
-            if self._members.is_suspect(other):
+            if other.said is not None and self._members.is_suspect(other):
                 found -= other.holds
         return found
+
+    def _all_adopted(self) -> bool:
+        """Return whether all who may write have adopted the assignment that we have adopted."""
+        token = self.token
+        return bool(token) and all(o.token == token for o in self._members.participants())
 
     def _held(self) -> Slices:
         return self.begun | self.draining
@@ -209,24 +214,22 @@ class Member:
 
         One that leaves is given nothing: it would have to hand that over in turn.
         """
-        lost, ready = self.begun - self.assigned, list[Slices]()
-        if not lost or self._adopted is None:
+        lost = self.begun - self.assigned
+        if not lost or self._adopted is None or not self._all_adopted():
             return []
-        for other in self._members.participants():
-            if other.said is None or other.token != self.token:
-                return []
-            if other.said.filled and not other.said.leaving:
-                ready.append(lost & self._adopted.of(other.name))
+        ready = [
+            lost & self._adopted.of(other.name)
+            for other in self._members.participants()
+            if other.said and other.said.filled and not other.said.leaving
+        ]
         return [each for each in ready if each]
 
     def _free(self) -> Slices:
         """Return what we have not begun, and nobody else holds any more, nor will before we do."""
         free = self.assigned - self.begun
-        if not free or not self._members.takes_part():
+        if not free or not self._members.takes_part() or not self._all_adopted():
             return NONE
         for other in self._members.participants():
-            if other.token != self.token:
-                return NONE
             free -= other.holds
         return free
 

@@ -83,6 +83,10 @@ class Unanswered:
         """Return the seconds until none can be carried out any more; 0 if there is none."""
         return max(0.0, self._last + self._margin - self._clock.elapsed())
 
+    def since(self) -> float:
+        """Return the seconds since the last one; infinite if there was none."""
+        return self._clock.elapsed() - self._last
+
 
 class _Lease:
     """The Lease at the API server: an election learns from each look at it and from each write."""
