@@ -298,11 +298,12 @@ class TestMember:
         members.relisted([place(), lease("new", 2, Said()), lease("own", what=Said())], 15.0)
         member = Member(members)
         member.step(15.0)
-        member.cached(member.wanted)
         assert members.ready
-        assert not member.step(15.0)
+        assert member.wanted == NONE
 
         members.changed(lease("own", 2, Said(ready=True)), 15.1)
+        member.step(15.1)
+        member.cached(member.wanted)
         assert member.step(15.1).begin == ALL
 
     @pytest.mark.parametrize("then", [Said(ready=True), Said(holds="0-5"), "?"])
@@ -409,11 +410,13 @@ class TestMember:
             Said(GIVEN.token, 3, ready=True),
             Said(GIVEN.token, 3, ready=True, holds="0-5"),
         )
-        leases = lease("own", what=own), lease("other", what=theirs), place()
-        members = seen(*leases)
+        members = seen(lease("own", what=own), lease("other", what=theirs), place(), ready=True)
+        leases = lease("own", 2, own), lease("other", 2, theirs), place()
+        for each in leases:
+            members.changed(each, 15.0)
         member = Member(members)
         wanted, filled = list[Slices](), list[bool]()
-        for now in (0.0, 10.0, 15.0):
+        for now in (15.0, 25.0, 30.0):
             members.relisted(leases, now)
             member.step(now)
             member.cached(Slices(((5, 10),)))
@@ -422,6 +425,20 @@ class TestMember:
 
         assert wanted == [Slices(((0, 10),)), Slices(((5, 10),)), Slices(((0, 10),))]
         assert filled == [False, True, False]
+
+    def test_what_nobody_holds_is_filled_once_all_have_adopted_the_same(self):
+        own, theirs = Said(GIVEN.token, 3, ready=True), Said("2.old", 2, ready=True)
+        members = seen(lease("own", what=own), lease("other", what=theirs), place(), ready=True)
+        members.changed(lease("other", 2, theirs), 15.0)
+        member = Member(members)
+        member.step(15.0)
+        assert member.wanted == NONE
+
+        members.changed(lease("other", 3, Said(GIVEN.token, 3, ready=True)), 16.0)
+        member.step(16.0)
+        assert member.wanted == Slices(((0, 10),))
+        member.cached(member.wanted)
+        assert member.step(17.0).quiet == (Quiet(Slices(((0, 10),)), 16.0),)
 
     def test_it_is_not_filled_while_another_may_hold_what_it_lacks(self):
         """The former member of a slice may have counted as gone long ago whom we only suspect."""

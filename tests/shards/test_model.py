@@ -409,8 +409,12 @@ def a_replica_is_missed_in_a_list(faults: Faults | None) -> None:
     one.stalled_until = world.now + 60
     new = world.join()
     world.run(20)
+    new.fills_within = 0.02
+    other.member.end()
+    other.release()
+    world.run(5)
     assign(world, new)
-    until(world, lambda: new.member.wanted == ALL and '"filled":true' in new._told)
+    world.run(0.3)
     new.unheard_until["own"] = world.now + 9
     world.store.delete(world.now, new.name)
     one.stalled_until = 0

@@ -180,15 +180,22 @@ class Member:
         self._cached &= self.wanted
 
     def _attainable(self) -> Slices:
-        """Return what is assigned to us, but for what a silent member holds.
+        """Return what is assigned to us and worth to be listed now.
 
-        That is listed once the member is certainly gone, and so with all that it wrote.
+        That is what a living member holds, which goes on meanwhile, and what nobody holds any more.
+        What a silent member holds is listed once that is certainly gone, and so with all that it
+        wrote.
         """
-        found = self.assigned
-        for other in self._members.others() if found - self.begun else ():
-            if other.said is not None and self._members.is_suspect(other):
-                found -= other.holds
-        return found
+        waiting = self.assigned - self.begun
+        if not waiting:
+            return self.assigned
+        holders = (
+            other
+            for other in self._members.others()
+            if other.said is None or not self._members.is_suspect(other)
+        )
+        held = Slices.of(part for each in holders for part in each.holds.ranges)
+        return (self.assigned & self.begun) | (waiting & held) | self._free()
 
     def _all_adopted(self) -> bool:
         """Return whether all who may write have adopted the assignment that we have adopted."""
