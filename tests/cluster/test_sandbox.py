@@ -13,7 +13,7 @@ import psutil
 import pytest
 import yaml
 
-from hedgerow.sandbox import raising
+from hedgerow.sandbox import starting
 from hedgerow.sandbox.blueprint import Blueprint
 from hedgerow.sandbox.cluster import Options, Sandbox
 from hedgerow.sandbox.errors import SandboxError
@@ -393,7 +393,7 @@ class TestPortTaken:
             taken.bind(("127.0.0.1", 0))
             taken.listen()
             first = {"kube-apiserver": taken.getsockname()[1]}
-            monkeypatch.setattr(raising, "choose", lambda n: {**choose(n), **first})
+            monkeypatch.setattr(starting, "choose", lambda n: {**choose(n), **first})
 
             def tell(line: str) -> None:
                 told.append(line)
