@@ -488,11 +488,11 @@ FAULTS: dict[str, tuple[Faults, Sequence[Act], int]] = {
     "begins before the drain is said": (wrong(member=staticmethod(Hasty)), USUAL, 1),
     "says late what it holds": (wrong(member=staticmethod(Late)), USUAL, 2),
     "says early that it has drained": (wrong(member=staticmethod(Careless)), USUAL, 2),
-    "takes caches for filled that were dropped": (wrong(member=staticmethod(Nostalgic)), USUAL, 4),
+    "takes caches for filled that were dropped": (wrong(member=staticmethod(Nostalgic)), USUAL, 25),
     "tells of an old hand-over as of a new one": (
         wrong(member=staticmethod(Repeating)),
         USUAL,
-        0,
+        25,
     ),
     "believes that what is assigned is not written any more": (
         wrong(member=staticmethod(Rash)),
@@ -502,7 +502,7 @@ FAULTS: dict[str, tuple[Faults, Sequence[Act], int]] = {
     "hands over what it did not know itself": (
         wrong(knows_what_it_lacks=False),
         USUAL,
-        0,
+        1,
     ),
     "waits for no pass": (wrong(waits_for_passes=False), (slow, *USUAL), 19),
     "does not confirm by a read that another is silent": (
@@ -520,7 +520,7 @@ FAULTS: dict[str, tuple[Faults, Sequence[Act], int]] = {
         (remove_lease, reassign),
         12,
     ),
-    "is a leader without a fence": (wrong(fenced=False), (depose, unheard), 12),
+    "is a leader without a fence": (wrong(fenced=False), (depose, unheard), 38),
     "is a leader that forgets the epochs": (
         wrong(assigner=staticmethod(Stale)),
         (remove_assignment, restore, back_up, forge_assignment),
@@ -529,7 +529,7 @@ FAULTS: dict[str, tuple[Faults, Sequence[Act], int]] = {
     "is a leader that does not look again": (
         wrong(assigner=staticmethod(Stubborn)),
         (remove_assignment, forge_assignment),
-        2,
+        5,
     ),
 }
 

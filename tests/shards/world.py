@@ -182,7 +182,7 @@ class World:
 
     def last_write(self, slices: Slices, node: Node | None = None) -> int:
         """Return the number of the last write in slices, by a node or by anybody; 0 if none."""
-        for place in range(len(self.wrote), 0, -1):
+        for place in range(len(self.wrote), 0, -1) if slices else ():
             writer, where, _ = self.wrote[place - 1]
             if node in (None, writer) and where & slices:
                 return place

@@ -313,8 +313,9 @@ class Coordinator:
                 self._post(partial(executor.share_caches, self.member.sharers))
             if orders:
                 self._post(partial(executor.take, orders))
-            if self.member.wanted != self._wanted:
-                self._wanted, self._selection = self.member.wanted, self._selection + 1
+            wanted = self.member.wanted
+            if wanted != self._wanted:
+                self._wanted, self._selection = wanted, self._selection + 1
                 self._post(partial(executor.want, self._wanted, self._selection))
         said = self.member.said()
         if said != self._told:
