@@ -48,6 +48,7 @@ class Case(NamedTuple):
     partial: str = ""
     rest: float = REST
     settle: float = 1.2
+    limit: float = 60.0
     rights: bool = False
     sometimes: tuple[str, ...] = ()
     """Findings that come on a slow machine: a beat of ten seconds falls into another phase."""
@@ -88,7 +89,12 @@ CASES = {
         rights=True,
         more=(("*", "*", ["*"]),),
     ),
-    "restless": Case((f"never-quiet {DEMO}",), partial="the operator did not become quiet in 12"),
+    "restless": Case(
+        (f"never-quiet {DEMO}",),
+        partial="the operator did not become quiet in 12",
+        settle=3.0,
+        limit=12.0,
+    ),
     "hedgerow": Case(command=OPERATOR, settle=3.0),
     "no program": Case(command=("/no/such/manager",), partial="the command does not start: /no/"),
     "crash": Case(
@@ -144,7 +150,7 @@ def found(
             fields=2,
             namespace=f"shop-{account}",
         )
-        pace = Pace(settle=case.settle, first=case.settle + 1, limit=12, rest=case.rest)
+        pace = Pace(settle=case.settle, first=case.settle + 1, limit=case.limit, rest=case.rest)
         return audit(inputs, pace=pace, sandbox=(sandbox, log), account=account)
 
     with running(root / "cluster", options) as sandbox, ThreadPoolExecutor(len(CASES)) as pool:
