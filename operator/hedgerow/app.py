@@ -27,8 +27,8 @@ from hedgerow.runtime.logs import configure
 from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.namespaces import Namespaces
 from hedgerow.runtime.observation import ResourcePlanner
-from hedgerow.runtime.reports import Reports
 from hedgerow.runtime.runner import ControllerRunner
+from hedgerow.runtime.source_reports import Reports
 from hedgerow.threads import tune_for_event_loop
 from hedgerow.version import untested, user_agent, version
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from hedgerow.contract import Controller
     from hedgerow.kube.cluster import Cluster
-    from hedgerow.process.sharding import Executor
+    from hedgerow.process.executor import Executor
     from hedgerow.settings import Settings
 
 log = structlog.get_logger(__name__)

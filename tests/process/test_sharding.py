@@ -18,7 +18,8 @@ from hedgerow.kube.errors import Forbidden, KubeError, Throttled, Unreachable
 from hedgerow.kube.selection import Selected
 from hedgerow.kube.watch import Snapshot
 from hedgerow.process import sharding
-from hedgerow.process.sharding import Executor, new_name, sharing
+from hedgerow.process.executor import Executor
+from hedgerow.process.sharding import new_name, sharing
 from hedgerow.process.stopping import Stop
 from hedgerow.runtime.cache.budget import DECODED, Budget
 from hedgerow.runtime.leaderelection.elector import LeadershipLost
@@ -64,12 +65,12 @@ class Runner:
         self.watched = self.begun = NONE
         self.passes_end = anyio.Event()
         self.passes_end.set()
-        self.handover = self
-        self.watches, self.knows = 1, True
+        self.handover = self.watches = self
+        self.sources, self.knows = 1, True
         self.counted: Counter[int] | None = Counter()
         self.quiet: list[Quiet] = []
 
-    async def count(self) -> Counter[int]:
+    async def count_resources(self) -> Counter[int]:
         if self.counted is None:
             raise Forbidden("no", code=403)
         return self.counted
@@ -79,7 +80,7 @@ class Runner:
 
     async def last_versions(self, slices: Slices) -> dict[str, int]:
         assert not slices & self.begun
-        return {f"things-{number}": 9 for number in range(self.watches)}
+        return {f"things-{number}": 9 for number in range(self.sources)}
 
     async def select(self, slices: Slices) -> bool:
         self.watched = slices
@@ -263,7 +264,7 @@ async def test_who_takes_over_is_told_what_was_written_last_if_that_is_known(mon
         kept = two.runner.begun
         two.runner.quiet.clear()
         if why == "too many watches":
-            one.runner.watches = MOST_WATCHES + 1
+            one.runner.sources = MOST_WATCHES + 1
         elif why.startswith("it has not"):
             one.runner.knows = False
         elif why:

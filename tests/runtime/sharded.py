@@ -16,9 +16,9 @@ from hedgerow.objects import Installation
 from hedgerow.runtime.cache.caches import build
 from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.observation import ResourcePlanner
-from hedgerow.runtime.reports import Reports
 from hedgerow.runtime.runner import ControllerRunner
 from hedgerow.runtime.sharding import Division
+from hedgerow.runtime.source_reports import Reports
 from hedgerow.shards.slices import Slices, slice_of
 from hedgerow.testing.memory.cluster import has_fields, selects
 from hedgerow.testing.memory.server import Server

@@ -154,7 +154,7 @@ class TestReading:
         world.apply("three")
         replica = Replica(world.server)
         async with replica.open():
-            counted = await replica.runner.handover.count()
+            counted = await replica.runner.watches.count_resources()
 
         assert counted == {slice_of("default"): 2, slice_of("other"): 1}
 

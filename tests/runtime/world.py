@@ -18,8 +18,8 @@ from hedgerow.runtime.cache.caches import build
 from hedgerow.runtime.events.recorder import Limits
 from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.observation import ResourcePlanner
-from hedgerow.runtime.reports import Reports
 from hedgerow.runtime.runner import ControllerRunner
+from hedgerow.runtime.source_reports import Reports
 from hedgerow.testing.memory import kinds
 from hedgerow.testing.memory.cluster import MemoryCluster, Sent
 from hedgerow.testing.memory.feed import Feed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -17,7 +16,7 @@ from hedgerow.runtime.metrics import watched
 from hedgerow.runtime.sharding import ShardedQueue, once_for_each
 from hedgerow.runtime.watched_slices import SlicesWatch
 from hedgerow.runtime.watches import is_elsewhere
-from hedgerow.shards.slices import ALL, NONE, Slices
+from hedgerow.shards.slices import NONE, Slices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
     from hedgerow.shards.member import Quiet
     from hedgerow_schemas.base import Object, Resource
 
-PAGE = 50
-"""Objects of a page to count: what is decoded at a time is memory that a process keeps."""
 TOLD_WITHIN = 1.0
 """Seconds for which watches are waited for that are to tell what another replica wrote last."""
 
@@ -80,31 +77,6 @@ class HandOver:
                 if any(part - reached for part, _ in waiting):
                     await slices.told()
         return reached
-
-    async def count(self) -> Counter[int]:
-        """Return how many resources there are at which points, whoever serves them.
-
-        Raises KubeError.
-        """
-        found, division = Counter[int](), self._watches.division
-
-        def note(item: Object) -> Object:
-            if division is not None:
-                found[division.slice_of(key_of(item))] += 1
-            return {}
-
-        for source in self._watches.sources:
-            if source.kind is self._controller.resource:
-                await self._watches.part(ALL).list(
-                    source.api,
-                    source.namespace,
-                    labels=source.labels,
-                    fields=source.fields,
-                    page=PAGE,
-                    reduce=note,
-                    partial=True,
-                )
-        return found
 
     def has_all(self, slices: Slices) -> bool:
         """Return whether the caches have all that other replicas wrote: passes have begun."""

@@ -41,7 +41,7 @@ from hedgerow.plan.yield_and_claim import (
 )
 from hedgerow.runtime.heavy import LARGE, USUAL, Size
 from hedgerow.runtime.report import reporter_of
-from hedgerow.runtime.reports import Reports
+from hedgerow.runtime.source_reports import Reports
 from hedgerow.validation import in_a_line
 from hedgerow_schemas.base import Resource, Status, View
 

@@ -20,8 +20,8 @@ from hedgerow.runtime.in_flight import InFlight
 from hedgerow.runtime.metrics import Meter, Meters
 from hedgerow.runtime.reads import read_unwatched
 from hedgerow.runtime.refusals import Backoff
-from hedgerow.runtime.reports import Informing
 from hedgerow.runtime.resource_pass import Outcome, Pass, soonest
+from hedgerow.runtime.source_reports import Informing
 from hedgerow.runtime.state import RECHECK_NAME, ResourceState
 
 if TYPE_CHECKING:

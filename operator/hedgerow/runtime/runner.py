@@ -23,8 +23,8 @@ from hedgerow.runtime.handover import HandOver
 from hedgerow.runtime.heavy import Lane, Lanes
 from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.reconciler import Reconciler
-from hedgerow.runtime.reports import ALL as ALL_KEYS
 from hedgerow.runtime.sharding import ShardedQueue
+from hedgerow.runtime.source_reports import ALL as ALL_KEYS
 from hedgerow.runtime.watches import Watches
 from hedgerow.runtime.workqueue import Closed, WorkQueue
 from hedgerow.shards.slices import ALL, NONE, Slices

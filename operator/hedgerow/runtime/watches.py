@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import aclosing
 from functools import partial
 from itertools import chain
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
 
 LOGGED_AGAIN = 300.0
 """Seconds after which the log repeats that a watch still fails."""
+COUNTED_PAGE = 50
+"""Objects of a page to count: what is decoded at a time is memory that a process keeps."""
 PATIENCE = 60.0
 """Seconds for which all watches may be refused, or one be garbled, before the process reports not
 ready."""
@@ -186,6 +189,31 @@ class Watches:
         if self.division is None or slices == ALL:
             return self._cluster
         return self._cluster.only(Selected(slices, self.division.by_server))
+
+    async def count_resources(self) -> Counter[int]:
+        """Return how many resources there are at which points, whoever serves them.
+
+        Raises KubeError.
+        """
+        found, division = Counter[int](), self.division
+
+        def note(item: Object) -> Object:
+            if division is not None:
+                found[division.slice_of(key_of(item))] += 1
+            return {}
+
+        for source in self.sources:
+            if source.kind is self._controller.resource:
+                await self.part(ALL).list(
+                    source.api,
+                    source.namespace,
+                    labels=source.labels,
+                    fields=source.fields,
+                    page=COUNTED_PAGE,
+                    reduce=note,
+                    partial=True,
+                )
+        return found
 
     async def _watch(self, number: int, watch: SlicesWatch) -> None:
         source, cluster = self.sources[number], self.part(watch.slices)

@@ -13,7 +13,7 @@ from hedgerow.controllers.secretsync.options import Selection
 from hedgerow.controllers.secretsync.sharing import SOURCES, TARGET_NAME
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow.runtime.cache.budget import Budget
-from hedgerow.runtime.reports import Reports
+from hedgerow.runtime.source_reports import Reports
 from hedgerow.testing.memory.kinds import BUILTIN, NAMESPACE
 from hedgerow.testing.memory.server import Server
 from runtime.world import World

@@ -16,7 +16,7 @@ from hedgerow.runtime.events import mutations, notices
 from hedgerow.runtime.events.recorder import PutOff, event_name
 from hedgerow.runtime.metrics import Meter, Meters
 from hedgerow.runtime.refusals import EVENTS, Backoff, RequestKind
-from hedgerow.runtime.reports import told_elsewhere
+from hedgerow.runtime.source_reports import told_elsewhere
 from hedgerow.runtime.state import Unsent
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hedgerow.contract import Key, Report
-from hedgerow.runtime.reports import ALL, Reports
+from hedgerow.runtime.source_reports import ALL, Reports
 
 A, B, C = ("", "a"), ("", "b"), ("", "c")
 SOURCE = ("home", "app")
