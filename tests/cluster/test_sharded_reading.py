@@ -211,6 +211,7 @@ class TestAPart:
             await until(lambda: all(map(people.is_done, mine)))
             assert not any(map(people.is_done, others))
             assert part.namespaces == {*mine}
+            await until(lambda: part.runner.queue.idle)
 
             received.clear()
             part.passes.clear()

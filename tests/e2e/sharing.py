@@ -44,13 +44,18 @@ class Sharing:
         usual.remove()
         abandon(api)
         mark = node.audit.mark()
-        given = yaml.safe_dump_all(manifests(settings))
-        node.kubectl("apply", "--server-side", "-f", "-", given=given)
+        shared = cls(usual, mark)
+        shared.apply(**settings)
         try:
-            yield cls(usual, mark)
+            yield shared
         finally:
             usual.remove()
             Deployment.of(node, api)
+
+    def apply(self, **settings: str) -> None:
+        """Apply the manifests; `settings` are environment variables."""
+        given = yaml.safe_dump_all(manifests(settings))
+        self.deployment.node.kubectl("apply", "--server-side", "-f", "-", given=given)
 
     def report(self) -> ShardsReport:
         """Return what `hedgerow shards` shows."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from itertools import groupby, pairwise
 
 import pytest
 
@@ -27,6 +28,7 @@ from support.cluster.writers import Writers
 pytestmark = [pytest.mark.e2e, pytest.mark.apart, pytest.mark.timeout(900)]
 
 LEASE, SHORT = 15.0, 6.0
+ALONE, SHARED = "alone", "shared"
 SETTINGS = {
     "HEDGEROW_LEASE_DURATION": f"{SHORT:.0f}s",
     "HEDGEROW_RENEW_DEADLINE": "4s",
@@ -91,6 +93,17 @@ class Judged:
         """How often a namespace changed hands on average."""
         return sum(len(self.wrote.turns(place)) - 1 for place in PLACES) / len(PLACES)
 
+    def ways(self, place: str) -> list[str]:
+        """Return in which ways a namespace was served, one after the other, by finished writes."""
+        writes = [
+            (entry["requestReceivedTimestamp"], entry["stageTimestamp"], way(entry))
+            for entry in self.ours
+            if entry["verb"] in ("patch", "delete") and entry["objectRef"].get("namespace") == place
+        ]
+        for (_, ended, one), (began, _, other) in pairwise(sorted(writes)):
+            assert one == other or ended <= began
+        return [each for each, _ in groupby(each for *_, each in sorted(writes))]
+
     def left(self) -> set[str]:
         """Return the replicas that said in the end that they serve nothing any more."""
         return {
@@ -100,6 +113,11 @@ class Judged:
             and entry["verb"] == "patch"
             and not entry["requestObject"]["spec"].get("holderIdentity")
         }
+
+
+def way(entry: Entry) -> str:
+    """Return whether one replica of several wrote, or one that led alone."""
+    return SHARED if Writers.of([entry]).places else ALONE
 
 
 def is_divided(entry: Entry) -> bool:
@@ -137,6 +155,31 @@ class TestRollingUpdate:
         assert here - elsewhere == of_installation(NAME, shards=True)
         assert sorted((here - elsewhere) - used(asked, here)) == []
         assert refused(asked) == []
+
+
+class TestTurnedOnAndOff:
+    def test_a_running_deployment_is_replaced_and_no_two_write_at_once(
+        self, one_deployment: Deployment, node: Node, api: Api
+    ):
+        usual = one_deployment
+        with node.network():
+            usual.leader()
+            shared = Sharing(usual, node.audit.mark())
+            with Flips(node, api) as flips:
+                flips.go_on()
+                try:
+                    shared.apply()
+                    shared.shared_by(3)
+                    flips.go_on()
+                finally:
+                    Deployment.of(node, api)
+                flips.go_on()
+            flips.carried_out()
+
+        judged = Judged(shared, flips)
+        judged.must_be_well(LEASE)
+        assert judged.longest < 3 * LEASE
+        assert {tuple(judged.ways(place)) for place in PLACES} == {(ALONE, SHARED, ALONE)}
 
 
 class TestAutoscaler:

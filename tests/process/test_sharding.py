@@ -331,6 +331,26 @@ async def test_one_replica_alone_stops_at_once(monkeypatch):
         assert await until(one.ended.is_set, 5) < 1
 
 
+async def test_while_one_leads_alone_it_is_ready_and_takes_over_once_that_stops(monkeypatch):
+    """Otherwise a Deployment that turns sharding on would never stop its former pods."""
+    async with scene(monkeypatch) as (world, tasks):
+        spec = {"holderIdentity": "alone", "leaseDurationSeconds": 15, "renewTime": "now"}
+        meta = {"name": "hedgerow", "namespace": "hedgerow-system"}
+        world.server.apply({**PLACE, "metadata": meta, "spec": spec}, "hedgerow-lease")
+        one = world.start(tasks)
+        await until(lambda: one.executor is not None and not one.executor.waiting(), 3)
+        for beat in range(10):
+            renewed = {**spec, "renewTime": f"beat {beat}"}
+            world.server.apply({**PLACE, "metadata": meta, "spec": renewed}, "hedgerow-lease")
+            await anyio.sleep(2)
+        assert one.runner.begun == NONE
+
+        freed = {"holderIdentity": "", "leaseDurationSeconds": 1}
+        world.server.apply({**PLACE, "metadata": meta, "spec": freed}, "hedgerow-lease")
+        assert await until(lambda: world.shared(one), 20) < 15
+        assert one.health.ready.reasons() == {"shards": ""}
+
+
 async def test_a_replica_that_leads_alone_has_the_others_stop(monkeypatch):
     """It takes the Lease without the mark that the work is shared."""
     async with scene(monkeypatch) as (world, tasks):

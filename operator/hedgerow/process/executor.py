@@ -58,7 +58,7 @@ class Executor:
         self._tasks: TaskGroup | None = None
         self._passes: dict[int, float] = {}
         self._counted = Counter[int]()
-        self.was_settled = False
+        self._was_ready = False
 
     def division(
         self, controller: Controller[Any], controllers: Sequence[Controller[Any]]
@@ -158,9 +158,15 @@ class Executor:
             self._start(self._drain, part)
 
     def waiting(self) -> str:
-        """Return why this replica does not serve its share yet; empty once it did."""
-        self.was_settled = self.was_settled or self._coordinator.member.is_settled
-        return "" if self.was_settled else "waits for its share of the namespaces"
+        """Return why this replica does not serve its share yet; empty once it did.
+
+        Also while one leads alone: it may be one of the former pods of our Deployment, which stop
+        once their successors are ready.
+        """
+        coordinator = self._coordinator
+        may_serve = coordinator.member.is_settled or coordinator.election.lease.is_led_alone
+        self._was_ready = self._was_ready or may_serve
+        return "" if self._was_ready else "waits for its share of the namespaces"
 
     async def leave(self, seconds: float) -> None:
         """Hand over what is served, for at most so many seconds."""

@@ -36,6 +36,8 @@ RELEASE = 2.0
 """Seconds for releasing the Lease."""
 PATIENCE = 60.0
 """Seconds: the longest Retry-After that is respected; nobody may be leading during that time."""
+SOON = 0.01
+"""Seconds after which a Lease that has run out is taken: not a moment too early."""
 DEAD = 60.0
 """Seconds after which a loop that does not turn counts as dead (ADR 22)."""
 _ATTEMPTS = 3
@@ -115,6 +117,12 @@ class _Lease:
         found = await self._cluster.read(LEASES, self._name, self._namespace, timeout=seconds)
         self._election.looked(seen(found), self._clock.elapsed())
         self.looked = began
+
+    @property
+    def is_led_alone(self) -> bool:
+        """Whether a process that shares nothing holds it, or held it when it was last seen."""
+        found = self._election.seen
+        return found is not None and not (found.shared or found.vacant)
 
     def shared_for(self, seconds: float) -> float:
         """Return of so many seconds what is left since no process led alone; 0 if one may lead.
@@ -246,7 +254,8 @@ class Leadership:
             if self.leading:
                 self._log.info("leading")
                 return
-            await anyio.sleep(pause)
+            left = self._election.free_in(self._clock.elapsed())
+            await anyio.sleep(min(pause, left + SOON) if left and not self._failures else pause)
 
     async def hold(self) -> NoReturn:
         """Renew the Lease. Raises LeadershipLost once it has expired or another holds it."""

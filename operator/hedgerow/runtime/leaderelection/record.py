@@ -153,6 +153,10 @@ class Election:
         """Return the seconds for which we lead without another renewal; 0 if we do not lead."""
         return max(0.0, self._until - now)
 
+    def free_in(self, now: float) -> float:
+        """Return the seconds until the Lease may be taken, if nobody renews it; 0 if it may be."""
+        return max(0.0, self._free_from - now)
+
     def next(self, now: float, wall: datetime) -> Step:
         """Return the next request; the wall-clock time `wall` is only for people to read."""
         if not self._certain:
