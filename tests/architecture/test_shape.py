@@ -36,6 +36,38 @@ def test_after_a_wait_nothing_is_removed_that_may_be_gone_already():
     assert odd == []
 
 
+def test_a_task_group_that_is_kept_is_let_go_before_it_ends():
+    """Afterwards it takes no task, and whoever starts one would end the process with an error."""
+    opened = [
+        (module, found)
+        for module in modules()
+        for found in module.nodes
+        if isinstance(found, ast.AsyncWith)
+        if "create_task_group()" in ast.unparse(found.items[0].context_expr)
+    ]
+    odd = [
+        f"{module.name}:{found.lineno}"
+        for module, found in opened
+        if isinstance(found.items[0].optional_vars, ast.Attribute) or not lets_go(found)
+    ]
+
+    assert len(opened) > 10
+    assert odd == []
+
+
+def lets_go(group: ast.AsyncWith) -> bool:
+    """Return whether what is kept of a task group is None again when its body has ended."""
+    name = ast.unparse(group.items[0].optional_vars) if group.items[0].optional_vars else ""
+    kept = [
+        ast.unparse(each.targets[0])
+        for each in ast.walk(group)
+        if isinstance(each, ast.Assign) and ast.unparse(each.value) == name
+    ]
+    ends = [each.finalbody for each in group.body if isinstance(each, ast.Try)]
+    freed = {ast.unparse(line) for body in ends for line in body}
+    return all(f"{each} = None" in freed for each in kept)
+
+
 def test_no_class_of_the_runtime_has_more_than_20_methods():
     many = {
         f"{module.name}.{found.name}": len(methods)

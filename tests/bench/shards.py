@@ -2,8 +2,8 @@
 
 All manage the same resources on one API server, one set of replicas after the other: they start,
 every BlueGreen is flipped and flipped back, and all rests. Then one of the replicas is stopped, and
-another one killed, while BlueGreens in namespaces all over are flipped: the longest answer tells
-for how long a namespace was not served.
+another one killed, while BlueGreens in namespaces all over are flipped: the answers tell for how
+long a namespace was not served.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -48,8 +48,8 @@ STANDS = 75.0
 """Seconds without a move after which none is to be expected: the leader balances once a minute."""
 PROBED = 24
 """Namespaces in which one BlueGreen is flipped all the time while replicas go."""
-PAUSE = 0.5
-"""Seconds between an answer and the next flip: without, the probes take most of two cores."""
+PAUSE = 2.0
+"""Seconds between an answer and the next flip: ever sooner, the probes take most of two cores."""
 GOING = 3
 """With so many replicas, two are ended."""
 PATIENCE = 900.0
@@ -75,6 +75,23 @@ def sizes(resources: int, namespaces: int) -> list[int]:
     rest = [max(1, int((resources - first) * each / sum(weights))) for each in weights]
     rest[0] += resources - first - sum(rest)
     return [first, *rest]
+
+
+class Answered(NamedTuple):
+    """A change of a namespace that was answered at an instant, after so many seconds."""
+
+    namespace: str
+    at: float
+    took: float
+
+
+def unanswered(answers: Iterable[Answered], since: float) -> Iterator[float]:
+    """Yield for how many seconds namespaces gave no answer after an instant."""
+    last: dict[str, float] = {}
+    for each in answers:
+        if each.at > since:
+            yield each.at - max(since, last.get(each.namespace, since))
+        last[each.namespace] = each.at
 
 
 class Relay(threading.Thread):
@@ -279,7 +296,7 @@ class Sharing:
         found: Figures = {}
         holders = Holders(self._run, self._api, probes)
         for what, end in (("stopped", Replica.stop), ("killed", Replica.kill)):
-            answers = list[float]()
+            answers = list[Answered]()
             over = threading.Event()
             threads = [
                 threading.Thread(target=self._probe, args=(name, watched, over, answers))
@@ -287,17 +304,20 @@ class Sharing:
             ]
             for each in threads:
                 each.start()
-            time.sleep(3)
-            usual, mark = median(answers), len(answers)
+            time.sleep(3 * PAUSE)
+            usual, moment = median(each.took for each in answers), now()
             end(team.pop(self._heaviest(team)))
             time.sleep(30)
             over.set()
             for each in threads:
                 each.join()
-            found[f"{what}_s"] = round(max(answers[mark:]), 2)
             found["usual_s"] = round(usual, 3)
-            if what == "stopped":  # who is killed says until then that it has its slices
+            if what == "stopped":
+                found["stopped_s"] = round(max(e.took for e in answers if e.at > moment), 2)
+                # Who is killed says until its Lease runs out that it has its slices.
                 found["free_s"] = round(holders.stop(), 2)
+            else:
+                found["killed_s"] = round(max(unanswered(answers, moment)), 2)
             team.append(held.enter_context(self._replica(*options)))
             self._settle(team, watched, options)
         return found
@@ -307,7 +327,7 @@ class Sharing:
         return max(range(len(team)), key=lambda place: team[place].cpu)
 
     def _probe(
-        self, namespace: str, watched: Watched, over: threading.Event, answers: list[float]
+        self, namespace: str, watched: Watched, over: threading.Event, answers: list[Answered]
     ) -> None:
         """Flip one BlueGreen again and again, and note how long each answer took."""
         run, name = self._run, "bg-0"
@@ -318,10 +338,10 @@ class Sharing:
             began = now()
             path = run.path(run.BG, namespace, name)
             api.merge(path, {"spec": {"routeTo": routes[number % 2]}})
-            if not watched.wait((namespace, name), began + 60):
-                answers.append(60.0)
+            is_answered = watched.wait((namespace, name), began + 60)
+            answers.append(Answered(namespace, now(), now() - began))
+            if not is_answered:
                 return
-            answers.append(now() - began)
             number += 1
 
     def _flip(self, route: str) -> None:

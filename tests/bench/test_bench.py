@@ -31,7 +31,7 @@ from bench.__main__ import (
 )
 from bench.admission import ADMISSION_MARKS, latency, review
 from bench.scale import neutral
-from bench.shards import Holders, shares, sizes
+from bench.shards import Answered, Holders, shares, sizes, unanswered
 from bench.shards import table as of_shards
 from hedgerow.controllers.bluegreen import controller as bluegreen
 from hedgerow.serving.admission.answering import Answering
@@ -229,6 +229,18 @@ class TestShards:
             take(lease(name, holds))
 
         assert holders.stop() == 2.0
+
+    def test_for_how_long_a_namespace_gave_no_answer_counts_from_the_kill(self):
+        answers = [
+            Answered("dead", 8.0, 0.1),
+            Answered("alive", 9.0, 0.1),
+            Answered("last", 10.5, 0.1),
+            Answered("alive", 11.5, 0.1),
+            Answered("dead", 26.0, 15.5),
+            Answered("last", 26.5, 14.0),
+        ]
+
+        assert list(unanswered(answers, since=10.0)) == [0.5, 1.5, 16.0, 16.0]
 
     def test_each_row_is_beside_the_one_replica_of_its_own_way_of_reading(self):
         def row(title: str, cpu: list[float], *, gate: bool, **more: float) -> Result:

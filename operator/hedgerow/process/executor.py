@@ -87,18 +87,19 @@ class Executor:
         `lag` returns by how many seconds the event loop is late.
         """
         self._runners, self._budget = runners, budget
-        try:
-            async with anyio.create_task_group() as self._tasks:
+        async with anyio.create_task_group() as tasks:
+            self._tasks = tasks
+            try:
                 await self._tell(partial(self._coordinator.attach, self))
-                self._tasks.start_soon(self._count)
+                tasks.start_soon(self._count)
                 while True:
                     await anyio.sleep(MEASURED)
                     weights, facts = self._measure()
                     facts["lag"] = round(lag(), 3)
                     expected = Counter(map(slice_of, namespaces.names)) + self._counted
                     await self._tell(partial(self._coordinator.measured, weights, facts, expected))
-        finally:
-            self._tasks = None
+            finally:
+                self._tasks = None  # first: the thread may still have something to be done
 
     async def _count(self) -> None:
         """Count once, if nothing is assigned yet, how many resources there are at which points."""

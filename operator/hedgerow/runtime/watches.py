@@ -146,12 +146,16 @@ class Watches:
 
     async def run(self) -> None:
         """Watch until cancelled."""
-        async with anyio.create_task_group() as self._tasks:
-            if self.division is None:
-                for number in range(len(self._unsynced)):
-                    self.slices.fill(number, ALL)
-            self.slices.tell()
-            await anyio.sleep_forever()
+        async with anyio.create_task_group() as tasks:
+            self._tasks = tasks
+            try:
+                if self.division is None:
+                    for number in range(len(self._unsynced)):
+                        self.slices.fill(number, ALL)
+                self.slices.tell()
+                await anyio.sleep_forever()
+            finally:
+                self._tasks = None
 
     async def select(self, slices: Slices) -> bool:
         """Watch the objects of these slices and no others, and forget all others.
