@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from hedgerow.controllers.cronjob.missed import timetable
     from hedgerow.controllers.cronjob.schedule import Schedule, ScheduleError
     from hedgerow.fields.canonical import quantity
-    from hedgerow.fields.managed import Holder, holders
+    from hedgerow.fields.managed_fields import Holder, holders
     from hedgerow.objects import digest, is_manager_of
     from hedgerow.plan.conditions import condition, ready, stalled
     from hedgerow.plan.immutable import degraded, fixed
@@ -137,7 +137,7 @@ _PLACES = {
     "hedgerow.controllers.cronjob.missed": ("timetable",),
     "hedgerow.controllers.cronjob.schedule": ("Schedule", "ScheduleError"),
     "hedgerow.fields.canonical": ("quantity",),
-    "hedgerow.fields.managed": ("Holder", "holders"),
+    "hedgerow.fields.managed_fields": ("Holder", "holders"),
     "hedgerow.objects": ("digest", "is_manager_of"),
     "hedgerow.plan.conditions": ("condition", "ready", "stalled"),
     "hedgerow.plan.immutable": ("degraded", "fixed"),

@@ -7,7 +7,7 @@ from typing import Any
 
 from hedgerow.cli.owners.report import OwnersPage, page
 from hedgerow.cli.owners.selection import choose
-from hedgerow.fields.owners import owners
+from hedgerow.fields.field_tree import owners
 from support.objects.judged import Object, item
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)

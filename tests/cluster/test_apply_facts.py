@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hedgerow.fields.managed import entry
+from hedgerow.fields.managed_fields import entry
 from model.programs import World
 from support.cluster.facts import (
     ENDING,

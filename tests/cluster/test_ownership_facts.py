@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hedgerow.fields.managed import entry, managers
+from hedgerow.fields.managed_fields import entry, managers
 from hedgerow.fields.ownership import judge, leave_out, residual
 from hedgerow.testing.api import Object
 from model.programs import World

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hedgerow.fields.managed import held
+from hedgerow.fields.managed_fields import held
 from hedgerow.fields.sets import (
     ABSENT,
     Values,

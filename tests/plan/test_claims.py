@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from hedgerow.contract import Claim, Claimable, Desired
-from hedgerow.fields import managed, ownership
+from hedgerow.fields import managed_fields, ownership
 from hedgerow.objects import Installation, ObjectRef
 from hedgerow.plan.input import ChildHistory, PlanInput
 from hedgerow.plan.plan import Plan, plan, plan_own
@@ -101,7 +101,7 @@ class Stage:
 
     @property
     def is_held(self) -> bool:
-        return managed.entry(self.live, MANAGER) is not None
+        return managed_fields.entry(self.live, MANAGER) is not None
 
 
 def replicas(number: int) -> Claim:
@@ -121,7 +121,7 @@ class TestClaim:
             "spec": {"replicas": 3},
         }
         assert (write.create, write.claims, write.foreign) == (False, (), True)
-        assert managed.entry(stage.live, MANAGER) == {"f:spec": {"f:replicas": {}}}
+        assert managed_fields.entry(stage.live, MANAGER) == {"f:spec": {"f:replicas": {}}}
 
     def test_one_that_is_settled_is_not_written_again_even_after_a_restart(self):
         stage = Stage()
@@ -252,7 +252,7 @@ class TestGivingBack:
 
         stage.carry_out(replicas(3))
 
-        assert managed.entry(stage.live, MANAGER) == {"f:spec": {"f:replicas": {}}}
+        assert managed_fields.entry(stage.live, MANAGER) == {"f:spec": {"f:replicas": {}}}
 
     def test_a_claim_of_no_field_is_none(self):
         stage = Stage()
@@ -273,7 +273,7 @@ class TestGivingBack:
         stage.server.apply(write.body, MANAGER)
 
         assert stage.replicas == 2
-        assert managed.entry(stage.live, MANAGER) == {"f:spec": {"f:replicas": {}}}
+        assert managed_fields.entry(stage.live, MANAGER) == {"f:spec": {"f:replicas": {}}}
         assert release(Deployment.api, stage.live, MANAGER, remains) is None
 
     def test_what_remains_is_without_what_others_hold(self):

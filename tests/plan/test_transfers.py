@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from hedgerow.fields.managed import Holder
+from hedgerow.fields.managed_fields import Holder
 from hedgerow.fields.redaction import HIDDEN
 from hedgerow.fields.sets import ABSENT, Values
 from hedgerow.plan.transfers import (

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pytest
 
 from hedgerow.contract import BuiltIn, Claim, Claimable, Controller, Desired, Key, Observed
-from hedgerow.fields import managed
+from hedgerow.fields import managed_fields
 from hedgerow.kube import errors
 from hedgerow.plan.conditions import stalled
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
@@ -99,7 +99,7 @@ def replicas(world: World, name: str = "web") -> int:
 
 
 def is_held(world: World, name: str = "web") -> bool:
-    return managed.entry(world.the("Deployment", name), MANAGER) is not None
+    return managed_fields.entry(world.the("Deployment", name), MANAGER) is not None
 
 
 def on_deployments(world: World, before: int = 0) -> list[str]:
@@ -122,7 +122,7 @@ class TestClaim:
 
         assert replicas(world) == 3
         live = world.the("Deployment", "web")
-        assert managed.entry(live, MANAGER) == {"f:spec": {"f:replicas": {}}}
+        assert managed_fields.entry(live, MANAGER) == {"f:spec": {"f:replicas": {}}}
         assert not live["metadata"].get("ownerReferences")
         assert live["metadata"]["labels"] == {OF: "demo"}
         assert world.condition("Ready") == "True/Settled"
@@ -324,8 +324,8 @@ class TestBuiltIn:
         assert replicas(world) == 3
         assert self.told(world) == {}
         live = world.the("Deployment", "web")
-        assert managed.entry(live, MANAGER) == {"f:spec": {"f:replicas": {}}}
-        assert managed.entry(live, MANAGER, "status") is None
+        assert managed_fields.entry(live, MANAGER) == {"f:spec": {"f:replicas": {}}}
+        assert managed_fields.entry(live, MANAGER, "status") is None
 
     async def test_what_a_condition_would_say_is_in_one_annotation(self):
         world = await self.world()
@@ -375,7 +375,7 @@ class TestBuiltIn:
             "Ready": "InvalidReplicas",
         }
         live = world.the("Deployment", "web")
-        assert managed.entry(live, MANAGER) == {
+        assert managed_fields.entry(live, MANAGER) == {
             "f:metadata": {"f:annotations": {f"f:{STATUS_ANNOTATION}": {}}}
         }
         assert world.events() == ["InvalidReplicas"]

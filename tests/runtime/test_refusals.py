@@ -27,8 +27,8 @@ from hedgerow.runtime.refusals import (
     LONGEST_WAIT,
     STATUS,
     TABLE,
-    Answer,
-    Follow,
+    Reaction,
+    RefusalKind,
     RefusalRule,
     Refusals,
     RequestKind,
@@ -54,21 +54,23 @@ NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 DEMO = ("Service", "demo")
 PROBLEM = Problem("Refused", "no")
 
-ANSWERS: dict[Answer, list[KubeError]] = {
-    Answer.EXISTS: [errors.AlreadyExists("there", code=409)],
-    Answer.STALE: [errors.Stale("resourcequotas: it has been modified", code=409)],
-    Answer.HELD: [errors.Conflict(causes=[Cause(".spec.x", "helm", "", "FieldManagerConflict")])],
-    Answer.FORBIDDEN: [errors.Forbidden("may not", code=403)],
-    Answer.ENDING: [
+ANSWERS: dict[RefusalKind, list[KubeError]] = {
+    RefusalKind.EXISTS: [errors.AlreadyExists("there", code=409)],
+    RefusalKind.STALE: [errors.Stale("resourcequotas: it has been modified", code=409)],
+    RefusalKind.FIELD_CONFLICT: [
+        errors.Conflict(causes=[Cause(".spec.x", "helm", "", "FieldManagerConflict")])
+    ],
+    RefusalKind.FORBIDDEN: [errors.Forbidden("may not", code=403)],
+    RefusalKind.TERMINATING: [
         errors.Forbidden("ends", code=403, causes=[Cause("", "", "", "NamespaceTerminating")])
     ],
-    Answer.INVALID: [errors.Invalid("denied", code=422)],
-    Answer.FAILED: [errors.Unavailable("failed calling webhook", code=500)],
-    Answer.MISSING: [
+    RefusalKind.INVALID: [errors.Invalid("denied", code=422)],
+    RefusalKind.FAILED: [errors.Unavailable("failed calling webhook", code=500)],
+    RefusalKind.MISSING: [
         errors.Missing("not served", code=404),
         errors.Missing("gone", code=404, status={"details": {"name": "default"}}),
     ],
-    Answer.AWAY: [
+    RefusalKind.UNAVAILABLE: [
         errors.Unauthenticated("who", code=401),
         errors.Throttled("later", code=429, after=2.0),
         errors.Unavailable("down", code=503),
@@ -80,17 +82,17 @@ ANSWERS: dict[Answer, list[KubeError]] = {
 
 
 class TestTable:
-    @pytest.mark.parametrize("answer", Answer)
+    @pytest.mark.parametrize("answer", RefusalKind)
     def test_it_says_of_each_answer_to_each_request_what_follows(self, answer):
         assert set(TABLE[answer]) == set(RequestKind)
-        assert {refusals.answer(error) for error in ANSWERS[answer]} == {answer}
+        assert {refusals.kind_of(error) for error in ANSWERS[answer]} == {answer}
 
     def test_only_the_end_of_a_namespace_and_what_is_there_already_end_a_request(self):
         ends = {
             (answer, request)
             for answer, row in TABLE.items()
             for request, rule in row.items()
-            if rule.follow is Follow.END
+            if rule.reaction is Reaction.END
         }
 
         children = {
@@ -100,15 +102,15 @@ class TestTable:
             RequestKind.STATUS,
             RequestKind.EVENT,
         }
-        ending = {(Answer.ENDING, request) for request in children}
-        assert ends == ending | {(Answer.EXISTS, RequestKind.EVENT)}
+        ending = {(RefusalKind.TERMINATING, request) for request in children}
+        assert ends == ending | {(RefusalKind.EXISTS, RequestKind.EVENT)}
 
     def test_what_is_told_on_the_resource_is_told_of_its_children(self):
         told = {
             request
             for row in TABLE.values()
             for request, rule in row.items()
-            if rule.reason and rule.follow in (Follow.WAIT, Follow.LOOK)
+            if rule.reason and rule.reaction in (Reaction.BACK_OFF, Reaction.REREAD)
         }
 
         assert told == {RequestKind.CREATE, RequestKind.APPLY, RequestKind.DELETE}
@@ -118,7 +120,7 @@ class TestRefusals:
     def waits(self, number: int, **how: Any) -> list[float]:
         known, now, waits = Refusals(), NOW, []
         for _ in range(number):
-            refusal = known.note(DEMO, "mark", PROBLEM, now, draw=how.get("draw", 1.0))
+            refusal = known.record(DEMO, "mark", PROBLEM, now, draw=how.get("draw", 1.0))
             waits.append((refusal.again - now).total_seconds())
             now = refusal.again
         return waits
@@ -134,13 +136,13 @@ class TestRefusals:
 
     @pytest.mark.parametrize(("after", "seconds"), [(0.2, 0.5), (60, 60), (1e9, LONGEST_WAIT)])
     def test_it_is_not_shorter_than_the_server_asks_nor_longer_than_minutes(self, after, seconds):
-        refusal = Refusals().note(DEMO, "mark", PROBLEM, NOW, draw=0.0, after=after)
+        refusal = Refusals().record(DEMO, "mark", PROBLEM, NOW, draw=0.0, after=after)
 
         assert refusal.again - NOW == timedelta(seconds=seconds)
 
     def test_until_then_this_very_request_waits(self):
         known = Refusals()
-        refusal = known.note(DEMO, "mark", PROBLEM, NOW, draw=1.0)
+        refusal = known.record(DEMO, "mark", PROBLEM, NOW, draw=1.0)
 
         assert known.waiting(DEMO, "mark", NOW) is refusal
         assert known.waiting(DEMO, "other", NOW) is None
@@ -149,21 +151,21 @@ class TestRefusals:
 
     def test_a_clock_that_was_set_back_keeps_nothing_waiting(self):
         known = Refusals()
-        known.note(DEMO, "mark", PROBLEM, NOW, draw=1.0)
+        known.record(DEMO, "mark", PROBLEM, NOW, draw=1.0)
 
         assert known.waiting(DEMO, "mark", NOW - timedelta(days=365)) is None
 
     def test_another_request_to_the_same_target_begins_anew(self):
         known = Refusals()
         for _ in range(5):
-            known.note(DEMO, "mark", PROBLEM, NOW, draw=1.0)
+            known.record(DEMO, "mark", PROBLEM, NOW, draw=1.0)
 
-        assert known.note(DEMO, "other", PROBLEM, NOW, draw=1.0).attempts == 1
+        assert known.record(DEMO, "other", PROBLEM, NOW, draw=1.0).attempts == 1
 
     def test_what_is_not_asked_for_any_more_is_forgotten(self):
         known = Refusals()
         for target in (DEMO, ("Service", "same"), STATUS, EVENTS):
-            known.note(target, "mark", PROBLEM, NOW, draw=1.0)
+            known.record(target, "mark", PROBLEM, NOW, draw=1.0)
         known.keep({DEMO: "another", ("Service", "same"): "mark"})
 
         assert known.children == {("Service", "same")}
@@ -173,13 +175,13 @@ class TestRefusals:
     def test_the_first_that_is_due_says_when_to_look_again(self):
         known = Refusals()
         assert (known.due_in(NOW), bool(known)) == (None, False)
-        known.note(STATUS, "v", None, NOW, draw=1.0, after=30)
-        known.note(DEMO, "mark", PROBLEM, NOW, draw=1.0, after=10)
+        known.record(STATUS, "v", None, NOW, draw=1.0, after=30)
+        known.record(DEMO, "mark", PROBLEM, NOW, draw=1.0, after=10)
 
         assert known.due_in(NOW) == timedelta(seconds=10)
         assert known.due_in(NOW + timedelta(seconds=60)) == timedelta(seconds=FIRST_WAIT / 2)
         assert (known.problem(DEMO), known.problem(STATUS)) == (PROBLEM, None)
-        known.drop(DEMO)
+        known.clear(DEMO)
         assert known.due_in(NOW) == timedelta(seconds=30)
 
 
@@ -242,7 +244,7 @@ class TestWayBack:
             pytest.param(request, error, id=f"{request.value}-{error.code}-{error}")
             for request in REQUESTS
             for answer, several in ANSWERS.items()
-            if TABLE[answer][request].follow is not Follow.END
+            if TABLE[answer][request].reaction is not Reaction.END
             for error in several
             # That an object is gone is what a deletion is for.
             if (request, str(error)) != (RequestKind.DELETE, "gone")
@@ -439,7 +441,7 @@ class TestEvents:
         assert not state.unsent
         assert EVENTS not in state.refusals
 
-        state.refusals.note(EVENTS, "", None, world.clock.now(), draw=1.0)
+        state.refusals.record(EVENTS, "", None, world.clock.now(), draw=1.0)
         await publisher._publish(observation, state, Notice("R", "note 1", "Warning"), "1")
         assert not state.unsent  # it was told already
 
@@ -504,7 +506,7 @@ class TestEvents:
         for number in range(MOST_UNSENT + 3):
             event = Unsent(demo, Notice("R", f"note {number}"), "1")
             publisher._put_aside(state, event, errors.Throttled("later"))
-            state.refusals.drop(EVENTS)
+            state.refusals.clear(EVENTS)
 
         assert held_back(meters, "left_out") == 3
         notes = [event.notice.note for event in state.unsent.values()]
@@ -524,6 +526,11 @@ def test_the_decision_record_shows_the_table_as_it_is():
 
 
 def shown(rule: RefusalRule) -> str:
-    name = {Follow.LOOK: "look", Follow.WAIT: "wait", Follow.PUT_OFF: "put off", Follow.END: "end"}
+    name = {
+        Reaction.REREAD: "look",
+        Reaction.BACK_OFF: "wait",
+        Reaction.PUT_OFF: "put off",
+        Reaction.END: "end",
+    }
     told = f", `{rule.reason}`" if rule.reason else ""
-    return name[rule.follow] + told + (" (Stalled)" if rule.stalled else "")
+    return name[rule.reaction] + told + (" (Stalled)" if rule.stalled else "")

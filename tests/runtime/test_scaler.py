@@ -19,7 +19,7 @@ from hedgerow.controllers.scaler.windows import (
     SCALE_IN,
     SCALE_OUT,
 )
-from hedgerow.fields import managed
+from hedgerow.fields import managed_fields
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow.testing.memory import kinds
 from hedgerow.testing.memory.cluster import MemoryCluster
@@ -94,7 +94,7 @@ class Scene(World):
 
     def held(self, kind: str = "Deployment") -> set[str]:
         """The names of the fields and annotations that are held, without the status annotation."""
-        tree: Object = managed.entry(self.live(kind), MANAGER) or {}
+        tree: Object = managed_fields.entry(self.live(kind), MANAGER) or {}
         notes: Object = tree.get("f:metadata", {}).get("f:annotations", {})
         both = {*tree.get("f:spec", {}), *notes}
         return {name[2:] for name in both} - {STATUS_ANNOTATION}

@@ -84,7 +84,7 @@ class TestNames:
 class TestWrites:
     def test_a_refusal_is_remembered_until_a_write_is_taken(self):
         known = state()
-        known.refusals.note(DEMO, "mark", PROBLEM, NOW, draw=0.5)
+        known.refusals.record(DEMO, "mark", PROBLEM, NOW, draw=0.5)
 
         assert known.refusals.children == {DEMO}
         known.accept(write(), NOW)

@@ -9,9 +9,9 @@ from hypothesis import given
 from hedgerow.shards.assignment import (
     MOST_PARTS,
     Assignment,
-    following,
     groups,
     heaviest,
+    next_parts,
     read,
     text,
 )
@@ -78,8 +78,8 @@ def test_what_is_no_assignment_is_none(written):
 def test_every_point_has_a_member_and_none_has_far_too_much(weights, before, after):
     old = [f"m{number}" for number in range(before)]
     new = [f"m{number}" for number in range(before // 2, before // 2 + after)]
-    held = shares(following({}, old, weights), old)
-    found = shares(following(held, new, weights), new)
+    held = shares(next_parts({}, old, weights), old)
+    found = shares(next_parts(held, new, weights), new)
 
     assert Slices.of(each for one in found.values() for each in one.ranges) == ALL
     assert sum(one.share for one in found.values()) == pytest.approx(1)
@@ -87,9 +87,9 @@ def test_every_point_has_a_member_and_none_has_far_too_much(weights, before, aft
 
 
 def test_what_comes_gets_its_share_and_what_goes_is_shared_out():
-    three = shares(following({}, NAMES), NAMES)
-    four = shares(following(three, (*NAMES, "d")), (*NAMES, "d"))
-    again = shares(following(four, NAMES), NAMES)
+    three = shares(next_parts({}, NAMES), NAMES)
+    four = shares(next_parts(three, (*NAMES, "d")), (*NAMES, "d"))
+    again = shares(next_parts(four, NAMES), NAMES)
 
     assert [round(each.share, 2) for each in three.values()] == [0.34, 0.33, 0.33]
     assert all(four[name] - three[name] == NONE for name in NAMES)
@@ -98,15 +98,15 @@ def test_what_comes_gets_its_share_and_what_goes_is_shared_out():
 
 
 def test_a_change_of_nothing_moves_nothing():
-    held = shares(following({}, NAMES), NAMES)
+    held = shares(next_parts({}, NAMES), NAMES)
 
-    assert shares(following(held, NAMES), NAMES) == held
+    assert shares(next_parts(held, NAMES), NAMES) == held
 
 
 def test_the_points_are_cut_where_the_weight_is():
     """All but two of these namespaces are in one of 256 parts of the hash."""
     teams = tuple(sorted((slice_of(f"team-{letter}"), 1.0) for letter in "abcdefghijklmnopqrst"))
-    found = shares(following({}, NAMES, teams), NAMES)
+    found = shares(next_parts({}, NAMES, teams), NAMES)
     counts = sorted(sum(point in each for point, _ in teams) for each in found.values())
 
     assert counts == [6, 7, 7]
@@ -114,7 +114,7 @@ def test_the_points_are_cut_where_the_weight_is():
 
 def test_a_namespace_with_half_of_all_is_alone_with_a_member():
     weights = ((5, 10.0), *((100_000 * number, 1.0) for number in range(1, 11)))
-    found = shares(following({}, NAMES, weights), NAMES)
+    found = shares(next_parts({}, NAMES, weights), NAMES)
     [heavy] = [each for each in found.values() if 5 in each]
 
     assert sum(point in heavy for point, _ in weights) == 1
@@ -122,8 +122,8 @@ def test_a_namespace_with_half_of_all_is_alone_with_a_member():
 
 
 def test_members_that_stay_get_more_of_what_is_free():
-    held = shares(following({}, ("a", "b", "c", "d")), ("a", "b", "c", "d"))
-    found = shares(following(held, NAMES, preferred=frozenset("c")), NAMES)
+    held = shares(next_parts({}, ("a", "b", "c", "d")), ("a", "b", "c", "d"))
+    found = shares(next_parts(held, NAMES, preferred=frozenset("c")), NAMES)
 
     assert found["c"].share > found["a"].share
 
@@ -133,7 +133,7 @@ def test_what_is_too_scattered_is_made_anew():
     each = [(n * step, (n + 1) * step) for n in range(MOST_PARTS * 2)]
     held = {"a": Slices.of(each[::2]), "b": Slices.of(each[1::2])}
 
-    assert len(following(held, ("a", "b"))) == 2
+    assert len(next_parts(held, ("a", "b"))) == 2
 
 
 def test_groups_are_of_neighbours_in_one_range():
@@ -147,7 +147,7 @@ def test_groups_are_of_neighbours_in_one_range():
 
 def test_what_weighs_nothing_stays_where_it_is():
     weights = tuple((number * COUNT // 12, 1.0) for number in range(12))
-    held = shares(following({}, ("a", "b"), weights), ("a", "b"))
-    found = shares(following(held, NAMES, weights), NAMES)
+    held = shares(next_parts({}, ("a", "b"), weights), ("a", "b"))
+    found = shares(next_parts(held, NAMES, weights), NAMES)
 
     assert found["c"].share == pytest.approx(1 / 3, abs=0.01)

@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from hedgerow.shards import assignment
+from hedgerow.shards.assigner import LONGEST_GATHERED, Assigner
 from hedgerow.shards.assignment import MOST_PARTS, Assignment
-from hedgerow.shards.leader import LONGEST_GATHERED, Assigner
 from hedgerow.shards.member import Member, Quiet
 from hedgerow.shards.members import (
     ASSIGNMENT,

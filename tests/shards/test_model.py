@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from msgspec.structs import replace
 
+from hedgerow.shards.assigner import Assigner, Proposal
 from hedgerow.shards.assignment import LAST_EPOCH, Assignment, read, text
-from hedgerow.shards.leader import Assigner, Proposal
 from hedgerow.shards.member import Member
 from hedgerow.shards.members import ASSIGNMENT, SAID, Members, Sighting
 from hedgerow.shards.slices import ALL, NONE, Slices

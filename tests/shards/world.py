@@ -17,7 +17,7 @@ from typing import Any
 
 from hedgerow.runtime.leaderelection.record import Election, Read, Take, Timing, Wait, seen
 from hedgerow.shards import assignment, members
-from hedgerow.shards.leader import Assigner, Proposal
+from hedgerow.shards.assigner import Assigner, Proposal
 from hedgerow.shards.member import Member, Orders
 from hedgerow.shards.members import ASSIGNMENT, SAID, Members, Sighting
 from hedgerow.shards.slices import ALL, NONE, Slices

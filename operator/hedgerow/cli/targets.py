@@ -9,7 +9,7 @@ import typer
 
 from hedgerow.cli.exits import CommandError
 from hedgerow.cli.program import installation, program_name, registry, say
-from hedgerow.fields import managed
+from hedgerow.fields import managed_fields
 from hedgerow.kube.discovery import find, spelled
 from hedgerow.objects import Salvaged, controller_of, metadata
 from hedgerow.plan.installations import installation_of
@@ -134,7 +134,7 @@ async def managing_resource(
         )
         manager = ours.field_manager(controller.name)
         if (live["apiVersion"], live["kind"]) == (api.group_version, api.kind) and (
-            controller.is_custom or managed.entry(live, manager)
+            controller.is_custom or managed_fields.entry(live, manager)
         ):
             return ManagingResource(api, live, manager, itself=True)
         if (owner.get("apiVersion"), owner.get("kind")) == (api.group_version, api.kind):

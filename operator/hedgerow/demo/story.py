@@ -14,7 +14,7 @@ from hedgerow.demo.player import LOG, operator
 from hedgerow.demo.stage import AUDIT, PATIENCE, Stage, Target, folder, given, sandboxed
 from hedgerow.demo.witness import NAME, Witness, deployment_name
 from hedgerow.encoding import decode
-from hedgerow.fields.managed import managers
+from hedgerow.fields.managed_fields import managers
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.builtin import Deployment, Service
 from hedgerow_schemas.crd import CRD, crd_name

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hedgerow.demo.errors import DemoError
-from hedgerow.fields.managed import entries
+from hedgerow.fields.managed_fields import entries
 from hedgerow.sandbox.pauses import until
 from hedgerow_schemas.base import View
 from hedgerow_schemas.bluegreen import BlueGreen, Phase

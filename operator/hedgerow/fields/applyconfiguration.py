@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from hedgerow.fields.managed import entry
+from hedgerow.fields.managed_fields import entry
 from hedgerow.fields.paths import SELF, Positions, Tree, assign, by_element, is_list, is_map, parse
 from hedgerow.objects import metadata
 

@@ -8,14 +8,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hedgerow.fields.canonical import identical
-from hedgerow.fields.owners import owners
+from hedgerow.fields.field_tree import owners
 from hedgerow.fields.paths import path_of
 from hedgerow.fields.redaction import HIDDEN, is_private
 from hedgerow.objects import metadata
 
 if TYPE_CHECKING:
-    from hedgerow.fields.managed import Holder
-    from hedgerow.fields.owners import Node
+    from hedgerow.fields.field_tree import Node
+    from hedgerow.fields.managed_fields import Holder
     from hedgerow_schemas.base import Object
 
 Kind = Literal["added", "changed", "removed", "released", "shared"]

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from hedgerow.encoding import to_ascii
 from hedgerow.fields.applyconfiguration import item, leave_out, without_nulls
 from hedgerow.fields.canonical import builtin, canonical, identical, same
-from hedgerow.fields.managed import Entries, Holder, entries, entry, held, managers
+from hedgerow.fields.managed_fields import Entries, Holder, entries, entry, held, managers
 from hedgerow.fields.paths import (
     SELF,
     Positions,

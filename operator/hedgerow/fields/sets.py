@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from hedgerow.fields.applyconfiguration import extract
-from hedgerow.fields.managed import Entries, entry
+from hedgerow.fields.managed_fields import Entries, entry
 from hedgerow.fields.paths import SELF, Positions, Tree, is_list, is_map, parse
 from hedgerow.objects import metadata
 

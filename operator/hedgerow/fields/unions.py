@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from hedgerow.encoding import to_ascii
-from hedgerow.fields.managed import Entries, Holder, held
+from hedgerow.fields.managed_fields import Entries, Holder, held
 from hedgerow.fields.paths import assign, coin, is_list, is_map
 from hedgerow.objects import Salvaged
 

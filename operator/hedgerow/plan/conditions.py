@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from hedgerow.plan.conflict_reports import holder
+from hedgerow.plan.conflict_messages import holder
 from hedgerow.texts import printable
 from hedgerow_schemas.base import Condition, ContestedField
 

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from hedgerow.fields.redaction import both
 from hedgerow.objects import ChildId, ObjectRef
-from hedgerow.plan.conflict_reports import OTHER_VALUE, REMOVED, SCALED_TO_ZERO
+from hedgerow.plan.conflict_messages import OTHER_VALUE, REMOVED, SCALED_TO_ZERO
 from hedgerow.plan.yield_and_claim import NO_FIELD_POLICY, FieldPolicy
 from hedgerow.texts import escaped
 from hedgerow_schemas.base import ContestedField, Object, Status, instant

@@ -6,7 +6,7 @@ import re
 import shlex
 from typing import TYPE_CHECKING, Final
 
-from hedgerow.fields.managed import entries, managers
+from hedgerow.fields.managed_fields import entries, managers
 from hedgerow.fields.sets import subtree
 from hedgerow.objects import (
     PROGRAM,
@@ -19,7 +19,7 @@ from hedgerow.objects import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hedgerow.fields.managed import Holder
+    from hedgerow.fields.managed_fields import Holder
     from hedgerow_schemas.base import Object
 
 _INSTANCE: Final = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"

@@ -26,7 +26,7 @@ from hedgerow.fields.ownership import (
 from hedgerow.fields.redaction import shown
 from hedgerow.objects import ChildId, controller_of, is_terminating, metadata
 from hedgerow.plan.conditions import Problem
-from hedgerow.plan.conflict_reports import DECLARED_NO_MORE, UNKNOWN_OWNER
+from hedgerow.plan.conflict_messages import DECLARED_NO_MORE, UNKNOWN_OWNER
 from hedgerow.plan.finalizers import finalization
 from hedgerow.plan.input import (
     NO_HISTORY,

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from hedgerow.fields.ownership import BEFORE_FIRST_APPLY
 from hedgerow.objects import PROGRAM, renamed
-from hedgerow.plan.conflict_reports import DECLARED_NO_MORE, REMOVED, SCALED_TO_ZERO, UNKNOWN_OWNER
+from hedgerow.plan.conflict_messages import DECLARED_NO_MORE, REMOVED, SCALED_TO_ZERO, UNKNOWN_OWNER
 from hedgerow.plan.installations import remedy
 from hedgerow.plan.yield_and_claim import (
     CLAIM,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from hedgerow.fields.sets import FieldPath
     from hedgerow.objects import ObjectRef
-    from hedgerow.plan.conflict_reports import Contested
+    from hedgerow.plan.conflict_messages import Contested
 
 LEAVE: Final = "To leave it as it is"
 LEAVE_ALL: Final = "To leave all fields that can be yielded"

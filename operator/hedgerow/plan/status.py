@@ -12,7 +12,7 @@ from hedgerow.fields.applyconfiguration import extract
 from hedgerow.objects import identity, metadata
 from hedgerow.plan import status_annotation
 from hedgerow.plan.conditions import conclude, stamp
-from hedgerow.plan.conflict_reports import listed
+from hedgerow.plan.conflict_messages import listed
 from hedgerow.plan.writes import checksum
 from hedgerow_schemas.base import Condition, ContestedField, Object, Status
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from hedgerow.encoding import decode, to_json
-from hedgerow.fields.managed import entry
+from hedgerow.fields.managed_fields import entry
 from hedgerow.fields.sets import subtree
 from hedgerow.objects import annotation
 from hedgerow.plan.conditions import UNMATCHED

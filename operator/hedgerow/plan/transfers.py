@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import Struct
 
 from hedgerow.fields.canonical import identical
-from hedgerow.fields.managed import Holder, entries
+from hedgerow.fields.managed_fields import Holder, entries
 from hedgerow.fields.paths import path_of
 from hedgerow.fields.redaction import HIDDEN, is_private
 from hedgerow.fields.sets import FieldPath, Values, leaves

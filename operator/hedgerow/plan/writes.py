@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hedgerow.encoding import encode
-from hedgerow.fields import managed, ownership
+from hedgerow.fields import managed_fields, ownership
 from hedgerow.fields.ownership import covers
 from hedgerow.objects import (
     CONTROLLER_LABEL,
@@ -185,7 +185,7 @@ def release(
     It names the object and its observed uid, and declares only the fields that remain; of these it
     leaves out what others hold with another value.
     """
-    if not managed.entry(live, manager):
+    if not managed_fields.entry(live, manager):
         return None
     ref = ref_of(api, live)
     want = claimed(ref, {**remains})
@@ -213,7 +213,7 @@ def others_hold_a_part(live: Object, manager: str) -> bool:
     """Return whether another field manager holds something of an object, not only metadata."""
     return any(
         step != "f:metadata"
-        for holder, _, tree in managed.entries(live)
+        for holder, _, tree in managed_fields.entries(live)
         if not holder.subresource and not holder.is_applier(manager, "")
         for step in tree
     )

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from hedgerow.encoding import to_ascii
-from hedgerow.fields.managed import entries
+from hedgerow.fields.managed_fields import entries
 from hedgerow.fields.paths import SELF, Tree
 from hedgerow.fields.sets import FieldPath, is_key
 from hedgerow.objects import labelling_program, metadata

@@ -13,7 +13,7 @@ from hedgerow.runtime.clock import unique
 from hedgerow.runtime.leaderelection.elector import LeadershipLost
 from hedgerow.runtime.leaderelection.record import LEASES, micro_time
 from hedgerow.shards import assignment
-from hedgerow.shards.leader import Assigner
+from hedgerow.shards.assigner import Assigner
 from hedgerow.shards.members import ASSIGNMENT
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from hedgerow.kube.cluster import Cluster
     from hedgerow.runtime.clock import Clock
     from hedgerow.runtime.leaderelection.elector import Leadership
+    from hedgerow.shards.assigner import Proposal
     from hedgerow.shards.assignment import Weights
-    from hedgerow.shards.leader import Proposal
     from hedgerow.shards.members import Members
     from hedgerow_schemas.base import Object
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from msgspec import Struct
 
-from hedgerow.fields import managed, ownership
+from hedgerow.fields import managed_fields, ownership
 from hedgerow.fields.sets import declaring
 from hedgerow.kube.errors import Conflict, KubeError
 from hedgerow.kube.withholding import withholding
@@ -152,7 +152,7 @@ def _action(before: Object | None, after: Object) -> str:
 
 def _gave_up(before: Object, after: Object, manager: str) -> bool:
     """Return whether the manager gave up fields."""
-    held, holds = (managed.entry(obj, manager) or {} for obj in (before, after))
+    held, holds = (managed_fields.entry(obj, manager) or {} for obj in (before, after))
     return not _within(held, holds)
 
 

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from anyio import CapacityLimiter
 
     from hedgerow.contract import Controller, Key
-    from hedgerow.runtime.answers import Answers
     from hedgerow.runtime.applier import Applier
     from hedgerow.runtime.cache.caches import Cache
     from hedgerow.runtime.clock import Clock
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from hedgerow.runtime.refusals import Backoff
     from hedgerow.runtime.report.reporter import Reporter
     from hedgerow.runtime.resource_pass import Pass
+    from hedgerow.runtime.responses import Responses
     from hedgerow_schemas.base import Resource
 
 
@@ -45,8 +45,8 @@ class Extension:
 class PassContext(Struct, frozen=True, kw_only=True):
     """What the passes of one controller share; nothing in it is about one resource.
 
-    `at_once` limits the writes of all passes that run at the same time. `is_another_due` tells if
-    another resource, whose time has come, waits for this pass.
+    `write_limiter` limits the writes of all passes that run at the same time. `is_another_due`
+    tells if another resource, whose time has come, waits for this pass.
     """
 
     planner: ResourcePlanner
@@ -54,9 +54,9 @@ class PassContext(Struct, frozen=True, kw_only=True):
     publisher: EventPublisher
     meter: Meter
     backoff: Backoff
-    answers: Answers
+    responses: Responses
     in_flight: InFlight
-    at_once: CapacityLimiter
+    write_limiter: CapacityLimiter
     is_another_due: Callable[[Key], bool]
     extensions: tuple[Extension, ...] = ()
 

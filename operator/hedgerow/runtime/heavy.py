@@ -117,8 +117,8 @@ class Size(Struct, frozen=True):
     """What follows from the size of a resource: decided once, when a pass over it begins.
 
     - `is_large`: the pass works in a thread beside the loop, and waited for its turn in a `Lane`.
-    - `at_once`: the most writes at a time; each large object takes several times its size in
-      memory while it is written.
+    - `parallel_writes`: the most writes at a time; each large object takes several times its size
+      in memory while it is written.
     - `timeout`: seconds for all attempts of one apply together. The API server itself gives up
       after 60. It takes seconds to merge a large status; a retry would make it do so twice at a
       time.
@@ -127,7 +127,7 @@ class Size(Struct, frozen=True):
     """
 
     is_large: bool
-    at_once: int
+    parallel_writes: int
     timeout: float
     comparisons: int
 
@@ -141,5 +141,5 @@ class Size(Struct, frozen=True):
         return await PASSES.run(partial(work, *args, **named))
 
 
-USUAL: Final = Size(is_large=False, at_once=8, timeout=10.0, comparisons=10_000)
-LARGE: Final = Size(is_large=True, at_once=1, timeout=50.0, comparisons=MOST_COMPARED)
+USUAL: Final = Size(is_large=False, parallel_writes=8, timeout=10.0, comparisons=10_000)
+LARGE: Final = Size(is_large=True, parallel_writes=1, timeout=50.0, comparisons=MOST_COMPARED)

@@ -80,20 +80,23 @@ class Observation(Struct, frozen=True, kw_only=True):
     """The resource as its model; None if it cannot be read."""
     desired: Desired = Desired()
     plan: Plan = Plan()
-    is_readable: bool = True
-    """Whether the resource could be read; otherwise it is unknown what it declares."""
+    has_declaration: bool = True
+    """Whether it is known what the resource declares; otherwise nothing is planned.
+
+    It is not if the resource is invalid or only a part of it is cached, or if compose failed.
+    """
     is_informed: bool = True
     """Whether the reports of other resources are complete; see `Reports.are_whole`."""
     failure: Exception | None = None
     """Why compose returned nothing that can be done: the pass ends with it, once it is told."""
 
-    def failed(
+    def with_failure(
         self,
         *problems: Problem,
         failure: Exception | None = None,
         again: timedelta | None = None,
     ) -> Observation:
-        """Return the same look with problems instead of what compose returned.
+        """Return a copy with these problems in the place of what compose returned.
 
         The fields of the status stay as they are. `again` is the time until the next look.
         """
@@ -102,7 +105,7 @@ class Observation(Struct, frozen=True, kw_only=True):
             self,
             desired=Desired(status=status, requeue_after=again),
             plan=Plan(problems=problems),
-            is_readable=False,
+            has_declaration=False,
             failure=failure,
         )
 
@@ -251,7 +254,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             # Nothing has changed meanwhile unless there was a wait for a thread.
             if size.is_large and self.writable(key, state) is None:
                 return None
-            if not observation.is_readable:
+            if not observation.has_declaration:
                 state.refusals.keep({})  # there are no writes, so none is to be sent again
                 return observation
             if _cached_since(observation.plan_input):
@@ -371,13 +374,13 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         plan_input = reporter.with_status(cached.plan_input, live, before)
         observation = replace(cached, plan_input=plan_input, resource=resource)
         if resource is None:
-            return observation.failed(*problems, again=again)
+            return observation.with_failure(*problems, again=again)
         try:
             desired = self.compose(observation)
         except TooManyComparisonsError:
             raise
         except Exception as error:  # noqa: BLE001 - whatever the author's function raises
-            return observation.failed(compose_failed(error), failure=error)
+            return observation.with_failure(compose_failed(error), failure=error)
         plan_input = replace(
             observation.plan_input,
             name_conflicts=self._name_conflicts(desired, observation.observed.namespace),

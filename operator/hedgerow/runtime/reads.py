@@ -55,7 +55,7 @@ class Reads:
         This finds objects that no watch shows: our children without the label, and objects of
         others. Raises KubeError.
         """
-        if not self._context.answers.is_owned_kind(ref):
+        if not self._context.responses.is_owned_kind(ref):
             return await self._watched(ref)
         state, child = self._state, ChildId(ref.api.kind, ref.name)
         found = await read_owned(self._context, ref, self._key)
@@ -72,7 +72,7 @@ class Reads:
             state.may_read_names(self._context.clock.now())
         return found
 
-    async def found_more(self, observation: Observation) -> bool:
+    async def read_kept_children(self, observation: Observation) -> bool:
         """Read what is to be kept and is not observed, once in a pass; return whether it is there.
 
         A child that has lost our label looks deleted to the watch. One that has lost its owner
@@ -106,9 +106,9 @@ class Reads:
         """Read an object that the watches show anyway, cache it, and return it, or None."""
         found = await self._context.applier.read(ref)
         if found is not None:
-            self._context.answers.store(ref).absorb(found)
+            self._context.responses.store(ref).absorb(found)
         elif ref.uid:
-            self._context.answers.forget(ref, ref.uid)
+            self._context.responses.forget(ref, ref.uid)
         return found
 
     async def _maybe_created(self) -> None:
@@ -137,9 +137,9 @@ class Reads:
             ref = ref_of(kind.api, obj)
             found = await self._context.applier.find(ref)
             if found is not None:
-                self._context.answers.store(ref).adopt(found)
+                self._context.responses.store(ref).adopt(found)
 
-    async def whole_again(self) -> None:
+    async def read_partial_children(self) -> None:
         """Read the children of which only a part is cached, unless that has been read.
 
         Otherwise no pass could make a child smaller that is too large for the caches.
@@ -170,7 +170,7 @@ async def read_owned(context: PassContext, ref: ObjectRef, key: Key) -> Object |
     found = await context.applier.read(ref)
     ours = found is not None and key in owner_key(context.controller, found)
     if found is not None and ours and other_installation(context, found) is None:
-        context.answers.absorb(ref, found)
+        context.responses.absorb(ref, found)
     else:
         store = context.cache.child_store(ref.api.kind, ref.namespace)
         store.forget(ref.key, ref.uid)

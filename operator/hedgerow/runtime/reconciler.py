@@ -13,14 +13,14 @@ from hedgerow.objects import annotation, metadata
 from hedgerow.plan import installations
 from hedgerow.plan.installations import managed_elsewhere
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
-from hedgerow.runtime.answers import Answers
+from hedgerow.runtime.child_finalizers import Finalizers
 from hedgerow.runtime.context import PassContext
-from hedgerow.runtime.finalizer_removal import Finalizers
 from hedgerow.runtime.in_flight import InFlight
 from hedgerow.runtime.metrics import Meter, Meters
 from hedgerow.runtime.reads import read_unwatched
 from hedgerow.runtime.refusals import Backoff
 from hedgerow.runtime.resource_pass import Outcome, Pass, soonest
+from hedgerow.runtime.responses import Responses
 from hedgerow.runtime.source_reports import Informing
 from hedgerow.runtime.state import RECHECK_NAME, ResourceState
 
@@ -62,9 +62,9 @@ class Reconciler:
             publisher=publisher,
             meter=meter,
             backoff=Backoff(planner.clock, meter),
-            answers=Answers(planner),
+            responses=Responses(planner),
             in_flight=self.in_flight,
-            at_once=anyio.CapacityLimiter(EXTRA_WRITES),
+            write_limiter=anyio.CapacityLimiter(EXTRA_WRITES),
             is_another_due=is_another_due,
             extensions=(Informing(planner, copies),) if copies is not None else (),
         )

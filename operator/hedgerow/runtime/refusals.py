@@ -55,25 +55,25 @@ class RequestKind(Enum):
     EVENT = "event"
 
 
-class Answer(Enum):
+class RefusalKind(Enum):
     """A kind of refusal, with its name in the table and the metric."""
 
     EXISTS = "409 AlreadyExists"
     STALE = "409 Conflict"
-    HELD = "409 field managers"
+    FIELD_CONFLICT = "409 field managers"
     FORBIDDEN = "403"
-    ENDING = "403 NamespaceTerminating"
+    TERMINATING = "403 NamespaceTerminating"
     INVALID = "400, 405, 413, 415, 422"
     FAILED = "500"
     MISSING = "404"
-    AWAY = "401, 429, 502, 503, 504, no answer"
+    UNAVAILABLE = "401, 429, 502, 503, 504, no answer"
 
 
-class Follow(Enum):
+class Reaction(Enum):
     """What follows a refusal."""
 
-    LOOK = "read the object; if it is not as cached, plan again at once, else wait"
-    WAIT = "wait, while the rest of the pass goes on"
+    REREAD = "read the object; if it is not as cached, plan again at once, else wait"
+    BACK_OFF = "wait, while the rest of the pass goes on"
     PUT_OFF = "put the whole pass off, for Retry-After at least"
     END = "end the pass without a retry; an Event counts as sent"
 
@@ -85,12 +85,16 @@ class RefusalRule(Struct, frozen=True):
     Without a reason the refusal is only logged and counted.
     """
 
-    follow: Follow
+    reaction: Reaction
     reason: str = ""
     stalled: bool = False
 
 
-_LOG, _OFF, _END = RefusalRule(Follow.WAIT), RefusalRule(Follow.PUT_OFF), RefusalRule(Follow.END)
+_LOG, _OFF, _END = (
+    RefusalRule(Reaction.BACK_OFF),
+    RefusalRule(Reaction.PUT_OFF),
+    RefusalRule(Reaction.END),
+)
 
 
 def _row(
@@ -105,54 +109,64 @@ def _row(
     }
 
 
-TABLE: Mapping[Answer, Mapping[RequestKind, RefusalRule]] = {
-    Answer.EXISTS: _row(
-        RefusalRule(Follow.LOOK, "Refused"), status=_LOG, finalizer=_LOG, event=_END
+TABLE: Mapping[RefusalKind, Mapping[RequestKind, RefusalRule]] = {
+    RefusalKind.EXISTS: _row(
+        RefusalRule(Reaction.REREAD, "Refused"), status=_LOG, finalizer=_LOG, event=_END
     ),
-    Answer.STALE: _row(
-        RefusalRule(Follow.LOOK, "Refused"), status=_LOG, finalizer=_LOG, event=_LOG
+    RefusalKind.STALE: _row(
+        RefusalRule(Reaction.REREAD, "Refused"), status=_LOG, finalizer=_LOG, event=_LOG
     ),
-    Answer.HELD: _row(
-        RefusalRule(Follow.LOOK, "FieldConflict"), status=_LOG, finalizer=_LOG, event=_LOG
+    RefusalKind.FIELD_CONFLICT: _row(
+        RefusalRule(Reaction.REREAD, "FieldConflict"), status=_LOG, finalizer=_LOG, event=_LOG
     ),
-    Answer.FORBIDDEN: _row(
-        RefusalRule(Follow.WAIT, "Forbidden", stalled=True), status=_LOG, finalizer=_LOG, event=_LOG
+    RefusalKind.FORBIDDEN: _row(
+        RefusalRule(Reaction.BACK_OFF, "Forbidden", stalled=True),
+        status=_LOG,
+        finalizer=_LOG,
+        event=_LOG,
     ),
-    Answer.ENDING: _row(_END, status=_END, finalizer=_LOG, event=_END),
-    Answer.INVALID: _row(
-        RefusalRule(Follow.WAIT, "Rejected", stalled=True), status=_LOG, finalizer=_LOG, event=_LOG
+    RefusalKind.TERMINATING: _row(_END, status=_END, finalizer=_LOG, event=_END),
+    RefusalKind.INVALID: _row(
+        RefusalRule(Reaction.BACK_OFF, "Rejected", stalled=True),
+        status=_LOG,
+        finalizer=_LOG,
+        event=_LOG,
     ),
-    Answer.FAILED: _row(
-        RefusalRule(Follow.WAIT, "Refused"), status=_LOG, finalizer=_LOG, event=_LOG
+    RefusalKind.FAILED: _row(
+        RefusalRule(Reaction.BACK_OFF, "Refused"), status=_LOG, finalizer=_LOG, event=_LOG
     ),
-    Answer.MISSING: _row(_OFF, status=_OFF, finalizer=_LOG, event=_LOG),
-    Answer.AWAY: _row(_OFF, status=_OFF, finalizer=_OFF, event=_LOG),
+    RefusalKind.MISSING: _row(_OFF, status=_OFF, finalizer=_LOG, event=_LOG),
+    RefusalKind.UNAVAILABLE: _row(_OFF, status=_OFF, finalizer=_OFF, event=_LOG),
 }
-"""Answer by request. Leases are not in it: their own loop tries again at every turn."""
+"""By the kind of refusal and of request.
 
-_ANSWERS: Mapping[type[KubeError], Answer] = {
-    errors.AlreadyExists: Answer.EXISTS,
-    errors.Stale: Answer.STALE,
-    errors.Conflict: Answer.HELD,
-    errors.Forbidden: Answer.FORBIDDEN,
-    errors.Invalid: Answer.INVALID,
-    errors.Missing: Answer.MISSING,
+A 404 whose kind is served, and a namespace that is being deleted, end in `Reconciler._pass`. Leases
+are not in it: their own loop tries again at every turn.
+"""
+
+_KINDS: Mapping[type[KubeError], RefusalKind] = {
+    errors.AlreadyExists: RefusalKind.EXISTS,
+    errors.Stale: RefusalKind.STALE,
+    errors.Conflict: RefusalKind.FIELD_CONFLICT,
+    errors.Forbidden: RefusalKind.FORBIDDEN,
+    errors.Invalid: RefusalKind.INVALID,
+    errors.Missing: RefusalKind.MISSING,
 }
-_USUAL = (Answer.EXISTS, Answer.STALE, Answer.MISSING)
+_USUAL = (RefusalKind.EXISTS, RefusalKind.STALE, RefusalKind.MISSING)
 
 
-def answer(error: KubeError) -> Answer:
+def kind_of(error: KubeError) -> RefusalKind:
     """Return the kind of refusal of an error."""
     if isinstance(error, errors.Forbidden) and error.terminating:
-        return Answer.ENDING
+        return RefusalKind.TERMINATING
     if isinstance(error, errors.Unavailable) and not error.passing:
-        return Answer.FAILED
-    return _ANSWERS.get(type(error), Answer.AWAY)
+        return RefusalKind.FAILED
+    return _KINDS.get(type(error), RefusalKind.UNAVAILABLE)
 
 
 def rule(request: RequestKind, error: KubeError) -> RefusalRule:
     """Return what follows when a request is refused with this error."""
-    return TABLE[answer(error)][request]
+    return TABLE[kind_of(error)][request]
 
 
 class Refusal(Struct, frozen=True):
@@ -191,7 +205,7 @@ class Refusals:
         """The children whose last write or deletion was refused."""
         return frozenset(self._known) - {STATUS, EVENTS}
 
-    def note(
+    def record(
         self,
         target: ChildId,
         fingerprint: str,
@@ -222,8 +236,8 @@ class Refusals:
             else None
         )
 
-    def drop(self, target: ChildId) -> None:
-        """Forget a target's refusal: its request was accepted."""
+    def clear(self, target: ChildId) -> None:
+        """Forget a target's refusal: its request was accepted, or is not sent any more."""
         self._known.pop(target, None)
 
     def keep(self, fingerprints: Mapping[ChildId, str]) -> None:
@@ -257,7 +271,7 @@ class Backoff:
         """Return the current time, by which waits are measured."""
         return self._clock.now()
 
-    def wait(
+    def record(
         self,
         known: Refusals,
         target: ChildId,
@@ -269,12 +283,12 @@ class Backoff:
         problem: Problem | None = None,
     ) -> Refusal:
         """Remember a refusal and return it; only one in a row is logged as a warning."""
-        self._meter.refused(request.value, answer(error).value)
+        self._meter.refused(request.value, kind_of(error).value)
         now = self._clock.now()
-        refusal = known.note(
+        refusal = known.record(
             target, fingerprint, problem, now, draw=self._clock.jitter(), after=error.after
         )
-        told = UNUSUAL_FROM if answer(error) in _USUAL else 1
+        told = UNUSUAL_FROM if kind_of(error) in _USUAL else 1
         tell = log.warning if refusal.attempts == told else log.debug
         seconds = round((refusal.again - now).total_seconds(), 1)
         tell("refused", request=request.value, target=str(ref), error=str(error), seconds=seconds)

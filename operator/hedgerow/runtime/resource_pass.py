@@ -18,7 +18,7 @@ from hedgerow.plan.field_patterns import TooManyComparisonsError
 from hedgerow.plan.plan import WAITING
 from hedgerow.plan.writes import Deletion, Write, wave
 from hedgerow.runtime.reads import Reads
-from hedgerow.runtime.state import MOST_AT_ONCE
+from hedgerow.runtime.state import MOST_IMMEDIATE_REQUEUES
 from hedgerow.runtime.writer import Writer
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Pass:
         self._looks = 0
 
     async def run(self) -> Outcome | None:
-        """Make the pass; return None if nothing may be written for the resource, or not yet.
+        """Return the outcome; None if nothing may be written for the resource, or not yet.
 
         Raises KubeError if the server cannot be reached or asks us to wait, or if the namespace is
         being deleted or is gone.
@@ -100,7 +100,7 @@ class Pass:
         the resource is gone or was created again, only another pass can take them in.
         """
         found = await self._look()
-        while found is not None and await self.reads.found_more(found):
+        while found is not None and await self.reads.read_kept_children(found):
             found = await self._look()
         if found is None:
             return False
@@ -126,18 +126,21 @@ class Pass:
                 extension.looked(self)
         # The first child decides which of two installations has the resource with all children.
         alone = _creates(found) and self.context.planner.is_new(self.observation.live, state)
-        return found[: 1 if alone else self.size.at_once]
+        return found[: 1 if alone else self.size.parallel_writes]
 
     async def carry_out(self, steps: Sequence[Write | Deletion]) -> Outcome | None:
-        """Make writes or deletions; return the outcome if what is left is for a later pass."""
+        """Make writes or deletions; return None to plan again.
+
+        If what is left is for a later pass, return the outcome.
+        """
         await Writer(self).make(steps)
-        if not self._gives_way(steps):
+        if not self._should_yield(steps):
             return None
         asked = self.observation.desired.requeue_after
         return Outcome(unfinished=True, requeue_after=asked, is_requested=asked is not None)
 
     async def report(self) -> Outcome | None:
-        """Have the resource say what was found; return None after a write that may have news."""
+        """Have the resource say what was found; return None to plan again: that was a write."""
         outcome = await self.context.reporter.report(self)
         return None if outcome is None else replace(outcome, failure=self.observation.failure)
 
@@ -186,11 +189,11 @@ class Pass:
             retry=any(target not in known for target in self.request_problems()),
             requeue_after=found,
             refused=bool(known),
-            is_requested=observation.is_readable and asked is not None and found == asked,
+            is_requested=observation.has_declaration and asked is not None and found == asked,
         )
 
     async def _look(self) -> Observation | None:
-        await self.reads.whole_again()
+        await self.reads.read_partial_children()
         was_held_back = self.context.in_flight.take(self.key)
         found = await self.context.planner.observe(
             self.key,
@@ -209,14 +212,14 @@ class Pass:
 
         That is tried at every 16th look of a pass, and at each one while it was so before.
         """
-        if not observation.is_readable:
+        if not observation.has_declaration:
             return observation
         self._looks += 1
         state, asked = self.state, observation.desired.requeue_after
         if self._looks == 1:
             at_once = asked is not None and asked <= AT_ONCE_AGAIN
-            state.at_once = state.at_once + 1 if at_once else 0
-        if state.at_once > MOST_AT_ONCE:
+            state.immediate_requeues = state.immediate_requeues + 1 if at_once else 0
+        if state.immediate_requeues > MOST_IMMEDIATE_REQUEUES:
             why = "compose asks to be called again at once, each time: see requeue_after"
             return _not_pure(observation, why)
         if self._looks % PURITY_CHECK_EVERY and not state.is_impure:
@@ -227,17 +230,17 @@ class Pass:
             return observation  # the plan has nearly taken all, which is no fault of compose
         except Exception as error:  # noqa: BLE001 - whatever the author's function raises
             state.is_impure = True
-            return observation.failed(compose_failed(error), failure=error)
+            return observation.with_failure(compose_failed(error), failure=error)
         path = difference(observation.desired, again)
         state.is_impure = bool(path)
         why = f"compose returns another {path} for the same input: for the time, use observed.now"
         return _not_pure(observation, why) if path else observation
 
-    def _gives_way(self, steps: Sequence[Write | Deletion]) -> bool:
-        """Return whether what is left to do waits, since something else must not be late.
+    def _should_yield(self, steps: Sequence[Write | Deletion]) -> bool:
+        """Return whether the pass ends now and is queued again, because another resource is due.
 
-        It does not if the pass could not do everything, or has a child yet to create once, such as
-        a Job.
+        It does not end before its first write, after a request that failed, or while a child is
+        still to be created once, such as a Job.
         """
         made = {step.id for step in steps}
         starts = (
@@ -256,7 +259,7 @@ def soonest(*waits: timedelta | None) -> timedelta | None:
 
 def _not_pure(observation: Observation, why: str) -> Observation:
     error = NotPureError(why)
-    return observation.failed(not_pure(error), failure=error)
+    return observation.with_failure(not_pure(error), failure=error)
 
 
 def _creates(steps: Iterable[Write | Deletion]) -> bool:

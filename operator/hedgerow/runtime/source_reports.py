@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from hedgerow.contract import Apply, Controller, Copies, Create, Key, Report
 from hedgerow.fields.applyconfiguration import extract
 from hedgerow.objects import ChildId, is_terminating
-from hedgerow.plan.conflict_reports import holder
+from hedgerow.plan.conflict_messages import holder
 from hedgerow.runtime.context import Extension
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ class Informing(Extension):
 
     def looked(self, this: Pass) -> None:
         """Report what is known: before children are written, and after."""
-        if not this.observation.is_readable:
+        if not this.observation.has_declaration:
             return  # what children there are is not known then: the last report holds
         problems = this.request_problems()
         found = reports_of(this.controller, self._copies, this.observation, problems)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hedgerow.plan.yield_and_claim import FieldPolicy
     from hedgerow_schemas.base import Status, View
 
-MOST_AT_ONCE = 64
+MOST_IMMEDIATE_REQUEUES = 64
 """The most passes in a row that ask for the next one at once."""
 RECHECK_NAME = timedelta(seconds=30)
 MOST_REPEATS = 8
@@ -73,7 +73,7 @@ class ResourceState(Struct):
     - `maybe_created`: children that may have been created, as the response was lost.
     - `strays`: the objects that were to be kept and are not our children, as they were read last.
     - `is_impure`: compose returned two things for the same input.
-    - `at_once`: how many passes in a row asked for the next one at once.
+    - `immediate_requeues`: how many passes in a row asked for the next one at once.
     """
 
     uid: str
@@ -99,7 +99,7 @@ class ResourceState(Struct):
     maybe_created: dict[ChildId, ObjectRef] = field(default_factory=dict[ChildId, "ObjectRef"])
     strays: dict[ChildId, View] = field(default_factory=dict[ChildId, "View"])
     is_impure: bool = False
-    at_once: int = 0
+    immediate_requeues: int = 0
 
     @classmethod
     def of(cls, uid: str, before: Status) -> ResourceState:
@@ -109,7 +109,7 @@ class ResourceState(Struct):
         found = cls(uid, read_before_create=taken or unlabelled)
         if any(condition.reason == NOT_PURE for condition in before.conditions):
             # It is proved at the first look, so that a restart neither writes nor unsays it.
-            found.is_impure, found.at_once = True, MOST_AT_ONCE
+            found.is_impure, found.immediate_requeues = True, MOST_IMMEDIATE_REQUEUES
         return found
 
     def note_created(self, child: ObjectRef) -> None:
@@ -218,7 +218,7 @@ class ResourceState(Struct):
             self.created_once[write.id] = None
             while len(self.created_once) > MOST_ONCE:
                 del self.created_once[next(iter(self.created_once))]
-        self.refusals.drop(write.id)
+        self.refusals.clear(write.id)
         history = self.history.get(write.id, ChildHistory())
         restored = {**history.restored, **{leaf.path: now for leaf in write.restores}}
         self.history[write.id] = replace(

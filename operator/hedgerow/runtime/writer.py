@@ -15,7 +15,7 @@ from hedgerow.plan.input import SettledChild
 from hedgerow.plan.writes import Deletion, Write
 from hedgerow.runtime import refusals
 from hedgerow.runtime.cache.store import version_of
-from hedgerow.runtime.refusals import Follow, RequestKind
+from hedgerow.runtime.refusals import Reaction, RequestKind
 from hedgerow.runtime.state import MOST_REPEATS
 
 if TYPE_CHECKING:
@@ -36,10 +36,11 @@ class Writer:
         self._context, self._state = this.context, this.state
 
     async def make(self, steps: Sequence[Write | Deletion]) -> None:
-        """Make writes or deletions at the same time; if any of them ends the pass, after all.
+        """Make writes or deletions at the same time; let all finish.
 
-        The passes of a controller together make at most `EXTRA_WRITES` of them besides one each: a
-        request would wait for its turn on its own time. Raises the error that matters most.
+        The passes of a controller together make at most `EXTRA_WRITES` of them besides one each.
+        The limiter is held outside the request, so that waiting does not use up its timeout. Raises
+        the error that matters most, if one of them ends the pass.
         """
         if len(steps) == 1:
             await self._make(steps[0])
@@ -48,7 +49,7 @@ class Writer:
 
         async def make(step: Write | Deletion) -> None:
             try:
-                async with self._context.at_once:
+                async with self._context.write_limiter:
                     await self._make(step)
             except Exception as error:  # noqa: BLE001 - no other write must be cancelled half-way
                 errors[step.id] = error
@@ -65,7 +66,7 @@ class Writer:
         if self._state.is_undone_too_often(step.id, step.intent_digest, self._pass.now):
             message = f"{step.ref}: written {MOST_REPEATS} times, and undone each time"
             self._pass.problems[step.id] = Problem("NotSettling", message, about=step.id)
-            self._state.refusals.drop(step.id)
+            self._state.refusals.clear(step.id)
             return
         try:
             if isinstance(step, Write):
@@ -88,7 +89,7 @@ class Writer:
         with context.in_flight.writing(write.ref, this.key):
             applied = await context.applier.apply(write, plan_input.live.get(write.id), this.size)
         this.has_written = True
-        context.answers.absorb(write.ref, applied.obj)
+        context.responses.absorb(write.ref, applied.obj)
         this.reads.note(write.id, applied.obj)
         # With yielded fields the next look decides: we may hold one together with its other holder.
         may_settle = applied.settled and not plan_input.field_policy.yields
@@ -111,7 +112,7 @@ class Writer:
 
     def _settled(self, write: Write, answer: Object) -> SettledChild | None:
         """Return what to remember of a child that a write settled, if it is cached like that."""
-        store, key = self._context.answers.store(write.ref), write.ref.key
+        store, key = self._context.responses.store(write.ref), write.ref.key
         cached = store.get(key)
         if cached is None or version_of(cached) != version_of(answer):
             return None
@@ -119,7 +120,7 @@ class Writer:
 
     async def _delete(self, deletion: Deletion) -> None:
         await self._context.applier.delete(deletion)
-        self._state.refusals.drop(deletion.id)
+        self._state.refusals.clear(deletion.id)
         self._state.pruned[deletion.id] = deletion.ref.uid
         self._state.note(deletion.id, deletion.intent_digest, self._context.clock.now())
         log.info("deleted", child=str(deletion.ref))
@@ -128,26 +129,26 @@ class Writer:
         """Do what the table says about a refusal. Raises the error if it ends the pass."""
         if isinstance(error, Invalid) and isinstance(step, Write):
             try:
-                if await self._taken_over(step):
+                if await self._take_over(step):
                     return
             except KubeError as second:
                 error = second
         request = _request(step)
         rule = refusals.rule(request, error)
-        if rule.follow is Follow.LOOK and self._pass.reads.may_read(step.id):
+        if rule.reaction is Reaction.REREAD and self._pass.reads.may_read(step.id):
             try:
-                if await self._has_changed(step):
+                if await self._reread(step):
                     return
             except Forbidden as unread:
                 error, rule = unread, refusals.rule(request, unread)
-        if rule.follow in (Follow.PUT_OFF, Follow.END):
+        if rule.reaction in (Reaction.PUT_OFF, Reaction.END):
             if isinstance(step, Write) and step.create:
                 self._state.maybe_created[step.id] = step.ref
             raise error
         message = f"{step.ref}: {error.message}"
         problem = Problem(rule.reason, message, stalled=rule.stalled, about=step.id)
         self._pass.problems[step.id] = problem
-        self._context.backoff.wait(
+        self._context.backoff.record(
             self._state.refusals,
             step.id,
             step.fingerprint,
@@ -157,7 +158,7 @@ class Writer:
             problem=problem,
         )
 
-    async def _taken_over(self, write: Write) -> bool:
+    async def _take_over(self, write: Write) -> bool:
         """Take over the fields without holder that a refused write cannot stand beside, if any.
 
         They are ours then, and not declared, so that the next look of the pass plans their removal:
@@ -175,7 +176,7 @@ class Writer:
         with context.in_flight.writing(write.ref, this.key):
             answer = await context.applier.take_over(write.ref, live, places, this.size)
         this.has_written = True
-        context.answers.absorb(write.ref, answer)
+        context.responses.absorb(write.ref, answer)
         this.reads.note(write.id, answer)
         self._state.note(write.id, write.intent_digest, plan_input.now)
         paths = tuple(map(path_of, places))
@@ -183,7 +184,7 @@ class Writer:
         await context.publisher.publish_taken_over(this.observation, write, paths, self._state)
         return True
 
-    async def _has_changed(self, step: Write | Deletion) -> bool:
+    async def _reread(self, step: Write | Deletion) -> bool:
         """Read a child, and return whether it differs from the one that was planned with."""
         before = self._pass.observation.plan_input.live.get(step.id)
         found = await self._pass.reads.child(step.ref)

@@ -106,7 +106,7 @@ class _Piece(Struct):
     owner: str | None
 
 
-def following(
+def next_parts(
     prior: Mapping[str, Slices],
     members: Sequence[str],
     weights: Weights = (),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hedgerow.cli.owners.selection import choose, contested_in
-from hedgerow.fields.owners import Ownership, owners
+from hedgerow.fields.field_tree import Ownership, owners
 from support.objects.judged import live, want
 
 BODY = {"a": 1, "b": {"c": 2, "d": 3}, "free": 4}

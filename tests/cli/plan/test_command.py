@@ -30,7 +30,7 @@ from hedgerow.cli.plan.listing import listed
 from hedgerow.cli.plan.terminal import sections, show, summary
 from hedgerow.contract import Notice
 from hedgerow.fields.diff import Line
-from hedgerow.fields.managed import Holder
+from hedgerow.fields.managed_fields import Holder
 from hedgerow.kube import client
 from hedgerow.kube.errors import Missing, Unreachable
 from hedgerow.objects import ObjectRef

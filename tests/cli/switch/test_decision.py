@@ -16,7 +16,7 @@ from hedgerow.cli.switch.decision import (
     promotion,
     rollback,
 )
-from hedgerow.fields.managed import Holder
+from hedgerow.fields.managed_fields import Holder
 from hedgerow.plan.transfers import MoveRefused
 
 Object = dict[str, Any]

@@ -18,7 +18,7 @@ from hedgerow.cli.tree.resources import (
     reduced,
     resource_tree,
 )
-from hedgerow.fields.managed import Holder
+from hedgerow.fields.managed_fields import Holder
 from hedgerow.plan.conditions import UNMATCHED
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 

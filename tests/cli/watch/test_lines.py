@@ -13,7 +13,7 @@ from cli.watch.standin import CONFIG_MAP
 from hedgerow.cli.watch.changes import FieldChange
 from hedgerow.cli.watch.informer import WatchNotice
 from hedgerow.cli.watch.lines import JsonLines, Scope, SeedLines, Sentences
-from hedgerow.fields.managed import Holder
+from hedgerow.fields.managed_fields import Holder
 from hedgerow_schemas.base import ApiResource
 from support.code.sources import ROOT
 

@@ -20,7 +20,7 @@ from hedgerow.controllers.secretsync.sharing import (
     Origin,
     origins_of,
 )
-from hedgerow.fields import managed
+from hedgerow.fields import managed_fields
 from hedgerow.kube import errors
 
 pytestmark = pytest.mark.anyio
@@ -184,7 +184,7 @@ class TestKeysOfOthers:
 
         live = sync.get("app", "team-a")
         assert live is not None
-        assert managed.entry(live, MANAGER) is None
+        assert managed_fields.entry(live, MANAGER) is None
         assert sync.told("app")["Stalled"] == (
             "NameTaken: Secret/app exists in team-a and is not a copy; it is left alone"
         )

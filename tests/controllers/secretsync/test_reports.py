@@ -8,7 +8,7 @@ import pytest
 
 from controllers.secretsync.syncing import HOME, MANAGER, Syncing, coded, secret
 from hedgerow.controllers.secretsync.sharing import SOURCES
-from hedgerow.fields import managed
+from hedgerow.fields import managed_fields
 from hedgerow.plan.yield_and_claim import CLAIM
 from hedgerow.runtime.cache.budget import Budget
 
@@ -116,7 +116,7 @@ class TestEmptiedManagedFields:
         await sync.settle()
         live = sync.get("app", "team-a")
         assert live is not None
-        assert managed.entry(live, MANAGER) is not None
+        assert managed_fields.entry(live, MANAGER) is not None
 
         sync.source("app", {"password": "two", "user": "three"})
         await sync.settle()

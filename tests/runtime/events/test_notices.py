@@ -10,7 +10,7 @@ from hedgerow.fields.ownership import Holder, Leaf
 from hedgerow.objects import ObjectRef
 from hedgerow.plan import status as statuses
 from hedgerow.plan.conditions import Problem, ready, stalled
-from hedgerow.plan.conflict_reports import listed
+from hedgerow.plan.conflict_messages import listed
 from hedgerow.plan.status import StatusReport
 from hedgerow.runtime.events.notices import (
     claimed,

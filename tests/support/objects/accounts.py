@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from hedgerow.fields.owners import Node, Ownership, owners
+from hedgerow.fields.field_tree import Node, Ownership, owners
 from hedgerow.fields.redaction import HIDDEN
 
 Object = dict[str, Any]

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from hedgerow.cli.plan.submission import FORCED, Submitted
-from hedgerow.fields.managed import entries
+from hedgerow.fields.managed_fields import entries
 from hedgerow.fields.sets import members
 from hedgerow.kube.errors import KubeError
 from hedgerow.objects import metadata

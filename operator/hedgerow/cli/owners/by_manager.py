@@ -16,7 +16,7 @@ from hedgerow.cli.transfers.relabelling import (
     UPDATE,
     is_client_side_apply,
 )
-from hedgerow.fields.managed import entries
+from hedgerow.fields.managed_fields import entries
 from hedgerow.fields.sets import leaves, subtree
 from hedgerow.fields.unserved import unserved
 from hedgerow.objects import metadata
@@ -24,7 +24,7 @@ from hedgerow.objects import metadata
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from hedgerow.fields.managed import Holder
+    from hedgerow.fields.managed_fields import Holder
     from hedgerow_schemas.base import ApiResource, Object
 
 Reason = Literal[

@@ -15,7 +15,7 @@ from hedgerow.cli.owners import many, selection
 from hedgerow.cli.owners.selection import NO_DISPUTES, Disputes
 from hedgerow.cli.program import program_name, registry, say, typed
 from hedgerow.cli.targets import joined, located, parted, read
-from hedgerow.fields.owners import owners
+from hedgerow.fields.field_tree import owners
 from hedgerow.fields.unserved import unserved
 from hedgerow.kube.discovery import group_versions
 from hedgerow.kube.errors import Forbidden, Missing
@@ -26,7 +26,7 @@ from hedgerow.runtime.clock import SystemClock
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from hedgerow.fields.owners import Ownership
+    from hedgerow.fields.field_tree import Ownership
     from hedgerow.kube.cluster import Cluster
     from hedgerow_schemas.base import ApiResource, Object
 

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hedgerow.cli.owners.selection import Disputes
-    from hedgerow.fields.managed import Holder
-    from hedgerow.fields.owners import Node, Ownership
+    from hedgerow.fields.field_tree import Node, Ownership
+    from hedgerow.fields.managed_fields import Holder
     from hedgerow_schemas.base import Object
 
 

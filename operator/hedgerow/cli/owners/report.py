@@ -13,15 +13,15 @@ from hedgerow.cli.times import utc
 from hedgerow.cli.widths import Note
 from hedgerow.fields.redaction import worded
 from hedgerow.objects import metadata
-from hedgerow.plan.conflict_reports import sentence
+from hedgerow.plan.conflict_messages import sentence
 from hedgerow.texts import escaped, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from hedgerow.cli.owners.selection import Disputes
-    from hedgerow.fields.managed import Holder
-    from hedgerow.fields.owners import Node, Ownership
+    from hedgerow.fields.field_tree import Node, Ownership
+    from hedgerow.fields.managed_fields import Holder
     from hedgerow.plan.remedies import Remedy
     from hedgerow_schemas.base import Object
 

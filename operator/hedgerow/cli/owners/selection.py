@@ -16,8 +16,8 @@ from hedgerow_schemas.base import View
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from hedgerow.fields.managed import Holder
-    from hedgerow.fields.owners import Node, Ownership
+    from hedgerow.fields.field_tree import Node, Ownership
+    from hedgerow.fields.managed_fields import Holder
     from hedgerow.objects import ObjectRef
     from hedgerow.plan.remedies import Remedy
     from hedgerow_schemas.base import ContestedField, Object

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from hedgerow.cli.plan.merge import keyed
 from hedgerow.fields.applyconfiguration import without_nulls
 from hedgerow.fields.canonical import identical
-from hedgerow.fields.managed import Holder, entries, held
+from hedgerow.fields.managed_fields import Holder, entries, held
 from hedgerow.fields.ownership import Leaf
 from hedgerow.fields.paths import path_of
 from hedgerow.fields.sets import ABSENT, FieldPath, Values, members

@@ -10,7 +10,7 @@ from hedgerow.contract import Apply
 from hedgerow.fields.paths import is_list, is_map
 from hedgerow.fields.redaction import both
 from hedgerow.objects import ChildId
-from hedgerow.plan.conflict_reports import OTHER_VALUE
+from hedgerow.plan.conflict_messages import OTHER_VALUE
 from hedgerow.plan.field_patterns import TooManyComparisonsError
 from hedgerow.plan.installations import KEPT_ELSEWHERE
 from hedgerow.plan.plan import ChildPlanner
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from hedgerow.contract import Desired, Notice
     from hedgerow.fields.diff import Line
-    from hedgerow.fields.managed import Holder
+    from hedgerow.fields.managed_fields import Holder
     from hedgerow.fields.ownership import Leaf
     from hedgerow.objects import ObjectRef
     from hedgerow.plan.input import PlanInput

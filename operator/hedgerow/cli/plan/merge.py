@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from hedgerow.fields import ownership
 from hedgerow.fields.canonical import builtin
-from hedgerow.fields.managed import entries, held
+from hedgerow.fields.managed_fields import entries, held
 from hedgerow.fields.ownership import GRANULAR
 from hedgerow.fields.paths import (
     SELF,

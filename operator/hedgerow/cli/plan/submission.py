@@ -14,7 +14,7 @@ from hedgerow.cli.plan.merge import merge, taken
 from hedgerow.encoding import to_json
 from hedgerow.fields import ownership
 from hedgerow.fields.applyconfiguration import without_nulls
-from hedgerow.fields.managed import entries
+from hedgerow.fields.managed_fields import entries
 from hedgerow.fields.redaction import is_secret
 from hedgerow.fields.sets import subtree, union, united
 from hedgerow.kube.cluster import ApplyResult

@@ -20,7 +20,7 @@ from hedgerow.cli.widths import hanging, is_limited, wrapped
 from hedgerow.fields.canonical import identical
 from hedgerow.fields.ownership import BEFORE_FIRST_APPLY
 from hedgerow.fields.paths import is_list, is_map
-from hedgerow.plan.conflict_reports import values
+from hedgerow.plan.conflict_messages import values
 from hedgerow.plan.remedies import overview, remedies, together
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
 from hedgerow.terminal import Terminal, one_line
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from hedgerow.cli.plan.forecast import Forecast, HeldField, ObjectForecast
     from hedgerow.fields.diff import Kind, Line
-    from hedgerow.fields.managed import Holder
+    from hedgerow.fields.managed_fields import Holder
     from hedgerow.plan.remedies import Remedy
     from hedgerow_schemas.base import Condition, Object
 

@@ -22,7 +22,7 @@ from hedgerow.cli.times import duration
 from hedgerow.cli.transfers import report
 from hedgerow.cli.transfers.writing import ATTEMPTS, Subject, pause, until_settled
 from hedgerow.fields.diff import difference
-from hedgerow.fields.managed import Holder
+from hedgerow.fields.managed_fields import Holder
 from hedgerow.fields.sets import ABSENT
 from hedgerow.kube.errors import Conflict
 from hedgerow.plan.transfers import Change, MoveRefused

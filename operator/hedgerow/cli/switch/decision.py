@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from hedgerow.cli.transfers.giving_up import nothing
 from hedgerow.encoding import to_json
 from hedgerow.fields.applyconfiguration import extract
-from hedgerow.fields.managed import holders
+from hedgerow.fields.managed_fields import holders
 from hedgerow.fields.sets import versioned
 from hedgerow.objects import metadata
 from hedgerow.plan.transfers import MoveRefused
@@ -18,7 +18,7 @@ from hedgerow_schemas.base import View
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from hedgerow.fields.managed import Holder
+    from hedgerow.fields.managed_fields import Holder
     from hedgerow_schemas.base import Object
 
 _OTHER: Final = {"Blue": "Green", "Green": "Blue"}

@@ -33,7 +33,7 @@ from hedgerow.cli.transfers.adopt_many import carry_out as carry_out_order
 from hedgerow.cli.transfers.adoption import Adoption, AdoptRequest, NewManager, adopt, left_over
 from hedgerow.cli.transfers.relabelling import CLIENT_SIDE, Takeover, refusal
 from hedgerow.cli.transfers.writing import ATTEMPTS, Subject, subject, until_settled
-from hedgerow.fields.managed import managers
+from hedgerow.fields.managed_fields import managers
 from hedgerow.fields.ownership import BEFORE_FIRST_APPLY
 from hedgerow.kube.discovery import group_versions
 from hedgerow.kube.errors import Conflict

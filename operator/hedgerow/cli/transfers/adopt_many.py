@@ -28,7 +28,7 @@ from hedgerow.cli.transfers.relabelling import (
 from hedgerow.cli.transfers.report import columns, holder_words, number_of_fields, source_data
 from hedgerow.cli.transfers.undo_file import UndoFile
 from hedgerow.cli.transfers.writing import for_each
-from hedgerow.fields.managed import entries
+from hedgerow.fields.managed_fields import entries
 from hedgerow.fields.unserved import unserved
 from hedgerow.kube.discovery import served as discovered
 from hedgerow.objects import metadata

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from hedgerow.fields.managed import Holder, entries, held, managers
+from hedgerow.fields.managed_fields import Holder, entries, held, managers
 from hedgerow.fields.paths import Tree, path_of
 from hedgerow.fields.sets import (
     ABSENT,

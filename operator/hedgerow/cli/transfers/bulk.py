@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from hedgerow.cli.transfers.relabelling import Relabelling, Takeover
     from hedgerow.cli.transfers.undo_file import UndoFile
-    from hedgerow.fields.managed import Holder
+    from hedgerow.fields.managed_fields import Holder
     from hedgerow.kube.cluster import Cluster
     from hedgerow.kube.discovery import ServedKinds
     from hedgerow_schemas.base import Object

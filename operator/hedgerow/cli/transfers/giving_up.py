@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from hedgerow.fields.applyconfiguration import extract
-from hedgerow.fields.managed import Holder, entry, held, managers
+from hedgerow.fields.managed_fields import Holder, entry, held, managers
 from hedgerow.fields.ownership import Leaf, leave_out
 from hedgerow.fields.paths import path_of
 from hedgerow.fields.sets import ABSENT, FieldPath, Values, is_hollow, is_key, leaves, versioned

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from hedgerow.fields.managed import Holder, entries
+from hedgerow.fields.managed_fields import Holder, entries
 from hedgerow.fields.paths import path_of
 from hedgerow.fields.sets import ABSENT, Values, leaves, members, subtree, union
 from hedgerow.fields.unserved import unserved
@@ -20,7 +20,7 @@ from hedgerow.plan.transfers import MoveRefused
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from hedgerow.fields.managed import Holder
+    from hedgerow.fields.managed_fields import Holder
     from hedgerow.fields.paths import Tree
     from hedgerow.fields.sets import FieldPath
     from hedgerow_schemas.base import Object

@@ -12,7 +12,7 @@ from hedgerow.texts import cut, printable
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from hedgerow.fields.managed import Holder
+    from hedgerow.fields.managed_fields import Holder
     from hedgerow.plan.transfers import Change, Move
     from hedgerow_schemas.base import Object
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from hedgerow.cli.transfers.giving_up import nothing
 from hedgerow.fields.applyconfiguration import extract
-from hedgerow.fields.managed import Holder, held, managers
-from hedgerow.fields.owners import owners
+from hedgerow.fields.field_tree import owners
+from hedgerow.fields.managed_fields import Holder, held, managers
 from hedgerow.fields.paths import SELF, parse, path_of
 from hedgerow.fields.sets import FieldPath, Values, versioned
 from hedgerow.objects import metadata
@@ -17,7 +17,7 @@ from hedgerow.texts import printable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hedgerow.fields.managed import Entries
+    from hedgerow.fields.managed_fields import Entries
     from hedgerow_schemas.base import Object
 
 NOBODY = Holder("", "")

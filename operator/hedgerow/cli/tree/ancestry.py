@@ -10,7 +10,7 @@ from hedgerow.cli.exits import CommandError
 from hedgerow.cli.program import program_name, registry, typed
 from hedgerow.cli.targets import ObjectPlace, found_kind, read
 from hedgerow.cli.tree.resources import is_ours
-from hedgerow.fields.managed import managers
+from hedgerow.fields.managed_fields import managers
 from hedgerow.objects import controller_of, metadata
 from hedgerow_schemas.base import View
 

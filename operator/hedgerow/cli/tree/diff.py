@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hedgerow.objects import PROGRAM
-from hedgerow.plan.conflict_reports import sentence
+from hedgerow.plan.conflict_messages import sentence
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

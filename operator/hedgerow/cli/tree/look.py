@@ -11,7 +11,7 @@ import anyio
 from hedgerow.cli.program import installation, program_name, registry
 from hedgerow.cli.shards.look import WatchedShards
 from hedgerow.cli.tree.resources import ObjectIndex, is_ours, reduced, resource_tree
-from hedgerow.fields.managed import managers
+from hedgerow.fields.managed_fields import managers
 from hedgerow.kube.errors import Forbidden, KubeError, Missing
 from hedgerow.kube.watch import Bookmark, Snapshot, reflect
 from hedgerow.objects import metadata

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from hedgerow.cli.tree.readiness import Readiness, readiness, reported
-from hedgerow.fields.managed import Holder, managers
+from hedgerow.fields.managed_fields import Holder, managers
 from hedgerow.objects import PROGRAM, annotation, controller_of, is_terminating, metadata
 from hedgerow.plan.conditions import UNMATCHED
 from hedgerow.plan.installations import doubly_reported, instance_of

@@ -14,7 +14,7 @@ from hedgerow.cli.owners.report import age
 from hedgerow.cli.program import program_name, typed
 from hedgerow.cli.widths import Note, hanging, shortened_apart, wrapped
 from hedgerow.plan.conditions import UNMATCHED
-from hedgerow.plan.conflict_reports import OTHER_VALUE, sentence
+from hedgerow.plan.conflict_messages import OTHER_VALUE, sentence
 from hedgerow.plan.remedies import overview
 from hedgerow.texts import escaped, printable
 

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Literal
 
 from hedgerow.fields.canonical import identical
 from hedgerow.fields.diff import leaves
-from hedgerow.fields.managed import managers
+from hedgerow.fields.managed_fields import managers
 from hedgerow.fields.paths import parse, path_of
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping
 
-    from hedgerow.fields.managed import Holder
-    from hedgerow.fields.owners import Node
+    from hedgerow.fields.field_tree import Node
+    from hedgerow.fields.managed_fields import Holder
     from hedgerow_schemas.base import Object
 
 Kind = Literal["added", "changed", "removed", "taken", "released"]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hedgerow.cli.watch.changes import FieldChange
     from hedgerow.cli.watch.informer import WatchNotice
     from hedgerow.cli.watch.memory import Memory
-    from hedgerow.fields.managed import Holder
+    from hedgerow.fields.managed_fields import Holder
     from hedgerow.kube.errors import KubeError
     from hedgerow.runtime.clock import Clock
     from hedgerow_schemas.base import ApiResource, Object

@@ -11,7 +11,7 @@ import structlog
 from msgspec import Struct, field
 
 from hedgerow.contract import Key, unreduced
-from hedgerow.fields import managed
+from hedgerow.fields import managed_fields
 from hedgerow.objects import Installation, controller_of, metadata
 from hedgerow.plan.finalizers import finalizers_of
 from hedgerow.plan.oversized import Family, oversize_of
@@ -431,7 +431,7 @@ def _family(
 
 def _is_picked(prefix: str, manager: str, obj: Object) -> bool:
     annotations = View(obj).mapping("metadata", "annotations")
-    return managed.entry(obj, manager) is not None or any(
+    return managed_fields.entry(obj, manager) is not None or any(
         key.startswith(prefix) for key in annotations
     )
 
@@ -494,7 +494,7 @@ def _claim_indices(claimable: Claimable, manager: str) -> Mapping[str, Index]:
         return () if key is None else (key,)
 
     def astray(obj: Object) -> Iterable[Hashable]:
-        is_held = managed.entry(obj, manager) and _claimant(claimable, obj) is None
+        is_held = managed_fields.entry(obj, manager) and _claimant(claimable, obj) is None
         is_ours = CLAIMANT in obj or claimable.concerns(claimable.kind(obj))
         return (key_of(obj),) if is_held and is_ours else ()
 

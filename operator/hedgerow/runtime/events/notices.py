@@ -10,7 +10,7 @@ from hedgerow.contract import Desired, Notice
 from hedgerow.fields.redaction import shown
 from hedgerow.objects import PROGRAM, metadata
 from hedgerow.plan.conditions import IGNORED, REWRITTEN, Problem, conclude
-from hedgerow.plan.conflict_reports import group, groups, sentence
+from hedgerow.plan.conflict_messages import group, groups, sentence
 from hedgerow.plan.remedies import overview, own, remedies
 from hedgerow.plan.yield_and_claim import CLAIM
 from hedgerow.runtime.events.recorder import LONGEST_NOTE
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from hedgerow.fields.ownership import Leaf
     from hedgerow.objects import ObjectRef
-    from hedgerow.plan.conflict_reports import Group
+    from hedgerow.plan.conflict_messages import Group
     from hedgerow.plan.status import StatusReport
     from hedgerow_schemas.base import ContestedField, Object, Status
 

@@ -9,7 +9,7 @@ import structlog
 from msgspec.structs import replace
 
 from hedgerow.contract import Notice
-from hedgerow.fields.managed import managers
+from hedgerow.fields.managed_fields import managers
 from hedgerow.objects import ChildId, ObjectRef, metadata
 from hedgerow.plan.conditions import REWRITTEN
 from hedgerow.runtime.events import mutations, notices
@@ -256,9 +256,9 @@ class EventPublisher:
         if isinstance(error, PutOff):
             self._meter.held_back["put_off"].inc()
             draw, now = self._planner.clock.jitter(), self._backoff.now()
-            refusal = state.refusals.note(EVENTS, "", None, now, draw=draw, after=error.after)
+            refusal = state.refusals.record(EVENTS, "", None, now, draw=draw, after=error.after)
         else:
-            refusal = self._backoff.wait(
+            refusal = self._backoff.record(
                 state.refusals,
                 EVENTS,
                 "",
@@ -270,7 +270,7 @@ class EventPublisher:
             log.warning("events given up", object=str(event.regarding), number=len(state.unsent))
             self._meter.held_back["left_out"].inc(len(state.unsent))
             state.unsent.clear()
-            state.refusals.drop(EVENTS)
+            state.refusals.clear(EVENTS)
 
     def _keep(self, state: ResourceState, event: Unsent) -> None:
         """Keep an Event for later; if there are too many, leave the oldest out."""
@@ -293,7 +293,7 @@ class EventPublisher:
                 self._put_aside(state, event, error)
                 return
             state.unsent.pop(name, None)
-        state.refusals.drop(EVENTS)
+        state.refusals.clear(EVENTS)
 
     def _child(self, observation: Observation, about: str) -> ObjectRef | None:
         """Return the live child that a text such as `Deployment/demo` names, or None."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hedgerow.kube.errors import KubeError, Stale, Throttled
 from hedgerow.objects import CONTROLLER_LABEL, ObjectRef, digest
 from hedgerow.runtime import refusals
-from hedgerow.runtime.refusals import Follow, RequestKind
+from hedgerow.runtime.refusals import Reaction, RequestKind
 from hedgerow.texts import printable
 from hedgerow_schemas.base import ApiResource, Object
 
@@ -129,7 +129,7 @@ class Recorder:
             # It already exists: it was sent before a restart.
             if (
                 _is_there(error, name)
-                or refusals.rule(RequestKind.EVENT, error).follow is Follow.END
+                or refusals.rule(RequestKind.EVENT, error).reaction is Reaction.END
             ):
                 return None
             self._told.pop(name, None)  # it may have been forgotten meanwhile

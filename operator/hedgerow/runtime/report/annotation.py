@@ -51,9 +51,9 @@ class AnnotationReporter(Reporter):
             try:
                 await Writer(this).write(write)
             except KubeError as error:
-                self.delay(this, error, RequestKind.APPLY, write.ref, write.fingerprint)
+                self.refused(this, error, RequestKind.APPLY, write.ref, write.fingerprint)
                 return this.outcome()
-            state.refusals.drop(STATUS)
+            state.refusals.clear(STATUS)
             return None
         await publisher.publish_created(observation, state)
         await publisher.publish_normal(observation, state)
@@ -66,7 +66,7 @@ class AnnotationReporter(Reporter):
         would give that back.
         """
         state, plan_input, controller = this.state, this.observation.plan_input, this.controller
-        if not this.observation.is_readable or not this.is_writable:
+        if not this.observation.has_declaration or not this.is_writable:
             return None
         if controller.copies is not None:
             return None  # it is reported elsewhere
@@ -79,5 +79,5 @@ class AnnotationReporter(Reporter):
                 if waits or state.is_undone_too_often(write.id, write.intent_digest, plan_input.now)
                 else write
             )
-        state.refusals.drop(STATUS)
+        state.refusals.clear(STATUS)
         return None

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from hedgerow.plan.input import has_no_holder
 from hedgerow.runtime import refusals
-from hedgerow.runtime.refusals import STATUS, Follow, Refusal, RequestKind
+from hedgerow.runtime.refusals import STATUS, Reaction, Refusal, RequestKind
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -59,12 +59,12 @@ class Reporter(ABC):
         return None
 
     @staticmethod
-    def delay(
+    def refused(
         this: Pass, error: KubeError, request: RequestKind, ref: ObjectRef, fingerprint: str
     ) -> Refusal:
         """Delay what was refused, and return that. Raises the error if it ends the pass."""
-        if refusals.rule(request, error).follow in (Follow.PUT_OFF, Follow.END):
+        if refusals.rule(request, error).reaction in (Reaction.PUT_OFF, Reaction.END):
             raise error
-        return this.context.backoff.wait(
+        return this.context.backoff.record(
             this.state.refusals, STATUS, fingerprint, request=request, ref=ref, error=error
         )

@@ -63,7 +63,7 @@ class StatusReporter(Reporter):
         if waits or not this.is_writable:
             return this.outcome()
         if state.is_undone_too_often(STATUS, report.intent_digest, now):
-            state.refusals.drop(STATUS)
+            state.refusals.clear(STATUS)
             return replace(this.outcome(), retry=True)
         try:
             await _apply(this, owner, version, report)
@@ -106,7 +106,7 @@ class StatusReporter(Reporter):
         try:
             await _apply(this, plan_input.owner, version, report)
         except KubeError as error:
-            self.delay(this, error, RequestKind.STATUS, plan_input.owner, version)
+            self.refused(this, error, RequestKind.STATUS, plan_input.owner, version)
             return state.refusals.due_in(plan_input.now)
         return None
 
@@ -117,7 +117,7 @@ class StatusReporter(Reporter):
             state.status_too_large = True  # still report the number of contested fields
             return None
         owner = this.observation.plan_input.owner
-        refusal = self.delay(this, error, RequestKind.STATUS, owner, version)
+        refusal = self.refused(this, error, RequestKind.STATUS, owner, version)
         # A conflict is reported in the status itself, once it has been seen; others pass.
         if refusal.attempts > 1 and isinstance(error, Forbidden | Invalid):
             await this.context.publisher.publish_status_refused(this.observation, state, error)
@@ -154,16 +154,16 @@ async def _apply(this: Pass, owner: ObjectRef, version: str, report: StatusRepor
     context, state = this.context, this.state
     with context.in_flight.writing(owner, this.key):
         answer = await context.applier.apply_status(owner, report.body or {}, version, this.size)
-    state.refusals.drop(STATUS)
+    state.refusals.clear(STATUS)
     state.note(STATUS, report.intent_digest, context.clock.now())
-    context.answers.absorb(owner, answer)
+    context.responses.absorb(owner, answer)
 
 
 async def _stored(this: Pass, contested: Iterable[ContestedField]) -> Outcome:
     """Return the outcome of a pass whose status is stored."""
     state, owner = this.state, this.observation.plan_input.owner
     await this.context.publisher.publish_created(this.observation, state)
-    state.refusals.drop(STATUS)
+    state.refusals.clear(STATUS)
     if not any(field.object == str(owner) for field in contested):
         # If the status is contested, only this remembers them.
         state.created_once.clear()

@@ -135,7 +135,7 @@ class Connection(H11Protocol):
         """Cut the connection that is idle for longest; return False if all are being served."""
         others = cast("set[Connection]", self.connections - {self})
         own = {one for one in others if one.address == self.address}
-        if len(own) >= self._bounds.each:
+        if len(own) >= self._bounds.of_one_address:
             return _cut_idle(own)
         return len(others) < self._bounds.connections or _cut_idle(others)
 

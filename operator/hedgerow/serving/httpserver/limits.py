@@ -1,4 +1,4 @@
-"""Limits: how long a request may take, and how large it may be."""
+"""Limits: how many connections clients may have, how long a request may take, and its size."""
 
 from __future__ import annotations
 
@@ -30,18 +30,19 @@ TOGETHER = 3 * BODY
 class Bounds:
     """What the clients of one server may use.
 
-    `connections`: at a time, in total. `each`: of one address. `body`: bytes of a request's body.
+    `connections`: at a time, in total. `of_one_address`: of one client address. `body`: bytes of a
+    request's body.
     """
 
     connections: int
-    each: int
+    of_one_address: int
     body: int
 
 
-REVIEWS: Final = Bounds(connections=200, each=200, body=BODY)
+REVIEWS: Final = Bounds(connections=200, of_one_address=200, body=BODY)
 """An API server opens a connection for each concurrent request, all from one address."""
-SCRAPES: Final = Bounds(connections=60, each=20, body=1024)
-PROBES: Final = Bounds(connections=60, each=30, body=1024)
+SCRAPES: Final = Bounds(connections=60, of_one_address=20, body=1024)
+PROBES: Final = Bounds(connections=60, of_one_address=30, body=1024)
 
 
 class Limited:

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from hedgerow.fields.canonical import identical
-from hedgerow.fields.managed import entry, held
+from hedgerow.fields.managed_fields import entry, held
 from hedgerow.fields.paths import path_of
 from hedgerow.fields.redaction import shown
 from hedgerow.fields.sets import ABSENT, Values, leaves

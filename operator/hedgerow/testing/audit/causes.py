@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hedgerow.encoding import canonical as text_of
 from hedgerow.fields.canonical import identical, quantity, time
-from hedgerow.fields.managed import held
+from hedgerow.fields.managed_fields import held
 from hedgerow.fields.paths import is_list, is_map
 from hedgerow.fields.sets import ABSENT, Values
 from hedgerow.objects import metadata

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from hedgerow.fields.managed import entry
+from hedgerow.fields.managed_fields import entry
 from hedgerow.fields.paths import Positions, assign, is_list, is_map, parse
 from hedgerow.fields.sets import ABSENT, Values, is_key, leaves
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hedgerow.encoding import to_json
 from hedgerow.fields.canonical import identical
-from hedgerow.fields.managed import held
+from hedgerow.fields.managed_fields import held
 from hedgerow.fields.paths import is_list, is_map, path_of
 from hedgerow.fields.redaction import shown
 from hedgerow.fields.sets import ABSENT, Values, is_hollow, is_key, leaves

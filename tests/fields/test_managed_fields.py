@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from hedgerow.fields.managed import Holder, entry, managers
+from hedgerow.fields.managed_fields import Holder, entry, managers
 from support.objects.foreign import POISON
 
 LIVE = {

@@ -1,4 +1,4 @@
-"""Leader: when the elected replica writes a next assignment, and what; pure.
+"""Assigner: when the elected replica writes a next assignment, and what; pure.
 
 Its epoch is greater than any that was told of, so that every member adopts it.
 """
@@ -13,8 +13,8 @@ from hedgerow.shards.assignment import (
     LAST_EPOCH,
     MOST_MEMBERS,
     Assignment,
-    following,
     heaviest,
+    next_parts,
 )
 from hedgerow.shards.slices import NONE, Slices
 
@@ -159,7 +159,7 @@ class Assigner:
         members = tuple(living)
         stay = frozenset(name for name in living if living[name].revision == revision)
         preferred = stay if len(stay) < len(members) else frozenset[str]()
-        parts = following(self._prior(living), members, self._weights(living), preferred)
+        parts = next_parts(self._prior(living), members, self._weights(living), preferred)
         epoch = self._members.epoch() + 1
         return Proposal(Assignment(epoch, nonce, members, parts), self._members.stored, why)
 

@@ -1,4 +1,4 @@
-"""Finalizer removal: our finalizers are removed from children whose resource is gone.
+"""Child finalizers: ours are removed from children whose resource is gone.
 
 So the children can be deleted. What the resource claimed of other objects is given back, except for
 what the controller says remains.
@@ -15,7 +15,7 @@ from hedgerow.plan.finalizers import finalization
 from hedgerow.plan.oversized import oversize_of
 from hedgerow.plan.writes import release
 from hedgerow.runtime import refusals
-from hedgerow.runtime.refusals import Backoff, Follow, Refusals, RequestKind
+from hedgerow.runtime.refusals import Backoff, Reaction, Refusals, RequestKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -112,13 +112,13 @@ class Finalizers:
         try:
             answer = (await self._applier.apply(write, before, size)).obj
         except KubeError as error:
-            if refusals.rule(RequestKind.FINALIZER, error).follow is Follow.PUT_OFF:
+            if refusals.rule(RequestKind.FINALIZER, error).reaction is Reaction.PUT_OFF:
                 raise
-            self._backoff.wait(
+            self._backoff.record(
                 known, write.id, mark, request=RequestKind.FINALIZER, ref=write.ref, error=error
             )
             return
-        known.drop(write.id)
+        known.clear(write.id)
         store.absorb(answer)
 
 

@@ -1,4 +1,4 @@
-"""Answers: the API server's answers to reads and writes, as the caches take them in."""
+"""Responses: the API server's answers to reads and writes, as the caches take them in."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import Object
 
 
-class Answers(Struct, frozen=True):
+class Responses(Struct, frozen=True):
     """Stores answers in the caches of one controller."""
 
     planner: ResourcePlanner

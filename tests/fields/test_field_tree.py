@@ -8,8 +8,8 @@ import pytest
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
-from hedgerow.fields.managed import Holder
-from hedgerow.fields.owners import MissingField, Node, Ownership, owners
+from hedgerow.fields.field_tree import MissingField, Node, Ownership, owners
+from hedgerow.fields.managed_fields import Holder
 from hedgerow.fields.redaction import HIDDEN
 from hedgerow.testing.memory.kinds import BUILTIN
 from hedgerow.testing.memory.server import Server

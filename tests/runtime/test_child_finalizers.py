@@ -12,7 +12,7 @@ from hedgerow.plan import oversized
 from hedgerow.plan.oversized import Family, Oversize
 from hedgerow.runtime.applier import Applier
 from hedgerow.runtime.cache.budget import Budget, Weigher
-from hedgerow.runtime.finalizer_removal import Finalizers
+from hedgerow.runtime.child_finalizers import Finalizers
 from hedgerow.runtime.heavy import USUAL
 from hedgerow.runtime.refusals import Backoff
 from runtime.clockwork import CRONJOBS, MINUTE, Clockwork, calm, guarded_jobs, started

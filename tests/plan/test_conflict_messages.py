@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hedgerow.plan.conflict_reports import LONGEST_PATH, MOST_LISTED, groups, listed, sentence
+from hedgerow.plan.conflict_messages import LONGEST_PATH, MOST_LISTED, groups, listed, sentence
 from hedgerow_schemas.base import ContestedField
 
 FIELD = ContestedField(

@@ -1,4 +1,4 @@
-"""Owners: a live object as a tree in which each field has its managers.
+"""Field tree: a live object as a tree in which each field has its managers.
 
 It needs no schema: as in `ownership`, the fieldsV1 trees tell list keys and atomic fields.
 """
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from msgspec import Struct
 
 from hedgerow.fields.canonical import builtin
-from hedgerow.fields.managed import Entries, Holder, entries, held, managers
+from hedgerow.fields.managed_fields import Entries, Holder, entries, held, managers
 from hedgerow.fields.ownership import GRANULAR
 from hedgerow.fields.paths import (
     SELF,

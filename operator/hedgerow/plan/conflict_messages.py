@@ -1,4 +1,4 @@
-"""Conflict reports: contested fields as they are reported, and which ones a status lists."""
+"""Conflict messages: contested fields as they are reported, and which ones a status lists."""
 
 from __future__ import annotations
 
