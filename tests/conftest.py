@@ -21,7 +21,7 @@ MACHINE = "tests/faults/test_machine.py"
 # The machine's load decides how long an example takes: no deadline, no complaint about slow data.
 _CALM = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("dev", **_CALM)
-# The same examples each time: more of them would find nothing new from the second run on.
+# Fewer, for their time; HYPOTHESIS_PROFILE=nightly looks further.
 settings.register_profile(
     "ci", **_CALM, max_examples=50, derandomize=True, database=None, print_blob=True
 )

@@ -12,6 +12,7 @@ from hedgerow.imports import structlog
 from hedgerow.kube.client import connect
 from hedgerow.plan.oversized import readable
 from hedgerow.process import preflight
+from hedgerow.process.executor import WAITS
 from hedgerow.process.leadership import led, margin, refuse_another_operator
 from hedgerow.process.services import Services
 from hedgerow.process.sharding import HAND_OVER, new_name, sharing
@@ -125,6 +126,8 @@ async def _run(
     async with anyio.create_task_group() as tasks:
         services = Services(settings, registry, cluster, clock, meters=meters, stop=stop)
         services.health.ready.add("credentials", credentials.check)
+        if replica:  # before anybody can ask; `sharing` has the check that can pass
+            services.health.ready.add("shards", lambda: WAITS)
         await services.start(tasks)
         log.info(
             "started",

@@ -78,7 +78,7 @@ def sizes(resources: int, namespaces: int) -> list[int]:
 
 
 class Answered(NamedTuple):
-    """A change of a namespace that was answered at an instant, after so many seconds."""
+    """A change of a namespace, answered at an instant after so many seconds, or given up then."""
 
     namespace: str
     at: float
@@ -86,7 +86,7 @@ class Answered(NamedTuple):
 
 
 def unanswered(answers: Iterable[Answered], since: float) -> Iterator[float]:
-    """Yield for how many seconds namespaces gave no answer after an instant."""
+    """Yield for how many seconds namespaces gave no answer after an instant, pauses included."""
     last: dict[str, float] = {}
     for each in answers:
         if each.at > since:

@@ -5,9 +5,11 @@ Whether a namespace was served by one replica at a time is judged by the API ser
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
-from itertools import groupby, pairwise
+from itertools import groupby
+from operator import itemgetter
+from typing import NamedTuple
 
 import pytest
 
@@ -22,6 +24,7 @@ from e2e.sharing import Sharing
 from hedgerow.deploy.rights import of_installation
 from hedgerow.testing.api import Api
 from hedgerow.testing.audit_log import Entry
+from hedgerow.testing.waiting import eventually
 from support.cluster.granted import requests, used
 from support.cluster.writers import Writers
 
@@ -93,17 +96,6 @@ class Judged:
         """How often a namespace changed hands on average."""
         return sum(len(self.wrote.turns(place)) - 1 for place in PLACES) / len(PLACES)
 
-    def ways(self, place: str) -> list[str]:
-        """Return in which ways a namespace was served, one after the other, by finished writes."""
-        writes = [
-            (entry["requestReceivedTimestamp"], entry["stageTimestamp"], way(entry))
-            for entry in self.ours
-            if entry["verb"] in ("patch", "delete") and entry["objectRef"].get("namespace") == place
-        ]
-        for (_, ended, one), (began, _, other) in pairwise(sorted(writes)):
-            assert one == other or ended <= began
-        return [each for each, _ in groupby(each for *_, each in sorted(writes))]
-
     def left(self) -> set[str]:
         """Return the replicas that said in the end that they serve nothing any more."""
         return {
@@ -115,9 +107,43 @@ class Judged:
         }
 
 
-def way(entry: Entry) -> str:
-    """Return whether one replica of several wrote, or one that led alone."""
-    return SHARED if Writers.of([entry]).places else ALONE
+class Written(NamedTuple):
+    """A write of the operator that was answered, and in which way it served the namespace."""
+
+    began: str
+    ended: str
+    place: str
+    way: str
+
+
+def writes(shared: Sharing) -> list[Written]:
+    """Return what was written in the places of the load so far."""
+    return [
+        Written(
+            entry["requestReceivedTimestamp"],
+            entry["stageTimestamp"],
+            entry["objectRef"]["namespace"],
+            SHARED if Writers.of([entry]).places else ALONE,
+        )
+        for entry in sorted(
+            shared.deployment.node.audit.since(shared.mark, user=ACCOUNT),
+            key=itemgetter("requestReceivedTimestamp"),
+        )
+        if entry["verb"] in ("patch", "delete")
+        if entry["objectRef"].get("namespace") in PLACES
+    ]
+
+
+def ways(written: Iterable[Written]) -> tuple[str, ...]:
+    """Return in which ways a place was served, one after the other; no two at once."""
+    last = dict.fromkeys((ALONE, SHARED), "")
+    found: list[str] = []
+    for each in written:
+        other = SHARED if each.way == ALONE else ALONE
+        assert last[other] <= each.began, f"two at once: {each}"
+        last[each.way] = max(last[each.way], each.ended)
+        found.append(each.way)
+    return tuple(way for way, _ in groupby(found))
 
 
 def is_divided(entry: Entry) -> bool:
@@ -173,13 +199,17 @@ class TestTurnedOnAndOff:
                     flips.go_on()
                 finally:
                     Deployment.of(node, api)
+                usual.leader()
+                # It waits until nobody may share the work any more; so do the last changes.
+                eventually(lambda: writes(shared)[-1].way == ALONE, 3 * LEASE, "one alone")
                 flips.go_on()
             flips.carried_out()
 
         judged = Judged(shared, flips)
         judged.must_be_well(LEASE)
         assert judged.longest < 3 * LEASE
-        assert {tuple(judged.ways(place)) for place in PLACES} == {(ALONE, SHARED, ALONE)}
+        by_place = {place: [w for w in writes(shared) if w.place == place] for place in PLACES}
+        assert {ways(written) for written in by_place.values()} == {(ALONE, SHARED, ALONE)}
 
 
 class TestAutoscaler:

@@ -12,7 +12,7 @@ from faults.inmemory.changes import changes, wrong
 
 class TestChanges:
     @pytest.mark.parametrize("subject", SUBJECTS, ids=str)
-    @settings(max_examples=settings().max_examples // 12)
+    @settings(max_examples=max(8, settings().max_examples // 12))
     @given(data=st.data())
     def test_the_last_valid_spec_ends_as_a_fresh_one_does(self, subject, data):
         assert wrong(subject, data.draw(changes(subject))) == []

@@ -75,7 +75,7 @@ class TestInterludes:
 
 @pytest.mark.timeout(900)
 class TestSeveralFaults:
-    @settings(max_examples=settings().max_examples // 10)
+    @settings(max_examples=max(10, settings().max_examples // 10))
     @given(data=st.data())
     def test_together_they_end_as_without(self, data):
         case = data.draw(cases())

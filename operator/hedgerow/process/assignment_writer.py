@@ -34,7 +34,7 @@ log = structlog.get_logger(__name__)
 
 
 class AssignmentWriter:
-    """Writes assignments, and removes the Leases of former members, each only while we lead.
+    """Stands for election; while elected, writes assignments and removes Leases of former members.
 
     `marks` are the labels that an assignment has, and `backoff` returns the seconds until what has
     failed so many times is tried again.
@@ -66,7 +66,7 @@ class AssignmentWriter:
         self._assigner.expected = weights
 
     async def run(self, elected: Callable[[], object]) -> None:
-        """Stand for election and write what a leader has to, for ever; call `elected` each time."""
+        """Stand for election and write, for ever; call `elected` each time we are elected."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._lead, elected)
             tasks.start_soon(self._write)
@@ -110,7 +110,7 @@ class AssignmentWriter:
         """Write an assignment in the place of the one that was seen. Raises KubeError."""
         self._assigner.sending(proposal, self._clock.elapsed())
         seen, wall = proposal.seen, micro_time(self._clock.now())
-        place = {"name": self._members.place, "namespace": self._namespace}
+        place = {"name": self._members.assignment_lease, "namespace": self._namespace}
         exact = {"uid": seen.uid, "resourceVersion": seen.version} if seen else None
         told = {ASSIGNMENT: assignment.text(proposal.assignment)}
         meta = {**place, **self._marks, "annotations": told}

@@ -42,6 +42,9 @@ SMOOTH = 0.8
 DRAINED_APART = 16
 """How many parts of what is lost are drained on their own: a long pass delays only its part."""
 
+WAITS = "waits for its share of the namespaces"
+"""Why a replica is not ready at first."""
+
 log = structlog.get_logger(__name__)
 
 
@@ -159,15 +162,15 @@ class Executor:
             self._start(self._drain, part)
 
     def waiting(self) -> str:
-        """Return why this replica does not serve its share yet; empty once it did.
+        """Return why this replica is not ready; empty once it is, for good.
 
-        Also while one leads alone: it may be one of the former pods of our Deployment, which stop
-        once their successors are ready.
+        It is ready once it serves its share, or beside a replica that leads alone. That one may run
+        in a former pod of our Deployment, which stops once its successors are ready.
         """
         coordinator = self._coordinator
         may_serve = coordinator.member.is_settled or coordinator.election.lease.is_led_alone
         self._was_ready = self._was_ready or may_serve
-        return "" if self._was_ready else "waits for its share of the namespaces"
+        return "" if self._was_ready else WAITS
 
     async def leave(self, seconds: float) -> None:
         """Hand over what is served, for at most so many seconds."""

@@ -209,8 +209,9 @@ class Member:
         current = self._members.current()
         if current is None or not self._is_next(current):
             return
-        self._adopted, self.token = current, current.token
+        # The last first: readiness is asked for on another thread.
         self.assigned, self._gave, self._quiet = current.of(self._members.own), {}, []
+        self._adopted, self.token = current, current.token
         self._members.expect(current.members, now)
 
     def _is_next(self, one: Assignment) -> bool:

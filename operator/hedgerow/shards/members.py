@@ -170,7 +170,7 @@ class Members:
 
     def __init__(self, base: str, own: str, *, duration: float, deadline: float) -> None:
         self.own = own
-        self.place, self._election = f"{base}-shards", base
+        self.assignment_lease, self._election = f"{base}-shards", base
         self._duration, self._deadline = duration, deadline
         self.stored: StoredAssignment | None = None
         self.known: dict[str, Sighting] = {}
@@ -195,7 +195,7 @@ class Members:
     def changed(self, lease: Mapping[str, Any], now: float) -> None:
         """Take in a Lease as it is now."""
         seen = sighting(lease, now)
-        if seen.name == self.place:
+        if seen.name == self.assignment_lease:
             kept = assignment.read(annotation(lease, ASSIGNMENT))
             self.stored = StoredAssignment(seen.mark[0], seen.mark[1], kept)
         elif seen.name != self._election:
@@ -215,7 +215,7 @@ class Members:
     def deleted(self, lease: Mapping[str, Any], now: float) -> None:
         """Take in that a Lease is gone."""
         name = View(lease).name
-        if name == self.place:
+        if name == self.assignment_lease:
             self.stored = None
         elif name in self.known:
             self._deleted(name, now)
@@ -272,7 +272,7 @@ class Members:
 
     def _take_in(self, found: Mapping[str, Mapping[str, Any]], began: float) -> None:
         """Remember what was left out; one that was deleted meanwhile may write for a duration."""
-        for name in found.keys() - self.known.keys() - {self.place, self._election}:
+        for name in found.keys() - self.known.keys() - {self.assignment_lease, self._election}:
             self.changed(found[name], began)
         if self._room_since is not None and began >= self._room_since + self._duration:
             self.is_crowded = False
@@ -282,7 +282,7 @@ class Members:
         if self._began is None or began < self._began + self._duration:
             return False
         here = {name for name, each in self.known.items() if each.exists}
-        return names - {self.place, self._election} <= here
+        return names - {self.assignment_lease, self._election} <= here
 
     def is_gone(self, each: Sighting) -> bool:
         """Return whether a member certainly does not write any more, nor does a late write."""

@@ -120,9 +120,8 @@ class _Lease:
 
     @property
     def is_led_alone(self) -> bool:
-        """Whether a process that shares nothing holds it, or held it when it was last seen."""
-        found = self._election.seen
-        return found is not None and not (found.shared or found.vacant)
+        """Whether a process that shares nothing holds the Lease, and was seen to renew it."""
+        return self._election.is_led_alone
 
     def shared_for(self, seconds: float) -> float:
         """Return of so many seconds what is left since no process led alone; 0 if one may lead.

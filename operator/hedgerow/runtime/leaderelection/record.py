@@ -133,7 +133,7 @@ class Election:
         self.identity = identity
         self._timing = timing
         self._seen: Seen | None = None
-        self._certain = self._looked = False
+        self._certain = self._looked = self._is_renewed = False
         self._free_from = self._expires = math.inf
         self._contested = ""
         self._asked: dict[str, float] = {}
@@ -145,6 +145,12 @@ class Election:
         return self._certain
 
     @property
+    def is_led_alone(self) -> bool:
+        """Whether a process that shares nothing holds the Lease, and was seen to renew it."""
+        found = self._seen
+        return self._is_renewed and found is not None and not found.shared
+
+    @property
     def seen(self) -> Seen | None:
         """The Lease as last seen."""
         return self._seen
@@ -154,7 +160,10 @@ class Election:
         return max(0.0, self._until - now)
 
     def free_in(self, now: float) -> float:
-        """Return the seconds until the Lease may be taken, if nobody renews it; 0 if it may be."""
+        """Return the seconds until the Lease may be taken if nobody renews it.
+
+        0 if it may be taken now, infinite before the first look.
+        """
         return max(0.0, self._free_from - now)
 
     def next(self, now: float, wall: datetime) -> Step:
@@ -218,6 +227,11 @@ class Election:
 
     def _change(self, before: Seen | None, found: Seen | None, now: float) -> None:
         """Set from when the Lease may be taken, after a change or at the first look."""
+        same_holder = before and found and (before.uid, before.holder) == (found.uid, found.holder)
+        if not (same_holder and before and found and found.holder):
+            self._is_renewed = False
+        elif before.renewed != found.renewed:
+            self._is_renewed = True
         # A duration below ours must be somebody's edit: every candidate writes its own duration.
         self._expires = now + max(found.seconds if found else 0, self._timing.seconds)
         same = not self._looked or (before and found and before.uid == found.uid)
