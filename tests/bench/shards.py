@@ -31,7 +31,7 @@ from bench.scale import neutral
 from hedgerow.objects import annotation
 from hedgerow.sandbox.cluster import Options, Sandbox
 from hedgerow.shards.members import SAID, said
-from hedgerow.shards.slices import Slices, slice_of
+from hedgerow.shards.slices import Slices, point_of
 from hedgerow.testing.process import OperatorProcess
 from hedgerow.testing.sandboxes import running
 from hedgerow.testing.waiting import eventually
@@ -189,7 +189,7 @@ class Holders:
     """The Leases, by a watch: for how long some namespace was in a slice that nobody had."""
 
     def __init__(self, run: Any, api: Any, namespaces: Iterable[str]) -> None:
-        self._points = frozenset(map(slice_of, namespaces))
+        self._points = frozenset(map(point_of, namespaces))
         self._holds: dict[str, Slices] = {}
         self._free: dict[int, float] = {}
         self._longest = 0.0

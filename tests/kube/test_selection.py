@@ -15,14 +15,14 @@ from hedgerow.kube import errors
 from hedgerow.kube.selection import CHANGES, Selected, namespace_of
 from hedgerow.kube.watch import Bookmark, Changed
 from hedgerow.objects import Salvaged
-from hedgerow.shards.slices import Slices, slice_of
+from hedgerow.shards.slices import Slices, point_of
 from kube.asking import CONFIG_MAP
 from kube.fakes import Chunks, reply, status
 from kube.test_cluster_lists import ODD
 
 Object = dict[str, Any]
 NAMES = ("mine", "others", "", "a-b", "\u00e4")
-MINE = Slices.of([(slice_of("mine"), slice_of("mine") + 1)])
+MINE = Slices.of([(point_of("mine"), point_of("mine") + 1)])
 SELECTED = Selected(MINE)
 
 words = st.sampled_from(["metadata", "namespace", "object", "type", "name", "items", 'a"b', "\\"])
@@ -183,7 +183,7 @@ class TestCluster:
         async with connected() as cluster:
             await cluster.only(Selected(MINE, by_server=True)).list(CONFIG_MAP)
 
-        begin = f"0x{slice_of('mine') << 40:016x}"
+        begin = f"0x{point_of('mine') << 40:016x}"
         selector = server.requests[0].url.params["shardSelector"]
         assert selector.startswith(f"shardRange(object.metadata.namespace, '{begin}', ")
 

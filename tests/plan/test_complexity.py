@@ -582,7 +582,7 @@ EXCEPT: dict[str, str] = {
             "contract_controller.Controller.allows_name", "contract_controller.Controller.home",
             "objects.home_of", "objects.is_manager_of", "objects.version_number",
             "input.PlanInput.ref", "slices.hashed", "slices.parse",
-            "slices.Slices.of", "slices.selector", "slices.slice_of", "slices.written",
+            "slices.Slices.of", "slices.selector", "slices.point_of", "slices.written",
         ),
         "looks at one value, name or place",
     ),

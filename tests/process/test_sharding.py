@@ -30,7 +30,7 @@ from hedgerow.settings import Settings
 from hedgerow.shards import members
 from hedgerow.shards.member import Quiet
 from hedgerow.shards.members import ASSIGNMENT, LABEL, MOST_WATCHES, SAID, Said, text
-from hedgerow.shards.slices import ALL, NONE, Slices, slice_of
+from hedgerow.shards.slices import ALL, NONE, Slices, point_of
 from hedgerow.testing.memory import kinds
 from hedgerow.testing.memory.cluster import Sent
 from hedgerow.testing.memory.server import Server
@@ -142,7 +142,7 @@ class Replica:
 
     def permits(self, namespace: str) -> bool:
         assert self.executor is not None
-        return self.executor._coordinator.permit(slice_of(namespace))() > 0
+        return self.executor._coordinator.permit(point_of(namespace))() > 0
 
 
 class Scene:

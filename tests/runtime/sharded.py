@@ -19,7 +19,7 @@ from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow.runtime.runner import ControllerRunner
 from hedgerow.runtime.sharding import Division
 from hedgerow.runtime.source_reports import Reports
-from hedgerow.shards.slices import Slices, slice_of
+from hedgerow.shards.slices import Slices, point_of
 from hedgerow.testing.memory.cluster import has_fields, selects
 from hedgerow.testing.memory.server import Server
 from hedgerow.testing.memory.watched import Watched
@@ -32,7 +32,7 @@ Object = dict[str, Any]
 
 def only(*namespaces: str) -> Slices:
     """Return the slices of these namespaces."""
-    return Slices.of((slice_of(name), slice_of(name) + 1) for name in namespaces)
+    return Slices.of((point_of(name), point_of(name) + 1) for name in namespaces)
 
 
 class Sliced(Watched):

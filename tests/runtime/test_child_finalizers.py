@@ -14,7 +14,7 @@ from hedgerow.runtime.applier import Applier
 from hedgerow.runtime.cache.budget import Budget, Weigher
 from hedgerow.runtime.child_finalizers import Finalizers
 from hedgerow.runtime.heavy import USUAL
-from hedgerow.runtime.refusals import Backoff
+from hedgerow.runtime.refusals import RefusalLog
 from runtime.clockwork import CRONJOBS, MINUTE, Clockwork, calm, guarded_jobs, started
 from runtime.scenes import refuse
 from runtime.world import DEMO, Crash
@@ -50,7 +50,7 @@ async def take_off(world: Clockwork) -> list[str]:
 
 
 def taker(world: Clockwork) -> Finalizers:
-    backoff = Backoff(world.clock, world.meters.of("cronjob"))
+    backoff = RefusalLog(world.clock, world.meters.of("cronjob"))
     return Finalizers(CRONJOBS, world.cache, Applier(world.cluster, "hedgerow-cronjob"), backoff)
 
 

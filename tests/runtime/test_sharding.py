@@ -20,7 +20,7 @@ from hedgerow.runtime import sharding, watches
 from hedgerow.runtime.sharding import HOME, Division, ShardedQueue, is_divided
 from hedgerow.shards.member import Quiet
 from hedgerow.shards.members import LONGEST_NAME
-from hedgerow.shards.slices import ALL, NONE, Slices, slice_of
+from hedgerow.shards.slices import ALL, NONE, Slices, point_of
 from hedgerow.testing.memory.cluster import Sent
 from hedgerow.testing.virtual import VirtualClock, run
 from runtime.sharded import Replica, only, quiet
@@ -53,8 +53,8 @@ class TestWhatIsDivided:
         assert {one.name for one in controllers} - whole >= {"bluegreen", "cronjob", "memcached"}
 
     def test_a_key_is_in_the_slice_of_its_namespace_or_of_none(self):
-        assert Division(True).slice_of(Key("default", "x")) in MINE
-        assert Division(False).slice_of(Key("default", "x")) == HOME
+        assert Division(True).point_of(Key("default", "x")) in MINE
+        assert Division(False).point_of(Key("default", "x")) == HOME
 
     @pytest.mark.parametrize(
         ("divided", "slices", "read"),
@@ -156,7 +156,7 @@ class TestReading:
         async with replica.open():
             counted = await replica.runner.watches.count_resources()
 
-        assert counted == {slice_of("default"): 2, slice_of("other"): 1}
+        assert counted == {point_of("default"): 2, point_of("other"): 1}
 
     async def test_a_part_less_is_not_listed(self):
         world = a_world()
@@ -659,13 +659,13 @@ class Counted:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, module: Any) -> None:
         self.names: list[str] = []
-        of = module.slice_of
+        of = module.point_of
 
-        def slice_of(name: str) -> int:
+        def point_of(name: str) -> int:
             self.names.append(name)
             return of(name)
 
-        monkeypatch.setattr(module, "slice_of", slice_of)
+        monkeypatch.setattr(module, "point_of", point_of)
 
 
 named = (st.sampled_from(["n0", "n1", "n2"]), st.sampled_from(["default", "other"]))
@@ -773,4 +773,4 @@ class TestEverySelection:
 
 
 def _has(slices: Any, namespace: str) -> bool:
-    return Division(True).slice_of(Key(namespace, "")) in slices
+    return Division(True).point_of(Key(namespace, "")) in slices

@@ -15,7 +15,7 @@ from hedgerow.shards.assignment import (
     read,
     text,
 )
-from hedgerow.shards.slices import ALL, COUNT, NONE, Slices, slice_of
+from hedgerow.shards.slices import ALL, COUNT, NONE, Slices, point_of
 
 NAMES = ("a", "b", "c")
 PLAIN = Assignment(7, "n", NAMES, ((0, 0), (10, 2), (20, 1)))
@@ -105,7 +105,7 @@ def test_a_change_of_nothing_moves_nothing():
 
 def test_the_points_are_cut_where_the_weight_is():
     """All but two of these namespaces are in one of 256 parts of the hash."""
-    teams = tuple(sorted((slice_of(f"team-{letter}"), 1.0) for letter in "abcdefghijklmnopqrst"))
+    teams = tuple(sorted((point_of(f"team-{letter}"), 1.0) for letter in "abcdefghijklmnopqrst"))
     found = shares(next_parts({}, NAMES, teams), NAMES)
     counts = sorted(sum(point in each for point, _ in teams) for each in found.values())
 

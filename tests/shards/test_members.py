@@ -102,9 +102,9 @@ class TestSilence:
         [each] = members.others()
 
         members.relisted([other], 9.0)
-        assert not members.is_suspect(each)
+        assert not members.has_stopped_sending(each)
         members.relisted([other], 10.0)
-        assert (members.is_suspect(each), members.is_gone(each)) == (True, False)
+        assert (members.has_stopped_sending(each), members.is_gone(each)) == (True, False)
         members.relisted([other], 15.0)
         assert members.is_gone(each)
         assert list(members.others()) == []

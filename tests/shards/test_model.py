@@ -289,7 +289,7 @@ class Impatient(Members):
     """Counts a replica as gone once it sends no more writes; the last ones may be on their way."""
 
     def is_gone(self, each: Sighting) -> bool:
-        return self.is_suspect(each)
+        return self.has_stopped_sending(each)
 
 
 class Newcomer(Members):

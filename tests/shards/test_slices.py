@@ -15,8 +15,8 @@ from hedgerow.shards.slices import (
     Slices,
     hashed,
     parse,
+    point_of,
     selector,
-    slice_of,
     written,
 )
 
@@ -38,11 +38,11 @@ SETS = st.lists(st.tuples(st.sampled_from(EDGES), st.sampled_from(EDGES))).map(S
 @pytest.mark.parametrize(("namespace", "value"), VECTORS.items())
 def test_a_namespace_is_where_an_api_server_has_it(namespace, value):
     assert hashed(namespace) == value
-    assert slice_of(namespace) == value >> 40
+    assert point_of(namespace) == value >> 40
 
 
 def test_names_that_differ_at_their_end_can_be_told_apart():
-    teams = {slice_of(f"team-{letter}") for letter in "abcdefghijklmnopqrstuvwxyz"}
+    teams = {point_of(f"team-{letter}") for letter in "abcdefghijklmnopqrstuvwxyz"}
 
     assert len(teams) == 26
 

@@ -117,7 +117,7 @@ class Controller(Generic[R]):
     - `lag`: how late its children are created is measured.
     - `claims`: it holds fields of objects that it does not own.
     - `built_in`: its resource is of a built-in kind. Several controllers for such kinds may have
-      one name, and so one field manager: they are chosen together, and own nothing.
+      one name, and so one field manager: these are chosen together, and own no children.
     - `copies`: its children are made from the resources of another controller.
     """
 

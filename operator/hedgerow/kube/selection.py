@@ -13,7 +13,7 @@ from msgspec import Raw, Struct
 
 from hedgerow.encoding import struct_reader
 from hedgerow.objects import metadata
-from hedgerow.shards.slices import ALL, COUNT, Slices, selector, slice_of
+from hedgerow.shards.slices import ALL, COUNT, Slices, point_of, selector
 
 if TYPE_CHECKING:
     from hedgerow_schemas.base import Object
@@ -67,7 +67,7 @@ class Selected(Struct, frozen=True):
 
     def has(self, obj: Object) -> bool:
         """Return whether an object is selected."""
-        return slice_of(metadata(obj).get("namespace") or "") in self.slices
+        return point_of(metadata(obj).get("namespace") or "") in self.slices
 
     def drops(self, line: bytes) -> bool:
         """Return whether a line of a watch is an event of an object that is certainly not wanted.
@@ -78,7 +78,7 @@ class Selected(Struct, frozen=True):
             event = _event(line)
         except ValueError:
             return False
-        wanted = slice_of(event.object.metadata.namespace) in self.slices
+        wanted = point_of(event.object.metadata.namespace) in self.slices
         return not wanted and event.type in CHANGES
 
     def split(self, content: bytes) -> tuple[Object, list[bytes]] | None:
@@ -96,4 +96,4 @@ class Selected(Struct, frozen=True):
 
     def _may_have(self, item: Raw) -> bool:
         namespace = namespace_of(item)
-        return namespace is None or slice_of(namespace) in self.slices
+        return namespace is None or point_of(namespace) in self.slices

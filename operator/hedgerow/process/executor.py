@@ -15,7 +15,7 @@ from hedgerow.kube.errors import KubeError
 from hedgerow.kube.watch import IDLE
 from hedgerow.runtime.cache.budget import Budget
 from hedgerow.runtime.sharding import HOME, Division, ShardedQueue, is_divided
-from hedgerow.shards.slices import Slices, slice_of
+from hedgerow.shards.slices import Slices, point_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -74,7 +74,7 @@ class Executor:
         coordinator = self._coordinator
 
         def permit_of(namespace: str) -> Permit:
-            return coordinator.permit(slice_of(namespace) if division.is_divided else HOME)
+            return coordinator.permit(point_of(namespace) if division.is_divided else HOME)
 
         return cluster.fenced_by(permit_of, coordinator.own.unanswered)
 
@@ -99,7 +99,7 @@ class Executor:
                     await anyio.sleep(MEASURED)
                     weights, facts = self._measure()
                     facts["lag"] = round(lag(), 3)
-                    expected = Counter(map(slice_of, namespaces.names)) + self._counted
+                    expected = Counter(map(point_of, namespaces.names)) + self._counted
                     await self._tell(partial(self._coordinator.measured, weights, facts, expected))
             finally:
                 self._tasks = None  # first: the thread may still have something to be done

@@ -15,7 +15,7 @@ from hedgerow.plan.finalizers import finalization
 from hedgerow.plan.oversized import oversize_of
 from hedgerow.plan.writes import release
 from hedgerow.runtime import refusals
-from hedgerow.runtime.refusals import Backoff, Reaction, Refusals, RequestKind
+from hedgerow.runtime.refusals import Reaction, RefusalLog, Refusals, RequestKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,12 +37,12 @@ class Finalizers:
         controller: Controller[Resource],
         cache: Cache,
         applier: Applier,
-        backoff: Backoff,
+        refusal_log: RefusalLog,
     ) -> None:
         self._controller = controller
         self._cache = cache
         self._applier = applier
-        self._backoff = backoff
+        self._refusal_log = refusal_log
         self._refused: dict[Key, Refusals] = {}
 
     async def take_off(self, key: Key, size: Size) -> timedelta | None:
@@ -61,7 +61,7 @@ class Finalizers:
         finally:
             if known:
                 self._refused[key] = known
-        return known.due_in(self._backoff.now())
+        return known.due_in(self._refusal_log.now())
 
     def forget(self, which: Callable[[Key], bool]) -> None:
         """Forget the refused requests of resources that another replica has."""
@@ -104,7 +104,7 @@ class Finalizers:
 
     async def _take_off(self, write: Write, known: Refusals, size: Size) -> None:
         mark = _mark(write)
-        if known.waiting(write.id, mark, self._backoff.now()):
+        if known.waiting(write.id, mark, self._refusal_log.now()):
             return
         kind, name = write.id
         store = self._cache.child_store(kind, write.ref.namespace)
@@ -114,7 +114,7 @@ class Finalizers:
         except KubeError as error:
             if refusals.rule(RequestKind.FINALIZER, error).reaction is Reaction.PUT_OFF:
                 raise
-            self._backoff.record(
+            self._refusal_log.record(
                 known, write.id, mark, request=RequestKind.FINALIZER, ref=write.ref, error=error
             )
             return

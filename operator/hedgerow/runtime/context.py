@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hedgerow.runtime.in_flight import InFlight
     from hedgerow.runtime.metrics import Meter
     from hedgerow.runtime.observation import ResourcePlanner
-    from hedgerow.runtime.refusals import Backoff
+    from hedgerow.runtime.refusals import RefusalLog
     from hedgerow.runtime.report.reporter import Reporter
     from hedgerow.runtime.resource_pass import Pass
     from hedgerow.runtime.responses import Responses
@@ -53,7 +53,7 @@ class PassContext(Struct, frozen=True, kw_only=True):
     applier: Applier
     publisher: EventPublisher
     meter: Meter
-    backoff: Backoff
+    refusal_log: RefusalLog
     responses: Responses
     in_flight: InFlight
     write_limiter: CapacityLimiter

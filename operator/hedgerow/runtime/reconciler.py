@@ -18,7 +18,7 @@ from hedgerow.runtime.context import PassContext
 from hedgerow.runtime.in_flight import InFlight
 from hedgerow.runtime.metrics import Meter, Meters
 from hedgerow.runtime.reads import read_unwatched
-from hedgerow.runtime.refusals import Backoff
+from hedgerow.runtime.refusals import RefusalLog
 from hedgerow.runtime.resource_pass import Outcome, Pass, soonest
 from hedgerow.runtime.responses import Responses
 from hedgerow.runtime.source_reports import Informing
@@ -61,7 +61,7 @@ class Reconciler:
             applier=applier,
             publisher=publisher,
             meter=meter,
-            backoff=Backoff(planner.clock, meter),
+            refusal_log=RefusalLog(planner.clock, meter),
             responses=Responses(planner),
             in_flight=self.in_flight,
             write_limiter=anyio.CapacityLimiter(EXTRA_WRITES),
@@ -70,7 +70,7 @@ class Reconciler:
         )
         self.states: dict[Key, ResourceState] = {}
         self._finalizers = Finalizers(
-            planner.controller, planner.cache, applier, self.context.backoff
+            planner.controller, planner.cache, applier, self.context.refusal_log
         )
         self._other_installations: set[Installation] = set()
 

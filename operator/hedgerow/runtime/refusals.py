@@ -260,8 +260,8 @@ class Refusals:
         return known.problem if known else None
 
 
-class Backoff:
-    """Delays one controller's refused requests, and counts and logs them."""
+class RefusalLog:
+    """Records the refused requests of one controller, and counts and logs them."""
 
     def __init__(self, clock: Clock, meter: Meter) -> None:
         self._clock = clock

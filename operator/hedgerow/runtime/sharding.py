@@ -13,7 +13,7 @@ import anyio
 from msgspec import Struct
 
 from hedgerow.runtime.workqueue import Priority, WorkQueue
-from hedgerow.shards.slices import ALL, NONE, Slices, slice_of
+from hedgerow.shards.slices import ALL, NONE, Slices, point_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hedgerow.contract import Controller, Key
     from hedgerow.runtime.cache.caches import Source
 
-HOME: Final = slice_of("")
+HOME: Final = point_of("")
 """The slice of what is in no namespace."""
 
 
@@ -59,9 +59,9 @@ class Division(Struct, frozen=True):
     is_divided: bool
     by_server: bool = False
 
-    def slice_of(self, key: Key) -> int:
+    def point_of(self, key: Key) -> int:
         """Return the slice of a key."""
-        return slice_of(key[0]) if self.is_divided else HOME
+        return point_of(key[0]) if self.is_divided else HOME
 
     def read(self, source: Source, slices: Slices) -> Slices:
         """Return the slices of which a source is read, so that `slices` can be served.
@@ -74,7 +74,7 @@ class Division(Struct, frozen=True):
         if relation is not None and not (relation.same_namespace and source.api.namespaced):
             return ALL if slices else NONE
         if source.namespace:
-            return ALL if slice_of(source.namespace) in slices else NONE
+            return ALL if point_of(source.namespace) in slices else NONE
         return slices
 
 
@@ -86,7 +86,7 @@ class ShardedQueue(WorkQueue):
 
     def __init__(self, division: Division, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
-        self._slice_of = division.slice_of
+        self._slice_of = division.point_of
         self._selected = self._begun = NONE
         self._held: dict[Key, Priority] = {}
         self._ended = anyio.Event()

@@ -15,7 +15,7 @@ import anyio
 from hedgerow.kube.watch import Bookmark, Changed, Snapshot
 from hedgerow.objects import version_number
 from hedgerow.runtime.cache.store import key_of
-from hedgerow.shards.slices import ALL, NONE, Slices, slice_of
+from hedgerow.shards.slices import ALL, NONE, Slices, point_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +41,7 @@ class SlicesWatch:
         self.covers: Callable[[Key], bool] | None = None
         """Whether a key is one of those that it tells of; None if all are."""
         if slices != ALL:
-            self.covers = lambda key: slice_of(key[0]) in slices
+            self.covers = lambda key: point_of(key[0]) in slices
         self.known = known
         self.is_over = False
         self.scope = anyio.CancelScope()
@@ -53,7 +53,7 @@ class SlicesWatch:
             self.known = ()
         if not isinstance(event, Changed):
             return False
-        point = slice_of(key_of(event.object)[0])
+        point = point_of(key_of(event.object)[0])
         return any(version <= known and point in slices for slices, known in self.known)
 
     def has_told(self, slices: Slices, version: int) -> bool:

@@ -31,7 +31,7 @@ from hedgerow.runtime.metrics import watched
 from hedgerow.runtime.sharding import once_for_each
 from hedgerow.runtime.watched_slices import SlicesWatch, WatchedSlices
 from hedgerow.runtime.workqueue import Priority
-from hedgerow.shards.slices import ALL, Slices, slice_of
+from hedgerow.shards.slices import ALL, Slices, point_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -203,7 +203,7 @@ class Watches:
 
         def note(item: Object) -> Object:
             if division is not None:
-                found[division.slice_of(key_of(item))] += 1
+                found[division.point_of(key_of(item))] += 1
             return {}
 
         for source in self.sources:
@@ -369,7 +369,7 @@ def _reads(_source: Source, slices: Slices) -> Slices:
 
 def is_elsewhere(slices: Slices, key: Key) -> bool:
     """Return whether a key is in none of these slices."""
-    return slice_of(key[0]) not in slices
+    return point_of(key[0]) not in slices
 
 
 def _has_outdated_status(controller: Controller[Resource], source: Source, obj: Object) -> bool:

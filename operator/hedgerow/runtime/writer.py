@@ -148,7 +148,7 @@ class Writer:
         message = f"{step.ref}: {error.message}"
         problem = Problem(rule.reason, message, stalled=rule.stalled, about=step.id)
         self._pass.problems[step.id] = problem
-        self._context.backoff.record(
+        self._context.refusal_log.record(
             self._state.refusals,
             step.id,
             step.fingerprint,

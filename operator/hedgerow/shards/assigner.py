@@ -117,7 +117,9 @@ class Assigner:
     def _are_coming(self) -> bool:
         """Return whether there are members that will take part, but are not ready yet."""
         known = self._members.known.values()
-        coming = (each for each in known if each.holder and not self._members.is_suspect(each))
+        coming = (
+            each for each in known if each.holder and not self._members.has_stopped_sending(each)
+        )
         return any(each.said and not each.said.ready and not each.said.leaving for each in coming)
 
     def _is_overtaken(self, current: Assignment) -> bool:

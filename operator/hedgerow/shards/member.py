@@ -161,7 +161,7 @@ class Member:
     def step(self, now: float) -> Orders:
         """Adopt the assignment that was seen, and return what the runners must do now."""
         self._adopt(now)
-        drain = tuple(self._lost())
+        drain = tuple(self._to_hand_over())
         for part in drain:
             self.draining |= part  # first, for others read both meanwhile
             self.begun -= part
@@ -192,7 +192,7 @@ class Member:
         holders = (
             other
             for other in self._members.others()
-            if other.said is None or not self._members.is_suspect(other)
+            if other.said is None or not self._members.has_stopped_sending(other)
         )
         held = Slices.of(part for each in holders for part in each.holds.ranges)
         return (self.assigned & self.begun) | (waiting & held) | self._free()
@@ -217,7 +217,7 @@ class Member:
     def _is_next(self, one: Assignment) -> bool:
         return self._adopted is None or one.epoch > self._adopted.epoch
 
-    def _lost(self) -> list[Slices]:
+    def _to_hand_over(self) -> list[Slices]:
         """Return what each other member is ready to take over, so that it can begin at once.
 
         One that leaves is given nothing: it would have to hand that over in turn.
@@ -233,7 +233,10 @@ class Member:
         return [each for each in ready if each]
 
     def _free(self) -> Slices:
-        """Return what we have not begun, and nobody else holds any more, nor will before we do."""
+        """Return what is assigned to us and not begun, and what no other participant holds.
+
+        Nobody else begins it before we do.
+        """
         free = self.assigned - self.begun
         if not free or not self._members.takes_part() or not self._all_adopted():
             return NONE

@@ -68,7 +68,7 @@ class Said(Struct, frozen=True):
     ready: bool = False
     """It has watched for long enough to know of all others."""
     filled: bool = False
-    """Its caches hold what it is assigned."""
+    """All have adopted the assignment, and its caches hold what can be listed of its share."""
     leaving: bool = False
     revision: Annotated[str, Meta(max_length=253)] = ""
     """Which version of the Deployment it belongs to."""
@@ -288,7 +288,7 @@ class Members:
         """Return whether a member certainly does not write any more, nor does a late write."""
         return each.is_released or each.silent >= self._duration
 
-    def is_suspect(self, each: Sighting) -> bool:
+    def has_stopped_sending(self, each: Sighting) -> bool:
         """Return whether a member sends no more writes; late ones may still arrive."""
         return each.is_released or each.silent >= self._deadline
 
@@ -330,7 +330,7 @@ class Members:
             name: each.said
             for name, each in sorted(self.known.items())
             if each.said is not None and each.said.ready and not each.said.leaving
-            if each.holder and not self.is_suspect(each)
+            if each.holder and not self.has_stopped_sending(each)
         }
 
     def holds(self) -> dict[str, Slices]:

@@ -101,7 +101,7 @@ def hashed(namespace: str) -> int:
 
 
 @lru_cache(maxsize=4096)
-def slice_of(namespace: str) -> int:
+def point_of(namespace: str) -> int:
     """Return the point of a namespace; "" stands for all that is in no namespace."""
     return hashed(namespace) // _WIDTH
 

@@ -25,7 +25,7 @@ from hedgerow.cli.shards.report import reported
 from hedgerow.cli.shards.terminal import lines, unserved, words
 from hedgerow.encoding import to_json
 from hedgerow.shards.members import SAID
-from hedgerow.shards.slices import COUNT, slice_of, written
+from hedgerow.shards.slices import COUNT, point_of, written
 
 
 def report(leases, now=NOW):
@@ -120,7 +120,7 @@ class TestServing:
         found = report(three())
 
         for namespace in ("shop", "", "team-a", "default"):
-            who = "abc"[min(slice_of(namespace) // THIRD, 2)]
+            who = "abc"[min(point_of(namespace) // THIRD, 2)]
             assert found.serving(namespace) == who
 
     def test_in_a_handover_the_former_one_serves(self):

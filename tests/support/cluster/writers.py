@@ -19,7 +19,7 @@ from hedgerow.objects import annotation
 from hedgerow.shards import assignment
 from hedgerow.shards.assignment import Assignment
 from hedgerow.shards.members import ASSIGNMENT
-from hedgerow.shards.slices import slice_of
+from hedgerow.shards.slices import point_of
 
 Entry = dict[str, Any]
 
@@ -93,7 +93,7 @@ class Writers:
 
     def _unassigned(self, place: str) -> Iterator[str]:
         """No replica writes but in its turn, and as often as it was assigned the place anew."""
-        point = slice_of(place)
+        point = point_of(place)
         owners = [(since, _owner(each, point)) for since, each in self.assigned]
         owners = [next(each) for _, each in groupby(owners, key=itemgetter(1))]
         left = iter(owners)

@@ -11,7 +11,7 @@ from hedgerow.objects import annotation
 from hedgerow.runtime.leaderelection.record import seen
 from hedgerow.shards import assignment
 from hedgerow.shards.members import ASSIGNMENT, sighting
-from hedgerow.shards.slices import ALL, NONE, Slices, slice_of
+from hedgerow.shards.slices import ALL, NONE, Slices, point_of
 from hedgerow.texts import cut
 from hedgerow_schemas.base import View
 
@@ -91,7 +91,7 @@ class ShardsReport:
         """Return the replica that serves a namespace, or what is in none; empty if nobody does."""
         if self.namespaces and namespace not in self.namespaces:
             return ""
-        point = slice_of(namespace)
+        point = point_of(namespace)
         having = (each.name for each in self.replicas if each.is_there and point in each.slices)
         return next(having, "")
 

@@ -15,7 +15,7 @@ from hedgerow.plan.conditions import REWRITTEN
 from hedgerow.runtime.events import mutations, notices
 from hedgerow.runtime.events.recorder import PutOff, event_name
 from hedgerow.runtime.metrics import Meter, Meters
-from hedgerow.runtime.refusals import EVENTS, Backoff, RequestKind
+from hedgerow.runtime.refusals import EVENTS, RefusalLog, RequestKind
 from hedgerow.runtime.source_reports import told_elsewhere
 from hedgerow.runtime.state import Unsent
 
@@ -54,7 +54,7 @@ class EventPublisher:
         meter: Meter | None = None,
     ) -> None:
         self._meter = meter or Meters().of(planner.controller.name)
-        self._backoff = Backoff(planner.clock, self._meter)
+        self._refusal_log = RefusalLog(planner.clock, self._meter)
         self._cluster = cluster
         self._planner = planner
         self._recorder = recorder
@@ -241,7 +241,7 @@ class EventPublisher:
         if regarding is None or self._planner.writable(key, state) is None:
             return
         event = Unsent(regarding, notice, occurrence)
-        if state.refusals.waiting(EVENTS, "", self._backoff.now()):
+        if state.refusals.waiting(EVENTS, "", self._refusal_log.now()):
             # It would be refused too, and each attempt may take many seconds.
             if not self._recorder.is_told(event_name(*event)):
                 self._keep(state, event)
@@ -255,10 +255,10 @@ class EventPublisher:
         self._keep(state, event)
         if isinstance(error, PutOff):
             self._meter.held_back["put_off"].inc()
-            draw, now = self._planner.clock.jitter(), self._backoff.now()
+            draw, now = self._planner.clock.jitter(), self._refusal_log.now()
             refusal = state.refusals.record(EVENTS, "", None, now, draw=draw, after=error.after)
         else:
-            refusal = self._backoff.record(
+            refusal = self._refusal_log.record(
                 state.refusals,
                 EVENTS,
                 "",
@@ -281,7 +281,7 @@ class EventPublisher:
 
     async def resend(self, observation: Observation, state: ResourceState) -> None:
         """Write the Events that could not be written before, once their backoff is over."""
-        now = self._backoff.now()
+        now = self._refusal_log.now()
         if not state.unsent or state.refusals.waiting(EVENTS, "", now):
             return
         key = observation.plan_input.owner.key

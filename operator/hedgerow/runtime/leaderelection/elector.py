@@ -124,9 +124,10 @@ class _Lease:
         return self._election.is_led_alone
 
     def shared_for(self, seconds: float) -> float:
-        """Return of so many seconds what is left since no process led alone; 0 if one may lead.
+        """Return for how many of so many seconds, from the last look, no process leads alone.
 
-        Such a process has taken the Lease without the label of those that share the work.
+        0 if one may lead. Such a process has taken the Lease without the label of those that share
+        the work.
         """
         found = self._election.seen
         if found is not None and not found.shared:

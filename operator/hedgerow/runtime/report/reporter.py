@@ -65,6 +65,6 @@ class Reporter(ABC):
         """Delay what was refused, and return that. Raises the error if it ends the pass."""
         if refusals.rule(request, error).reaction in (Reaction.PUT_OFF, Reaction.END):
             raise error
-        return this.context.backoff.record(
+        return this.context.refusal_log.record(
             this.state.refusals, STATUS, fingerprint, request=request, ref=ref, error=error
         )
