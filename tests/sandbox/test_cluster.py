@@ -10,6 +10,7 @@ from typing import Any
 
 import anyio
 import anyio.lowlevel
+import psutil
 import pytest
 import yaml
 
@@ -139,6 +140,18 @@ class TestUp:
 
         assert (await other.status()).up
         assert sandbox.server if sandbox.directory.exists() else True
+
+    async def test_of_the_environment_only_gogc_and_path_reach_a_server(
+        self, sandbox: Sandbox, monkeypatch
+    ) -> None:
+        monkeypatch.setenv("GOGC", "400")
+        monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
+
+        await sandbox.up(Options())
+
+        process = psutil.Process(pids(await sandbox.status())["kube-apiserver"])
+        assert process.environ()["GOGC"] == "400"
+        assert "HTTPS_PROXY" not in process.environ()
 
     async def test_the_audit_log_s_directory_is_made(self, sandbox: Sandbox, tmp_path) -> None:
         audit = tmp_path.joinpath("logs/deep/audit.log")

@@ -63,10 +63,11 @@ class ControlPlane:
 
     def launch(self, component: str, blueprint: Blueprint) -> None:
         """Start a component without waiting for it."""
-        # Nothing of the user's environment, such as a proxy, reaches a component.
+        # Nothing else of the user's environment, such as a proxy, reaches a component.
         environment = {
             "PATH": os.environ.get("PATH", os.defpath),
             "HOME": str(self.directory.run),
+            "GOGC": os.environ.get("GOGC", ""),
             leash.MARK: self.directory.mark,
         }
         processes.launch(

@@ -77,6 +77,7 @@ class Components:
         environment = {
             "PATH": os.environ.get("PATH", os.defpath),
             "HOME": str(self.directory.run),
+            "GOGC": os.environ.get("GOGC", ""),
         }
         processes.launch(
             [*self.kept.entering(), *self._command(name)],
