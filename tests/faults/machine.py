@@ -26,6 +26,7 @@ from faults.scenario import Object, Scenario, Step, collect
 from faults.signatures import signature
 from faults.troubles import ANY_STEP, Target
 from hedgerow.sandbox.cluster import Sandbox
+from hedgerow.sandbox.ports import choose
 from hedgerow.testing.waiting import eventually
 
 QUIET, LAST_QUIET = 1.0, 1.5
@@ -78,7 +79,7 @@ class Operator:
             *("--system-namespace", namespace, *flags),
         )
         self.metrics = self._directory / f"{line.port}.metrics"
-        self._port = _free_port()
+        self._port = choose(["metrics"])["metrics"]
         self.pid = 0
         self.births: list[float] = []
 
@@ -381,10 +382,3 @@ def _is_wanted(scenario: Scenario, target: Target) -> bool:
     if target.step == ANY_STEP:
         return target.number <= MOST_RENEWALS
     return not scenario.steps[target.step].moving or target.number == 1
-
-
-def _free_port() -> int:
-    import socket
-
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
