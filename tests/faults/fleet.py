@@ -253,10 +253,15 @@ class Fleet:
         return sharing.name_of(operator.written())
 
     def leader(self) -> Operator | None:
-        """Return who leads, by the Lease."""
+        """Return who leads: the holder of its own Lease holds that of the election too."""
         live = self.places.system.get(ELECTION) or {}
         holder = live.get("spec", {}).get("holderIdentity")
-        return next((each for each in self.operators if holder == self.name(each)), None)
+        led = {
+            each["metadata"]["name"]
+            for each in self.leases()
+            if holder and each["spec"].get("holderIdentity") == holder
+        }
+        return next((each for each in self.operators if self.name(each) in led), None)
 
     def share(self) -> bool:
         """Return whether all serve a part."""
