@@ -24,7 +24,7 @@ from hedgerow_schemas.builtin import Service
 from runtime.clockwork import MINUTE, Clockwork
 from runtime.scenes import CREATION, settled
 from runtime.shop import Shop, quiet
-from runtime.world import DEMO, World
+from runtime.world import DEMO, World, pods
 
 pytestmark = pytest.mark.anyio
 
@@ -201,6 +201,27 @@ class TestLooks:
         await world.work()
 
         assert world.status()["observedGeneration"] == 2
+
+    async def test_what_is_written_before_the_watches_know_of_a_restore_is_not_said_to_be_undone(
+        self,
+    ):
+        world = World()
+        world.apply()
+        await world.settle()
+        backup = deepcopy(vars(world.server))
+        for number in range(20):
+            label = {"metadata": {"labels": {"number": f"{number}"}}}
+            world.edit("Deployment", "demoblue-deployment", label)
+        world.apply(blueSpec=pods("blue", "x:2"))
+        world.deliver()
+        vars(world.server).update(backup)
+        before = len(world.cluster.writes)
+        await world.work()
+
+        written = [sent for sent in world.cluster.writes[before:] if sent.api.kind == "Deployment"]
+        assert len(written) == 1
+        assert not [event for event in world.events() if "NotSettling" in event]
+        assert world.logs.entries[-1]["event"] == "pass put off"
 
     async def test_our_own_writes_lead_to_no_pass_even_if_the_watch_is_faster(self):
         shop = Shop()

@@ -9,7 +9,7 @@ import structlog
 
 from hedgerow.fields.paths import path_of
 from hedgerow.fields.unions import in_the_way
-from hedgerow.kube.errors import Forbidden, Invalid, KubeError
+from hedgerow.kube.errors import Forbidden, Invalid, KubeError, Unreachable
 from hedgerow.plan.conditions import Problem
 from hedgerow.plan.input import SettledChild
 from hedgerow.plan.writes import Deletion, Write
@@ -77,7 +77,11 @@ class Writer:
             await self._refused(step, error)
 
     async def write(self, write: Write) -> None:
-        """Make one write and cache the response. Raises KubeError."""
+        """Make one write and cache the response.
+
+        Raises KubeError, also if the response is older than what was planned with: the store was
+        restored, and no watch has told that yet.
+        """
         this, context, state = self._pass, self._context, self._state
         reads = state.read_before_create or context.planner.may_lack_reports
         # A create that is refused carries the whole child; to read its name does not.
@@ -89,6 +93,7 @@ class Writer:
         with context.in_flight.writing(write.ref, this.key):
             applied = await context.applier.apply(write, plan_input.live.get(write.id), this.size)
         this.has_written = True
+        _must_go_on(applied.obj, plan_input.live.get(write.id))
         context.responses.absorb(write.ref, applied.obj)
         this.reads.note(write.id, applied.obj)
         # With yielded fields the next look decides: we may hold one together with its other holder.
@@ -176,6 +181,7 @@ class Writer:
         with context.in_flight.writing(write.ref, this.key):
             answer = await context.applier.take_over(write.ref, live, places, this.size)
         this.has_written = True
+        _must_go_on(answer, live)
         context.responses.absorb(write.ref, answer)
         this.reads.note(write.id, answer)
         self._state.note(write.id, write.intent_digest, plan_input.now)
@@ -191,6 +197,15 @@ class Writer:
         if found is None or before is None:
             return found is not before
         return version_of(found) != version_of(before)
+
+
+def _must_go_on(answer: Object, planned_with: Object | None) -> None:
+    """Raise Unreachable if an object is older now than it was before.
+
+    Otherwise the cache would not take it, and the same write would be planned again and again.
+    """
+    if planned_with is not None and 0 < version_of(answer) < version_of(planned_with):
+        raise Unreachable("versions went back: the store was restored", sent=True)
 
 
 def _urgency(error: Exception) -> tuple[bool, float]:
