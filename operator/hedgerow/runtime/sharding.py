@@ -86,7 +86,7 @@ class ShardedQueue(WorkQueue):
 
     def __init__(self, division: Division, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
-        self._slice_of = division.point_of
+        self._point_of = division.point_of
         self._selected = self._begun = NONE
         self._held: dict[Key, Priority] = {}
         self._ended = anyio.Event()
@@ -94,7 +94,7 @@ class ShardedQueue(WorkQueue):
 
     def add(self, key: Key, priority: Priority = Priority.CHANGED) -> None:
         """Request a pass now, or once the slice is begun."""
-        point = self._slice_of(key)
+        point = self._point_of(key)
         if point in self._begun:
             super().add(key, priority)
         elif point in self._selected:
@@ -124,7 +124,7 @@ class ShardedQueue(WorkQueue):
 
     def _are_in(self, slices: Slices) -> Callable[[Key], bool]:
         """Return what tells whether keys are in slices."""
-        return once_for_each(lambda key: self._slice_of(key) in slices)
+        return once_for_each(lambda key: self._point_of(key) in slices)
 
     def begin(self, slices: Slices) -> None:
         """Hand out the keys of selected slices from now on."""
@@ -146,7 +146,7 @@ class ShardedQueue(WorkQueue):
         for key, priority in self._ready.take(self._are_in(slices)):
             if is_selected(key):
                 self._held[key] = min(priority, self._held.get(key, priority))
-        while any(self._slice_of(key) in slices for key in self._passes):
+        while any(self._point_of(key) in slices for key in self._passes):
             await self._ended.wait()
 
     def resources(self) -> Counter[int]:
@@ -154,7 +154,7 @@ class ShardedQueue(WorkQueue):
         keys, found = self._everyone(), Counter[int]()
         one_of = {key[0]: key for key in keys}
         for namespace, number in Counter(key[0] for key in keys).items():
-            found[self._slice_of(one_of[namespace])] += number
+            found[self._point_of(one_of[namespace])] += number
         return found
 
     def passes(self) -> Counter[int]:
@@ -165,6 +165,6 @@ class ShardedQueue(WorkQueue):
     def done(self, key: Key) -> None:
         """End the key's pass."""
         super().done(key)
-        self._made[self._slice_of(key)] += 1
+        self._made[self._point_of(key)] += 1
         ended, self._ended = self._ended, anyio.Event()
         ended.set()

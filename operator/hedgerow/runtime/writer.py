@@ -93,7 +93,7 @@ class Writer:
         with context.in_flight.writing(write.ref, this.key):
             applied = await context.applier.apply(write, plan_input.live.get(write.id), this.size)
         this.has_written = True
-        _must_go_on(applied.obj, plan_input.live.get(write.id))
+        _must_not_be_older(applied.obj, plan_input.live.get(write.id))
         context.responses.absorb(write.ref, applied.obj)
         this.reads.note(write.id, applied.obj)
         # With yielded fields the next look decides: we may hold one together with its other holder.
@@ -181,7 +181,7 @@ class Writer:
         with context.in_flight.writing(write.ref, this.key):
             answer = await context.applier.take_over(write.ref, live, places, this.size)
         this.has_written = True
-        _must_go_on(answer, live)
+        _must_not_be_older(answer, live)
         context.responses.absorb(write.ref, answer)
         this.reads.note(write.id, answer)
         self._state.note(write.id, write.intent_digest, plan_input.now)
@@ -199,7 +199,7 @@ class Writer:
         return version_of(found) != version_of(before)
 
 
-def _must_go_on(answer: Object, planned_with: Object | None) -> None:
+def _must_not_be_older(answer: Object, planned_with: Object | None) -> None:
     """Raise Unreachable if an object is older now than it was before.
 
     Otherwise the cache would not take it, and the same write would be planned again and again.
