@@ -25,7 +25,7 @@ OBJECTS_OF_EACH = 9
 """A BlueGreen and a Memcached have three children each; a suspended CronJob has none."""
 FLIPS = 25
 """Resources to flip and flip back."""
-PATIENCE = 3600.0
+CONVERGE_TIMEOUT = 3600.0
 """Seconds for which a size may take to converge."""
 WIDTH, HEIGHT, LEFT, BOTTOM = 720, 300, 60, 40
 
@@ -99,7 +99,7 @@ class Scale(Alone):
         def converged() -> bool:
             return self._bench.converged(run.NS, size, "Blue")
 
-        if run.until(converged, PATIENCE, self._operator) is None:
+        if run.until(converged, CONVERGE_TIMEOUT, self._operator) is None:
             sys.exit(f"bench: {size} of each kind did not converge")
         self._audit.quiet(5, 120)
 

@@ -30,7 +30,7 @@ from bench.bars import Bar, bars
 from bench.scale import neutral
 from hedgerow.objects import annotation
 from hedgerow.sandbox.cluster import Options, Sandbox
-from hedgerow.shards.members import SAID, said
+from hedgerow.shards.members import SAID, parse_status
 from hedgerow.shards.slices import Slices, point_of
 from hedgerow.testing.process import OperatorProcess
 from hedgerow.testing.sandboxes import running
@@ -52,7 +52,7 @@ PAUSE = 2.0
 """Seconds between an answer and the next flip: ever sooner, the probes take most of two cores."""
 GOING = 3
 """With so many replicas, two are ended."""
-PATIENCE = 900.0
+CURRENT_TIMEOUT = 900.0
 TICK = os.sysconf("SC_CLK_TCK")
 COLUMNS = (
     *("who filters", "replicas", "CPU of one, at most, %", "in sum", "bytes of one, at most, %"),
@@ -200,7 +200,7 @@ class Holders:
 
     def _take(self, lease: Any) -> bool:
         if text := annotation(lease, SAID):
-            self._holds[lease["metadata"]["name"]] = said(text)[1]
+            self._holds[lease["metadata"]["name"]] = parse_status(text)[1]
         at = now()
         for point in self._points:
             if not any(point in each for each in self._holds.values()):
@@ -265,7 +265,7 @@ class Sharing:
             for _ in range(ROUNDS):
                 for route in ("Green", "Blue"):
                     self._flip(route)
-                    eventually(watched.are_current, PATIENCE)
+                    eventually(watched.are_current, CURRENT_TIMEOUT)
             flipped = now() - before
             time.sleep(REST)
             found = {
@@ -361,7 +361,7 @@ class Sharing:
         """Wait until each namespace is served, nothing moves, and nobody takes CPU any more."""
         if options:
             self._divided(len(team))
-        eventually(lambda: self._served(watched), PATIENCE)
+        eventually(lambda: self._served(watched), CURRENT_TIMEOUT)
         quiet = 0
         while quiet < 3:
             before = sum(one.cpu for one in team)
@@ -396,7 +396,7 @@ class Sharing:
         for number in range(0, NAMESPACES, 10):
             path = self._run.path(self._run.BG, f"team-{number:03}", "bg-0")
             self._api.merge(path, {"spec": {"replicas": 1 + self._changes % 2}})
-        return watched.are_current() or not eventually(watched.are_current, PATIENCE)
+        return watched.are_current() or not eventually(watched.are_current, CURRENT_TIMEOUT)
 
     def _replica(self, *options: str) -> Replica:
         self._number += 1

@@ -1,4 +1,4 @@
-"""Leadership on a real API server: one leader at a time, as the server's own audit log shows."""
+"""Elector on a real API server: one leader at a time, as the server's own audit log shows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hedgerow.kube.cluster import Cluster
 from hedgerow.kube.connection import SMALL
 from hedgerow.kube.errors import Conflict, KubeError, NotLeading, Stale
 from hedgerow.runtime.clock import SystemClock
-from hedgerow.runtime.leaderelection.elector import Leadership, LeadershipLost
+from hedgerow.runtime.leaderelection.elector import Elector, LeadershipLost
 from hedgerow.runtime.leaderelection.other_leader import Leader, live_leader
 from hedgerow.runtime.leaderelection.record import LEASES, Take, seen
 from hedgerow.sandbox.cluster import Sandbox
@@ -236,13 +236,13 @@ def renewed(api: Api, namespace: str) -> datetime:
     return datetime.fromisoformat(api.get(lease(namespace)).must()["spec"]["renewTime"])
 
 
-async def lead(rival: Leadership) -> None:
+async def lead(rival: Elector) -> None:
     await rival.gain()
     await rival.hold()
 
 
 @asynccontextmanager
-async def held_by(leading: Leadership) -> AsyncIterator[anyio.CancelScope]:
+async def held_by(leading: Elector) -> AsyncIterator[anyio.CancelScope]:
     """Hold a lease that is ours, in the background."""
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(leading.hold)

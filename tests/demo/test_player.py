@@ -69,7 +69,7 @@ class TestOperator:
                 pytest.fail("it never began")
 
     async def test_one_that_never_gets_ready_is_ended(self, stage, monkeypatch):
-        monkeypatch.setattr(player, "PATIENCE", 0.3)
+        monkeypatch.setattr(player, "STEP_TIMEOUT", 0.3)
 
         with pytest.raises(DemoError, match="the operator is not ready after 0 s"):
             async with operator(stage(WAITS)):

@@ -52,7 +52,7 @@ class TestShell:
         assert await shell.attempt("echo no; exit 3") == Ended(3, "no")
 
     async def test_one_that_does_not_end_is_ended(self, shell, monkeypatch):
-        monkeypatch.setattr(shells, "PATIENCE", 0.05)
+        monkeypatch.setattr(shells, "COMMAND_TIMEOUT", 0.05)
 
         with pytest.raises(DemoError, match="does not end within"):
             await shell.run("sleep 60")

@@ -76,7 +76,7 @@ class TestWaiting:
         assert await witness.until("three", read, lambda n: n == 3, str) == 3
 
     async def test_in_vain_it_ends_the_demo_with_what_was_read_last(self, witness, monkeypatch):
-        monkeypatch.setattr(witnesses, "PATIENCE", 0.05)
+        monkeypatch.setattr(witnesses, "WAIT_TIMEOUT", 0.05)
 
         async def read():
             return "something else"

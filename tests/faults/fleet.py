@@ -17,7 +17,7 @@ from typing import Any, Self
 from faults.built_in import DB, coded, source
 from faults.checks import OF_TROUBLE, failed, told_twice, written_wrongly
 from faults.endings import difference, ending, warnings
-from faults.machine import LAST_QUIET, PATIENCE, Operator, Run, World, Wrong
+from faults.machine import LAST_QUIET, WAIT_TIMEOUT, Operator, Run, World, Wrong
 from faults.people import RealPeople, Refused
 from faults.scenario import (
     USER,
@@ -228,7 +228,7 @@ class Fleet:
         """Of what was done in between the store knows nothing any more."""
         self._audit = AuditLog(world.directory / AUDIT_LOG)
 
-    def until(self, fact: Callable[[], Any], what: str, within: float = PATIENCE) -> None:
+    def until(self, fact: Callable[[], Any], what: str, within: float = WAIT_TIMEOUT) -> None:
         """Wait for a fact while what ends is started again, as long as the load goes on."""
 
         def look() -> Any:

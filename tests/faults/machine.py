@@ -37,7 +37,7 @@ COLLECTED = 10.0
 """Seconds in which garbage is collected."""
 MOST_RENEWALS = 2
 """Writes of a Lease that trouble is made of, in each scenario."""
-PATIENCE = 90.0
+WAIT_TIMEOUT = 90.0
 """Seconds for one step to come to where it came without trouble."""
 LEASE = ("--lease-duration", "3s", "--renew-deadline", "2s", "--retry-period", "500ms")
 FLAGS = ("--events", "warnings", "--log-format", "json", "--health-probe-bind-address", "0")
@@ -163,7 +163,7 @@ class Run:
     people: RealPeople
     operators: list[Operator]
     reference: Reference | None = None
-    patience: float = PATIENCE
+    patience: float = WAIT_TIMEOUT
     endings: list[Object] = field(default_factory=list[Object])
     told: list[tuple[tuple[str, str, str], ...]] = field(default_factory=list[Any])
     longest: float = 0.0
@@ -283,7 +283,7 @@ class Run:
 
         return looked
 
-    def until(self, fact: Callable[[], Any], what: str, within: float = PATIENCE) -> None:
+    def until(self, fact: Callable[[], Any], what: str, within: float = WAIT_TIMEOUT) -> None:
         """Wait for a fact while operators that end are started again."""
 
         def look() -> Any:

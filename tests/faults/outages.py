@@ -22,7 +22,7 @@ from hedgerow.testing.waiting import eventually
 API_SERVER, ETCD = "kube-apiserver", "etcd"
 SHORT, LONG = 5.0, 40.0
 """Seconds; the longer one stands for minutes: watches and passes are at waits of half a minute."""
-PATIENCE = 240.0
+OUTAGE_TIMEOUT = 240.0
 
 
 def outages(references: Mapping[str, Reference]) -> Iterator[Sequence[Case]]:
@@ -100,7 +100,7 @@ class Struck:
         resting = (n for n in range(1, len(steps)) if not (steps[n].moving or steps[n + 1].moving))
         number = next(resting)
         with prepared(world, self.known.scenario) as run:
-            run.reference, run.patience = self.known, PATIENCE
+            run.reference, run.patience = self.known, OUTAGE_TIMEOUT
             if isinstance(self.what, Restored):
                 run.heard_too = frozenset({"FieldRestored"})  # what it says on an object is undone
 

@@ -34,7 +34,7 @@ PLURALS = {
     "Service": "services",
     "ServiceAccount": "serviceaccounts",
 }
-PATIENCE = 120.0
+REQUEST_TIMEOUT = 120.0
 
 
 class Refused(AssertionError):
@@ -168,7 +168,7 @@ class RealPeople:
                 return None
             return None if response.status_code in {429, 500, 502, 503, 504} else response
 
-        response = eventually(asked, PATIENCE, f"{method} {path}")
+        response = eventually(asked, REQUEST_TIMEOUT, f"{method} {path}")
         if response.status_code == 404 and missing:
             return {}
         if response.status_code >= 300:

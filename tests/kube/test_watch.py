@@ -12,8 +12,8 @@ from hedgerow.kube import errors, watch
 from hedgerow.kube.retry import LONGEST
 from hedgerow.kube.watch import (
     AWAY,
-    PATIENCE,
     STEADY,
+    UNREPORTED,
     Bookmark,
     Changed,
     Failed,
@@ -175,9 +175,9 @@ class TestLive:
     def test_tells_of_a_watch_that_is_cut_again_and_again(self):
         cut = Failed(errors.Dropped("cut"), 0.0)
 
-        outcomes, _ = run(Live("7"), *[cut] * (PATIENCE + 1))
+        outcomes, _ = run(Live("7"), *[cut] * (UNREPORTED + 1))
 
-        assert [o.problem for o in outcomes] == [None] * PATIENCE + [cut.error]
+        assert [o.problem for o in outcomes] == [None] * UNREPORTED + [cut.error]
 
     @pytest.mark.parametrize(
         "error",
@@ -199,7 +199,7 @@ class TestLive:
         [
             (errors.Unreachable("refused", sent=False), AWAY),
             (errors.Dropped("taken by a proxy"), AWAY),
-            (errors.Unavailable("later", code=503), PATIENCE),
+            (errors.Unavailable("later", code=503), UNREPORTED),
         ],
     )
     def test_fills_anew_once_the_server_was_away(self, error, times):
@@ -243,7 +243,7 @@ class TestLive:
 
         assert waits == sorted(waits)
         assert waits[-1] == LONGEST / 2
-        assert problems == 12 - PATIENCE
+        assert problems == 12 - UNREPORTED
 
     @pytest.mark.parametrize(
         "error",

@@ -13,7 +13,7 @@ from hedgerow.deploy.overlays import OVERLAYS, parts
 from hedgerow.deploy.workload import GRACE, PAUSE
 from hedgerow.generate import crd_file
 from hedgerow.runtime.leaderelection.elector import DEAD, RELEASE
-from hedgerow.runtime.leaderelection.thread import LEAVE, PATIENCE
+from hedgerow.runtime.leaderelection.thread import LEAVE, STOP_TIMEOUT
 from hedgerow.serving.httpserver import server as served
 from hedgerow.serving.httpserver.addresses import Address
 from hedgerow.serving.loop_latency import TOO_LATE
@@ -124,7 +124,7 @@ class TestEveryOverlay:
 
         assert pod(overlay)["spec"]["terminationGracePeriodSeconds"] == GRACE
         assert LEAVE >= RELEASE
-        assert GRACE >= PAUSE + settings.grace_period + PATIENCE + LEAVE + served.GRACE
+        assert GRACE >= PAUSE + settings.grace_period + STOP_TIMEOUT + LEAVE + served.GRACE
 
     def test_a_loop_that_stands_still_costs_the_lease_when_it_costs_the_container(self, overlay):
         probe = container(overlay)["livenessProbe"]

@@ -17,7 +17,7 @@ from hedgerow.process import leadership as leading
 from hedgerow.process.leadership import AnotherOperatorError, led, refuse_another_operator
 from hedgerow.process.stopping import Stop
 from hedgerow.runtime.clock import SystemClock
-from hedgerow.runtime.leaderelection.elector import Leadership, LeadershipLost
+from hedgerow.runtime.leaderelection.elector import Elector, LeadershipLost
 from hedgerow.runtime.leaderelection.record import LEASES
 from hedgerow.runtime.leaderelection.thread import own_thread
 from hedgerow.runtime.metrics import Meters
@@ -207,9 +207,9 @@ class TestLeading:
     async def test_one_that_ran_out_as_soon_as_it_was_got_is_lost_like_any_other(
         self, place, monkeypatch
     ):
-        gain = Leadership.gain
+        gain = Elector.gain
 
-        async def gain_and_sleep(leadership: Leadership) -> None:
+        async def gain_and_sleep(leadership: Elector) -> None:
             await gain(leadership)
             late = anyio.current_time() + 60
             monkeypatch.setattr(place.clock, "elapsed", lambda: late)
@@ -218,7 +218,7 @@ class TestLeading:
             async with place.led():
                 await anyio.sleep_forever()
 
-        monkeypatch.setattr(Leadership, "gain", gain_and_sleep)
+        monkeypatch.setattr(Elector, "gain", gain_and_sleep)
         with pytest.raises(ExceptionGroup) as caught:
             await lead()
 
@@ -273,14 +273,14 @@ class TestLeading:
     async def test_an_election_that_hangs_is_noticed_when_the_lease_has_run_out(
         self, place, monkeypatch
     ):
-        async def hang(_leadership: Leadership) -> None:
+        async def hang(_leadership: Elector) -> None:
             await anyio.sleep_forever()
 
         async def lead() -> None:
             async with place.led():
                 await anyio.sleep_forever()
 
-        monkeypatch.setattr(Leadership, "hold", hang)
+        monkeypatch.setattr(Elector, "hold", hang)
         with pytest.raises(ExceptionGroup) as caught:
             await lead()
 
@@ -304,14 +304,14 @@ class TestLeading:
             tasks.cancel_scope.cancel()
 
     async def test_what_else_goes_wrong_in_it_is_raised(self, place, monkeypatch):
-        async def fail(_leadership: Leadership) -> None:
+        async def fail(_leadership: Elector) -> None:
             raise RuntimeError("a mistake")
 
         async def lead() -> None:
             async with place.led():
                 await anyio.sleep_forever()
 
-        monkeypatch.setattr(Leadership, "hold", fail)
+        monkeypatch.setattr(Elector, "hold", fail)
         with pytest.raises(ExceptionGroup) as caught:
             await lead()
 

@@ -28,8 +28,8 @@ from hedgerow.runtime.namespaces import Namespaces
 from hedgerow.serving.health import Health
 from hedgerow.settings import Settings
 from hedgerow.shards import members
-from hedgerow.shards.member import Quiet
-from hedgerow.shards.members import ASSIGNMENT, LABEL, MOST_WATCHES, SAID, Said, text
+from hedgerow.shards.member import QuietSlices
+from hedgerow.shards.members import ASSIGNMENT, LABEL, MOST_WATCHES, SAID, MemberStatus, status_text
 from hedgerow.shards.slices import ALL, NONE, Slices, point_of
 from hedgerow.testing.memory import kinds
 from hedgerow.testing.memory.cluster import Sent
@@ -68,7 +68,7 @@ class Runner:
         self.handover = self.watches = self
         self.sources, self.knows = 1, True
         self.counted: Counter[int] | None = Counter()
-        self.quiet: list[Quiet] = []
+        self.quiet: list[QuietSlices] = []
 
     async def count_resources(self) -> Counter[int]:
         if self.counted is None:
@@ -87,7 +87,7 @@ class Runner:
         await anyio.sleep(0.2)
         return self.watched == slices
 
-    async def begin(self, slices: Slices, quiet: Iterable[Quiet] = ()) -> None:
+    async def begin(self, slices: Slices, quiet: Iterable[QuietSlices] = ()) -> None:
         assert not slices - self.watched
         self.begun |= slices
         self.quiet += quiet
@@ -393,10 +393,10 @@ async def test_the_answer_to_a_former_selection_of_the_same_slices_does_not_coun
         coordinator = one.executor._coordinator
         coordinator.member.cached(NONE)
         await coordinator.cached(ALL, coordinator._selection - 1)
-        assert not coordinator.member.said().filled
+        assert not coordinator.member.status().filled
 
         await coordinator.cached(ALL, coordinator._selection)
-        assert coordinator.member.said().filled
+        assert coordinator.member.status().filled
 
 
 async def test_asked_to_stop_before_it_begins_it_does_nothing(monkeypatch):
@@ -479,7 +479,7 @@ class TestRetries:
                     "namespace": "hedgerow-system",
                     "labels": {LABEL: "hedgerow"},
                 }
-                meta["annotations"] = {SAID: text(Said())}
+                meta["annotations"] = {SAID: status_text(MemberStatus())}
                 released = {**PLACE, "metadata": meta, "spec": {"holderIdentity": ""}}
                 world.server.apply(released, "hedgerow-lease")
             one = world.start(tasks)

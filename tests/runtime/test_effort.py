@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from hedgerow.fields import ownership
 from hedgerow.kube import errors
 from hedgerow.objects import ObjectRef
-from hedgerow.runtime.heavy import USUAL, Size
+from hedgerow.runtime.heavy import USUAL, PassLimits
 from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow.runtime.runner import SHARE
 from hedgerow.runtime.workqueue import FAIR_EVERY, Priority
@@ -125,9 +125,9 @@ class TestLooks:
             await anyio.sleep(30)
             work, looks = shop.runner._pass, effort.looks
 
-            async def counted(key: Any, size: Size) -> None:
+            async def counted(key: Any, limits: PassLimits) -> None:
                 passes.append(key)
-                await work(key, size)
+                await work(key, limits)
 
             shop.runner._pass = counted  # type: ignore[method-assign]
             shop.edit(shop.world.apply, routeTo="Green")
@@ -235,9 +235,9 @@ class TestLooks:
             await quiet()
             work = shop.runner._pass
 
-            async def counted(key: Any, size: Size) -> None:
+            async def counted(key: Any, limits: PassLimits) -> None:
                 asked.append(key)
-                await work(key, size)
+                await work(key, limits)
 
             shop.runner._pass = counted  # type: ignore[method-assign]
             shop.edit(shop.world.apply)

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from hedgerow.runtime.heavy import LARGE, USUAL, Size
+from hedgerow.runtime.heavy import LARGE, USUAL, PassLimits
 
 pytestmark = pytest.mark.anyio
 
@@ -17,8 +17,8 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.mark.parametrize("size", [USUAL, LARGE])
-async def test_only_work_on_what_is_large_is_done_in_a_thread(size: Size):
-    stays = await size.compute(threading.get_ident) == threading.get_ident()
+@pytest.mark.parametrize("limits", [USUAL, LARGE])
+async def test_only_work_on_what_is_large_is_done_in_a_thread(limits: PassLimits):
+    stays = await limits.compute(threading.get_ident) == threading.get_ident()
 
-    assert stays is not size.is_large
+    assert stays is not limits.is_large

@@ -39,7 +39,7 @@ class TestWritable:
         world = await settled()
 
         assert planner(world).writable(DEMO, state(world, uid="former")) is None
-        assert await planner(world).observe(DEMO, state(world, uid="former"), size=USUAL) is None
+        assert await planner(world).observe(DEMO, state(world, uid="former"), limits=USUAL) is None
 
     async def test_in_a_namespace_that_is_going_nothing_is_written(self):
         world = await settled()
@@ -73,7 +73,7 @@ class TestUnseen:
 class TestLook:
     async def test_a_settled_resource_asks_for_nothing(self):
         world = await settled()
-        look = await planner(world).observe(DEMO, state(world), size=USUAL)
+        look = await planner(world).observe(DEMO, state(world), limits=USUAL)
 
         assert look is not None
         assert (look.plan.writes, look.plan.deletions, look.plan.problems) == ((), (), ())
@@ -82,20 +82,20 @@ class TestLook:
     async def test_a_look_changes_no_cache(self):
         world = await settled()
         before = [dict(source.store._entries) for source in world.cache]
-        await planner(world).observe(DEMO, state(world), size=USUAL)
+        await planner(world).observe(DEMO, state(world), limits=USUAL)
 
         assert [dict(source.store._entries) for source in world.cache] == before
 
     async def test_one_made_in_a_thread_comes_to_the_same(self, monkeypatch):
         world = await settled()
-        here = await planner(world).observe(DEMO, state(world), size=USUAL)
+        here = await planner(world).observe(DEMO, state(world), limits=USUAL)
 
         async def elsewhere(work: Any) -> Any:
             with ThreadPoolExecutor(1) as threads:
                 return threads.submit(work).result()
 
         monkeypatch.setattr(heavy.PASSES, "run", elsewhere)
-        there = await planner(world).observe(DEMO, state(world), size=LARGE)
+        there = await planner(world).observe(DEMO, state(world), limits=LARGE)
 
         assert here is not None
         assert there is not None
@@ -112,4 +112,4 @@ class TestLook:
 
         monkeypatch.setattr(heavy.PASSES, "run", slowly)
 
-        assert await planner(world).observe(DEMO, remembered, size=LARGE) is None
+        assert await planner(world).observe(DEMO, remembered, limits=LARGE) is None

@@ -170,7 +170,7 @@ class TestNames:
 
         monkeypatch.setattr(heavy.PASSES, "run", late)
         planner, state = reconciler.context.planner, reconciler.states[key]
-        found = await planner.observe(key, state, size=LARGE)
+        found = await planner.observe(key, state, limits=LARGE)
 
         assert found
         assert (found.plan.problems, found.plan.writes, looks) == ((), (), 2)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
-from hedgerow.runtime.heavy import Size
+from hedgerow.runtime.heavy import PassLimits
 from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow.runtime.state import MOST_REPEATS
 from runtime.scenes import IMAGE, limit_comparisons, settled, take_image, writes_of
@@ -266,11 +266,11 @@ class TestMisread:
     @pytest.mark.usefixtures("on_the_loop")
     async def test_what_takes_long_to_compare_counts_as_heavy_and_is_read(self, monkeypatch):
         """A light object may have few fields that cost much; the loop waits for none of them."""
-        sizes: list[Size] = []
+        noticed: list[PassLimits] = []
 
-        async def noted(self: ResourcePlanner, *args: Any, size: Size, **named: Any) -> Any:
-            sizes.append(size)
-            return await observe(self, *args, size=size, **named)
+        async def noted(self: ResourcePlanner, *args: Any, limits: PassLimits, **named: Any) -> Any:
+            noticed.append(limits)
+            return await observe(self, *args, limits=limits, **named)
 
         world = await settled()
         take_image(world)
@@ -280,14 +280,14 @@ class TestMisread:
         world.apply("other")
         await world.settle()
         assert world.cache.slow == set()
-        assert {size.is_large for size in sizes} == {False}
+        assert {each.is_large for each in noticed} == {False}
 
-        sizes.clear()
+        noticed.clear()
         annotate(world, yields=f"Deployment/*: {IMAGE}")
         await world.settle()
         assert (world.contested(), world.condition("Stalled"), image(world)) == ([], "", "theirs:9")
         assert world.cache.slow == {("default", "demo")}
-        assert [size.is_large for size in sizes] == [False, *[True] * (len(sizes) - 1)]
+        assert [each.is_large for each in noticed] == [False, *[True] * (len(noticed) - 1)]
 
         annotate(world, yields=None)
         await world.settle()

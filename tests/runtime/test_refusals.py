@@ -418,7 +418,7 @@ class TestEvents:
         world = await settled()
         reconciler, key, tried = world.runner._reconciler, ("default", "demo"), 0
         state, publisher = reconciler.states[key], reconciler.context.publisher
-        observation = await reconciler.context.planner.observe(key, state, size=USUAL)
+        observation = await reconciler.context.planner.observe(key, state, limits=USUAL)
         assert observation
 
         async def hook(sent: Sent) -> None:
@@ -449,7 +449,7 @@ class TestEvents:
         world = await settled()
         reconciler, key = world.runner._reconciler, ("default", "demo")
         state, publisher = reconciler.states[key], reconciler.context.publisher
-        observation = await reconciler.context.planner.observe(key, state, size=USUAL)
+        observation = await reconciler.context.planner.observe(key, state, limits=USUAL)
         assert observation
         for number in range(BURST + 7):
             notice = Notice("R", f"note {number}", "Warning")

@@ -12,7 +12,7 @@ import pytest
 from hedgerow.contract import Key
 from hedgerow.kube.watch import Bookmark, Changed, Snapshot
 from hedgerow.runtime.cache.caches import Cache
-from hedgerow.runtime.heavy import LARGE, USUAL, Lanes, Size
+from hedgerow.runtime.heavy import LARGE, USUAL, Lanes, PassLimits
 from hedgerow.runtime.reconciler import Reconciler
 from hedgerow.runtime.resource_pass import Outcome
 from hedgerow.runtime.runner import WALL_CHECK, WORKERS, ControllerRunner
@@ -67,7 +67,7 @@ class TestRunning:
         self, monkeypatch
     ):
         heavy = [f"heavy{number}" for number in range(2 * WORKERS)]
-        monkeypatch.setattr(Cache, "size", lambda _, key: LARGE if key[1] in heavy else USUAL)
+        monkeypatch.setattr(Cache, "limits", lambda _, key: LARGE if key[1] in heavy else USUAL)
         shop = Shop()
         for name in heavy:
             shop.world.apply(name)
@@ -94,12 +94,12 @@ class TestRunning:
 
     @pytest.mark.usefixtures("on_the_loop")
     async def test_a_heavy_resource_that_always_changes_keeps_no_other_out(self, monkeypatch):
-        monkeypatch.setattr(Cache, "size", lambda *_: LARGE)
+        monkeypatch.setattr(Cache, "limits", lambda *_: LARGE)
         shop, passes = Shop(), list[str]()
         for name in ("busy", "other"):
             shop.world.apply(name)
 
-        async def changed(runner: ControllerRunner, key: Key, _: Size) -> None:
+        async def changed(runner: ControllerRunner, key: Key, _: PassLimits) -> None:
             passes.append(key[1])
             await anyio.sleep(1)
             if key[1] == "busy":
@@ -117,7 +117,7 @@ class TestRunning:
         self, monkeypatch
     ):
         heavy = {"first", "second", "third"}
-        monkeypatch.setattr(Cache, "size", lambda _, key: LARGE if key[1] in heavy else USUAL)
+        monkeypatch.setattr(Cache, "limits", lambda _, key: LARGE if key[1] in heavy else USUAL)
         shop = Shop()
         for name in sorted(heavy):
             shop.world.apply(name)
@@ -143,9 +143,9 @@ class TestRunning:
         turn = 0
         reconcile = Reconciler.reconcile
 
-        async def recorded(self: Reconciler, key: Key, size: Size) -> Outcome:
+        async def recorded(self: Reconciler, key: Key, limits: PassLimits) -> Outcome:
             began.append(turn)
-            return await reconcile(self, key, size)
+            return await reconcile(self, key, limits)
 
         monkeypatch.setattr(Reconciler, "reconcile", recorded)
         async with shops[0].open(), shops[1].open():
@@ -231,11 +231,11 @@ class TestWall:
             reconcile, now = shop.runner._reconciler.reconcile, VirtualClock.now
             with monkeypatch.context() as wrong:
 
-                async def set_back(key: Any, size: Size) -> Any:
+                async def set_back(key: Any, limits: PassLimits) -> Any:
                     wrong.setattr(
                         VirtualClock, "now", lambda clock: now(clock) - timedelta(hours=1)
                     )
-                    return await reconcile(key, size)
+                    return await reconcile(key, limits)
 
                 wrong.setattr(shop.runner._reconciler, "reconcile", set_back)
                 shop.runner.queue.add(("default", "one"))

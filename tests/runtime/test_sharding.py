@@ -18,7 +18,7 @@ from hedgerow.contract import Key
 from hedgerow.kube.errors import Forbidden, Gone
 from hedgerow.runtime import sharding, watches
 from hedgerow.runtime.sharding import HOME, Division, ShardedQueue, is_divided
-from hedgerow.shards.member import Quiet
+from hedgerow.shards.member import QuietSlices
 from hedgerow.shards.members import LONGEST_NAME
 from hedgerow.shards.slices import ALL, NONE, Slices, point_of
 from hedgerow.testing.memory.cluster import Sent
@@ -236,7 +236,7 @@ class TestHandOver:
             told(one)
             await quiet()
             await one.runner.drain(OTHERS)
-            last = Quiet(OTHERS, 1e9, await one.runner.handover.last_versions(OTHERS))
+            last = QuietSlices(OTHERS, 1e9, await one.runner.handover.last_versions(OTHERS))
             two.cluster.asked.clear()
 
             tasks.start_soon(two.runner.begin, OTHERS, [last])
@@ -264,7 +264,7 @@ class TestHandOver:
             assert await replica.runner.select(MINE | OTHERS)
             replica.cluster.asked.clear()
 
-            await replica.runner.begin(MINE | OTHERS, [Quiet(OTHERS, 1e9, last)])
+            await replica.runner.begin(MINE | OTHERS, [QuietSlices(OTHERS, 1e9, last)])
             await quiet()
             assert {key[1] for key in replica.passes} == {"one", "two"}
             assert ("list", "bluegreens", MINE | OTHERS) in replica.cluster.asked
@@ -287,7 +287,9 @@ class TestHandOver:
             late = dict.fromkeys(known, 10**9)
             replica.cluster.asked.clear()
 
-            await replica.runner.begin(ALL, [Quiet(OTHERS, 1e9, late), Quiet(MINE, 1e9, known)])
+            await replica.runner.begin(
+                ALL, [QuietSlices(OTHERS, 1e9, late), QuietSlices(MINE, 1e9, known)]
+            )
             listed = {slices for what, _, slices in replica.cluster.asked if what == "list"}
             assert listed == {ALL - MINE}
 
@@ -311,7 +313,7 @@ class TestHandOver:
             assert await replica.runner.select(MINE | OTHERS)
             replica.cluster.asked.clear()
 
-            await replica.runner.begin(MINE | OTHERS, [Quiet(MINE | OTHERS, now + 0.5)])
+            await replica.runner.begin(MINE | OTHERS, [QuietSlices(MINE | OTHERS, now + 0.5)])
             listed = {slices for what, _, slices in replica.cluster.asked if what == "list"}
             assert listed == {MINE}
 
@@ -321,7 +323,7 @@ class TestHandOver:
         async with replica.open():
             assert await replica.runner.select(MINE | OTHERS)
             replica.cluster.asked.clear()
-            last = Quiet(OTHERS, 1e9, await replica.runner.handover.last_versions(OTHERS))
+            last = QuietSlices(OTHERS, 1e9, await replica.runner.handover.last_versions(OTHERS))
 
             await replica.runner.begin(MINE | OTHERS, [last])
             listed = {slices for what, _, slices in replica.cluster.asked if what == "list"}
@@ -333,7 +335,7 @@ class TestHandOver:
         replica.cluster.broken = {"Service": Forbidden("no", code=403)}
         async with replica.open(), anyio.create_task_group() as tasks:
             assert await replica.runner.select(OTHERS)
-            last = Quiet(OTHERS, 1e9, await replica.runner.handover.last_versions(OTHERS))
+            last = QuietSlices(OTHERS, 1e9, await replica.runner.handover.last_versions(OTHERS))
             tasks.start_soon(replica.runner.begin, OTHERS, [last])
             await quiet()
             await replica.runner.drain(OTHERS)

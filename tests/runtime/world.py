@@ -154,7 +154,7 @@ class World:
         while len(queue):
             key = await queue.get()
             try:
-                await self.runner._pass(key, self.cache.size(key))
+                await self.runner._pass(key, self.cache.limits(key))
             except BaseExceptionGroup as group:
                 if group.subgroup(Crash) is None:
                     raise

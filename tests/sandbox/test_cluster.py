@@ -222,7 +222,7 @@ class TestFailure:
 
         async def impatient(plane: Any, component: str, blueprint: Any) -> None:
             if component == "kube-apiserver":
-                monkeypatch.setattr(controlplane, "PATIENCE", 0.6)
+                monkeypatch.setattr(controlplane, "START_TIMEOUT", 0.6)
             await ready(plane, component, blueprint)
 
         monkeypatch.setattr(controlplane.ControlPlane, "ready", impatient)
@@ -249,7 +249,7 @@ class TestFailure:
         register = starting.nodes.register
 
         async def soon(api: Any, count: int, *, seconds: float, log: Path) -> None:
-            assert seconds == starting.PATIENCE
+            assert seconds == starting.START_TIMEOUT
             await register(api, count, seconds=0.3, log=log)
 
         monkeypatch.setattr(starting.nodes, "register", soon)
@@ -265,7 +265,7 @@ class TestFailure:
             return False
 
         monkeypatch.setattr(starting.SandboxApi, "answers", never)
-        monkeypatch.setattr(starting, "PATIENCE", 0.3)
+        monkeypatch.setattr(starting, "START_TIMEOUT", 0.3)
         monkeypatch.setattr(
             controlplane.ControlPlane, "ready", lambda *_: anyio.lowlevel.checkpoint()
         )

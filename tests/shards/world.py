@@ -377,7 +377,7 @@ class Node:
         self.later(seconds, lambda: self.turn(what) if self._turns[what] == turn else None)
 
     def told(self) -> str:
-        self._asked = members.text(self.member.said(assignment.groups(self.weights, ALL)))
+        self._asked = members.status_text(self.member.status(assignment.groups(self.weights, ALL)))
         return self._asked
 
     # --- the watch -------------------------------------------------------------------------------
@@ -457,7 +457,10 @@ class Node:
         for part in orders.drain:
             self.drain(part)
         self.select()
-        if members.text(self.member.said(assignment.groups(self.weights, ALL))) != self._asked:
+        if (
+            members.status_text(self.member.status(assignment.groups(self.weights, ALL)))
+            != self._asked
+        ):
             self.turn("own")
         self.lead()
         if self.stopping and self.member.is_done:
@@ -588,7 +591,9 @@ class Node:
         for name, election in ((self.name, self.own), (BASE, self.election)):
             step = election.give_up()
             if step is not None:
-                said = {SAID: members.text(self.member.said())} if name == self.name else {}
+                said = (
+                    {SAID: members.status_text(self.member.status())} if name == self.name else {}
+                )
                 try:
                     self.world.store.apply(self.world.now, name, step.meta, step.spec, said)
                 except Refused:

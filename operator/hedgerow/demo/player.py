@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hedgerow.sandbox.processes import Started
 
 LOG = "operator.log"
-PATIENCE = 30.0
+STEP_TIMEOUT = 30.0
 
 
 @asynccontextmanager
@@ -60,8 +60,8 @@ async def _ready(started: Started, log: Path) -> None:
             raise DemoError("the operator ended", f"its last words: {_last(log)}")
         return any(entry.get("event") == "caches are filled" for entry in _entries(log))
 
-    if not await until(filled, seconds=PATIENCE):
-        raise DemoError(f"the operator is not ready after {PATIENCE:.0f} s", f"see {log}")
+    if not await until(filled, seconds=STEP_TIMEOUT):
+        raise DemoError(f"the operator is not ready after {STEP_TIMEOUT:.0f} s", f"see {log}")
 
 
 async def _stop(stage: Stage, started: Started, log: Path, *, said: bool) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from hedgerow.demo.page import Page
 
-PATIENCE = 180.0
+COMMAND_TIMEOUT = 180.0
 """Seconds for one command; deleting a namespace waits for all that is in it."""
 ENVIRONMENT = "env"
 
@@ -67,7 +67,7 @@ class Shell:
         Raises DemoError when it takes too long.
         """
         self.page.typed(line)
-        with anyio.move_on_after(PATIENCE):
+        with anyio.move_on_after(COMMAND_TIMEOUT):
             answer = await subprocesses.run(
                 ["sh", "-c", line],
                 stderr=STDOUT,
@@ -77,4 +77,6 @@ class Shell:
             ended = Ended(answer.returncode, answer.stdout.decode(errors="replace").rstrip())
             self.page.output(ended.printed)
             return ended
-        raise DemoError(f"`{line}` does not end within {PATIENCE:.0f} s", "look at the cluster")
+        raise DemoError(
+            f"`{line}` does not end within {COMMAND_TIMEOUT:.0f} s", "look at the cluster"
+        )

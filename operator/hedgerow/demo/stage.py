@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 AGENT = f"hedgerow-demo/{version()}"
 AUDIT = "audit.log"
 PORTS = ("HEDGEROW_METRICS_BIND_ADDRESS", "HEDGEROW_HEALTH_PROBE_BIND_ADDRESS")
-PATIENCE = 120.0
+CLEANUP_TIMEOUT = 120.0
 """Seconds for each part of the cleaning up."""
 
 
@@ -155,7 +155,7 @@ async def sandboxed(page: Page, directory: Path, target: Target) -> AsyncGenerat
 
 
 async def _take_down(page: Page, sandbox: Sandbox) -> None:
-    with anyio.move_on_after(PATIENCE, shield=True):
+    with anyio.move_on_after(CLEANUP_TIMEOUT, shield=True):
         page.typed("hedgerow sandbox down --dir sandbox")
         with page.waiting("stopping") as progress:
             await sandbox.down(progress)

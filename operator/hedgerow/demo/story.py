@@ -11,7 +11,7 @@ import anyio
 from hedgerow.demo import acts
 from hedgerow.demo.errors import DemoError
 from hedgerow.demo.player import LOG, operator
-from hedgerow.demo.stage import AUDIT, PATIENCE, Stage, Target, folder, given, sandboxed
+from hedgerow.demo.stage import AUDIT, CLEANUP_TIMEOUT, Stage, Target, folder, given, sandboxed
 from hedgerow.demo.witness import NAME, Witness, deployment_name
 from hedgerow.encoding import decode
 from hedgerow.fields.managed_fields import managers
@@ -83,7 +83,7 @@ async def _claim_installed(stage: Stage, name: str) -> None:
 
 
 async def _uninstall(stage: Stage) -> None:
-    with anyio.move_on_after(PATIENCE, shield=True):
+    with anyio.move_on_after(CLEANUP_TIMEOUT, shield=True):
         try:
             await stage.shell.run(f"hedgerow uninstall{stage.context}")
         except DemoError as error:
@@ -102,7 +102,7 @@ async def namespace(stage: Stage) -> AsyncGenerator[None]:
         finished = True
     finally:
         if not stage.sandbox and not (finished and stage.target.keep):
-            with anyio.move_on_after(PATIENCE, shield=True):
+            with anyio.move_on_after(CLEANUP_TIMEOUT, shield=True):
                 gone = f"kubectl delete namespace {stage.namespace} --ignore-not-found"
                 await stage.shell.run(f"{gone}{stage.context}")
 

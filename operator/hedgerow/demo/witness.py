@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 NAME = "demo"
-PATIENCE = 90.0
+WAIT_TIMEOUT = 90.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +76,11 @@ class Witness:
                     progress(f"waiting for {what}: {told(last[0])}")
                 return bool(fits(last[0]))
 
-            if await until(look, seconds=PATIENCE):
+            if await until(look, seconds=WAIT_TIMEOUT):
                 return last[0]
         seen = told(last[0]) if last else "nothing"
         raise DemoError(
-            f"waited {PATIENCE:.0f} s in vain for {what}", f"the API server says: {seen}"
+            f"waited {WAIT_TIMEOUT:.0f} s in vain for {what}", f"the API server says: {seen}"
         )
 
     def claim(self, text: str, holds: object, shown: Any) -> None:

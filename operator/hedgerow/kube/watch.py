@@ -36,7 +36,7 @@ AWAY = 1
 """A server that is not reached more often than this in a row was away; one cut may happen."""
 IDLE = 90.0
 """Seconds without any event after which a watch counts as cut: bookmarks come each minute."""
-PATIENCE = 3
+UNREPORTED = 3
 """If a watch is cut more often than this in a row, soon after it is opened, it is a problem."""
 
 
@@ -188,14 +188,14 @@ def _failed(phase: Phase, error: KubeError, before: int, draw: float) -> tuple[S
         return StepResult(wait=backoff(failures, draw)), Filling(failures, told=phase.version)
     # A server that was away may come back with a store that was restored: the version that was
     # told last may never be told again. One that is only busy keeps its store.
-    patience = PATIENCE if isinstance(error, Unavailable) else AWAY
+    patience = UNREPORTED if isinstance(error, Unavailable) else AWAY
     away = isinstance(error, (Dropped, Unreachable, Unavailable)) and failures > patience
     if isinstance(error, Dropped) and not (away and isinstance(phase, Live)):
-        return _stopped(phase, failures, draw, error if failures > PATIENCE else None)
+        return _stopped(phase, failures, draw, error if failures > UNREPORTED else None)
     if isinstance(phase, Filling) and phase.streaming and isinstance(error, Invalid):
         # The server does not know sendInitialEvents, or its feature gate is off.
         return StepResult(wait=0.0), Filling(before, streaming=False, told=phase.told)
-    routine = isinstance(error, (Dropped, Gone)) and failures <= PATIENCE
+    routine = isinstance(error, (Dropped, Gone)) and failures <= UNREPORTED
     outcome = StepResult(None, None if routine else error, backoff(failures, draw, error.after))
     worthless = away or isinstance(error, (Gone, Garbled, Invalid, Missing))
     if isinstance(phase, Live) and not worthless:

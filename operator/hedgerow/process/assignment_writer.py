@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from hedgerow.kube.cluster import Cluster
     from hedgerow.runtime.clock import Clock
-    from hedgerow.runtime.leaderelection.elector import Leadership
+    from hedgerow.runtime.leaderelection.elector import Elector
     from hedgerow.shards.assigner import Proposal
     from hedgerow.shards.assignment import Weights
     from hedgerow.shards.members import Members
@@ -45,7 +45,7 @@ class AssignmentWriter:
         cluster: Cluster,
         clock: Clock,
         members: Members,
-        election: Leadership,
+        election: Elector,
         *,
         namespace: str,
         manager: str,

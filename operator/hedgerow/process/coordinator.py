@@ -16,12 +16,16 @@ from hedgerow.kube.retry import backoff
 from hedgerow.kube.watch import Bookmark, Changed, Snapshot, reflect
 from hedgerow.process.assignment_writer import AssignmentWriter
 from hedgerow.process.leadership import lease, timing
-from hedgerow.runtime.leaderelection.elector import PATIENCE as LONGEST_AFTER
-from hedgerow.runtime.leaderelection.elector import Leadership, LeadershipLost, identity
+from hedgerow.runtime.leaderelection.elector import (
+    LONGEST_RETRY_AFTER,
+    Elector,
+    LeadershipLost,
+    identity,
+)
 from hedgerow.runtime.leaderelection.record import LEASES
 from hedgerow.shards import assignment, members
 from hedgerow.shards.member import Member
-from hedgerow.shards.members import LABEL, MOST_KNOWN, SAID, Members, Said
+from hedgerow.shards.members import LABEL, MOST_KNOWN, SAID, Members, MemberStatus
 from hedgerow.shards.slices import ALL, Slices
 
 if TYPE_CHECKING:
@@ -64,7 +68,7 @@ class Coordinator:
         self.members = Members(self._base, name, duration=times.duration, deadline=times.deadline)
         self.member = Member(self.members, os.environ.get("POD_TEMPLATE_HASH", ""))
         lead = partial(
-            Leadership,
+            Elector,
             cluster,
             clock,
             namespace=self._namespace,
@@ -90,7 +94,7 @@ class Coordinator:
         self._pod = _owner()
         self._load: assignment.Weights = ()
         self._facts: dict[str, float] = {}
-        self._told: Said | None = None
+        self._told: MemberStatus | None = None
         self._wanted: Slices | None = None
         self._selection = 0
         self._was_crowded = False
@@ -180,8 +184,8 @@ class Coordinator:
 
     def _marks(self) -> Object:
         """Return the label, annotation and owner of our own Lease."""
-        said = replace(self.member.said(self._load), facts=self._facts)
-        marks = {**self._common_marks(), "annotations": {SAID: members.text(said)}}
+        status = replace(self.member.status(self._load), facts=self._facts)
+        marks = {**self._common_marks(), "annotations": {SAID: members.status_text(status)}}
         return {**marks, "ownerReferences": [self._pod]} if self._pod else marks
 
     def _common_marks(self) -> Object:
@@ -232,7 +236,7 @@ class Coordinator:
     def _backoff(self, failures: int, error: KubeError) -> float:
         """Return the seconds until what has failed is tried again."""
         draw, longest = self._clock.jitter(), self._duration
-        return backoff(failures, draw, min(error.after, LONGEST_AFTER), longest=longest)
+        return backoff(failures, draw, min(error.after, LONGEST_RETRY_AFTER), longest=longest)
 
     async def _relist(self) -> None:
         """Read all Leases as they are now, to be certain that some did not change.
@@ -265,9 +269,9 @@ class Coordinator:
             if wanted != self._wanted:
                 self._wanted, self._selection = wanted, self._selection + 1
                 self._post(partial(executor.want, self._wanted, self._selection))
-        said = self.member.said()
-        if said != self._told:
-            self._told = said
+        status = self.member.status()
+        if status != self._told:
+            self._told = status
             self.own.wake()
         if self.members.is_crowded and not self._was_crowded:
             log.warning("too many replicas are seen: nothing new is begun", most=MOST_KNOWN)

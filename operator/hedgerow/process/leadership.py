@@ -1,4 +1,4 @@
-"""Leadership: whether this process leads, stands by, or works without leader election."""
+"""Elector: whether this process leads, stands by, or works without leader election."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import structlog
 from hedgerow.kube.client import connect
 from hedgerow.kube.errors import Forbidden, Missing
 from hedgerow.runtime.clock import SystemClock
-from hedgerow.runtime.leaderelection.elector import Leadership, LeadershipLost, Timing, identity
+from hedgerow.runtime.leaderelection.elector import Elector, LeadershipLost, Timing, identity
 from hedgerow.runtime.leaderelection.other_leader import live_leader
-from hedgerow.runtime.leaderelection.thread import PATIENCE, own_thread
+from hedgerow.runtime.leaderelection.thread import STOP_TIMEOUT, own_thread
 from hedgerow.serving.loop_latency import Pulse
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ async def led(
 @asynccontextmanager
 async def _candidacy(
     settings: Settings, clock: Clock, meters: Meters, silent: Callable[[], float]
-) -> AsyncGenerator[Leadership]:
+) -> AsyncGenerator[Elector]:
     """Yield our candidate in the election; in the end the Lease is released.
 
     While others may still work that shared the work, it must expire instead: the label that says so
@@ -168,7 +168,7 @@ async def _candidacy(
         on_exchange=meters.exchanged,
     ) as own:
         name, namespace = lease(settings)
-        leadership = Leadership(
+        leadership = Elector(
             own,
             clock,
             name=name,
@@ -207,13 +207,13 @@ async def until_lost(
         scope.cancel()
 
 
-async def _run_out(leadership: Leadership) -> NoReturn:
+async def _run_out(leadership: Elector) -> NoReturn:
     """Raise LeadershipLost once the Lease has expired, in case the thread hangs and does not."""
     left = leadership.remaining()
     while left > 0:
         await anyio.sleep(left)
         left = leadership.remaining()
-    await anyio.sleep(PATIENCE)
+    await anyio.sleep(STOP_TIMEOUT)
     raise LeadershipLost("the lease was not renewed: the thread that renews it hangs")
 
 

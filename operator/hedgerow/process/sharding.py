@@ -22,7 +22,7 @@ from hedgerow.process.leadership import BEAT, until_lost
 from hedgerow.runtime.clock import unique
 from hedgerow.runtime.leaderelection.elector import LeadershipLost
 from hedgerow.runtime.leaderelection.record import LEASES
-from hedgerow.runtime.leaderelection.thread import PATIENCE, own_thread
+from hedgerow.runtime.leaderelection.thread import STOP_TIMEOUT, own_thread
 from hedgerow.serving.loop_latency import Pulse
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ async def _coordinating(
 async def _run_out(coordinator: Coordinator) -> NoReturn:
     """Raise LeadershipLost once we may not write for what we serve, in case the thread hangs."""
     lapsed = 0.0
-    while lapsed < PATIENCE:
+    while lapsed < STOP_TIMEOUT:
         await anyio.sleep(TURN)
         may = coordinator.remaining() > 0 or not coordinator.member.is_serving
         lapsed = 0.0 if may else lapsed + TURN

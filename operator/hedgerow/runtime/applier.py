@@ -12,7 +12,7 @@ from hedgerow.kube.errors import Conflict, KubeError
 from hedgerow.kube.withholding import withholding
 from hedgerow.objects import ObjectRef, metadata
 from hedgerow.plan.writes import normal_form, settles, unguarded
-from hedgerow.runtime.heavy import USUAL, Size
+from hedgerow.runtime.heavy import USUAL, PassLimits
 from hedgerow.runtime.metrics import Meter, Meters
 
 if TYPE_CHECKING:
@@ -45,14 +45,16 @@ class Applier:
         self.field_manager = field_manager
         self._meter = meter or Meters().of(field_manager)
 
-    async def apply(self, write: Write, before: Object | None, size: Size = USUAL) -> Applied:
+    async def apply(
+        self, write: Write, before: Object | None, limits: PassLimits = USUAL
+    ) -> Applied:
         """Apply a child, either create-only or with its uid; return the response.
 
-        Only a write that claims fields is forced. `size` is that of the resource. Raises KubeError.
+        Only a write that claims fields is forced. `limits` are those of the pass. Raises KubeError.
         """
         try:
             with withholding(write.ref.api):
-                answer, mark, settled = await self._apply(write, size)
+                answer, mark, settled = await self._apply(write, limits)
         except KubeError as error:
             if isinstance(error, Conflict):
                 self._meter.wrote("conflicted")
@@ -60,23 +62,23 @@ class Applier:
             raise
         action = "created" if write.create else _action(before, answer)
         old, manager = before or {}, self.field_manager
-        given_up = action == "configured" and await size.compute(_gave_up, old, answer, manager)
+        given_up = action == "configured" and await limits.compute(_gave_up, old, answer, manager)
         self._meter.wrote("released" if given_up else action)
         holders = (holder.manager for leaf in write.claims for holder in leaf.holders)
         self._meter.claimed(holders)
         return Applied(answer, action, mark, settled)
 
-    async def _apply(self, write: Write, size: Size) -> tuple[Object, str, bool]:
+    async def _apply(self, write: Write, limits: PassLimits) -> tuple[Object, str, bool]:
         applied = await self._cluster.apply(
             write.ref.api,
             write.body,
             manager=self.field_manager,
             force=bool(write.claims),
-            timeout=size.timeout,
+            timeout=limits.timeout,
         )
         answer = applied.object
         want = unguarded(write.body)
-        mark, settled = await size.compute(self._judge, write, want, answer)
+        mark, settled = await limits.compute(self._judge, write, want, answer)
         return answer, mark, settled
 
     def _judge(self, write: Write, want: Object, answer: Object) -> tuple[str, bool]:
@@ -85,26 +87,26 @@ class Applier:
         return normal_form(want, verdict), settles(write, answer, verdict)
 
     async def take_over(
-        self, ref: ObjectRef, live: Object, places: Iterable[FieldPath], size: Size = USUAL
+        self, ref: ObjectRef, live: Object, places: Iterable[FieldPath], limits: PassLimits = USUAL
     ) -> Object:
         """Apply what we hold of exactly this version, and these fields too; return the object.
 
-        No value changes, and nothing is forced. `size` is that of the resource. Raises KubeError.
+        No value changes, and nothing is forced. `limits` are those of the pass. Raises KubeError.
         """
-        body = await size.compute(declaring, live, self.field_manager, places)
+        body = await limits.compute(declaring, live, self.field_manager, places)
         with withholding(ref.api):
             applied = await self._cluster.apply(
-                ref.api, body, manager=self.field_manager, timeout=size.timeout
+                ref.api, body, manager=self.field_manager, timeout=limits.timeout
             )
         self._meter.wrote("configured")
         return applied.object
 
     async def apply_status(
-        self, ref: ObjectRef, body: Object, version: str, size: Size = USUAL
+        self, ref: ObjectRef, body: Object, version: str, limits: PassLimits = USUAL
     ) -> Object:
         """Apply a resource's status to exactly this `version`, and return the resource.
 
-        `size` is that of the resource. Raises KubeError; Stale if the version has changed.
+        `limits` are those of the pass. Raises KubeError; Stale if the version has changed.
 
         For a custom resource's status the server ignores a wrong uid (seen on 1.36). Only the
         version keeps the write from a new resource with the same name.
@@ -116,7 +118,7 @@ class Applier:
                 body,
                 manager=self.field_manager,
                 subresource="status",
-                timeout=size.timeout,
+                timeout=limits.timeout,
             )
         except Conflict as error:
             self._meter.conflicted(cause.manager for cause in error.causes)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from hedgerow.plan.writes import Write
     from hedgerow.runtime.applier import Applier
     from hedgerow.runtime.cache.caches import Cache
-    from hedgerow.runtime.heavy import Size
+    from hedgerow.runtime.heavy import PassLimits
     from hedgerow_schemas.base import ApiResource, Object, Resource
 
 
@@ -45,7 +45,7 @@ class Finalizers:
         self._refusal_log = refusal_log
         self._refused: dict[Key, Refusals] = {}
 
-    async def take_off(self, key: Key, size: Size) -> timedelta | None:
+    async def take_off(self, key: Key, limits: PassLimits) -> timedelta | None:
         """Remove our finalizers from the children of deleted resources with this key, and claims.
 
         A resource that is being deleted counts too. An orphaned child, which has no owner any more,
@@ -57,7 +57,7 @@ class Finalizers:
         known.keep({child: _mark(write) for child, write in asked.items()})
         try:
             for write in asked.values():
-                await self._take_off(write, known, size)
+                await self._take_off(write, known, limits)
         finally:
             if known:
                 self._refused[key] = known
@@ -102,7 +102,7 @@ class Finalizers:
         found = await self._applier.read(ref)
         return found if metadata(found or {}).get("uid") == ref.uid else None
 
-    async def _take_off(self, write: Write, known: Refusals, size: Size) -> None:
+    async def _take_off(self, write: Write, known: Refusals, limits: PassLimits) -> None:
         mark = _mark(write)
         if known.waiting(write.id, mark, self._refusal_log.now()):
             return
@@ -110,7 +110,7 @@ class Finalizers:
         store = self._cache.child_store(kind, write.ref.namespace)
         before: Object | None = store.get(Key(write.ref.namespace, name))
         try:
-            answer = (await self._applier.apply(write, before, size)).obj
+            answer = (await self._applier.apply(write, before, limits)).obj
         except KubeError as error:
             if refusals.rule(RequestKind.FINALIZER, error).reaction is Reaction.PUT_OFF:
                 raise

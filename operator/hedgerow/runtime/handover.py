@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hedgerow.contract import Controller
     from hedgerow.runtime.cache.caches import Source
     from hedgerow.runtime.watches import Watches
-    from hedgerow.shards.member import Quiet
+    from hedgerow.shards.member import QuietSlices
     from hedgerow_schemas.base import Object, Resource
 
 TOLD_WITHIN = 1.0
@@ -37,7 +37,7 @@ class HandOver:
     def __init__(self, controller: Controller[Resource], watches: Watches) -> None:
         self._controller, self._watches = controller, watches
 
-    async def catch_up(self, slices: Slices, quiet: Iterable[Quiet] = ()) -> None:
+    async def catch_up(self, slices: Slices, quiet: Iterable[QuietSlices] = ()) -> None:
         """Take in what the server has now of selected slices; the caches are filled.
 
         Another replica may have written it a moment ago, and no watch may have told it yet. What
@@ -63,7 +63,7 @@ class HandOver:
         if failures:
             raise failures[0]
 
-    async def _reached(self, number: int, source: Source, known: Iterable[Quiet]) -> Slices:
+    async def _reached(self, number: int, source: Source, known: Iterable[QuietSlices]) -> Slices:
         """Return the slices in which a source has the last writes; wait for its watch a moment."""
         name, slices, reached = self.name(source), self._watches.slices, NONE
         parts = [(each, self._watches.reads(source, each.slices)) for each in known]

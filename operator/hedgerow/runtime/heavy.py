@@ -113,7 +113,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Size(Struct, frozen=True):
+class PassLimits(Struct, frozen=True):
     """What follows from the size of a resource: decided once, when a pass over it begins.
 
     - `is_large`: the pass works in a thread beside the loop, and waited for its turn in a `Lane`.
@@ -141,5 +141,5 @@ class Size(Struct, frozen=True):
         return await PASSES.run(partial(work, *args, **named))
 
 
-USUAL: Final = Size(is_large=False, parallel_writes=8, timeout=10.0, comparisons=10_000)
-LARGE: Final = Size(is_large=True, parallel_writes=1, timeout=50.0, comparisons=MOST_COMPARED)
+USUAL: Final = PassLimits(is_large=False, parallel_writes=8, timeout=10.0, comparisons=10_000)
+LARGE: Final = PassLimits(is_large=True, parallel_writes=1, timeout=50.0, comparisons=MOST_COMPARED)

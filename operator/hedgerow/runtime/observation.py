@@ -39,7 +39,7 @@ from hedgerow.plan.yield_and_claim import (
     claims_refused,
     field_policy_of,
 )
-from hedgerow.runtime.heavy import LARGE, USUAL, Size
+from hedgerow.runtime.heavy import LARGE, USUAL, PassLimits
 from hedgerow.runtime.report import reporter_of
 from hedgerow.runtime.source_reports import Reports
 from hedgerow.validation import in_a_line
@@ -216,21 +216,21 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         key: Key,
         state: ResourceState,
         *,
-        size: Size = LARGE,
+        limits: PassLimits = LARGE,
         failed: frozenset[ChildId] = frozenset(),
         began: datetime | None = None,
         whole: Mapping[ChildId, Object] | None = None,
     ) -> Observation | None:
         """Return the plan from what is cached now; None if nothing may be written.
 
-        `size` is what the pass counts with. `failed` are the children that this pass could not
+        `limits` are those of the pass. `failed` are the children that this pass could not
         write. `began` is when the pass began, which compose gets as the time: so a time in a
         declaration is the same at each look. `whole` are children of which only a part is cached.
         Raises TooManyComparisonsError if `yield` and `claim` take more than a usual pass may.
         """
         began = began or self.clock.now()
         while (live := self.writable(key, state)) is not None:
-            comparisons = Comparisons(size.comparisons)
+            comparisons = Comparisons(limits.comparisons)
             field_policy, hindrance = self._field_policy(
                 live, self.controller.home(key), comparisons
             )
@@ -246,13 +246,13 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
                 field_policy=field_policy,
                 whole=whole or {},
             )
-            observation = await size.compute(self._planned, cached, hindrance, size.is_large)
-            if comparisons.left < 0 and not size.is_large:
+            observation = await limits.compute(self._planned, cached, hindrance, limits.is_large)
+            if comparisons.left < 0 and not limits.is_large:
                 raise TooManyComparisonsError
-            if size.is_large and comparisons.left > size.comparisons - USUAL.comparisons:
+            if limits.is_large and comparisons.left > limits.comparisons - USUAL.comparisons:
                 self.cache.slow.discard(key)
             # Nothing has changed meanwhile unless there was a wait for a thread.
-            if size.is_large and self.writable(key, state) is None:
+            if limits.is_large and self.writable(key, state) is None:
                 return None
             if not observation.has_declaration:
                 state.refusals.keep({})  # there are no writes, so none is to be sent again

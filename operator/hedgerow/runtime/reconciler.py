@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from hedgerow.objects import Installation
     from hedgerow.runtime.applier import Applier
     from hedgerow.runtime.events.publisher import EventPublisher
-    from hedgerow.runtime.heavy import Size
+    from hedgerow.runtime.heavy import PassLimits
     from hedgerow.runtime.observation import ResourcePlanner
     from hedgerow_schemas.base import Object
 
@@ -74,17 +74,17 @@ class Reconciler:
         )
         self._other_installations: set[Installation] = set()
 
-    async def reconcile(self, key: Key, size: Size | None = None) -> Outcome:
+    async def reconcile(self, key: Key, limits: PassLimits | None = None) -> Outcome:
         """Make one pass over a resource, and return how it ended.
 
-        `size` is what it counts with; by default, that of the resource as it is cached now. Raises
-        KubeError if the server cannot be reached or asks us to wait. A refused request or a user's
-        mistake becomes a condition instead; `runtime/refusals.py` has the table.
+        By default, `limits` follow from the resource as it is cached now. Raises KubeError
+        if the server cannot be reached or asks us to wait. A refused request or a user's mistake
+        becomes a condition instead; `runtime/refusals.py` has the table.
         """
-        size = size or self.context.cache.size(key)
-        removal_due_in = await self._finalizers.take_off(key, size)
+        limits = limits or self.context.cache.limits(key)
+        removal_due_in = await self._finalizers.take_off(key, limits)
         live = self.context.cache.resource(key)
-        outcome = await (self._gone(key) if live is None else self._pass(key, live, size))
+        outcome = await (self._gone(key) if live is None else self._pass(key, live, limits))
         if not outcome.unfinished:
             for extension in self.context.extensions:
                 extension.ended(key)
@@ -120,11 +120,11 @@ class Reconciler:
         live, planner = self.context.cache.resource(key), self.context.planner
         return planner.other_installation(live, self._state(key, live)) if live else None
 
-    async def _pass(self, key: Key, live: Object, size: Size) -> Outcome:
+    async def _pass(self, key: Key, live: Object, limits: PassLimits) -> Outcome:
         state, context = self._state(key, live), self.context
         field_policy = f"{annotation(live, YIELD)}\n{annotation(live, CLAIM)}"
         state.renew(context.reporter.generation(live) or 0, field_policy)
-        this = Pass(context, key, state, size)
+        this = Pass(context, key, state, limits)
         try:
             return await this.run() or await self._not_written(this)
         except Forbidden as error:

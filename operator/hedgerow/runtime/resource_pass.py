@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from hedgerow.objects import ChildId
     from hedgerow.plan.conditions import Problem
     from hedgerow.runtime.context import PassContext
-    from hedgerow.runtime.heavy import Size
+    from hedgerow.runtime.heavy import PassLimits
     from hedgerow.runtime.observation import Observation
     from hedgerow.runtime.state import ResourceState
     from hedgerow_schemas.base import Resource
@@ -63,11 +63,13 @@ class Pass:
     observation: Observation
     """The last look: what the caches held, what compose declared, and the plan; see `observe`."""
 
-    def __init__(self, context: PassContext, key: Key, state: ResourceState, size: Size) -> None:
+    def __init__(
+        self, context: PassContext, key: Key, state: ResourceState, limits: PassLimits
+    ) -> None:
         self.context = context
         self.key = key
         self.state = state
-        self.size = size
+        self.limits = limits
         self.began: datetime = context.clock.now()
         self.problems: dict[ChildId, Problem] = {}
         """What is wrong with the writes and deletions that failed; they are not tried again."""
@@ -126,7 +128,7 @@ class Pass:
                 extension.looked(self)
         # The first child decides which of two installations has the resource with all children.
         alone = _creates(found) and self.context.planner.is_new(self.observation.live, state)
-        return found[: 1 if alone else self.size.parallel_writes]
+        return found[: 1 if alone else self.limits.parallel_writes]
 
     async def carry_out(self, steps: Sequence[Write | Deletion]) -> Outcome | None:
         """Make writes or deletions; return None to plan again.
@@ -198,7 +200,7 @@ class Pass:
         found = await self.context.planner.observe(
             self.key,
             self.state,
-            size=self.size,
+            limits=self.limits,
             failed=frozenset(self.problems),
             began=self.began,
             whole=self.reads.whole,
@@ -225,7 +227,7 @@ class Pass:
         if self._looks % PURITY_CHECK_EVERY and not state.is_impure:
             return observation
         try:
-            again = await self.size.compute(self.context.planner.compose, observation)
+            again = await self.limits.compute(self.context.planner.compose, observation)
         except TooManyComparisonsError:
             return observation  # the plan has nearly taken all, which is no fault of compose
         except Exception as error:  # noqa: BLE001 - whatever the author's function raises

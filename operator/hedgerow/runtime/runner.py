@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from hedgerow.kube.cluster import Cluster
     from hedgerow.runtime.cache.caches import Source
     from hedgerow.runtime.cache.store import Store
-    from hedgerow.runtime.heavy import Size
+    from hedgerow.runtime.heavy import PassLimits
     from hedgerow.runtime.metrics import Meter
     from hedgerow.runtime.observation import ResourcePlanner
     from hedgerow.runtime.sharding import Division
-    from hedgerow.shards.member import Quiet
+    from hedgerow.shards.member import QuietSlices
     from hedgerow_schemas.base import ApiResource
 
 WORKERS = 16
@@ -120,7 +120,7 @@ class ControllerRunner:
         self._selections = 0
         self._to_begin = self._catching = NONE
         """Slices in which passes are to be made, and those for which the caches catch up now."""
-        self._quiet: tuple[Quiet, ...] = ()
+        self._quiet: tuple[QuietSlices, ...] = ()
         """What is known of the last writes in these."""
         self._begins = False
         self._catch_up: anyio.CancelScope | None = None
@@ -174,7 +174,7 @@ class ControllerRunner:
             self._reports.restart(copies.sources.name)
         return await self.watches.select(slices)
 
-    async def begin(self, slices: Slices, quiet: Iterable[Quiet] = ()) -> None:
+    async def begin(self, slices: Slices, quiet: Iterable[QuietSlices] = ()) -> None:
         """Make passes in selected slices, once nobody else does, from all that is known by then.
 
         `quiet` is what is known of the last writes there. It returns once passes are made, or the
@@ -293,8 +293,8 @@ class ControllerRunner:
                 key = await self.queue.get()
             except Closed:
                 return
-            size = self._cache.size(key)
-            lane = self._lane(key) if size.is_large else None
+            limits = self._cache.limits(key)
+            lane = self._lane(key) if limits.is_large else None
             self._lanes.skip((self, key), but=lane)
             again = partial(self.queue.add, key, self.queue.priority(key))
             # If another large pass runs, the lane calls `again` when it is the turn of this one.
@@ -302,7 +302,7 @@ class ControllerRunner:
                 self.queue.done(key)
                 continue
             try:
-                await self._pass(key, size)
+                await self._pass(key, limits)
             finally:
                 self.queue.done(key)
                 if lane:
@@ -313,13 +313,13 @@ class ControllerRunner:
         live = self._cache.resource(key)
         return self._lanes.oversized if oversize_of(live or {}) else self._lanes.managed
 
-    async def _pass(self, key: Key, size: Size) -> None:
+    async def _pass(self, key: Key, limits: PassLimits) -> None:
         self._check_wall_clock()
         began = self._clock.monotonic()
         outcome = "failed"
         with bound_contextvars(**self._named(key)):
             try:
-                outcome = await self._reconcile(key, size)
+                outcome = await self._reconcile(key, limits)
             finally:
                 if self._reconciler.in_flight.take(key):
                     self.queue.add(key)
@@ -337,10 +337,10 @@ class ControllerRunner:
             "pass_id": next(self._number),
         }
 
-    async def _reconcile(self, key: Key, size: Size) -> str:
+    async def _reconcile(self, key: Key, limits: PassLimits) -> str:
         """Make a pass, request the next one if needed, and return the outcome for the metric."""
         try:
-            outcome = await self._reconciler.reconcile(key, size)
+            outcome = await self._reconciler.reconcile(key, limits)
         except KubeError as error:
             delay = self.queue.retry(key, least=error.after)
             if self._is_new_problem(key, str(error)):

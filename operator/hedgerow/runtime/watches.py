@@ -53,7 +53,7 @@ LOGGED_AGAIN = 300.0
 """Seconds after which the log repeats that a watch still fails."""
 COUNTED_PAGE = 50
 """Objects of a page to count: what is decoded at a time is memory that a process keeps."""
-PATIENCE = 60.0
+UNREADY_AFTER = 60.0
 """Seconds for which all watches may be refused, or one be garbled, before the process reports not
 ready."""
 
@@ -133,7 +133,7 @@ class Watches:
         A right that is lacking for one kind leaves the others served, and so does not count; nor
         does a server that does not answer.
         """
-        long_ago = self._clock.monotonic() - PATIENCE
+        long_ago = self._clock.monotonic() - UNREADY_AFTER
         for refused in self._refused.values():
             if refused.garbled and refused.since <= long_ago:
                 return f"{self._controller.name}: a watch cannot be read: {refused.why}"

@@ -91,7 +91,7 @@ class Writer:
                 return
         plan_input = this.observation.plan_input
         with context.in_flight.writing(write.ref, this.key):
-            applied = await context.applier.apply(write, plan_input.live.get(write.id), this.size)
+            applied = await context.applier.apply(write, plan_input.live.get(write.id), this.limits)
         this.has_written = True
         _must_not_be_older(applied.obj, plan_input.live.get(write.id))
         context.responses.absorb(write.ref, applied.obj)
@@ -175,11 +175,11 @@ class Writer:
         if live is None or write.create or write.once or write.foreign:
             return False
         manager = context.applier.field_manager
-        places = await this.size.compute(in_the_way, write.body, live, manager)
+        places = await this.limits.compute(in_the_way, write.body, live, manager)
         if not places or any(plan_input.field_policy.yielded(*write.id, at) for at in places):
             return False
         with context.in_flight.writing(write.ref, this.key):
-            answer = await context.applier.take_over(write.ref, live, places, this.size)
+            answer = await context.applier.take_over(write.ref, live, places, this.limits)
         this.has_written = True
         _must_not_be_older(answer, live)
         context.responses.absorb(write.ref, answer)

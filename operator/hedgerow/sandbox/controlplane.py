@@ -17,7 +17,7 @@ from hedgerow.sandbox.files import tail
 from hedgerow.sandbox.pauses import until
 from hedgerow.sandbox.processes import Started
 
-PATIENCE = 90.0
+START_TIMEOUT = 90.0
 _LONGEST_REASON = 300
 _TAKEN = "address already in use"
 
@@ -85,8 +85,8 @@ class ControlPlane:
                 raise self._failed(component, "exited")
             return await self.healthy(component, blueprint)
 
-        if not await until(check, seconds=PATIENCE):
-            raise self._failed(component, f"is not ready after {PATIENCE:.0f} s")
+        if not await until(check, seconds=START_TIMEOUT):
+            raise self._failed(component, f"is not ready after {START_TIMEOUT:.0f} s")
 
     async def stop(self, component: str) -> None:
         """Stop one component: SIGTERM, then SIGKILL."""

@@ -12,7 +12,7 @@ from hedgerow.sandbox.api import SandboxApi, connect
 from hedgerow.sandbox.binaries import Binaries
 from hedgerow.sandbox.blueprint import API_SERVER, ETCD, KWOK, PEER, Blueprint, Options
 from hedgerow.sandbox.components import ADMIN, USERS, write_configuration
-from hedgerow.sandbox.controlplane import PATIENCE, ControlPlane
+from hedgerow.sandbox.controlplane import START_TIMEOUT, ControlPlane
 from hedgerow.sandbox.directory import Directory
 from hedgerow.sandbox.errors import PortTakenError, SandboxError
 from hedgerow.sandbox.leash import MARK
@@ -92,7 +92,7 @@ class ClusterStart:
                 await self._appears(api, url)
             if self.options.nodes:
                 log = self.directory.log(KWOK)
-                await nodes.register(api, self.options.nodes, seconds=PATIENCE, log=log)
+                await nodes.register(api, self.options.nodes, seconds=START_TIMEOUT, log=log)
             answer = await api.read("/version") or {}
         return str(answer.get("gitVersion", "")).removeprefix("v")
 
@@ -100,7 +100,7 @@ class ClusterStart:
         async def there() -> bool:
             return await api.answers(url)
 
-        if not await until(there, seconds=PATIENCE):
+        if not await until(there, seconds=START_TIMEOUT):
             raise SandboxError(
-                f"{url} did not appear in {PATIENCE:.0f} s", f"see {self.directory.logs}"
+                f"{url} did not appear in {START_TIMEOUT:.0f} s", f"see {self.directory.logs}"
             )

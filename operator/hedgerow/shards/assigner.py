@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from hedgerow.shards.assignment import Weights
-    from hedgerow.shards.members import Members, Said, StoredAssignment
+    from hedgerow.shards.members import Members, MemberStatus, StoredAssignment
 
 PAUSE: Final = 1.0
 """Seconds between two writes, and in which joins gather."""
@@ -30,7 +30,7 @@ GATHERED: Final = 5.0
 """Seconds for which a join waits for others that are seen to come."""
 LONGEST_GATHERED: Final = 3 * GATHERED
 """Seconds for which a join waits at most, however many come one after the other."""
-PATIENCE: Final = 5.0
+UNSEEN_TIMEOUT: Final = 5.0
 """Seconds in which what was written must be seen."""
 BALANCE: Final = 60.0
 """Seconds between two assignments that only balance."""
@@ -67,7 +67,7 @@ class Assigner:
         living = self._living()
         if not (living and self._members.ready and now >= self._asked + PAUSE):
             return None
-        if self._is_unseen() and now < self._asked + PATIENCE:
+        if self._is_unseen() and now < self._asked + UNSEEN_TIMEOUT:
             return None
         why = self._reason(living, now)
         if self._members.epoch() >= LAST_EPOCH:
@@ -84,13 +84,13 @@ class Assigner:
         """Return whether what was written has not been seen yet."""
         return self._written is not None and self._members.current() != self._written
 
-    def _living(self) -> dict[str, Said]:
+    def _living(self) -> dict[str, MemberStatus]:
         living = self._members.living()
         known = self._members.known
         oldest = sorted(living, key=lambda name: (known[name].created, name))[:MOST_MEMBERS]
         return {name: living[name] for name in sorted(oldest)}
 
-    def _reason(self, living: Mapping[str, Said], now: float) -> str:
+    def _reason(self, living: Mapping[str, MemberStatus], now: float) -> str:
         """Return why the current assignment will not do; empty if it will."""
         current, joined = self._members.current(), frozenset(living)
         if current is None:
@@ -120,17 +120,21 @@ class Assigner:
         coming = (
             each for each in known if each.holder and not self._members.has_stopped_sending(each)
         )
-        return any(each.said and not each.said.ready and not each.said.leaving for each in coming)
+        return any(
+            each.status and not each.status.ready and not each.status.leaving for each in coming
+        )
 
     def _is_overtaken(self, current: Assignment) -> bool:
         token = current.token
         return any(
-            each.said.epoch >= current.epoch and each.token != token
+            each.status.epoch >= current.epoch and each.token != token
             for each in self._members.known.values()
-            if each.said and each.said.token and not self._members.is_gone(each)
+            if each.status and each.status.token and not self._members.is_gone(each)
         )
 
-    def _balance(self, living: Mapping[str, Said], now: float, nonce: str) -> Proposal | None:
+    def _balance(
+        self, living: Mapping[str, MemberStatus], now: float, nonce: str
+    ) -> Proposal | None:
         """Return a better assignment if the members are settled, and one has far too much."""
         current = self._members.current()
         due = max(self._balanced + BALANCE, self._asked + SETTLED)
@@ -155,7 +159,7 @@ class Assigner:
             if not self._members.is_gone(each)
         )
 
-    def _write(self, living: Mapping[str, Said], nonce: str, why: str) -> Proposal:
+    def _write(self, living: Mapping[str, MemberStatus], nonce: str, why: str) -> Proposal:
         newest = max(living, key=lambda name: (self._members.known[name].created, name))
         revision = living[newest].revision
         members = tuple(living)
@@ -169,7 +173,7 @@ class Assigner:
         """Note that it is about to be sent."""
         self._written, self._asked, self._waits_since = write.assignment, now, float("inf")
 
-    def _prior(self, living: Mapping[str, Said]) -> dict[str, Slices]:
+    def _prior(self, living: Mapping[str, MemberStatus]) -> dict[str, Slices]:
         """Return who was assigned what; without an assignment of worth, who holds what."""
         current = self._written or self._members.current()
         if current is None:
@@ -177,10 +181,10 @@ class Assigner:
             return {name: holds.get(name, NONE) for name in living}
         return {name: current.of(name) for name in living}
 
-    def _weights(self, living: Mapping[str, Said]) -> Weights:
+    def _weights(self, living: Mapping[str, MemberStatus]) -> Weights:
         """Return what weighs where; of slices that nobody has now, what their last member said."""
         had = Slices.of(each for part in self._prior(living).values() for each in part.ranges)
-        known = (each.said.load for each in self._members.known.values() if each.said)
+        known = (each.status.load for each in self._members.known.values() if each.status)
         found = {point: weight for load in known for point, weight in load if point not in had}
         found |= {point: weight for each in living.values() for point, weight in each.load}
         return tuple(sorted(found.items())) or self.expected

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hedgerow.shards.members import LONGEST_NAME, MOST_HEIRS, MOST_WATCHES, HandedOver, Said
+from hedgerow.shards.members import LONGEST_NAME, MOST_HEIRS, MOST_WATCHES, HandedOver, MemberStatus
 from hedgerow.shards.slices import ALL, NONE, Slices, parse, written
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from hedgerow.shards.members import Members, Versions
 
 
-class Quiet(Struct, frozen=True):
+class QuietSlices(Struct, frozen=True):
     """Slices in which nobody has written since an instant."""
 
     slices: Slices
@@ -37,7 +37,7 @@ class Quiet(Struct, frozen=True):
     last: Mapping[str, int] = {}
     """If the former member told it: by watch, the last resourceVersion in these slices."""
 
-    def without(self, slices: Slices) -> Quiet:
+    def without(self, slices: Slices) -> QuietSlices:
         """Return the same of fewer slices."""
         return replace(self, slices=self.slices - slices)
 
@@ -46,7 +46,7 @@ class Orders(Struct, frozen=True):
     """What the runners must do now: open the gate for some slices, close it for others."""
 
     begin: Slices = NONE
-    quiet: tuple[Quiet, ...] = ()
+    quiet: tuple[QuietSlices, ...] = ()
     """What is known of the last writes in what is to begin."""
     drain: tuple[Slices, ...] = ()
     """One for each member that takes over."""
@@ -72,7 +72,7 @@ class Member:
         """The slices whose gate is closed, while passes over them still run."""
         self.leaving = False
         self._gave: dict[str, tuple[Slices, Versions]] = {}
-        self._quiet: list[Quiet] = []
+        self._quiet: list[QuietSlices] = []
         self._believes = True
 
     @property
@@ -137,9 +137,9 @@ class Member:
         """Neither believe nor tell a version any more: the store was restored."""
         self._believes = False
 
-    def said(self, load: Weights = ()) -> Said:
+    def status(self, load: Weights = ()) -> MemberStatus:
         """Return what its Lease must say now; `load` is what weighs where."""
-        return Said(
+        return MemberStatus(
             token=self.token,
             epoch=self._adopted.epoch if self._adopted else 0,
             ready=self._members.ready,
@@ -192,7 +192,7 @@ class Member:
         holders = (
             other
             for other in self._members.others()
-            if other.said is None or not self._members.has_stopped_sending(other)
+            if other.status is None or not self._members.has_stopped_sending(other)
         )
         held = Slices.of(part for each in holders for part in each.holds.ranges)
         return (self.assigned & self.begun) | (waiting & held) | self._free()
@@ -228,7 +228,7 @@ class Member:
         ready = [
             lost & self._adopted.of(other.name)
             for other in self._members.participants()
-            if other.said and other.said.filled and not other.said.leaving
+            if other.status and other.status.filled and not other.status.leaving
         ]
         return [each for each in ready if each]
 
@@ -251,11 +251,11 @@ class Member:
         for each in self._quiet:
             free -= each.slices
         if free:
-            self._quiet.append(Quiet(free, now))
+            self._quiet.append(QuietSlices(free, now))
 
-    def _told(self, now: float) -> Iterator[Quiet]:
+    def _told(self, now: float) -> Iterator[QuietSlices]:
         """Yield what those told who handed slices over to us, by the same assignment."""
         for other in self._members.known.values() if self._believes else ():
-            for gave in other.said.gave if other.said and other.token == self.token else ():
+            for gave in other.status.gave if other.status and other.token == self.token else ():
                 if gave.to == self._members.own:
-                    yield Quiet(parse(gave.slices), now, gave.last)
+                    yield QuietSlices(parse(gave.slices), now, gave.last)

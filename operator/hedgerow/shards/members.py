@@ -59,7 +59,7 @@ class HandedOver(Struct, frozen=True):
     """What was written there last: whoever has watched for so long knows all of it."""
 
 
-class Said(Struct, frozen=True):
+class MemberStatus(Struct, frozen=True):
     """What a member says in its Lease."""
 
     token: Annotated[str, Meta(max_length=64)] = ""
@@ -85,12 +85,12 @@ class Said(Struct, frozen=True):
     gave: Annotated[tuple[HandedOver, ...], Meta(max_length=MOST_HEIRS)] = ()
 
 
-def said(text: str) -> tuple[Said | None, Slices]:
+def parse_status(text: str) -> tuple[MemberStatus | None, Slices]:
     """Return what a text says, and the slices; whoever wrote it, garbled it may hold all."""
     try:
         if len(text) > _LONGEST:
             return None, ALL
-        found = convert(decode(text.encode()), Said)
+        found = convert(decode(text.encode()), MemberStatus)
         texts = (found.holds, *(each.slices for each in found.gave))
         if any(each.count(",") >= assignment.MOST_PARTS for each in texts):
             return None, ALL
@@ -100,7 +100,7 @@ def said(text: str) -> tuple[Said | None, Slices]:
     return found, holds
 
 
-def text(what: Said) -> str:
+def status_text(what: MemberStatus) -> str:
     """Return what a member says as JSON."""
     return to_json(asdict(what) | {"gave": tuple(map(asdict, what.gave))}).decode()
 
@@ -113,7 +113,7 @@ class Sighting(Struct):
     """Its uid, version and renewTime. After a restore of the store versions are given again."""
     holder: str
     created: str
-    said: Said | None
+    status: MemberStatus | None
     """None if it is garbled."""
     holds: Slices
     since: float
@@ -127,12 +127,12 @@ class Sighting(Struct):
     @property
     def is_released(self) -> bool:
         """Whether it said that it is gone: a holder that somebody else removed does not count."""
-        return not self.holder and self.said is not None and not self.holds
+        return not self.holder and self.status is not None and not self.holds
 
     @property
     def token(self) -> str:
         """The assignment that it has adopted, if it can be read."""
-        return self.said.token if self.said else ""
+        return self.status.token if self.status else ""
 
 
 def mark(lease: Mapping[str, Any]) -> tuple[str, str, str]:
@@ -144,7 +144,7 @@ def mark(lease: Mapping[str, Any]) -> tuple[str, str, str]:
 def sighting(lease: Mapping[str, Any], now: float) -> Sighting:
     """Return what is seen of a member's Lease."""
     view = View(lease)
-    found, holds = said(annotation(lease, SAID))
+    found, holds = parse_status(annotation(lease, SAID))
     return Sighting(
         view.name,
         mark(lease),
@@ -162,7 +162,7 @@ class StoredAssignment(Struct, frozen=True):
 
     uid: str
     version: str
-    said: Assignment | None
+    assignment: Assignment | None
 
 
 class Members:
@@ -324,18 +324,18 @@ class Members:
         own = self.known.get(self.own)
         return self.ready and not self.is_crowded and own is not None and own.took_part
 
-    def living(self) -> dict[str, Said]:
+    def living(self) -> dict[str, MemberStatus]:
         """Return what the members say that may be assigned something, by name."""
         return {
-            name: each.said
+            name: each.status
             for name, each in sorted(self.known.items())
-            if each.said is not None and each.said.ready and not each.said.leaving
+            if each.status is not None and each.status.ready and not each.status.leaving
             if each.holder and not self.has_stopped_sending(each)
         }
 
     def holds(self) -> dict[str, Slices]:
         """Return who holds what, of the members that can be read."""
-        return {name: each.holds for name, each in self.known.items() if each.said is not None}
+        return {name: each.holds for name, each in self.known.items() if each.status is not None}
 
     def unserved(self) -> Slices:
         """Return what no member holds that may write; nothing until we know of all. Any thread."""
@@ -343,13 +343,13 @@ class Members:
             return NONE
         known = [each for each in tuple(self.known.values()) if not self.is_gone(each)]
         return ALL - Slices.of(
-            part for each in known if each.said is not None for part in each.holds.ranges
+            part for each in known if each.status is not None for part in each.holds.ranges
         )
 
     def current(self) -> Assignment | None:
         """Return the assignment that is stored; None if there is none, or its epoch is absurd."""
-        said = self.stored.said if self.stored else None
-        return said if said is not None and said.epoch <= self._told() + LEAP else None
+        found = self.stored.assignment if self.stored else None
+        return found if found is not None and found.epoch <= self._told() + LEAP else None
 
     def epoch(self) -> int:
         """Return the last epoch that counts, or 0."""
@@ -359,4 +359,4 @@ class Members:
     def _told(self) -> int:
         """Return the last epoch that a member told of who may write."""
         known = (each for each in self.known.values() if not self.is_gone(each))
-        return max((each.said.epoch for each in known if each.said), default=0)
+        return max((each.status.epoch for each in known if each.status), default=0)

@@ -25,7 +25,7 @@ from hedgerow.cli.install.command import (
 from hedgerow.cli.install.definitions import (
     ATTEMPTS,
     FIELD_MANAGER,
-    PATIENCE,
+    SERVED_TIMEOUT,
     SETTLE,
     InstallError,
     close,
@@ -213,14 +213,14 @@ class TestInstall:
         cluster.establish_after = 4
         await install(cluster, timing=time.timing)
 
-        assert 0 < time.seconds < PATIENCE
+        assert 0 < time.seconds < SERVED_TIMEOUT
 
     async def test_established_but_not_yet_in_discovery_is_not_served(self, cluster, time):
         cluster.served = False
 
         with pytest.raises(InstallError, match="not served after 60 s"):
             await install(cluster, timing=time.timing)
-        assert time.seconds >= PATIENCE
+        assert time.seconds >= SERVED_TIMEOUT
 
     async def test_names_that_another_definition_has_end_the_wait_at_once(self, cluster, time):
         cluster.names_accepted = False
@@ -375,7 +375,7 @@ class TestUninstall:
         cluster.linger = 4
         await uninstall(cluster, timing=time.timing)
 
-        assert 0 < time.seconds < PATIENCE
+        assert 0 < time.seconds < SERVED_TIMEOUT
         assert cluster.crds == {}
 
     async def test_a_definition_made_again_meanwhile_counts_as_gone(self, cluster, time):

@@ -24,7 +24,7 @@ from hedgerow.testing.api import Api
 from hedgerow.testing.audit_log import AuditLog
 from hedgerow.testing.waiting import eventually
 
-PATIENCE = 90.0
+START_TIMEOUT = 90.0
 _CTR = ("ctr", "--address", SOCKET, "--namespace", "k8s.io")
 
 
@@ -84,7 +84,7 @@ class Node:
         kubectl = str(self._programs["kubectl"])
         words = [kubectl, "--kubeconfig", str(self.kubeconfig), *arguments]
         with self.network():
-            return _run(words, PATIENCE + 30, check, given).stdout
+            return _run(words, START_TIMEOUT + 30, check, given).stdout
 
     def get(self, *arguments: str) -> Any:
         """Return what `kubectl get` finds, as JSON."""
@@ -123,20 +123,20 @@ class Node:
         up = self.components
         for name in (ETCD, CONTAINERD, API_SERVER):
             up.start(name)
-        eventually(self._containerd_answers, PATIENCE, "containerd")
+        eventually(self._containerd_answers, START_TIMEOUT, "containerd")
         self.load(images)
         up.start(KUBELET)
         api = Api(self.kubeconfig)
-        eventually(lambda: _answers(api), PATIENCE, "the API server")
+        eventually(lambda: _answers(api), START_TIMEOUT, "the API server")
         api.close()
         for name in (*CONTROLLERS, KUBE_PROXY):
             up.start(name)
-        patience = f"--timeout={PATIENCE:.0f}s"
+        patience = f"--timeout={START_TIMEOUT:.0f}s"
         self.kubectl("wait", "--for=create", f"node/{NAME}", patience)
         self.kubectl("wait", "--for=condition=Ready", f"node/{NAME}", patience)
         self.kubectl("wait", "--for=create", "serviceaccount/default", patience)
         with self.network():
-            eventually(_is_served_by_kube_proxy, PATIENCE, "kube-proxy's first rules")
+            eventually(_is_served_by_kube_proxy, START_TIMEOUT, "kube-proxy's first rules")
 
     def _containerd_answers(self) -> bool:
         return self.inside(*_CTR, "version", check=False).returncode == 0

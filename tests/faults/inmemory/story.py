@@ -16,7 +16,7 @@ from faults.inmemory.people import HOME, ModelPeople
 from faults.scenario import Scenario
 from hedgerow.testing.memory.schema import Object
 
-PATIENCE = 900.0
+WAIT_TIMEOUT = 900.0
 """Seconds that the operator may take to answer to a step, faults of some minutes included."""
 QUIET = 3.0
 """Seconds without a write after which a step has come to rest, as far as can be told."""
@@ -96,7 +96,7 @@ class Teller:
 
     async def seen(self, name: str, look: Callable[[], bool]) -> None:
         """Wait until something is to be seen."""
-        with anyio.move_on_after(PATIENCE) as scope:
+        with anyio.move_on_after(WAIT_TIMEOUT) as scope:
             while not look():
                 self._changed = anyio.Event()
                 with anyio.move_on_after(5):
@@ -106,7 +106,7 @@ class Teller:
 
     async def rest(self, quiet: Callable[[], float]) -> None:
         """Wait until nothing was written for a while."""
-        with anyio.move_on_after(PATIENCE) as scope:
+        with anyio.move_on_after(WAIT_TIMEOUT) as scope:
             while (left := self._last() + quiet() - anyio.current_time()) > 0:  # noqa: ASYNC110
                 await anyio.sleep(left)
         if scope.cancelled_caught:

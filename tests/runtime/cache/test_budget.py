@@ -425,9 +425,9 @@ async def test_a_resource_is_heavy_by_what_it_and_its_children_take():
     world = World(budget=bounded(192 * MIB))
     world.apply(**spec(SMALL))
     await world.settle()
-    assert not world.cache.size(("default", "demo")).is_large
+    assert not world.cache.limits(("default", "demo")).is_large
 
     world.apply(**spec(LARGE))
     await world.settle()
-    assert world.cache.size(("default", "demo")).is_large
-    assert not world.cache.size(("default", "other")).is_large
+    assert world.cache.limits(("default", "demo")).is_large
+    assert not world.cache.limits(("default", "other")).is_large

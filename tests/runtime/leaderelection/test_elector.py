@@ -17,7 +17,7 @@ from structlog.testing import LogCapture
 from hedgerow.kube import errors
 from hedgerow.runtime.leaderelection.elector import (
     DEAD,
-    Leadership,
+    Elector,
     LeadershipLost,
     Timing,
     identity,
@@ -60,7 +60,7 @@ class Candidate:
         self.cluster = Cluster(server)
         self.clock = clock or VirtualClock()
         self.stands_still_since = math.inf
-        self.leadership = Leadership(
+        self.leadership = Elector(
             cast("Any", self.cluster),
             self.clock,
             name=NAME,

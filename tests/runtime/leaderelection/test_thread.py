@@ -48,7 +48,7 @@ def gate() -> Iterator[threading.Event]:
 @pytest.fixture
 def hasty(monkeypatch) -> None:
     """Wait for a thread that hangs no longer than has to be."""
-    monkeypatch.setattr(module, "PATIENCE", 0.05)
+    monkeypatch.setattr(module, "STOP_TIMEOUT", 0.05)
     monkeypatch.setattr(module, "LEAVE", 0.05)
 
 
@@ -285,7 +285,7 @@ import anyio
 import anyio.lowlevel
 from hedgerow.runtime.leaderelection import thread as module
 
-module.PATIENCE = 0.05
+module.STOP_TIMEOUT = 0.05
 
 async def main():
     begun = anyio.Event()

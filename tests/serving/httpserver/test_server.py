@@ -188,7 +188,7 @@ async def _after_a_turn(event: anyio.Event) -> None:
 
 class TestBounds:
     async def test_a_client_that_never_asks_is_cut(self, monkeypatch) -> None:
-        monkeypatch.setattr(connections, "PATIENCE", 0.01)
+        monkeypatch.setattr(connections, "CHECK_INTERVAL", 0.01)
         async with served(Desk().app) as url, await knock(url) as stream:
             with anyio.fail_after(10):
                 assert await told(stream) == b""
@@ -198,7 +198,7 @@ class TestBounds:
         async with served(Desk().app) as url, await knock(url) as stream:
             await stream.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
             assert b"200 OK" in await stream.receive()
-            monkeypatch.setattr(connections, "PATIENCE", 0.01)
+            monkeypatch.setattr(connections, "CHECK_INTERVAL", 0.01)
             look(1)  # from now on it looks again that soon
             await stream.send(b"GET / HTTP/1.1\r\n")
             with anyio.fail_after(10):

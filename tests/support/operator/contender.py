@@ -23,7 +23,7 @@ from hedgerow.kube.cluster import Cluster
 from hedgerow.kube.connection import SMALL
 from hedgerow.kube.errors import KubeError, NotLeading
 from hedgerow.runtime.clock import SystemClock
-from hedgerow.runtime.leaderelection.elector import Leadership, LeadershipLost, Timing
+from hedgerow.runtime.leaderelection.elector import Elector, LeadershipLost, Timing
 from hedgerow.runtime.leaderelection.thread import own_thread
 from hedgerow.testing.waiting import eventually
 from hedgerow_schemas.base import ApiResource
@@ -40,10 +40,10 @@ def agent(name: str) -> str:
     return f"contender/{name}/"
 
 
-def leadership(cluster: Cluster, namespace: str, name: str, **more: Any) -> Leadership:
+def leadership(cluster: Cluster, namespace: str, name: str, **more: Any) -> Elector:
     given = {"clock": SystemClock(), "timing": SHORT, "manager": LEASE_MANAGER, **more}
     clock = given.pop("clock")
-    return Leadership(cluster, clock, name=LEASE, namespace=namespace, identity=name, **given)
+    return Elector(cluster, clock, name=LEASE, namespace=namespace, identity=name, **given)
 
 
 class Started:
@@ -141,7 +141,7 @@ async def _contend(kubeconfig: str, namespace: str, name: str, stops_after: str)
 
 
 @asynccontextmanager
-async def _candidacy(kubeconfig: str, namespace: str, name: str) -> AsyncIterator[Leadership]:
+async def _candidacy(kubeconfig: str, namespace: str, name: str) -> AsyncIterator[Elector]:
     async with connect(kubeconfig=kubeconfig, user_agent=agent(name)) as own:
         lead = leadership(own, namespace, name)
         try:

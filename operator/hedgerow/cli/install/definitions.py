@@ -36,7 +36,7 @@ def field_manager(program: str) -> str:
 
 FIELD_MANAGER = field_manager(PROGRAM)
 """That of hedgerow itself."""
-PATIENCE = 60.0
+SERVED_TIMEOUT = 60.0
 """Seconds to wait until a definition is served, or gone."""
 
 LONGEST_PAUSE = 2.0
@@ -199,7 +199,7 @@ async def _closed(
             await timing.sleep(SETTLE)
         yield
     except BaseException as error:
-        with anyio.move_on_after(PATIENCE, shield=True):
+        with anyio.move_on_after(SERVED_TIMEOUT, shield=True):
             for crd in definitions:
                 with suppress(KubeError):  # it is gone, or the next installation opens it
                     await reopen(cluster, crd, program)
@@ -260,7 +260,7 @@ async def _await_served(
 
     if not await _until(served, timing):
         remedy = f"see `kubectl describe customresourcedefinition {name}`"
-        raise InstallError(f"{name} is not served after {PATIENCE:.0f} s", remedy)
+        raise InstallError(f"{name} is not served after {SERVED_TIMEOUT:.0f} s", remedy)
 
 
 async def _listed(cluster: Cluster, resource: type[CustomResource]) -> bool:
@@ -349,7 +349,7 @@ async def _delete(
     if not await _until(gone, timing):
         plural = resource.api.plural
         raise InstallError(
-            f"{name} is still there after {PATIENCE:.0f} s",
+            f"{name} is still there after {SERVED_TIMEOUT:.0f} s",
             f"see which finalizers its resources wait for: `kubectl get {plural} -A -o yaml`",
         )
     return DefinitionChange(name, "deleted", crd)
@@ -357,7 +357,7 @@ async def _delete(
 
 async def _until(condition: Callable[[], Awaitable[bool]], timing: RetryClock) -> bool:
     """Check a condition with growing pauses; return False if it is not met in time."""
-    deadline = timing.now() + PATIENCE
+    deadline = timing.now() + SERVED_TIMEOUT
     for looks in itertools.count(1):
         if await condition():
             return True

@@ -12,7 +12,7 @@ from hedgerow.runtime.applier import Applied, Applier
 from hedgerow.runtime.cache.caches import build
 from hedgerow.runtime.events.publisher import EventPublisher
 from hedgerow.runtime.events.recorder import Recorder
-from hedgerow.runtime.heavy import USUAL, Size
+from hedgerow.runtime.heavy import USUAL, PassLimits
 from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow.runtime.reconciler import Reconciler
 from hedgerow.runtime.resource_pass import Outcome
@@ -39,14 +39,16 @@ class _RecordingApplier(Applier):
         super().__init__(cast("Cluster", dry_run), field_manager)
         self._dry_run = dry_run
 
-    async def apply(self, write: Write, before: Object | None, size: Size = USUAL) -> Applied:
+    async def apply(
+        self, write: Write, before: Object | None, limits: PassLimits = USUAL
+    ) -> Applied:
         await self._dry_run.claim(write.ref, write.claims)
-        return await super().apply(write, before, size)
+        return await super().apply(write, before, limits)
 
     async def take_over(
-        self, ref: ObjectRef, live: Object, places: Iterable[FieldPath], size: Size = USUAL
+        self, ref: ObjectRef, live: Object, places: Iterable[FieldPath], limits: PassLimits = USUAL
     ) -> Object:
-        answer = await super().take_over(ref, live, places, size)
+        answer = await super().take_over(ref, live, places, limits)
         self._dry_run.take_over(ref)
         return answer
 

@@ -132,30 +132,30 @@ def pod_of(identity: str) -> str:
 def _member(lease: Object, now: datetime) -> tuple[Replica, bool]:
     """Return a replica, and whether it has ended and said so."""
     told, view = sighting(lease, 0.0), View(lease)
-    said = told.said
+    status = told.status
     state: State = "serves"
     if not told.holder or _is_over(lease, now):
         state = "silent"
-    elif said is None:
+    elif status is None:
         state = "unreadable"
-    elif said.leaving:
+    elif status.leaving:
         state = "leaves"
-    elif not said.ready:
+    elif not status.ready:
         state = "joins"
-    elif not said.filled:
+    elif not status.filled:
         state = "fills its caches"
     replica = Replica(
         pod_of(told.holder) or cut(told.name, LONGEST),
         state,
-        told.holds if said else NONE,
+        told.holds if status else NONE,
         _time(view, "acquireTime"),
         _time(view, "renewTime"),
     )
-    if said:
-        fact = partial(_fact, said.facts)
+    if status:
+        fact = partial(_fact, status.facts)
         replica = replace(
             replica,
-            revision=said.revision,
+            revision=status.revision,
             namespaces=int(fact("namespaces")),
             resources=int(fact("resources")),
             passes=fact("passes"),
@@ -200,11 +200,11 @@ def _assignment(lease: Object, names: Mapping[str, str]) -> ShownAssignment | No
 
     Its author is called by the name of its own Lease, of which `names` has the replica.
     """
-    view, said = View(lease), assignment.read(annotation(lease, ASSIGNMENT))
+    view, status = View(lease), assignment.read(annotation(lease, ASSIGNMENT))
     since = _time(view, "renewTime") or _time(view, "acquireTime")
     holder = view.text("spec", "holderIdentity")
     author = names.get(holder) or pod_of(holder)
-    return ShownAssignment(said.epoch, since, author) if said else None
+    return ShownAssignment(status.epoch, since, author) if status else None
 
 
 def _gaps(members: Iterable[Replica], assigned: ShownAssignment | None) -> Iterable[Gap]:

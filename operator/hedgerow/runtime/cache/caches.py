@@ -17,7 +17,7 @@ from hedgerow.plan.finalizers import finalizers_of
 from hedgerow.plan.oversized import Family, oversize_of
 from hedgerow.runtime.cache.budget import HEAVY, Budget, Weigher
 from hedgerow.runtime.cache.store import Index, Store, key_of
-from hedgerow.runtime.heavy import LARGE, USUAL, Size
+from hedgerow.runtime.heavy import LARGE, USUAL, PassLimits
 from hedgerow_schemas.base import ApiResource, Object, Resource, View
 
 if TYPE_CHECKING:
@@ -117,8 +117,8 @@ class Cache(Struct, frozen=True, dict=True, eq=False):
         """Return the cached resource, or None."""
         return self.resource_store(key[0]).get(key)
 
-    def size(self, key: Key) -> Size:
-        """Return the size of a resource with its children, mostly by the bytes that they take."""
+    def limits(self, key: Key) -> PassLimits:
+        """Return a resource's limits, mostly by the bytes that it takes with its children."""
         budget = self.budget
         is_large = key in self.slow or (
             budget is not None and budget.of(Family(self.controller, *key)) >= HEAVY

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from hedgerow.runtime.clock import Clock
     from hedgerow_schemas.base import Object
 
-__all__ = ["Leadership", "LeadershipLost", "Timing", "identity"]
+__all__ = ["Elector", "LeadershipLost", "Timing", "identity"]
 
 RELEASE = 2.0
 """Seconds for releasing the Lease."""
-PATIENCE = 60.0
+LONGEST_RETRY_AFTER = 60.0
 """Seconds: the longest Retry-After that is respected; nobody may be leading during that time."""
 SOON = 0.01
 """Seconds after which a Lease that has run out is taken: not a moment too early."""
@@ -166,7 +166,7 @@ class _Lease:
         return gone
 
 
-class Leadership:
+class Elector:
     """One candidate for one Lease.
 
     `cluster` is not fenced, and best has a connection of its own: a renewal must not wait behind
@@ -369,7 +369,7 @@ class Leadership:
         else:
             longest = retry if self._all_work else self._timing.duration
             usual = max(retry / 2 * (0.8 + 0.4 * draw), min(wait, longest))
-        return max(usual, min(after, PATIENCE) * (1 + draw / 4))
+        return max(usual, min(after, LONGEST_RETRY_AFTER) * (1 + draw / 4))
 
     def _log_failure(self, error: KubeError) -> None:
         # Once is a race with another candidate: the next look shows who won. Twice in a row is not.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-PATIENCE: Final = 2.0
+STOP_TIMEOUT: Final = 2.0
 """Seconds that the thread has to end a cancelled call; if it takes longer, it hangs."""
 LEAVE: Final = 5.0
 """Seconds for leaving a context manager that was entered there."""
@@ -65,15 +65,15 @@ class OwnThread:
         self._began.result(0)
 
     async def stop(self) -> None:
-        """End the thread, within PATIENCE seconds."""
+        """End the thread, within STOP_TIMEOUT seconds."""
         self._there(self._began.result(0).over.set)
         await self._patiently(self._ended, "its end")
 
     async def run(self, act: Callable[[], Awaitable[T]]) -> T:
         """Run `act` on the thread's loop; return what it returns, or raise what it raises.
 
-        If the caller is cancelled, `act` is cancelled too and has PATIENCE seconds to end. If the
-        caller was cancelled before, `act` does not start.
+        If the caller is cancelled, `act` is cancelled too and has STOP_TIMEOUT seconds to end. If
+        the caller was cancelled before, `act` does not start.
         """
         await anyio.lowlevel.checkpoint_if_cancelled()
         call = _Call(act, self.telling)
@@ -112,8 +112,8 @@ class OwnThread:
         _post(self._began.result(0).loop, act)
 
     async def _patiently(self, event: anyio.Event, what: str) -> None:
-        """Wait PATIENCE seconds for an event from the thread, even if the caller is cancelled."""
-        with anyio.move_on_after(0 if self._hangs else PATIENCE, shield=True):
+        """Wait STOP_TIMEOUT for an event from the thread, even if the caller is cancelled."""
+        with anyio.move_on_after(0 if self._hangs else STOP_TIMEOUT, shield=True):
             await event.wait()
         if not (event.is_set() or self._hangs):
             self._hangs = True

@@ -91,7 +91,7 @@ class StatusReporter(Reporter):
             return state.refusals.due_in(plan_input.now)
         status = statuses.kept(live, plan_input.field_manager)
         problems = (Problem("Terminating", _being_deleted(live), stalled=False),)
-        report = await this.size.compute(
+        report = await this.limits.compute(
             statuses.report,
             plan_input,
             live,
@@ -128,11 +128,11 @@ async def _judged(this: Pass, problems: list[Problem], rewritten: str) -> Status
     """Return the status to apply; one that is known to be settled is not judged again."""
     observation, state, known = this.observation, this.state, ""
     plan = observation.plan
-    if not (this.size.is_large or plan.contested):
+    if not (this.limits.is_large or plan.contested):
         known = _digest(observation, observation.change, problems, rewritten, state)
         if known == state.settled_status:
             return StatusReport(None, ())
-    report = await this.size.compute(
+    report = await this.limits.compute(
         statuses.report,
         observation.plan_input,
         observation.live,
@@ -153,7 +153,7 @@ async def _apply(this: Pass, owner: ObjectRef, version: str, report: StatusRepor
     """Apply the status to exactly this version of the resource. Raises KubeError."""
     context, state = this.context, this.state
     with context.in_flight.writing(owner, this.key):
-        answer = await context.applier.apply_status(owner, report.body or {}, version, this.size)
+        answer = await context.applier.apply_status(owner, report.body or {}, version, this.limits)
     state.refusals.clear(STATUS)
     state.note(STATUS, report.intent_digest, context.clock.now())
     context.responses.absorb(owner, answer)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from hedgerow.serving.httpserver.limits import Bounds
 
 
-PATIENCE = 10.0
+CHECK_INTERVAL = 10.0
 """Seconds between two checks: a client must send a request's head, or read an answer, in time."""
 
 
@@ -79,7 +79,7 @@ class RequestParser(h11.Connection):
 class Connection(H11Protocol):
     """uvicorn's HTTP/1.1, which without this waits for ever for the head of a request.
 
-    A check every `PATIENCE` seconds cuts a connection that has not sent a whole head, or not read a
+    A check every `CHECK_INTERVAL` cuts a connection that has not sent a whole head, or not read a
     whole answer, since the last check. uvicorn itself closes idle connections between requests.
     """
 
@@ -109,7 +109,7 @@ class Connection(H11Protocol):
         if not self._make_room():
             self.cut()
             return
-        self._look = self.loop.call_later(PATIENCE, self._check)
+        self._look = self.loop.call_later(CHECK_INTERVAL, self._check)
 
     def on_response_complete(self) -> None:
         """Wait for the next request."""
@@ -159,7 +159,7 @@ class Connection(H11Protocol):
         if answered and not kept_alive and request is before:
             self.transport.abort()
             return
-        self._look = self.loop.call_later(PATIENCE, self._check)
+        self._look = self.loop.call_later(CHECK_INTERVAL, self._check)
 
 
 def _cut_idle(connections: set[Connection]) -> bool:
