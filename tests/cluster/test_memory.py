@@ -213,7 +213,7 @@ def crowd_of_jobs(sandbox: Sandbox, api: Api, namespace: str) -> None:
 class TestConfined:
     """The operator in as much memory as the manifests give it."""
 
-    @pytest.mark.alone
+    @pytest.mark.late
     @pytest.mark.timeout(1500)
     def test_no_tenant_has_it_killed(self, crowded: Sandbox, tmp_path: Path):
         api = Api(crowded.kubeconfig)
