@@ -14,7 +14,6 @@ from hedgerow.deploy.overlays import OVERLAYS
 from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.testing.api import Api, Object
 from support.cluster.bluegreens import ROOT
-from support.cluster.clusters import undefine
 from support.operator.registered import RESOURCES
 
 pytestmark = pytest.mark.cluster
@@ -65,7 +64,7 @@ def api(bare_sandbox: Sandbox) -> Iterator[Api]:
 
 @pytest.fixture(scope="module")
 def applied(
-    api: Api, bare_sandbox: Sandbox, kubectl: Kubectl, hedgerow: Callable[..., str]
+    api: Api, kubectl: Kubectl, hedgerow: Callable[..., str]
 ) -> Iterator[subprocess.CompletedProcess[str]]:
     """What kubectl says of everything that `hedgerow manifests` prints, in an empty cluster."""
     flags = ("--server-side", f"--field-manager={INSTALLER}", "--validate=strict")
@@ -73,9 +72,8 @@ def applied(
     yield kubectl("apply", *flags, "-f", "-", given=text)
     # The webhooks first: nobody answers for them. The namespace would never be gone.
     for (kind, _, _), obj in reversed(documents(text).items()):
-        if kind not in ("CustomResourceDefinition", "Namespace"):
+        if kind != "Namespace":
             api.delete(obj).must()
-    undefine(bare_sandbox)
 
 
 def documents(text: str) -> dict[tuple[str, str, str], Object]:
