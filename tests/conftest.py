@@ -55,11 +55,10 @@ def pytest_configure(config: pytest.Config) -> None:
 LONGEST = (
     NODE,
     MACHINE,
+    "tests/cluster/test_first_operator.py",
     "tests/cluster/test_audit_guide.py",
     "tests/cluster/test_audit.py",
-    "tests/cluster/test_new.py",
     "tests/cluster/test_recovery.py",
-    "tests/cluster/test_first_operator.py",
     "tests/cluster/test_remedies.py",
     "tests/cluster/test_demo.py",
     "tests/plan/test_complexity.py",

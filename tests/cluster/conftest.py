@@ -15,6 +15,7 @@ from hedgerow.testing.audit_log import AuditLog
 from hedgerow.testing.plugin import telling
 from hedgerow.testing.sandboxes import find_binaries, name_for, running
 from support.cluster import binaries
+from support.cluster.clusters import undefine
 from support.cluster.worlds import with_custom_resources
 from support.helm import programs as helm
 from support.operator.running import Operator, RunAs
@@ -63,11 +64,18 @@ def nodes_sandbox(kubernetes: str, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 @pytest.fixture(scope="session")
-def bare_sandbox(kubernetes: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    """Another, on which no custom resource is installed; who installs one removes it again."""
+def second_sandbox(kubernetes: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    """Another, for `bare_sandbox`."""
     directory = tmp_path_factory.mktemp("bare_sandbox") / "cluster"
     with running(directory, Options(kubernetes=kubernetes)) as up:
         yield up
+
+
+@pytest.fixture(scope="module")
+def bare_sandbox(second_sandbox: Sandbox) -> Sandbox:
+    """Another, on which no custom resource is installed, whatever a module before has left."""
+    undefine(second_sandbox)
+    return second_sandbox
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,11 @@
-"""docs/your-first-operator.md, block by block, in an empty folder with nothing but the wheel."""
+"""docs/your-first-operator.md, block by block, in an empty folder with nothing but the wheel.
+
+Its last block is `hedgerow new`: what that makes is installed, checked and run there as well.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -43,6 +47,10 @@ class Reader:
         else:
             self._type(block)
 
+    def run(self, command: str, within: float = 240.0) -> str:
+        """Type a command in the first terminal, and return what it shows."""
+        return self._first.run(command, within)
+
     def stop(self) -> None:
         """Press Ctrl-C in the second terminal."""
         for terminal in self._second:
@@ -73,7 +81,9 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
     made.close()
 
 
-def test_every_block_does_what_the_page_says(reader: Reader, tmp_path: Path):
+def test_every_block_does_what_the_page_says_and_what_is_new_passes_its_own_tests(
+    reader: Reader, tmp_path: Path
+):
     skipped: list[str] = []
     sandbox = Sandbox(tmp_path / "state/hedgerow/sandbox")
     with ExitStack() as held:
@@ -90,6 +100,27 @@ def test_every_block_does_what_the_page_says(reader: Reader, tmp_path: Path):
     assert sandbox.directory.exists() is False
     print("done by tests/e2e/test_first_operator.py alone:", *skipped, sep="\n")
     assert {block.needs for block in blocks(PAGE)} - {""} == TESTED
+    must_pass_its_own_tests(reader)
+
+
+def must_pass_its_own_tests(reader: Reader) -> None:
+    """Fail unless a package by `hedgerow new` passes what it brings, and sees its sample ready."""
+    made = "hedgerow new shop --group shop.example.com --kind Shop"
+    reader.run(f"{made} --children ConfigMap,Deployment,Service")
+    reader.run("cd shop && pip install --quiet --editable '.[dev]'")
+
+    checked = reader.run("task 2>&1")
+    assert "All checks passed!" in checked, "it lints"
+    assert "0 errors, 0 warnings" in checked, "it type-checks"
+    assert re.search(r"\d passed, 1 deselected", checked), "it tests, in memory"
+
+    # Its own test installs its definition on a sandbox, runs it as a process, applies the sample,
+    # waits for Ready, and looks for other writes than applies and for refusals in the audit log.
+    assert "1 passed" in reader.run("task cluster-test 2>&1", within=400)
+
+    assert "shop (hedgerow " in reader.run("shop version")
+    reader.run("cp manifests/install.yaml made.yaml && task generate")
+    reader.run("cmp made.yaml manifests/install.yaml")
 
 
 def test_it_is_about_as_short_as_it_says():

@@ -12,8 +12,8 @@ from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.testing.api import Api
 from hedgerow.testing.audit_log import AuditLog, must_be_unforced_applies
 from hedgerow.testing.silence import Silence
-from hedgerow.testing.waiting import eventually, throughout
-from support.cluster.memcacheds import FIELD_MANAGER, ORIGINAL, RESTRICTED, USER, World, prepare
+from hedgerow.testing.waiting import eventually
+from support.cluster.memcacheds import FIELD_MANAGER, RESTRICTED, USER, World, prepare
 from support.operator.running import Operator, RunAs
 
 pytestmark = pytest.mark.cluster
@@ -63,8 +63,38 @@ def autoscaled(api: Api, operator: Operator, nodes_sandbox: Sandbox) -> Iterator
     api.raw("DELETE", f"/api/v1/namespaces/{world.namespace}")
 
 
+@pytest.fixture(scope="module")
+def still(
+    api: Api,
+    autoscaled: World,
+    operator: Operator,
+    nodes_sandbox: Sandbox,
+    nodes_audit: AuditLog,
+) -> Iterator[Silence]:
+    """Converged, empty, contested and original resources side by side.
+
+    From here on nothing is written in that namespace, while other tests go on elsewhere.
+    """
+    world = World(api, api.namespace(f"still-{secrets.token_hex(4)}"), nodes_sandbox)
+    world.make("plain")
+    world.make("empty", size=0)
+    world.make("contested", size=1)
+    with operator.frozen():
+        world.let_original_work("same", {"app": "memcached", "memcached_cr": "same"})
+        world.let_original_work("other", {"app": "other"})
+    ready(world, 3, "plain")
+    ready(world, 0, "empty")
+    ready(world, 1, "contested")
+    world.kubectl("scale", "deployment/contested", "--replicas=2")
+    for name, size in (("contested", 2), ("same", 3), ("other", 3)):
+        eventually(lambda name=name: world.condition("Contested", name), what=name)
+        eventually(lambda name=name, size=size: settled(world, name, size), what=name)
+    yield Silence.fallen(nodes_audit, 2, user=USER, namespace=world.namespace)
+    api.raw("DELETE", f"/api/v1/namespaces/{world.namespace}")
+
+
 @pytest.fixture
-def world(api: Api, autoscaled: World, nodes_sandbox: Sandbox, nodes_namespace: str) -> World:
+def world(api: Api, operator: Operator, nodes_sandbox: Sandbox, nodes_namespace: str) -> World:
     """A fresh namespace with the operator at work."""
     return World(api, nodes_namespace, nodes_sandbox)
 
@@ -95,8 +125,8 @@ def ready(world: World, size: int, name: str = "cache") -> None:
     )
 
 
-@pytest.mark.oldest
 class TestConverging:
+    @pytest.mark.oldest
     def test_three_servers_come_up_where_only_restricted_pods_are_admitted(self, restricted: World):
         restricted.make()
 
@@ -109,6 +139,14 @@ class TestConverging:
         assert service["spec"]["clusterIP"] == "None"
         assert [(p["name"], p["port"]) for p in service["spec"]["ports"]] == [("memcached", 11211)]
 
+        (row,) = restricted.kubectl("get", "memc", "--no-headers").splitlines()
+        assert row.split()[:4] == ["cache", "3", "3", "True"]
+        path = restricted.api.path(restricted.target("Memcached", "cache"), "scale")
+        selector = "app=memcached,memcached_cr=cache"
+        scale = restricted.api.raw("GET", path).must()
+        assert scale["status"] == {"replicas": 3, "selector": selector}
+
+    @pytest.mark.usefixtures("still")
     def test_nodes_and_their_names_follow_a_pod_that_goes_and_the_one_that_comes(
         self, world: World
     ):
@@ -145,20 +183,8 @@ class TestConverging:
         assert GIVEN["tolerations"][0] not in pod["spec"]["tolerations"]
         assert pod["spec"]["containers"][0]["resources"]["limits"] == {"memory": "128Mi"}
 
-    def test_kubectl_shows_it_and_lists_its_pods_by_the_selector_of_its_scale(self, world: World):
-        world.make(size=1)
-        ready(world, 1)
 
-        (row,) = world.kubectl("get", "memc", "--no-headers").splitlines()
-        scale = world.api.raw("GET", world.api.path(world.target("Memcached", "cache"), "scale"))
-
-        assert row.split()[:4] == ["cache", "1", "1", "True"]
-        assert scale.must()["status"] == {
-            "replicas": 1,
-            "selector": "app=memcached,memcached_cr=cache",
-        }
-
-
+@pytest.mark.usefixtures("still")
 class TestScaling:
     def test_every_way_up_and_down_is_followed_and_the_budget_with_it(self, restricted: World):
         world = restricted
@@ -197,36 +223,14 @@ class TestScaling:
         eventually(lambda: len(world.status()["nodes"]) == 3)
         assert world.get("Deployment", "cache")["spec"]["replicas"] == 3
 
-        world.kubectl("scale", "deployment/cache", "--replicas=4")
-        ready(world, 4)
-        assert world.contested() == set()
-
-        world.make(size=5)
-        eventually(lambda: world.contested() == {"Deployment/cache: .spec.replicas"})
-        world.release("Deployment", "cache", "kubectl")
-        ready(world, 5)
-
-    def test_one_that_is_scaled_to_zero_is_left_there_after_a_restart_too(
-        self, world: World, operator: Operator
-    ):
-        world.make(size=2)
-        ready(world, 2)
-        world.kubectl("scale", "deployment/cache", "--replicas=0")
-        eventually(lambda: world.contested() == {"Deployment/cache: .spec.replicas"})
-        assert operator.stop() == 0
-        world.kubectl("scale", "deployment/cache", "--replicas=2")
-        world.kubectl("scale", "deployment/cache", "--replicas=0")
-
-        operator.start()
-
-        throughout(lambda: world.get("Deployment", "cache")["spec"].get("replicas"), 2)
-        assert world.contested() == {"Deployment/cache: .spec.replicas"}
-        world.make(size=3)
-        ready(world, 3)
-
 
 @pytest.mark.oldest
 class TestRefusals:
+    @pytest.fixture
+    def defaults(self, api: Api, nodes_sandbox: Sandbox) -> World:
+        """The namespace `default`: nothing is made of a dry run."""
+        return World(api, "default", nodes_sandbox)
+
     @pytest.mark.parametrize(
         ("name", "spec", "word"),
         [
@@ -242,27 +246,28 @@ class TestRefusals:
         ],
         ids=lambda value: str(value)[:12],
     )
-    def test_what_cannot_be_is_refused_with_the_field_it_is_about(self, world, name, spec, word):
+    def test_what_cannot_be_is_refused_with_the_field_it_is_about(self, defaults, name, spec, word):
         full = {key: value for key, value in {"size": 1, **spec}.items() if value is not None}
-        manifest = {**world.target("Memcached", name), "spec": full}
+        manifest = {**defaults.target("Memcached", name), "spec": full}
 
-        reply = world.api.apply(manifest, "user", dry_run=True)
+        reply = defaults.api.apply(manifest, "user", dry_run=True)
 
         assert reply.status == 422
         assert word in reply.body["message"]
 
-    def test_the_longest_name_is_taken(self, world: World):
-        manifest = {**world.target("Memcached", "a" * 63), "spec": {"size": 1}}
+    def test_the_longest_name_is_taken(self, defaults: World):
+        manifest = {**defaults.target("Memcached", "a" * 63), "spec": {"size": 1}}
 
-        assert world.api.apply(manifest, "user", dry_run=True).ok
+        assert defaults.api.apply(manifest, "user", dry_run=True).ok
 
 
+@pytest.mark.usefixtures("still")
 class TestOriginals:
-    def test_a_service_keeps_its_address_and_the_rest_is_managed(
+    def test_what_cannot_be_changed_is_kept_until_it_is_deleted_and_the_rest_is_managed(
         self, world: World, operator: Operator
     ):
         with operator.frozen():
-            world.let_original_work("cache", OWN)
+            world.let_original_work("cache", OTHER)
         before = address(world)
 
         eventually(lambda: world.condition("Degraded") == "True/Immutable")
@@ -271,58 +276,28 @@ class TestOriginals:
 
         text = message(world, "Degraded")
         assert ".spec.clusterIP" in text
-        assert ".spec.selector" not in text
-        assert f"kubectl delete service cache -n {world.namespace}" in text
+        assert ".spec.selector" in text
+        for kind in ("deployment", "service"):
+            assert f"kubectl delete {kind} cache -n {world.namespace}" in text
         assert address(world) == before
-        held = 'Deployment/cache: .spec.template.spec.containers[name="memcached"]'
-        assert {f"{held}.image", f"{held}.command"} <= world.contested()
-        spec = world.get("Deployment", "cache")["spec"]["template"]["spec"]
-        assert spec["containers"][0]["image"] == "memcached:1.4.36-alpine"
-        assert spec["containers"][0]["resources"]["limits"] == {"memory": "128Mi"}
-        assert spec["securityContext"]["runAsUser"] == 11211
-
-        world.delete("Service", "cache")
-        eventually(lambda: address(world) == "None")
-        eventually(lambda: world.condition("Degraded") == "")
-
-    def test_a_deployment_keeps_its_selector_and_nodes_follow_it(
-        self, world: World, operator: Operator
-    ):
-        with operator.frozen():
-            world.let_original_work("cache", OTHER)
-
-        eventually(lambda: ".spec.selector" in message(world, "Degraded"))
-        eventually(lambda: world.status()["nodes"] == world.pods() != [])
-
         live = world.get("Deployment", "cache")["spec"]
         assert live["selector"] == {"matchLabels": OTHER}
         assert live["template"]["metadata"]["labels"] == {**OWN, **OTHER}
         assert world.status()["selector"] == "app=cache"
         assert world.get("Service", "cache")["spec"]["selector"] == OTHER
-        text = message(world, "Degraded")
-        assert f"kubectl delete deployment cache -n {world.namespace}" in text
+        held = 'Deployment/cache: .spec.template.spec.containers[name="memcached"]'
+        assert {f"{held}.image", f"{held}.command"} <= world.contested()
+        pods = live["template"]["spec"]
+        assert pods["containers"][0]["image"] == "memcached:1.4.36-alpine"
+        assert pods["containers"][0]["resources"]["limits"] == {"memory": "128Mi"}
+        assert pods["securityContext"]["runAsUser"] == 11211
 
+        world.delete("Service", "cache")
+        eventually(lambda: address(world) == "None")
+        eventually(lambda: ".spec.clusterIP" not in message(world, "Degraded"))
         world.delete("Deployment", "cache")
-        eventually(lambda: ".spec.selector" not in message(world, "Degraded"))
+        eventually(lambda: world.condition("Degraded") == "")
         eventually(lambda: world.status()["selector"] == "app=memcached,memcached_cr=cache")
-
-    def test_what_a_retired_operator_held_becomes_ours_without_a_word(
-        self, world: World, operator: Operator
-    ):
-        with operator.frozen():
-            world.let_original_work("cache", OWN)
-        world.note_nodes_as_original("cache", ["cache-of-old"])
-        eventually(lambda: "Memcached/cache: .status.nodes" in world.contested())
-        assert world.status()["nodes"] == ["cache-of-old"]
-
-        for kind in ("Deployment", "Service", "Memcached"):
-            world.release(kind, "cache", ORIGINAL)
-
-        ready(world, 3)
-        assert world.contested() == set()
-        assert world.image("cache") == "memcached:1.6-alpine"
-        world.make(size=4)
-        ready(world, 4)
 
 
 def address(world: World) -> str:
@@ -337,28 +312,13 @@ def message(world: World, kind: str) -> str:
 
 class TestSilence:
     def test_nothing_is_written_in_steady_state_nor_after_a_restart(
-        self, world: World, operator: Operator, nodes_audit: AuditLog
+        self, still: Silence, operator: Operator
     ):
-        """Converged, empty, contested and original resources side by side."""
-        world.make("plain")
-        world.make("empty", size=0)
-        world.make("contested", size=1)
-        with operator.frozen():
-            world.let_original_work("same", {"app": "memcached", "memcached_cr": "same"})
-            world.let_original_work("other", {"app": "other"})
-        ready(world, 3, "plain")
-        ready(world, 0, "empty")
-        ready(world, 1, "contested")
-        world.kubectl("scale", "deployment/contested", "--replicas=2")
-        for name, size in (("contested", 2), ("same", 3), ("other", 3)):
-            eventually(lambda name=name: world.condition("Contested", name), what=name)
-            eventually(lambda name=name, size=size: settled(world, name, size), what=name)
-        silence = Silence.fallen(nodes_audit, 2, user=USER, namespace=world.namespace)
-        silence.kept(8, "in steady state")
+        still.kept(8, "in steady state")
 
         assert operator.stop() == 0
         operator.start()
-        silence.kept_on(3, "after a restart")
+        still.kept_on(3, "after a restart")
 
     def test_an_autoscaler_aimed_at_a_memcached_is_followed(self, autoscaled: World):
         eventually(lambda: autoscaled.get("Memcached", "cache")["spec"]["size"] == 4, within=60)

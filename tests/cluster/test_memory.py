@@ -32,11 +32,9 @@ pytestmark = [pytest.mark.cluster]
 MIB = 1024 * 1024
 LIMIT = 512 * MIB
 """That of the manifests."""
-LARGE, SMALL = 2500, 3
 LARGEST, MOST, ADMITTED = 360_000, 14_000, 5_000
 """Strings of one letter, or environment variables: as much as etcd stores; below the bound."""
 OWNERS, JOBS = 30, 3000
-DEPLOYMENT = "demoblue-deployment"
 BLUEGREENS = "app.demo.kakao.com/bluegreens"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/hedgerow-system/leases/hedgerow"
 LEADING = {
@@ -59,55 +57,10 @@ def args(size: int) -> Object:
     return {"containers": [{"name": "blue", "image": "example/echo:1", "args": ["x"] * size}]}
 
 
-@pytest.fixture
-def world(sandbox: Sandbox, namespace: str) -> Iterator[World]:
-    api = Api(sandbox.kubeconfig)
-    prepare(api)
-    yield World(api, namespace)
-    api.close()
-
-
-def declared(world: World) -> int:
-    live = world.get("Deployment", DEPLOYMENT)
-    return len(live["spec"]["template"]["spec"]["containers"][0]["env"]) if live else 0
-
-
-def stalled(world: World, name: str = "demo") -> str:
+def stalled(world: World, name: str) -> str:
     """Return what the condition Stalled says; empty while there is none."""
     found = world.status(name).get("conditions", [])
     return next((c["message"] for c in found if c["type"] == "Stalled"), "")
-
-
-class TestTooLarge:
-    def test_it_is_stalled_until_it_is_smaller_and_all_else_goes_on(
-        self, sandbox: Sandbox, world: World, tmp_path: Path
-    ):
-        kubeconfig = anyio.run(sandbox.kubeconfig_for, USER)
-        # One object may take 2 MiB of 48.
-        flags = ("--controllers", "bluegreen", "-n", world.namespace, "--memory-budget", "48Mi")
-        with Operator(kubeconfig, tmp_path / "log", *flags):
-            world.apply(blueSpec=env(SMALL), greenSpec=None)
-            eventually(lambda: declared(world) == SMALL, what="managed")
-
-            world.edit("BlueGreen", "demo", {"spec": {"blueSpec": env(LARGE)}})
-            eventually(lambda: world.condition("Stalled") == "True/TooLarge", what="told")
-            message = stalled(world)
-            assert message.startswith("BlueGreen/demo is too large: it takes about ")
-            assert "2.0 MiB is the most for one object" in message
-            assert world.condition("Ready") == "False/TooLarge"
-
-            world.apply("other")
-            eventually(lambda: world.selected("other") == "Blue", what="another is managed")
-            assert declared(world) == SMALL
-
-            world.edit("BlueGreen", "demo", {"spec": {"blueSpec": env(SMALL + 1)}})
-            eventually(lambda: declared(world) == SMALL + 1, what="managed again")
-            eventually(lambda: not stalled(world), what="not told any more")
-
-            world.edit("BlueGreen", "demo", {"spec": {"blueSpec": env(LARGE)}})
-            eventually(lambda: stalled(world), what="told again")
-            world.delete("BlueGreen", "demo")
-            eventually(lambda: world.get("BlueGreen", "demo") is None, what="gone")
 
 
 @pytest.fixture
@@ -235,6 +188,11 @@ class TestConfined:
             try:
                 told = partial(operator.logged, "object is too large")
                 eventually(lambda: len(told()) == crowd.too_large, what="all that is too large")
+                eventually(lambda: stalled(crowd.world, "args"), 120, "it is stalled")
+                message = stalled(crowd.world, "args")
+                assert message.startswith("BlueGreen/args is too large: it takes about ")
+                assert "is the most for one object" in message
+                assert crowd.world.condition("Ready", "args") == "False/TooLarge"
                 eventually(crowd.declared, 120, "what is not is managed")
                 neighbour.goes_on()
                 figures.tell("begun with objects as large as etcd stores")
@@ -242,6 +200,7 @@ class TestConfined:
                 crowd.cut()
                 eventually(crowd.is_observed, 700, "each status tells of it")
                 eventually(crowd.is_managed, 60, "all are managed")
+                eventually(lambda: not stalled(crowd.world, "args"), 60, "stalled no more")
                 neighbour.goes_on()
                 figures.tell("each cut to one item")
 

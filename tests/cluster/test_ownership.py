@@ -16,13 +16,16 @@ from support.cluster.facts import visible
 from support.objects.cases import Case, Field, Object
 from support.objects.edits import at, having, only, reversed_lists
 from support.objects.hedge import HEDGE
-from support.objects.manifests import CASES
+from support.objects.manifests import BUDGET, CASES, CONFIG_MAP, RICH_DEPLOYMENT, SERVICE
+from support.objects.workloads import DEPLOYMENT
 
 pytestmark = pytest.mark.cluster
 
 OURS = "hedgerow-test"
 OTHER = "other"
 RUN = secrets.token_hex(3)
+DRAWN = (DEPLOYMENT, SERVICE, CONFIG_MAP, BUDGET)
+"""Of kinds that the model has: tests/fields/test_ownership_on_model.py draws far more of them."""
 Write = Callable[[Api, Object, Field], list[Reply]]
 
 
@@ -161,12 +164,16 @@ def _release(api: Api, live: Object) -> Reply:
     return api.apply(identity, OTHER)
 
 
-WRITES: tuple[Write, ...] = (
-    nothing, change, removal, forced_apply, equal_apply, equal_apply_then_change,
-    equal_apply_then_release, forced_apply_then_release, change_and_back, change_by_two,
-    our_name_by_update, parent_removed, lists_reversed, list_item_removed, unrelated_labels,
-    unrelated_finalizer, all_labels_removed, tracking_reset, reset_and_change, status, scale,
+TO_A_FIELD: tuple[Write, ...] = (
+    change, removal, forced_apply, equal_apply, equal_apply_then_change, equal_apply_then_release,
+    forced_apply_then_release, change_and_back, change_by_two, our_name_by_update, parent_removed,
+    list_item_removed, reset_and_change,
 )  # fmt: skip
+TO_ANY: tuple[Write, ...] = (
+    nothing, lists_reversed, unrelated_labels, unrelated_finalizer, all_labels_removed,
+    tracking_reset, status, scale,
+)  # fmt: skip
+"""Whichever field it is about, these are the same write: once for a case is enough."""
 
 
 # --- the checks -------------------------------------------------------------------------------
@@ -233,13 +240,13 @@ def _objects(case: Case) -> Iterator[Object]:
     return (case.named(f"{slug}-{RUN}-{number}", "ownership") for number in itertools.count())
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", [case for case in CASES if case not in DRAWN], ids=str)
 def test_an_unforced_apply_agrees_with_the_verdict(api: Api, case: Case) -> None:
     tally, objects = Tally(), _objects(case)
-    for changed in case.fields:
-        for write in WRITES:
-            title = f"{case} {changed.path[-1]} {write.__name__}"
-            Check(api, tally, title).run(next(objects), write, changed)
+    of_fields = itertools.product(case.fields, TO_A_FIELD)
+    for changed, write in (*of_fields, *itertools.product(case.fields[:1], TO_ANY)):
+        title = f"{case} {changed.path[-1]} {write.__name__}"
+        Check(api, tally, title).run(next(objects), write, changed)
     print(f"\n{case}: {tally}")
 
     assert [] == tally.dangerous
@@ -248,7 +255,9 @@ def test_an_unforced_apply_agrees_with_the_verdict(api: Api, case: Case) -> None
     assert [] == tally.still_refused
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if case not in (*DRAWN, RICH_DEPLOYMENT)], ids=str
+)
 def test_an_unforced_apply_agrees_after_our_own_declaration_changed(api: Api, case: Case) -> None:
     tally, objects = Tally(), _objects(Case(f"{case} edited", case.manifest))
     for changed in case.fields:

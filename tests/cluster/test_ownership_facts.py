@@ -22,10 +22,10 @@ from support.cluster.facts import (
     with_meta,
 )  # fmt: skip
 
-pytestmark = [pytest.mark.cluster, pytest.mark.oldest]
+pytestmark = pytest.mark.cluster
 
 
-@pytest.fixture(params=["model", "real"], scope="module")
+@pytest.fixture(params=["model", pytest.param("real", marks=pytest.mark.oldest)], scope="module")
 def world(request: pytest.FixtureRequest) -> World:
     return open_world(request)
 

@@ -252,6 +252,12 @@ class TestCommandLine:
         assert err.startswith("greeter: ")
         assert "see `greeter plan --help`" in err
 
+    def test_a_controller_of_hedgerow_is_none_of_its_own(self, typed):
+        code, _, err = typed("run", "--controllers", "bluegreen")
+
+        assert code == 2
+        assert "no controller is called 'bluegreen'; there are: greeter" in err
+
     def test_its_version_tells_the_library(self, typed):
         assert typed("version")[1] == f"greeter (hedgerow {version()})\n"
 
@@ -317,6 +323,13 @@ class TestManifests:
 
         assert (container["name"], container["image"]) == ("greeter", "greeter:1")
         assert container["env"][0]["name"] == "GREETER_SYSTEM_NAMESPACE"
+
+    def test_its_rights_are_those_of_its_own_controller(self, objects):
+        rules = [rule for obj in objects for rule in obj.get("rules", ())]
+        granted = {name for rule in rules for name in rule.get("resources", ())}
+
+        assert "configmaps" in granted
+        assert "deployments" not in granted
 
     def test_the_policies_are_about_its_account_and_its_managers(self, objects):
         policies = [obj for obj in objects if obj["kind"] == "ValidatingAdmissionPolicy"]

@@ -235,6 +235,11 @@ class TestCommittedFiles:
             comments = [line for line in path.read_text("utf-8").splitlines() if line[:1] == "#"]
             assert len(comments) > 2, path
 
+    def test_there_are_no_components_but_those_that_are_built_by_kubectl(self):
+        found = {path.name for path in (ROOT / "manifests" / "components").iterdir()}
+
+        assert found == {"cert-manager", "service-monitor"}
+
     def test_every_kustomization_names_what_is_there_and_leaves_nothing_out(self):
         for path in (ROOT / "manifests").rglob("kustomization.yaml"):
             found = yaml.safe_load(path.read_text("utf-8"))

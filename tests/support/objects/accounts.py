@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from hedgerow.fields.field_tree import Node, Ownership, owners
 from hedgerow.fields.redaction import HIDDEN
+from hedgerow.testing.api import Api
 
 Object = dict[str, Any]
 FieldPath = tuple[str, ...]
@@ -23,6 +25,15 @@ def must_account(live: Object) -> Ownership:
     assert {(node.field_path, _who(h)) for node in found.places() for h in node.holders} == there
     assert {(gone.field_path, _who(gone.holder)) for gone in found.gone} == elsewhere
     return found
+
+
+def accounted(api: Api) -> Counter[str]:
+    """Have every object of the cluster accounted for; give how many there are of each kind."""
+    kinds = Counter[str]()
+    for live in _everything(api):
+        must_account(live)
+        kinds[live["kind"]] += 1
+    return kinds
 
 
 def claims(live: Object) -> tuple[set[Claim], set[Claim]]:
@@ -50,6 +61,18 @@ def readable(live: Object) -> Object:
             for name in part or ():
                 part[name] = HIDDEN
     return shown
+
+
+def _everything(api: Api) -> Iterator[Object]:
+    """Yield every object of the cluster, in every version that the server serves."""
+    groups = api.raw("GET", "/apis").must()["groups"]
+    versions = [version["groupVersion"] for group in groups for version in group["versions"]]
+    for version in ("v1", *versions):
+        root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+        for kind in api.raw("GET", root).must()["resources"]:
+            if "list" in kind["verbs"] and "get" in kind["verbs"]:
+                for item in api.raw("GET", f"{root}/{kind['name']}").must()["items"]:
+                    yield {"apiVersion": version, "kind": kind["kind"], **item}
 
 
 def _rebuilt(node: Node) -> Any:

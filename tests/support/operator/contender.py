@@ -20,7 +20,6 @@ import anyio
 
 from hedgerow.kube.client import connect
 from hedgerow.kube.cluster import Cluster
-from hedgerow.kube.connection import SMALL
 from hedgerow.kube.errors import KubeError, NotLeading
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.runtime.leaderelection.elector import Elector, LeadershipLost, Timing
@@ -97,8 +96,7 @@ class Contender(Started):
     On SIGUSR1 it stops itself as by SIGSTOP, in its next write right after the fence was asked
     for the time of that number; 0 is between two writes. Where a signal of ours would hit, nobody
     knows: after the last time there is nothing between the answer and the bytes that leave, and no
-    program can be sure not to be stopped there. From 2 on its writes are so large that they leave
-    in two pieces, and the fence is asked before each.
+    program can be sure not to be stopped there.
     """
 
     def __init__(
@@ -135,8 +133,7 @@ async def _contend(kubeconfig: str, namespace: str, name: str, stops_after: str)
             stopper = Stopper(lead.remaining, int(stops_after))
             tasks.start_soon(stopper.listen)
             fenced = cluster.fenced(stopper, lead.unanswered)
-            padding = "x" * 2 * SMALL if int(stops_after) > 1 else ""
-            tasks.start_soon(_write, fenced, stopper, namespace, name, padding)
+            tasks.start_soon(_write, fenced, stopper, namespace, name)
     return int(over)
 
 
@@ -185,15 +182,13 @@ class Stopper:
             os.kill(os.getpid(), signal.SIGSTOP)
 
 
-async def _write(
-    fenced: Cluster, stopper: Stopper, namespace: str, name: str, padding: str
-) -> None:
+async def _write(fenced: Cluster, stopper: Stopper, namespace: str, name: str) -> None:
     told: set[str] = set()
     for number in count(1):
         stopper.begin()
         body = {
             "metadata": {"name": "ledger", "namespace": namespace},
-            "data": {"by": name, "number": str(number), "padding": padding},
+            "data": {"by": name, "number": str(number)},
         }
         said = "at work"
         try:
