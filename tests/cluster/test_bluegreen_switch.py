@@ -15,10 +15,12 @@ from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.testing.api import Api, Object
 from hedgerow.testing.audit_log import AuditLog, must_be_unforced_applies
 from hedgerow.testing.silence import assert_settled
+from hedgerow.testing.somebody import holders
 from hedgerow.testing.waiting import eventually
-from support.cluster.bluegreens import FIELD_MANAGER, USER, World, pods, prepare
+from support.cluster.bluegreens import FIELD_MANAGER, USER, World, bluegreen, pods, prepare
 from support.cluster.cronjobs import template
 from support.operator.running import Operator, RunAs
+from support.programs.typed import typing
 
 pytestmark = pytest.mark.cluster
 
@@ -266,3 +268,34 @@ class TestWrites:
         must_be_unforced_applies(applied, FIELD_MANAGER)
         jobs = [one for one in written if one not in applied]
         assert {one["verb"] for one in jobs} == {"patch", "delete"}
+
+
+class TestCommands:
+    def test_a_held_switch_goes_on_and_back(
+        self, stage: Stage, nodes_sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+    ):
+        typed = typing(nodes_sandbox.kubeconfig, stage.namespace, capsys)
+        spec = {"hold": True, "switch": "Overlap", "overlapSeconds": 0}
+
+        def apply(route_to: str) -> None:
+            manifest = bluegreen(stage.namespace, route_to=route_to, **spec)
+            stage.api.apply(manifest, "kubectl").must()
+
+        apply("Blue")
+        stage.comes_to("Routed")
+        idle = typed("promote", "demo")
+        assert (idle.code, "no switch waits for a promotion" in idle.err) == (1, True)
+
+        apply("Green")
+        stage.comes_to("Held")
+        told = typed("promote", "demo", "--wait", "30s")
+        assert (told.code, told.out.splitlines()[-1]) == (0, "BlueGreen/demo: Green is routed"), (
+            told
+        )
+
+        back = typed("rollback", "demo", "--wait", "30s")
+        assert back.code == 0, back.err
+        assert "Blue was routed before\nit waits for spec.hold only if" in back.out
+        assert back.out.splitlines()[-1] == "BlueGreen/demo: Blue is routed"
+        live = stage.get("BlueGreen", "demo")
+        assert holders(live, "spec", "routeTo") == holders(live, "spec", "hold") == ["kubectl"]

@@ -1,8 +1,11 @@
-"""Conflicts on a real API server: shown where people look, never overwritten, never fought over."""
+"""Conflicts on a real API server: shown where people look, never overwritten, never fought over.
+
+Each remedy that is offered settles its conflict, typed as it is printed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from http import HTTPStatus
 from typing import Any
 
@@ -27,8 +30,17 @@ from support.cluster.situations import (
     deployment,
     image,
 )
+from support.cluster.trials import (
+    ADOPTED,
+    IGNORED,
+    TOLD,
+    TRIALS,
+    Shell,
+    Trial,
+    printed,
+)
 from support.operator.running import Operator, RunAs
-from support.programs.typed import typing
+from support.programs.typed import Typing, typing
 
 pytestmark = pytest.mark.cluster
 
@@ -76,10 +88,23 @@ class Looks(World):
         found = (c for c in status.get("conditions", ()) if c["type"] == condition)
         return next((c["message"] for c in found), "")
 
+    def fields(self, situation: Situation) -> list[dict[str, Any]]:
+        """Return what is contested of the resource to which it happened, once something is."""
+        kind, name = situation.kind, situation.name
+        return eventually(
+            lambda: (self.get(kind, name) or {}).get("status", {}).get("contested"),
+            within=60,
+            what=f"{name} is contested",
+        )
+
     def annotate(self, name: str, **notes: str | None) -> None:
         words = {"yields": YIELD, "claims": CLAIM}
         annotations = {words[word]: value for word, value in notes.items()}
         self.edit("BlueGreen", name, {"metadata": {"annotations": annotations}}, "annotator")
+
+    def notes(self, name: str) -> list[str]:
+        """Return what Events on a BlueGreen say."""
+        return [event["note"] for event in self.events(name)]
 
     def regarded(self, reason: str) -> set[str]:
         """Return the objects that Events of that reason are about, as `Kind/name`."""
@@ -95,18 +120,34 @@ class Looks(World):
 def upset(operator: Operator, api: Api, nodes_sandbox: Sandbox) -> Iterator[Looks]:
     """A namespace where every situation has come about, each to a resource of its own."""
     world = Looks(api, api.namespace("conflicts"), nodes_sandbox)
-    for situation in SITUATIONS:
+    come_about(world, SITUATIONS)
+    yield world
+    api.raw("DELETE", "/api/v1/namespaces/conflicts")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tried(operator: Operator, api: Api, nodes_sandbox: Sandbox) -> Iterator[Looks]:
+    """Another one, for the remedies: the operator sees some of it late, so it begins first."""
+    world = Looks(api, api.namespace("remedies"), nodes_sandbox)
+    world.allow_claims()
+    come_about(world, (*(trial.situation for trial in TRIALS), TOLD, IGNORED, ADOPTED))
+    yield world
+    api.raw("DELETE", "/api/v1/namespaces/remedies")
+
+
+def come_about(world: Looks, situations: Iterable[Situation]) -> None:
+    """Make the resources of all, and let it happen to each."""
+    begun = tuple(situations)
+    for situation in begun:
         situation.begin(world)
-    for situation in SITUATIONS:
+    for situation in begun:
         eventually(
             lambda s=situation: world.said(s.kind, s.name, "Ready") == "True/Serving",
             within=60,
             what=f"{situation} is ready",
         )
-    for situation in SITUATIONS:
+    for situation in begun:
         situation.act(world, situation.name)
-    yield world
-    api.raw("DELETE", "/api/v1/namespaces/conflicts")
 
 
 @pytest.fixture(scope="module")
@@ -272,6 +313,88 @@ class TestSettling:
         assert "before-first-apply" not in holders(world)
 
 
+class TestRemedies:
+    """What is offered to settle a conflict, each to a resource of its own."""
+
+    @pytest.fixture
+    def typed(
+        self, tried: Looks, nodes_sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+    ) -> Typing:
+        return typing(nodes_sandbox.kubeconfig, tried.namespace, capsys)
+
+    @pytest.mark.parametrize("trial", TRIALS, ids=str)
+    def test_each_that_is_offered_settles_the_conflict(
+        self, tried: Looks, typed: Typing, nodes_sandbox: Sandbox, trial: Trial
+    ):
+        situation = trial.situation
+        kind, name = situation.kind, situation.name
+        (field,) = tried.fields(situation)
+        # The resource itself is of a kind that kubectl finds by its group alone.
+        target = field["object"].replace("BlueGreen/", "BlueGreen.app.demo.kakao.com/")
+
+        def offered() -> dict[str, str] | None:
+            found = printed(typed("owners", target, "--contested").out)
+            return found if found.keys() == trial.offered else None
+
+        # What a first pass said of a field may be said better by the next one.
+        remedies = eventually(offered, within=30, what=f"{trial.offered} for {target}")
+        line = remedies[trial.effect]
+
+        Shell(nodes_sandbox).type(line)
+
+        eventually(lambda: not tried.told(kind, name), within=60, what=f"{line} settles it")
+        eventually(
+            lambda: situation.kept(tried, name) == trial.expected,
+            within=60,
+            what=f"{line}: {trial.expected}",
+        )
+
+    def test_the_values_of_both_are_told_wherever_a_conflict_is_shown(
+        self, tried: Looks, typed: Typing
+    ):
+        said = "you declare example/echo:1, it is set/echo:9; held by kubectl-set (Update)"
+        child = deployment(TOLD.name)
+
+        (field,) = tried.fields(TOLD)
+        assert (field["declared"], field["live"]) == ("example/echo:1", "set/echo:9")
+        assert field["reason"] == "OtherValue"
+        assert said in typed("tree", TOLD.name).out
+        owners = typed("owners", f"deploy/{child}", "--contested").out
+        assert said in owners
+        notes = eventually(lambda: [n for n in tried.notes(TOLD.name) if said in n])
+        for command in printed(owners).values():
+            assert f"`{command}`" in notes[0]
+
+    def test_a_claim_that_is_ignored_says_so_on_the_resource(self, tried: Looks):
+        tried.fields(IGNORED)
+        name = IGNORED.name
+        tried.annotate(name, claims=f"Service/{name}: spec.selector")
+
+        ignored = ("BlueGreen", name, "AnnotationIgnored")
+        eventually(lambda: tried.said(*ignored) == "True/NoEffect")
+        assert tried.message(*ignored) == (
+            f"hedgerow.dev/claim: Service/{name}: spec.selector has no effect on Service/{name}"
+            " .spec.selector: a field that selects pods, or names an object or item, is never"
+            " taken by force"
+        )
+        eventually(lambda: f"BlueGreen/{name}" in tried.regarded("AnnotationIgnored"))
+        assert tried.selected(name) == "Grey"
+
+    def test_after_an_adoption_nothing_is_said_to_have_been_removed(
+        self, tried: Looks, typed: Typing
+    ):
+        name = ADOPTED.name
+        tried.fields(ADOPTED)
+        field = ("--field", "spec.selector")
+
+        done = typed("adopt", f"Service/{name}", "--from", "kubectl-edit", *field)
+
+        assert done.code == 0, done.err
+        eventually(lambda: tried.selected(name) == "Blue")
+        eventually(lambda: tried.said("BlueGreen", name, "Ready") == "True/Serving", within=60)
+        assert [note for note in tried.notes(name) if "removed" in note] == []
+
+
 class TestMany:
     """More contested fields than a status may list: one forced apply over 1,150 of them."""
 
@@ -357,19 +480,16 @@ class TestQuiet:
 
 
 class TestSecondOperator:
-    @pytest.mark.parametrize("claims", ["", "*/*: **"], ids=["plain", "claiming all"])
     def test_another_installation_leaves_everything_as_it_is_whatever_is_claimed(
         self,
         world: Looks,
         nodes_sandbox: Sandbox,
         nodes_audit: AuditLog,
         tmp_path_factory: pytest.TempPathFactory,
-        claims: str,
     ):
-        make(world)
+        make(world, "demo", "claiming")
         world.allow_claims()
-        if claims:
-            world.annotate("demo", claims=claims)
+        world.annotate("claiming", claims="*/*: **")
         eventually(world.rolled_out, within=120)
         silence = Silence.fallen(nodes_audit, 2, namespace=world.namespace)
         kubeconfig = anyio.run(nodes_sandbox.kubeconfig_for, USER)
@@ -379,12 +499,15 @@ class TestSecondOperator:
         with Operator(kubeconfig, log, *flags) as second:
             eventually(lambda: second.logged("resources are left alone"), within=60)
             silence.kept_on(4, "with a second installation")
-        assert world.told("BlueGreen", "demo") == ()
+        assert [world.told("BlueGreen", name) for name in ("demo", "claiming")] == [(), ()]
 
 
-def make(world: Looks) -> None:
-    world.api.apply(bluegreens.bluegreen(world.namespace, "demo"), "user").must()
-    eventually(lambda: world.said("BlueGreen", "demo", "Ready") == "True/Serving")
+def make(world: Looks, *names: str) -> None:
+    """Have BlueGreens be served, `demo` unless others are named."""
+    for name in names or ("demo",):
+        world.api.apply(bluegreens.bluegreen(world.namespace, name), "user").must()
+    for name in names or ("demo",):
+        eventually(lambda name=name: world.said("BlueGreen", name, "Ready") == "True/Serving")
 
 
 def holders(world: Looks) -> set[str]:

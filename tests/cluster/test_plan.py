@@ -92,86 +92,6 @@ class TestNew:
         assert "Ready: not set -> False (Unavailable)" in out
         assert out.endswith("4 to create, 0 to change, 0 to delete; nothing was written\n")
 
-    def test_what_a_switch_would_wait_for_is_told_step_by_step(self, namespace, typed):
-        checks = [{"name": "front", "http": {"image": "example/curl:1"}}]
-        code, out, _ = typed(bluegreen(namespace, promotion="WhenChecked", checks=checks))
-
-        assert code == 2
-        assert "Ready: not set -> False (WaitingForAvailability): Blue: " in out
-        assert "phase: not set -> WaitingForAvailability\n" in out
-        steps = "wait until Blue is available; check front; select Blue"
-        assert f"switch.steps: not set -> {steps}\n" in out
-
-    def test_nothing_of_it_is_there_afterwards(self, world, namespace, typed):
-        typed(bluegreen(namespace))
-
-        assert world.get("BlueGreen", "demo") is None
-        assert world.get("Service", "demo") is None
-        assert world.get("Deployment", "demoblue-deployment") is None
-
-    def test_a_namespace_that_a_file_makes_first_is_told(self, typed):
-        made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "not-there-yet"}}
-        code, out, _ = typed(made, bluegreen("not-there-yet"), "-o", "json")
-        resource = listed((code, out, ""))
-
-        assert code == 2
-        assert set(actions(resource).values()) == {"created"}
-        assert {(o["dryRun"], o["merged"]) for o in resource["objects"]} == {
-            (False, "its namespace does not exist yet")
-        }
-
-    @pytest.mark.parametrize("kind", ["memcached", "cronjob"])
-    def test_every_kind_can_be_planned(self, kind, namespace, typed):
-        manifest = {
-            "memcached": {
-                "apiVersion": "memcached.cache.example.com/v1",
-                "kind": "Memcached",
-                "spec": {"size": 2},
-            },
-            "cronjob": {
-                "apiVersion": "batch.tutorial.kubebuilder.io/v1",
-                "kind": "CronJob",
-                "spec": {
-                    "schedule": "0 0 1 1 *",
-                    "jobTemplate": {
-                        "spec": {"template": {"spec": {**pods("a"), "restartPolicy": "Never"}}}
-                    },
-                },
-            },
-        }[kind]
-        code, out, err = typed({**manifest, "metadata": {"name": "x", "namespace": namespace}})
-
-        assert (code, err) == (2, "")
-        assert ("looks again in" in out) is (kind == "cronjob")
-        assert ("PodDisruptionBudget/x would be created" in out) is (kind == "memcached")
-
-
-def test_what_nobody_holds_and_is_in_the_way_goes_as_planned(world, sandbox, namespace, typed):
-    unset = pods("blue", volumes=[{"name": "files"}])
-    files = pods("blue", volumes=[{"name": "files", "configMap": {"name": "files"}}])
-    world.api.apply(bluegreen(namespace, blueSpec=unset), "user").must()
-    settle(world, sandbox.kubeconfig)
-    told = typed(
-        bluegreen(namespace, blueSpec=files),
-        "--server-side",
-        "--field-manager",
-        "user",
-        "-o",
-        "json",
-    )
-
-    assert told[0] == 2, told
-    lines = fields(listed(told), "Deployment/demoblue-deployment")
-    volume = '.spec.template.spec.volumes[name="files"]'
-    assert f"{volume}.emptyDir" in lines
-    assert f"{volume}.configMap.name" in lines
-    world.api.apply(bluegreen(namespace, blueSpec=files), "user").must()
-    settle(world, sandbox.kubeconfig)
-    live = world.get("Deployment", "demoblue-deployment")
-    assert [sorted(one) for one in live["spec"]["template"]["spec"]["volumes"]] == [
-        ["configMap", "name"]
-    ]
-
 
 class TestThere:
     @pytest.fixture(autouse=True)
@@ -185,16 +105,6 @@ class TestThere:
 
             assert (code, err) == (0, "")
             assert "nothing to do" in out
-
-    def test_a_change_says_who_holds_the_field_now(self, namespace, typed):
-        code, out, _ = typed(bluegreen(namespace, blueSpec=pods("blue", "example/echo:2")))
-
-        assert code == 2
-        assert "~ Deployment/demoblue-deployment would be changed" in out
-        [line] = [line for line in out.splitlines() if line.strip().startswith(f"~ {IMAGE}")]
-        assert line.split()[2:] == [
-            "example/echo:1", "->", "example/echo:2", "hedgerow-bluegreen",
-        ]  # fmt: skip
 
     def test_a_claim_is_told_and_not_tried(self, world, namespace, typed, audit_log: AuditLog):
         world.set_image("demoblue-deployment", "blue", "example/echo:9")
@@ -214,27 +124,6 @@ class TestThere:
         asked = audit_log.since(mark, agent="hedgerow")
         assert asked
         assert "force=" not in " ".join(e["requestURI"] for e in asked)
-
-    def test_what_waits_for_pods_is_told_as_later(self, namespace, typed):
-        manifest = bluegreen(namespace, route_to="Green", promotion="WhenAvailable")
-        told = typed(manifest, "-o", "json")
-        resource = listed(told)
-
-        assert told[0] == 2
-        assert actions(resource) == {"BlueGreen/demo": "configured"}
-        assert [(o["kind"], o["action"]) for o in resource["later"]] == [("Service", "configured")]
-        out = typed(manifest)[1]
-        assert "once every Deployment has rolled out, Service/demo would be changed" in out
-        assert "~ .spec.selector.app.kubernetes.io/phase: Blue -> Green" in out
-
-    def test_a_conflict_over_the_resource_itself_stops_it(self, world, namespace, typed):
-        world.edit("BlueGreen", "demo", {"spec": {"routeTo": "Green"}})
-        code, out, _ = typed(bluegreen(namespace), "--server-side")
-
-        assert code == 3
-        assert "✗ BlueGreen/demo would be refused" in out
-        assert "BlueGreen/demo: .spec.routeTo" in out
-        assert "kubectl-edit (Update)" in out
 
 
 class TestAsKubectl:
@@ -259,14 +148,10 @@ class TestAsKubectl:
         [
             ({"routeTo": "Red"}, {}, 'spec.routeTo: Unsupported value: "Red"'),
             ({"routTo": "Blue"}, {}, 'unknown field "spec.routTo"'),
-            ({"routeTo": "Green", "greenSpec": None}, {}, "there must be a greenSpec to route to"),
-            ({"blueSpec": pods("blue", True)}, {}, '"blueSpec".containers[0].image'),
             ({"blueSpec": pods("blue", "x" * 300_000)}, {}, "metadata.annotations: Too long"),
             ({}, {"namespace": "nowhere-at-all"}, 'namespaces "nowhere-at-all" not found'),
-            ({}, {"name": "Not_A_Name"}, "metadata.name"),
-            ({}, {"labels": {"a b": "c"}}, "metadata.labels"),
         ],
-        ids=["value", "misspelt", "rule", "type", "size", "namespace", "name", "label"],
+        ids=["value", "misspelt", "size", "namespace"],
     )
     def test_what_is_refused_is_refused_in_its_words_and_under_its_own_name(
         self, namespace, typed, kubectl, spec, meta, said
@@ -280,8 +165,8 @@ class TestAsKubectl:
 
         assert (code, taken) == (1, False)
         assert f"✗ BlueGreen/{name} would be refused" in out
-        assert said.replace('"blueSpec"', "spec.blueSpec") in out
-        assert said.replace('"blueSpec"', "spec.blueSpec") in answer
+        assert said in out
+        assert said in answer
         assert [word for word in re.findall(r'BlueGreen\S* "([^"]+)"', out) if word != name] == []
 
     def test_what_has_changed_is_what_it_then_makes_of_it(self, world, namespace, typed, kubectl):
@@ -324,7 +209,7 @@ class TestAsKubectl:
         assert any(path.startswith(".spec.greenSpec") for path in lines)
         assert lines['.spec.blueSpec.containers[name="blue"].image']["new"] == "example/echo:2"
 
-    @pytest.mark.parametrize(("kilobytes", "code"), [(1500, 2), (1540, 1), (2100, 1)])
+    @pytest.mark.parametrize(("kilobytes", "code"), [(1500, 2), (1540, 1)])
     def test_what_is_too_large_to_be_stored_is_refused(
         self, namespace, typed, kubectl, kilobytes, code
     ):
@@ -541,41 +426,6 @@ class TestAsManager:
         code, out, _ = typed(other, *self.HELM, "--force")
         assert code == 1
         assert "field is immutable" in out
-
-    def test_what_admission_refuses_is_told_in_its_words(self, api, namespace, typed):
-        deny(api, namespace)
-        body = deployment(namespace)
-        eventually(lambda: typed(body, *self.HELM)[0] == 1, what="the policy to be in force")
-
-        assert "images of example are not wanted here" in typed(body, *self.HELM)[1]
-
-    def test_the_operators_passes_follow_for_hedgerows_own_kinds(self, namespace, typed):
-        code, out, _ = typed(bluegreen(namespace), deployment(namespace), *self.HELM)
-
-        assert code == 2
-        assert f"BlueGreen {namespace}/demo  controller bluegreen" in out
-        assert "+ Service/demo would be created" in out
-        assert f"+ Deployment {namespace}/web would be created" in out
-
-    def test_without_the_right_to_patch_conflicts_are_told_all_the_same(
-        self, sandbox, api, namespace, typed
-    ):
-        user = f"{namespace[-40:]}-reader"
-        reader = anyio.run(sandbox.kubeconfig_for, user)
-        rule = {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get"]}
-        grant(api, user, [rule], namespace)
-        api.apply(deployment(namespace, replicas=3), "argo").must()
-        code, out, _ = typed(
-            deployment(namespace, replicas=4),
-            of_kind("v1", "ConfigMap", "c", {}, namespace=namespace),
-            *self.HELM,
-            kubeconfig=reader,
-        )
-
-        assert code == 1
-        assert ".spec.replicas: you declare 4, it is 3  argo" in out
-        assert "the server was not asked: you may not patch it" in out
-        assert f"✗ ConfigMap {namespace}/c would be refused\n    configmaps " in out
 
     def test_what_blocks_every_apply_is_told_with_the_remedy(self, api, namespace, typed):
         version = "relic.example.com/{}"

@@ -28,7 +28,8 @@ pytestmark = pytest.mark.cluster
 
 MANAGER = "helm"
 OTHERS = ("argo", "flux", MANAGER, MANAGER)
-EXAMPLES = 60
+EXAMPLES = 20
+"""Few: tests/cli/plan/test_forcing.py draws widely in memory."""
 MUST_OCCUR = {
     "created", "configured", "unchanged", "refused", "contested", "forced", "removed"
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""The operator through the loss of its API server: it comes back by itself and misses nothing."""
+"""The operator, and `hedgerow watch`, through the loss of the API server: nothing is missed."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import pytest
 import yaml
 
 from hedgerow.sandbox.cluster import Options, Sandbox
-from hedgerow.testing.api import Api
-from hedgerow.testing.audit_log import AuditLog
+from hedgerow.testing.api import Api, Object
 from hedgerow.testing.sandboxes import running as cluster
 from hedgerow.testing.waiting import eventually
 from support.cluster.bluegreens import USER, World, prepare
 from support.cluster.proxy import Proxy
 from support.operator.running import Operator
+from support.programs.following import Following
 
 pytestmark = [pytest.mark.cluster]
 
@@ -38,6 +38,28 @@ def fragile(kubernetes: str, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         yield up
 
 
+@pytest.fixture(scope="module", autouse=True)
+def cut_off(fragile: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """A namespace whose operator got half-open connections, before a change that it has to see.
+
+    It takes a minute and a half until they are noticed: the other tests run meanwhile.
+    """
+    kubeconfig, log = anyio.run(fragile.kubeconfig_for, USER), tmp_path_factory.mktemp("cut-off")
+    api = Api(fragile.kubeconfig)
+    world = World(api, api.namespace("cut-off"))
+    with Proxy(urlsplit(fragile.server).port or 443) as proxy:
+        through = yaml.safe_load(kubeconfig.read_text("utf-8"))
+        through["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{proxy.port}"
+        path = log / "kubeconfig"
+        path.write_text(yaml.safe_dump(through), "utf-8")
+        with Operator(path, log / "log", "--namespace", world.namespace):
+            follows(world, "Blue")
+            assert proxy.freeze() >= 4
+            world.apply(route_to="Green")
+            yield world
+    api.close()
+
+
 @pytest.fixture
 def kubeconfig(fragile: Sandbox) -> Path:
     return anyio.run(fragile.kubeconfig_for, USER)
@@ -48,6 +70,12 @@ def world(fragile: Sandbox) -> Iterator[World]:
     api = Api(fragile.kubeconfig)
     yield World(api, api.namespace(f"recovery-{secrets.token_hex(4)}"))
     api.close()
+
+
+def restart(sandbox: Sandbox) -> None:
+    """Kill the API server, and start it anew."""
+    sandbox.kill(API_SERVER, signal.SIGKILL)
+    again(sandbox)
 
 
 def again(sandbox: Sandbox) -> None:
@@ -62,71 +90,78 @@ def follows(world: World, colour: str) -> None:
     eventually(lambda: world.selected() == colour, within=60, what=f"selects {colour}")
 
 
-class TestCounting:
-    def test_a_bluegreen_takes_four_writes_to_create_and_two_to_flip(
-        self, fragile: Sandbox, world: World, kubeconfig: Path, tmp_path: Path
-    ):
-        audit_log = AuditLog(fragile.directory.with_name("audit.log"))
-        with Operator(kubeconfig, tmp_path / "log"):
-            mark = audit_log.mark()
-            world.apply()
-            eventually(lambda: world.status().get("routeTo") == "Blue")
-            # What is there to be read is on record a moment later.
-            eventually(lambda: len(audit_log.writes(mark, user=USER)) >= 4)
-            assert len(audit_log.writes(mark, user=USER)) == 4
+def test_a_killed_server_is_waited_for(
+    fragile: Sandbox, world: World, kubeconfig: Path, tmp_path: Path
+):
+    with Operator(kubeconfig, tmp_path / "log", "--namespace", world.namespace) as operator:
+        follows(world, "Blue")
 
-            mark = audit_log.mark()
-            world.apply(route_to="Green")
-            eventually(lambda: world.status().get("routeTo") == "Green")
-            eventually(lambda: len(audit_log.writes(mark, user=USER)) >= 2)
-            assert len(audit_log.writes(mark, user=USER)) == 2
+        fragile.kill(API_SERVER, signal.SIGKILL)
+        eventually(lambda: operator.logged("watch in trouble"))
+        again(fragile)
+
+        follows(world, "Green")
+        assert operator.stop() == 0
 
 
-class TestLosingTheServer:
-    def test_a_killed_server_is_waited_for(
-        self, fragile: Sandbox, world: World, kubeconfig: Path, tmp_path: Path
-    ):
-        with Operator(kubeconfig, tmp_path / "log") as operator:
-            follows(world, "Blue")
+def test_what_was_deleted_meanwhile_is_made_again(
+    fragile: Sandbox, world: World, kubeconfig: Path, tmp_path: Path
+):
+    """The watch cannot tell of it: the operator is frozen and its old versions compacted."""
+    with Operator(kubeconfig, tmp_path / "log", "--namespace", world.namespace) as operator:
+        follows(world, "Blue")
+        with operator.frozen():
+            restart(fragile)
+            gone = world.get("Service", "demo")["metadata"]["uid"]
+            world.delete("Service", "demo")
 
-            fragile.kill(API_SERVER, signal.SIGKILL)
-            eventually(lambda: operator.logged("watch in trouble"))
-            again(fragile)
+        def is_back() -> bool:
+            live = world.get("Service", "demo")
+            return live is not None and live["metadata"]["uid"] != gone
 
-            follows(world, "Green")
-            assert operator.stop() == 0
+        eventually(is_back, within=90)
 
-    def test_what_was_deleted_meanwhile_is_made_again(
-        self, fragile: Sandbox, world: World, kubeconfig: Path, tmp_path: Path
-    ):
-        """The watch cannot tell of it: the operator is frozen and its old versions compacted."""
-        with Operator(kubeconfig, tmp_path / "log") as operator:
-            follows(world, "Blue")
-            with operator.frozen():
-                fragile.kill(API_SERVER, signal.SIGKILL)
-                again(fragile)
-                gone = world.get("Service", "demo")["metadata"]["uid"]
-                world.delete("Service", "demo")
 
-            def is_back() -> bool:
-                live = world.get("Service", "demo")
-                return live is not None and live["metadata"]["uid"] != gone
+def test_what_happened_during_a_gap_is_told_once_by_watch(
+    fragile: Sandbox, world: World, tmp_path: Path
+):
+    """Its watch cannot tell of it: the last server began after it."""
+    api = world.api
 
-            eventually(is_back, within=90)
+    def config(name: str, **data: str) -> Object:
+        return {**world.target("ConfigMap", name), "data": data}
 
-    def test_half_open_connections_are_noticed(
-        self, fragile: Sandbox, world: World, kubeconfig: Path, tmp_path: Path
-    ):
-        """Nothing comes any more and nothing closes: only the missing bookmarks tell."""
-        with Proxy(urlsplit(fragile.server).port or 443) as proxy:
-            through = yaml.safe_load(kubeconfig.read_text("utf-8"))
-            through["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{proxy.port}"
-            path = kubeconfig.with_name(f"{kubeconfig.name}-proxied")
-            path.write_text(yaml.safe_dump(through), "utf-8")
-            with Operator(path, tmp_path / "log"):
-                follows(world, "Blue")
+    def told(since: int = 0) -> list[str]:
+        found = (one for one in watching.lines()[since:] if "name" in one)
+        return [f"{one['type']} {one['name']}" for one in found]
 
-                assert proxy.freeze() >= 4
-                world.apply(route_to="Green")
+    for name in ("stays", "goes", "changes", "anew"):
+        api.apply(config(name, x="1"), "author").must()
+    words = ("watch", "configmaps", "-o", "json", "-n", world.namespace)
+    watching = Following(fragile.kubeconfig, tmp_path / "out", *words)
+    try:
+        watching.says("SYNCED", within=60)
+        with watching.frozen():
+            restart(fragile)
+            for name in ("goes", "anew"):
+                world.delete("ConfigMap", name)
+            api.apply(config("anew"), "author").must()
+            world.edit("ConfigMap", "changes", {"data": {"x": "2"}})
+            api.apply(config("fresh"), "author").must()
+            restart(fragile)
+        watching.says('"again":true', within=90)
+        gap = ["ADDED anew", "ADDED fresh", "DELETED anew", "DELETED goes", "UPDATED changes"]
+        assert sorted(told()) == gap
+        assert all(one["duringGap"] for one in watching.lines() if "name" in one)
 
-                eventually(lambda: world.selected() == "Green", within=150)
+        since = len(watching.lines())
+        world.delete("ConfigMap", "stays")
+        watching.says('"DELETED".*"stays"')
+        assert told(since) == ["DELETED stays"]
+    finally:
+        watching.kill()
+
+
+def test_half_open_connections_are_noticed(cut_off: World):
+    """Nothing came any more and nothing closed: only the missing bookmarks told."""
+    eventually(lambda: cut_off.selected() == "Green", within=150)

@@ -44,26 +44,6 @@ class TestShared:
         assert garden.held("image") == {FIELD_MANAGER}
         assert garden.annotations() == {YIELD: f"Deployment/{Garden.NAME}: spec.replicas"}
 
-    def test_it_is_shown_first_and_nothing_is_written(self, garden, typed, audit_log):
-        garden.declare(replicas=5)
-        garden.api.apply({**garden.target, "spec": {"replicas": 5}}, "scaler").must()
-        mark = audit_log.mark()
-
-        told = typed("release", CHILD, "--field", "spec.replicas", "--dry-run", "-o", "json")
-
-        assert told.rows() == {".spec.replicas": "kept scaler"}
-        assert told.json["yield"] == f"Deployment/{Garden.NAME}: spec.replicas"
-        assert audit_log.writes(mark, namespace=garden.namespace) == []
-
-    def test_what_is_only_contested_is_yielded(self, garden, typed):
-        garden.declare()
-        garden.contest(".spec.replicas", manager="kubectl")
-
-        told = typed("release", CHILD, "--field", "spec.replicas", *NOW)
-
-        assert told.code == 0
-        assert garden.annotations()[YIELD].endswith(": spec.replicas")
-
 
 @pytest.mark.oldest
 class TestSole:
@@ -112,30 +92,6 @@ class TestSole:
 
         assert garden.live()["spec"]["minReadySeconds"] == 3
         assert garden.held("minReadySeconds") == garden.held("replicas") == {"team-a"}
-
-
-class TestYield:
-    def test_what_is_said_already_is_joined(self, garden, typed):
-        garden.declare(replicas=5)
-        meta = {**garden.owner_target["metadata"], "annotations": {YIELD: "Service/*: spec.type"}}
-        garden.api.apply({**garden.owner_target, "metadata": meta}, "hedgerow-cli").must()
-
-        assert typed("release", CHILD, "--to", "x", "--field", "spec.replicas", *NOW).code == 0
-
-        joined = f"Service/*: spec.type; Deployment/{Garden.NAME}: spec.replicas"
-        assert garden.annotations()[YIELD] == joined
-
-    def test_an_annotation_of_somebody_else_is_not_overwritten(self, garden, typed):
-        before = garden.declare(replicas=5)
-        meta = {"metadata": {"annotations": {YIELD: "Service/*: spec.type"}}}
-        garden.api.merge(garden.owner_target, meta, "kubectl-annotate").must()
-
-        told = typed("release", CHILD, "--to", "x", "--field", "spec.replicas", *NOW)
-
-        assert told.code == 3
-        assert "held by kubectl-annotate" in told.err
-        assert "kubectl annotate --overwrite bluegreen demo" in told.err
-        assert garden.live() == before
 
 
 class TestRefused:

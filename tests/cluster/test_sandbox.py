@@ -1,7 +1,6 @@
-"""The sandbox's promises, kept by the real servers."""
+"""The sandbox's promises, kept by the real servers; test_sandbox_nodes.py has those of nodes."""
 
 import os
-import signal
 import socket
 import ssl
 import subprocess
@@ -9,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
-import psutil
 import pytest
 import yaml
 
@@ -17,13 +15,11 @@ from hedgerow.sandbox import starting
 from hedgerow.sandbox.blueprint import Blueprint
 from hedgerow.sandbox.cluster import Options, Sandbox
 from hedgerow.sandbox.errors import SandboxError
-from hedgerow.sandbox.leash import marked
 from hedgerow.sandbox.ports import choose
 from hedgerow.testing.api import Api
 from hedgerow.testing.audit_log import WRITES, AuditLog
 from hedgerow.testing.waiting import eventually
-from support.programs.killed import killed
-from support.programs.leftovers import leftovers, nothing_left
+from support.programs.leftovers import nothing_left
 
 pytestmark = [pytest.mark.cluster, pytest.mark.anyio]
 
@@ -48,13 +44,6 @@ def api(sandbox: Sandbox) -> Iterator[Api]:
     connection.close()
 
 
-@pytest.fixture
-def nodes_api(nodes_sandbox: Sandbox) -> Iterator[Api]:
-    connection = Api(nodes_sandbox.kubeconfig)
-    yield connection
-    connection.close()
-
-
 class TestAccess:
     def test_a_stranger_is_nobody_and_may_nothing(self, sandbox: Sandbox) -> None:
         with session(sandbox.kubeconfig) as client:
@@ -67,17 +56,6 @@ class TestAccess:
     def test_a_made_up_token_is_refused(self, sandbox: Sandbox) -> None:
         with session(sandbox.kubeconfig, Authorization="Bearer made-up") as client:
             assert client.get("/api/v1/namespaces").status_code == 401
-
-    def test_two_sandboxes_do_not_share_the_administrator_s_token(
-        self, sandbox: Sandbox, nodes_sandbox: Sandbox
-    ) -> None:
-        tokens = [
-            yaml.safe_load(it.kubeconfig.read_text())["users"][0]["user"]["token"]
-            for it in (sandbox, nodes_sandbox)
-        ]
-
-        assert tokens[0] != tokens[1]
-        assert all(len(token) >= 32 for token in tokens)
 
     def test_no_secret_file_is_readable_by_others(self, sandbox: Sandbox) -> None:
         for folder in ("pki", "configuration", "kubeconfigs"):
@@ -156,19 +134,6 @@ class TestEtcd:
 
 
 class TestServers:
-    @pytest.mark.parametrize("which", ["sandbox", "nodes_sandbox"])
-    def test_they_listen_on_the_loopback_address_alone(self, which, request) -> None:
-        it: Sandbox = request.getfixturevalue(which)
-        mark = (it.directory / ".hedgerow-sandbox").read_text()
-
-        listening = {
-            connection.laddr.ip
-            for pid in marked(mark)
-            for connection in psutil.Process(pid).net_connections("inet")
-            if connection.status == psutil.CONN_LISTEN
-        }
-        assert listening == {"127.0.0.1"}
-
     def test_kubectl_works_with_the_environment_alone(self, sandbox: Sandbox) -> None:
         answer = subprocess.run(
             [sandbox.kubectl, "get", "namespace", "default", "-o", "name"],
@@ -180,35 +145,18 @@ class TestServers:
 
         assert answer.stdout == "namespace/default\n"
 
-    def test_first_commands_find_what_a_cluster_has(self, api: Api, nodes_api: Api) -> None:
+    def test_first_commands_find_what_a_cluster_has(self, api: Api) -> None:
         for path in (
             "/api/v1/namespaces/default",
             "/api/v1/namespaces/default/services/kubernetes",
         ):
             assert api.raw("GET", path).ok
-        account = "/api/v1/namespaces/default/serviceaccounts/default"
-        assert nodes_api.raw("GET", account).ok
 
     async def test_the_version_is_the_pinned_one(self, sandbox: Sandbox, api: Api) -> None:
         told = api.raw("GET", "/version").body
 
         assert told["gitVersion"] == f"v{(await sandbox.status()).version}"
         assert told["major"], told["minor"]
-
-    async def test_a_killed_api_server_comes_back_with_everything(
-        self, sandbox: Sandbox, api: Api, namespace: str
-    ) -> None:
-        before = sandbox.server
-
-        assert sandbox.kill("kube-apiserver", signal.SIGKILL)
-        with pytest.raises(httpx.TransportError):
-            eventually(lambda: not api.raw("GET", "/readyz").ok, 5)
-        await sandbox.start("kube-apiserver")
-
-        assert sandbox.server == before
-        again = Api(sandbox.kubeconfig)
-        assert again.raw("GET", f"/api/v1/namespaces/{namespace}").ok
-        again.close()
 
 
 class TestAudit:
@@ -287,103 +235,6 @@ def config_map(namespace: str, content: dict[str, str]) -> dict[str, object]:
     }
 
 
-@pytest.mark.oldest
-class TestNodes:
-    def test_a_deployment_becomes_available_and_its_pods_ready(
-        self, nodes_api: Api, nodes_namespace: str
-    ) -> None:
-        target = deployment(nodes_namespace, replicas=2)
-        nodes_api.apply(target, "test").must()
-
-        eventually(lambda: nodes_api.get(target).body["status"].get("availableReplicas") == 2)
-        for pod in pods(nodes_api, nodes_namespace):
-            assert pod["status"]["phase"] == "Running"
-            assert pod["status"]["podIP"]
-
-    def test_a_readiness_gate_decides_as_with_a_real_kubelet(
-        self, nodes_api: Api, nodes_namespace: str
-    ) -> None:
-        gates = [{"conditionType": "example.com/open"}]
-        target = deployment(nodes_namespace, readinessGates=gates)
-        nodes_api.apply(target, "test").must()
-
-        def ready() -> str:
-            (pod,) = pods(nodes_api, nodes_namespace)
-            conditions = {c["type"]: c for c in pod["status"].get("conditions", [])}
-            return conditions.get("Ready", {}).get("status", "")
-
-        def set_gate(value: str) -> None:
-            (pod,) = pods(nodes_api, nodes_namespace)
-            patch = {"status": {"conditions": [{"type": "example.com/open", "status": value}]}}
-            pod = {"apiVersion": "v1", "kind": "Pod", "metadata": pod["metadata"]}
-            nodes_api.merge(pod, patch, "test", "status", "strategic-merge").must()
-
-        eventually(lambda: pods(nodes_api, nodes_namespace) and ready() == "False")
-        set_gate("True")
-        eventually(lambda: ready() == "True")
-        eventually(lambda: nodes_api.get(target).body["status"].get("availableReplicas") == 1)
-        set_gate("False")
-        eventually(lambda: ready() == "False")
-        eventually(lambda: not nodes_api.get(target).body["status"].get("availableReplicas"))
-
-    def test_a_job_completes_after_the_time_its_annotation_says(
-        self, nodes_api: Api, nodes_namespace: str
-    ) -> None:
-        for name, delay in (("quick", "0s"), ("slow", "600s")):
-            nodes_api.apply(job(nodes_namespace, name, delay), "test").must()
-
-        quick, slow = (job(nodes_namespace, name, "") for name in ("quick", "slow"))
-        eventually(lambda: nodes_api.get(quick).body["status"].get("succeeded") == 1)
-        eventually(lambda: nodes_api.get(slow).body["status"].get("active") == 1)
-        assert not nodes_api.get(slow).body["status"].get("succeeded")
-
-    def test_children_are_garbage_collected_and_namespaces_end(self, nodes_api: Api) -> None:
-        name = nodes_api.namespace(f"ending-{os.getpid()}")
-        target = deployment(name)
-        nodes_api.apply(target, "test").must()
-        eventually(lambda: pods(nodes_api, name))
-
-        nodes_api.delete(target)
-        eventually(lambda: not pods(nodes_api, name), within=90)
-
-        nodes_api.raw("DELETE", f"/api/v1/namespaces/{name}")
-        path = f"/api/v1/namespaces/{name}"
-        eventually(lambda: nodes_api.raw("GET", path).status == 404, within=90)
-
-
-def deployment(namespace: str, *, replicas: int = 1, **pod: object) -> dict[str, object]:
-    labels = {"app": "it"}
-    template = {"metadata": {"labels": labels}, "spec": {"containers": CONTAINERS, **pod}}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "it", "namespace": namespace},
-        "spec": {
-            "replicas": replicas,
-            "selector": {"matchLabels": labels},
-            "template": template,
-        },
-    }
-
-
-def job(namespace: str, name: str, delay: str) -> dict[str, object]:
-    annotations = {"pod-complete.stage.kwok.x-k8s.io/delay": delay}
-    pod = {"restartPolicy": "Never", "containers": CONTAINERS}
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {"template": {"metadata": {"annotations": annotations}, "spec": pod}},
-    }
-
-
-def pods(api: Api, namespace: str) -> list[dict]:
-    return api.raw("GET", f"/api/v1/namespaces/{namespace}/pods").body["items"]
-
-
-CONTAINERS = [{"name": "it", "image": "example.com/it"}]
-
-
 class TestPortTaken:
     async def test_the_real_servers_complaint_is_understood_and_other_ports_are_chosen(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -415,24 +266,3 @@ class TestFeatureGates:
 
         assert "\n" not in str(raised.value)
         nothing_left(tmp_path)
-
-
-UP = """
-import sys, anyio
-from pathlib import Path
-from hedgerow.sandbox.cluster import Options, Sandbox
-anyio.run(Sandbox(Path(sys.argv[1])).up, Options())
-"""
-
-
-class TestKilled:
-    async def test_a_killed_up_leaves_nothing_and_the_next_one_works(self, tmp_path: Path) -> None:
-        it = Sandbox(tmp_path / "it")
-        killed(UP, it.directory, once=(it.directory / "run/kube-apiserver.json").exists)
-
-        nothing_left(it.directory)
-        await it.up(Options())
-        assert (await it.status()).up
-        await it.down()
-        assert leftovers(it.directory) == []
-        assert not it.directory.exists()

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -30,6 +27,7 @@ from hedgerow.testing.somebody import holders
 from hedgerow.testing.waiting import eventually, throughout
 from support.cluster.granted import denied, requests
 from support.operator.running import Operator
+from support.programs.typed import Typing, typing
 
 pytestmark = pytest.mark.cluster
 
@@ -65,8 +63,8 @@ def windows(begins: timedelta = -HOUR, ends: timedelta = 2 * HOUR) -> dict[str, 
 class Shop:
     """A namespace whose owner applies a workload, and perhaps an autoscaler."""
 
-    def __init__(self, api: Api, namespace: str, kubeconfig: Path) -> None:
-        self.api, self.namespace, self.kubeconfig = api, namespace, kubeconfig
+    def __init__(self, api: Api, namespace: str, typed: Typing) -> None:
+        self.api, self.namespace, self.typed = api, namespace, typed
 
     def object(self, kind: str, **annotations: str) -> Object:
         meta: Object = {"name": "web", "namespace": self.namespace}
@@ -104,12 +102,11 @@ class Shop:
     def soon(self, value: int, kind: str = "Deployment") -> None:
         eventually(lambda: self.value(kind) == value, 100, f"{value} of {kind}")
 
-    def tree(self, kind: str = "deployment") -> str:
-        command = [sys.executable, "-m", "hedgerow", "tree", f"{kind}/web", "-n", self.namespace]
-        done = subprocess.run(
-            [*command, "--kubeconfig", str(self.kubeconfig)], capture_output=True, check=True
-        )
-        return done.stdout.decode()
+    def tree(self) -> str:
+        """Return what `hedgerow tree` tells of the workload, its lines as one."""
+        told = self.typed("tree", "deployment/web")
+        assert told.code == 0, told.err
+        return " ".join(told.out.split())
 
 
 _OURS = (MANAGER, "Apply")
@@ -139,13 +136,17 @@ def operator(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 @pytest.fixture
 def shop(
-    sandbox: Sandbox, namespace: str, operator: Operator, audit_log: AuditLog
+    sandbox: Sandbox,
+    namespace: str,
+    operator: Operator,
+    audit_log: AuditLog,
+    capsys: pytest.CaptureFixture[str],
 ) -> Iterator[Shop]:
     """A shop; in the end, nothing that the operator asked was refused, and all writes applies."""
     assert operator.running
     mark = audit_log.mark()
     api = Api(sandbox.kubeconfig)
-    yield Shop(api, namespace, sandbox.kubeconfig)
+    yield Shop(api, namespace, typing(sandbox.kubeconfig, namespace, capsys))
     api.close()
     asked = requests(audit_log, mark, USER)
     assert denied(asked) == []
@@ -185,15 +186,6 @@ def test_a_window_that_nobody_contests(shop: Shop, kind: str):
     eventually(lambda: not shop.held(kind), what="given back")
 
 
-def test_a_number_that_nobody_was_recorded_for_comes_back(shop: Shop):
-    shop.deploy({})
-    shop.api.merge(shop.object("Deployment"), {"spec": {"replicas": 5}}, "kubectl", "scale").must()
-    shop.deploy(windows())
-    shop.soon(10)
-    shop.deploy(windows(-HOUR, -HOUR / 2))
-    shop.soon(5)
-
-
 def test_what_somebody_scales_to_nothing_is_left(shop: Shop):
     def scale(replicas: int) -> None:
         patch = {"spec": {"replicas": replicas}}
@@ -204,20 +196,14 @@ def test_what_somebody_scales_to_nothing_is_left(shop: Shop):
     for number, why in ((0, "it was scaled to 0"), (4, "it was removed or scaled")):
         scale(number)  # the server records nobody for either
         assert holders(shop.live(), "spec", "replicas") == []
-        eventually(lambda w=why: w in " ".join(shop.tree("deploy").split()), what="the tree")
-        throughout(lambda n=number: shop.value() != n, 2)
+        eventually(lambda w=why: w in shop.tree(), what="the tree")
+        throughout(lambda n=number: shop.value() != n, 1)
     assert recorded(shop.live()["metadata"]["annotations"][BEFORE]) == FormerValue(replicas=1)
 
     scale(10)
     eventually(lambda: "f:spec" in shop.held(), what="taken up")
     shop.deploy(windows(-HOUR, -HOUR / 2))
     shop.soon(1)
-
-
-def test_the_clock_begins_a_window(shop: Shop):
-    shop.deploy(windows(timedelta(minutes=1), 2 * HOUR))
-    assert shop.value() == 1
-    shop.soon(10)
 
 
 def test_what_its_author_holds_is_told_claimed_once_and_given_back(shop: Shop, audit_log: AuditLog):
@@ -244,22 +230,6 @@ def test_what_its_author_holds_is_told_claimed_once_and_given_back(shop: Shop, a
     assert forced(audit_log, mark, shop.namespace) == 1
 
 
-def test_the_former_number_is_held_until_somebody_takes_it(shop: Shop):
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": shop.namespace}}
-    label = {"labels": {"hedgerow.dev/allow-claims": "true"}}
-    shop.api.merge(namespace, {"metadata": label}, "admin").must()
-    claim = {"hedgerow.dev/claim": "Deployment/web: spec.replicas"}
-    shop.deploy(windows() | claim, replicas=3)
-    shop.soon(10)
-    shop.deploy({})  # the annotations go, and so does the author's number
-    shop.soon(3)
-    assert BEFORE in shop.live()["metadata"]["annotations"]
-
-    shop.deploy({}, replicas=3)
-    eventually(lambda: not shop.held(), what="given back")
-    assert shop.value() == 3
-
-
 def test_an_autoscaler_with_a_competing_applier(shop: Shop):
     shop.autoscale()
     shop.deploy(windows())
@@ -280,26 +250,3 @@ def test_an_autoscaler_with_a_competing_applier(shop: Shop):
     shop.deploy(windows(-HOUR, -HOUR / 2))
     shop.soon(1, HPA)
     eventually(lambda: not (shop.held(HPA) or shop.held()), what="given back")
-
-
-def test_an_autoscaler_gets_its_former_number_back_when_the_object_is_deleted(shop: Shop):
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": shop.namespace}}
-    label = {"labels": {"hedgerow.dev/allow-claims": "true"}}
-    shop.api.merge(namespace, {"metadata": label}, "admin").must()
-    shop.autoscale(minReplicas=2)
-    claim = {"hedgerow.dev/claim": "HorizontalPodAutoscaler/web: spec.minReplicas"}
-    shop.deploy(windows() | claim)
-    shop.soon(10, HPA)
-    shop.api.delete(shop.object("Deployment")).must()
-    shop.soon(2, HPA)
-    assert set(shop.held(HPA)["f:spec"]) == {"f:minReplicas"}
-
-    shop.autoscale(minReplicas=2)
-    eventually(lambda: not shop.held(HPA), what="given back")
-    assert shop.value(HPA) == 2
-
-
-def test_annotations_that_are_malformed_are_told_and_nothing_is_scaled(shop: Shop):
-    shop.deploy(windows() | {SCALE_OUT: "0 25 * * *"})
-    eventually(lambda: shop.has_event("InvalidAnnotation", "25 is above 23"), what="the Event")
-    assert (shop.value(), "f:spec" in shop.held()) == (1, False)

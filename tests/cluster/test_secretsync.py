@@ -7,8 +7,6 @@ only to namespaces with a label, as others have namespaces there too.
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +26,7 @@ from hedgerow.testing.waiting import eventually
 from support.cluster.granted import denied, requests
 from support.operator.registered import ALL
 from support.operator.running import Operator
+from support.programs.typed import answer
 
 pytestmark = pytest.mark.cluster
 
@@ -98,12 +97,6 @@ class World:
         found = self.get(f"{self.prefix}-{name}", HOME) or {"metadata": {}}
         text = found["metadata"].get("annotations", {}).get(STATUS_ANNOTATION, "{}")
         return {one["type"]: one["reason"] for one in json.loads(text).get("conditions", [])}
-
-    def events(self, name: str) -> set[str]:
-        path = f"/apis/events.k8s.io/v1/namespaces/{HOME}/events"
-        found = self.api.raw("GET", path).must()["items"]
-        full = f"{self.prefix}-{name}"
-        return {one["reason"] for one in found if one["regarding"]["name"] == full}
 
     def soon(self, name: str, namespace: str, data: dict[str, str] | None) -> None:
         wanted = None if data is None else {key: coded(value) for key, value in data.items()}
@@ -192,64 +185,6 @@ def test_a_source_is_copied_pruned_and_removed_with_its_copies(world: World, aud
     must_be_unforced_applies([w for w in written if w["objectRef"]["namespace"] == HOME], SOURCE)
 
 
-def test_a_tenants_finalizer_on_a_copy_holds_no_source(world: World):
-    one, two = world.open("a"), world.open("b")
-    name = world.source("app", {"user": "one"})["metadata"]["name"]
-    for namespace in (one, two):
-        world.soon(name, namespace, {"user": "one"})
-    finalizers: Object = {"metadata": {"finalizers": ["tenant.example.com/mine"]}}
-    world.api.merge(secret(name, one), finalizers, "tenant").must()
-
-    world.delete(name)
-
-    world.soon(name, two, None)
-    world.soon(name, HOME, None)
-    assert "deletionTimestamp" in (world.get(name, one) or {})["metadata"]
-    world.api.merge(secret(name, one), {"metadata": {"finalizers": None}}, "tenant").must()
-    world.soon(name, one, None)
-
-
-def test_several_sources_share_a_target_and_what_they_contest_is_told(world: World):
-    namespace, target = world.open("a"), f"{world.prefix}-app"
-    world.source("db", {"user": "one", "password": MARKER}, target)
-    world.soon(target, namespace, {"user": "one", "password": MARKER})
-    world.source("mail", {"smtp": "two", "password": MARKER}, target)
-    world.soon(target, namespace, {"user": "one", "password": MARKER, "smtp": "two"})
-    for name in ("db", "mail"):
-        eventually(lambda name=name: world.told(name).get("Contested") == "KeyConflict", 60, name)
-        eventually(lambda name=name: "KeyConflict" in world.events(name), 60, name)
-
-    world.source("mail", {"smtp": "three"}, target)
-    world.soon(target, namespace, {"user": "one", "password": MARKER, "smtp": "three"})
-    for name in ("db", "mail"):
-        eventually(lambda name=name: world.told(name) == {}, 60, name)
-
-    world.put(target, namespace, {"smtp": "mine"})
-    world.source("mail", {"smtp": "four", "imap": "five"}, target)
-    data = {"user": "one", "password": MARKER, "smtp": "mine", "imap": "five"}
-    world.soon(target, namespace, data)
-    eventually(lambda: world.told("mail").get("Contested") == "FieldConflict", 60, "contested")
-
-    world.delete(f"{world.prefix}-db")
-    world.soon(target, namespace, {"smtp": "mine", "imap": "five"})
-    world.soon(f"{world.prefix}-db", HOME, None)
-    world.delete(f"{world.prefix}-mail")
-    world.soon(target, namespace, {"smtp": "mine"})
-
-
-def test_a_secret_that_is_no_copy_is_never_written(world: World):
-    namespace, name = world.open("a"), f"{world.prefix}-app"
-    world.put(name, namespace, {"password": "theirs"})
-    before = world.get(name, namespace)
-    world.source("app", {"password": MARKER})
-    eventually(lambda: world.told("app").get("Stalled") == "NameTaken", 60, "NameTaken")
-    eventually(lambda: "NameTaken" in world.events("app"), 60, "the Event")
-
-    world.delete(name)
-    world.soon(name, HOME, None)
-    assert world.get(name, namespace) == before
-
-
 def test_immutable_copies_and_other_types_are_made_anew(world: World):
     namespace, name = world.open("a"), f"{world.prefix}-app"
     world.source("app", {"password": "one"}, immutable=True, annotations={TARGET_TYPE: "Opaque"})
@@ -306,7 +241,11 @@ def test_what_goes_while_the_operator_is_down_is_removed_and_a_restart_writes_no
 
 
 def test_no_value_leaves_the_process(
-    world: World, operator: Operator, sandbox: Sandbox, tmp_path: Path
+    world: World,
+    operator: Operator,
+    sandbox: Sandbox,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ):
     namespace, name = world.open("a"), f"{world.prefix}-app"
     world.source("app", {"password": f"{MARKER}-3", "user": "one"})
@@ -322,9 +261,12 @@ def test_no_value_leaves_the_process(
         ("owners", f"secret/{name}", "-n", namespace, "-o", "json"),
         ("owners", f"secret/{name}", "-n", HOME),
         ("tree", "-A"),
-        ("plan", "-f", str(manifest), "--field-manager", "user"),
+        ("plan", "-f", str(manifest), "--as-manager", "user"),
     ]
-    told = [_run(sandbox, *words) for words in commands]
+    where = ("--kubeconfig", str(sandbox.kubeconfig))
+    answers = [answer(capsys, *words, *where) for words in commands]
+    assert [told.code for told in answers] == [0, 0, 0, 0, 2]
+    told = [f"{one.out}{one.err}" for one in answers]
     told += [json.dumps(operator.entries())]
     for path in (f"/apis/events.k8s.io/v1/namespaces/{one}/events" for one in (HOME, namespace)):
         told.append(json.dumps(world.api.raw("GET", path).must()))
@@ -339,13 +281,6 @@ def test_no_value_leaves_the_process(
             assert coded(value) not in text
     world.delete(name)
     eventually(lambda: name not in str(world.data(name, namespace)), 60, "given back")
-
-
-def _run(sandbox: Sandbox, *words: str) -> str:
-    command = [sys.executable, "-m", "hedgerow", *words]
-    where = ("--kubeconfig", str(sandbox.kubeconfig))
-    found = subprocess.run([*command, *where], capture_output=True, check=False, timeout=60)
-    return f"{found.stdout.decode()}\n{found.stderr.decode()}"
 
 
 def test_no_request_was_refused(operator: Operator, audit_log: AuditLog):

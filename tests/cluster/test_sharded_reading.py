@@ -1,4 +1,7 @@
-"""A part of the namespaces, read from the real API server in both ways."""
+"""A part of the namespaces, read from a real API server that selects it.
+
+From one that does not: test_sharding.py, and tests/runtime/test_sharding.py in memory.
+"""
 
 from __future__ import annotations
 
@@ -54,18 +57,17 @@ def gated(kubernetes: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 @pytest.fixture
-def people(by_server: bool, sandbox: Sandbox, gated: Sandbox) -> Iterator[People]:
-    """Who edits BlueGreens on the one server or the other."""
-    cluster = gated if by_server else sandbox
-    api = Api(cluster.kubeconfig)
-    yield People(api, cluster.kubeconfig)
+def people(gated: Sandbox) -> Iterator[People]:
+    """Who edits BlueGreens on that server."""
+    api = Api(gated.kubeconfig)
+    yield People(api, gated.kubeconfig)
     api.close()
 
 
 class Part:
     """A runner on a real server, that reads a part of it."""
 
-    def __init__(self, cluster: Cluster, *, by_server: bool) -> None:
+    def __init__(self, cluster: Cluster) -> None:
         self.cache: Cache = build(CONTROLLER, Installation(), ())
         planner = ResourcePlanner(
             controller=cast("Any", CONTROLLER),
@@ -75,9 +77,8 @@ class Part:
             is_terminating=lambda _: False,
             allows_claims=lambda _: True,
         )
-        self.runner = ControllerRunner(
-            cluster, planner, Meters(), division=Division(True, by_server=by_server)
-        )
+        division = Division(True, by_server=True)
+        self.runner = ControllerRunner(cluster, planner, Meters(), division=division)
         self.passes: list[str] = []
         reconcile = self.runner._reconciler.reconcile
 
@@ -97,9 +98,9 @@ class Part:
 
 
 @asynccontextmanager
-async def at_work(kubeconfig: Path, *, by_server: bool) -> AsyncGenerator[Part, None]:
+async def at_work(kubeconfig: Path) -> AsyncGenerator[Part, None]:
     async with connect(kubeconfig=str(kubeconfig)) as cluster:
-        part = Part(cluster, by_server=by_server)
+        part = Part(cluster)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(part.runner.run)
             yield part
@@ -201,12 +202,11 @@ class TestTheServer:
                 assert [item["metadata"]["namespace"] for item in found.items] == [name]
 
 
-@pytest.mark.parametrize("by_server", [True, False], ids=["with the gate", "without it"])
 class TestAPart:
-    async def test_is_all_that_a_runner_reads_and_does(self, by_server, people, received):
+    async def test_is_all_that_a_runner_reads_and_does(self, people, received):
         mine, others = ("sees-a", "sees-b"), ("sees-c", "sees-d")
         people.begin(*mine, *others)
-        async with at_work(people.kubeconfig, by_server=by_server) as part:
+        async with at_work(people.kubeconfig) as part:
             await part.take(only(*mine))
             await until(lambda: all(map(people.is_done, mine)))
             assert not any(map(people.is_done, others))
@@ -221,12 +221,12 @@ class TestAPart:
             people.turn("sees-a")
             await until(lambda: people.is_done("sees-a"))
             assert set(part.passes) == {"sees-a"}
-            assert (sum(received) < len(PAD)) is by_server
+            assert sum(received) < len(PAD)
 
-    async def test_may_grow_and_shrink_while_objects_change(self, by_server, people):
+    async def test_may_grow_and_shrink_while_objects_change(self, people):
         names = tuple(f"turns-{letter}" for letter in "abcd")
         people.begin(*names)
-        async with at_work(people.kubeconfig, by_server=by_server) as part:
+        async with at_work(people.kubeconfig) as part:
             await part.take(only(*names[:2]))
             enough = threading.Event()
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -17,7 +17,7 @@ from hedgerow.testing.waiting import eventually
 from support.cluster import bluegreens, cronjobs, memcacheds
 from support.cluster.rights import grant
 from support.operator.running import Operator, RunAs
-from support.programs.typed import Typing, typing
+from support.programs.typed import typing
 
 pytestmark = pytest.mark.cluster
 
@@ -26,6 +26,7 @@ KUBEBUILDER = {"User-Agent": "manager/v0.0.0 (linux/amd64) kubernetes/$Format"}
 """How a kubebuilder operator says who it is: no field manager but the name of its program."""
 OWN = {"app": "memcached", "memcached_cr": "cache"}
 BLUE, GREEN = "demoblue-deployment", "demogreen-deployment"
+GONE = {"apiVersion": "batch/v1", "kind": "Job", "name": "demo-1", "namespace": "x"}
 IMAGE = '.spec.template.spec.containers[name="blue"].image'
 
 
@@ -39,24 +40,49 @@ def api(nodes_sandbox: Sandbox) -> Iterator[Api]:
     api.close()
 
 
+@dataclass(frozen=True)
+class Originals:
+    """What the original operators left, each in a namespace of its own, before ours began."""
+
+    bluegreen: bluegreens.World
+    memcached: memcacheds.World
+    cronjob: cronjobs.World
+
+
 @pytest.fixture(scope="module")
-def operator(api: Api, nodes_sandbox: Sandbox, run_as: RunAs) -> Operator:
+def originals(api: Api, nodes_sandbox: Sandbox) -> Iterator[Originals]:
+    """Have nobody but the originals at work."""
+    token = secrets.token_hex(3)
+    places = {kind: api.namespace(f"upgrade-{kind}-{token}") for kind in ("bg", "memc", "cron")}
+    world = bluegreens.World(api, places["bg"])
+    let_bluegreen_work(Original(api, world.apply()))
+    world.apply(route_to="Green", blueSpec=bluegreens.pods("blue", "example/echo:2"))
+    cache = memcacheds.World(api, places["memc"], nodes_sandbox)
+    cache.let_original_work("cache", OWN)
+    jobs = cronjobs.World(api, places["cron"])
+    suspended = Original(api, jobs.apply("demo", "0 0 1 1 *", suspend=True))
+    suspended.note(lastScheduleTime="2026-01-01T00:00:00Z", active=[GONE])
+    yield Originals(world, cache, jobs)
+    for place in places.values():
+        api.raw("DELETE", f"/api/v1/namespaces/{place}")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def operator(originals: Originals, nodes_sandbox: Sandbox, run_as: RunAs) -> Operator:
     return run_as(nodes_sandbox, USER)
 
 
-@contextmanager
-def stopped(operator: Operator) -> Iterator[None]:
-    """Have nobody but the original at work."""
-    operator.stop()
-    try:
-        yield
-    finally:
-        operator.start()
-
-
 @pytest.fixture
-def typed(nodes_sandbox: Sandbox, nodes_namespace: str, capsys) -> Typing:
-    return typing(nodes_sandbox.kubeconfig, nodes_namespace, capsys)
+def adopts(nodes_sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> Callable[..., None]:
+    """Type `hedgerow adopt TARGET --from MANAGER` in a namespace, for each target."""
+
+    def adopt(namespace: str, manager: str, *targets: str) -> None:
+        typed = typing(nodes_sandbox.kubeconfig, namespace, capsys)
+        for target in targets:
+            told = typed("adopt", target, "--from", manager)
+            assert told.code == 0, told.err
+
+    return adopt
 
 
 class Original:
@@ -102,7 +128,7 @@ def holders(live: Object) -> set[str]:
     return {entry["manager"] for entry in live["metadata"]["managedFields"]}
 
 
-def silent(audit_log: AuditLog, namespace: str, seconds: float = 5) -> None:
+def silent(audit_log: AuditLog, namespace: str, seconds: float = 1.5) -> None:
     """Fail unless the operator comes to write nothing."""
     Silence.fallen(audit_log, seconds, user=USER, namespace=namespace)
 
@@ -115,21 +141,17 @@ def calm(world: bluegreens.World, audit_log: AuditLog) -> None:
 
 class TestBlueGreen:
     def test_it_is_followed_again_once_its_objects_are_adopted(
-        self, api, operator, typed, nodes_namespace, nodes_audit
+        self, originals, adopts, nodes_audit
     ):
-        world = bluegreens.World(api, nodes_namespace)
-        with stopped(operator):
-            let_bluegreen_work(Original(api, world.apply()))
-            world.apply(route_to="Green", blueSpec=bluegreens.pods("blue", "example/echo:2"))
+        world = originals.bluegreen
         eventually(lambda: world.condition("Contested") == "True/FieldConflict")
         contested = {f"{f['object']}: {f['path']}" for f in world.status()["contested"]}
         assert {f"Deployment/{BLUE}: {IMAGE}", "Service/demo: .spec.selector"} <= contested
         assert world.image(BLUE) == "example/echo:1"
         calm(world, nodes_audit)
 
-        for target in ("bluegreen/demo", "svc/demo", f"deploy/{BLUE}", f"deploy/{GREEN}"):
-            told = typed("adopt", target, "--from", "manager")
-            assert told.code == 0, told.err
+        targets = ("bluegreen/demo", "svc/demo", f"deploy/{BLUE}", f"deploy/{GREEN}")
+        adopts(world.namespace, "manager", *targets)
 
         eventually(lambda: world.condition("Ready") == "True/Serving")
         eventually(lambda: world.image(BLUE) == "example/echo:2")
@@ -138,7 +160,7 @@ class TestBlueGreen:
         for kind, name in (("Service", "demo"), ("Deployment", BLUE), ("BlueGreen", "demo")):
             assert "manager" not in holders(world.get(kind, name))
         eventually(world.rolled_out)
-        silent(nodes_audit, nodes_namespace)
+        silent(nodes_audit, world.namespace)
 
 
 def let_bluegreen_work(original: Original) -> None:
@@ -162,36 +184,32 @@ def labelled(phase: str) -> dict[str, str]:
 
 
 class TestMemcached:
-    @pytest.fixture
-    def world(self, api, operator, nodes_sandbox, nodes_namespace) -> memcacheds.World:
-        return memcacheds.World(api, nodes_namespace, nodes_sandbox)
-
     def test_it_is_followed_again_once_its_objects_are_adopted(
-        self, world, operator, typed, nodes_namespace, nodes_audit
+        self, originals, adopts, nodes_audit
     ):
-        with stopped(operator):
-            world.let_original_work("cache", OWN)
+        world = originals.memcached
         world.note_nodes_as_original("cache", ["cache-of-old"])
         eventually(lambda: "Memcached/cache: .status.nodes" in world.contested())
         held = 'Deployment/cache: .spec.template.spec.containers[name="memcached"]'
         eventually(lambda: {f"{held}.image", f"{held}.command"} <= world.contested())
         calm(world, nodes_audit)
 
-        for target in ("memc/cache", "deploy/cache", "svc/cache"):
-            told = typed("adopt", target, "--from", memcacheds.ORIGINAL)
-            assert told.code == 0, told.err
+        targets = ("memc/cache", "deploy/cache", "svc/cache")
+        adopts(world.namespace, memcacheds.ORIGINAL, *targets)
 
         eventually(lambda: world.image("cache") == "memcached:1.6-alpine")
         eventually(lambda: world.condition("Ready") == "True/Serving")
         assert world.contested() == set()
         eventually(lambda: world.rolled_out() and world.status()["nodes"] == world.pods())
-        silent(nodes_audit, nodes_namespace)
+        silent(nodes_audit, world.namespace)
         world.make(size=4)
         eventually(lambda: len(world.status()["nodes"]) == 4)
 
     def test_what_is_released_is_let_go_by_the_operator_itself(
-        self, world, typed, nodes_namespace, nodes_audit
+        self, api, nodes_sandbox, nodes_namespace, nodes_audit, capsys
     ):
+        world = memcacheds.World(api, nodes_namespace, nodes_sandbox)
+        typed = typing(nodes_sandbox.kubeconfig, nodes_namespace, capsys)
         world.make(size=2)
         eventually(lambda: world.condition("Ready") == "True/Serving")
         mark = nodes_audit.mark()
@@ -223,23 +241,15 @@ def replicas(world: memcacheds.World) -> tuple[int, set[str]]:
 
 
 class TestCronJob:
-    def test_the_status_of_the_original_is_adopted(
-        self, api, operator, typed, nodes_namespace, nodes_audit
-    ):
-        world = cronjobs.World(api, nodes_namespace)
-        name = f"c{secrets.token_hex(2)}"
-        gone = {"apiVersion": "batch/v1", "kind": "Job", "name": f"{name}-1", "namespace": "x"}
-        with stopped(operator):
-            original = Original(api, world.apply(name, "0 0 1 1 *", suspend=True))
-            original.note(lastScheduleTime="2026-01-01T00:00:00Z", active=[gone])
+    def test_the_status_of_the_original_is_adopted(self, originals, adopts, nodes_audit):
+        world, name = originals.cronjob, "demo"
         eventually(lambda: world.condition("Ready", name) == "True/Suspended")
-        assert world.status(name)["active"] == [gone]  # declared by nobody who is at work
+        assert world.status(name)["active"] == [GONE]  # declared by nobody who is at work
 
-        told = typed("adopt", f"cronjobs.{cronjobs.GROUP}/{name}", "--from", "manager")
+        adopts(world.namespace, "manager", f"cronjobs.{cronjobs.GROUP}/{name}")
 
-        assert told.code == 0, told.err
         eventually(lambda: "active" not in world.status(name))
         assert world.condition("Contested", name) == ""
         assert world.status(name)["lastScheduleTime"] == "2026-01-01T00:00:00Z"
         assert "manager" not in holders(world.get(name))
-        silent(nodes_audit, nodes_namespace)
+        silent(nodes_audit, world.namespace)

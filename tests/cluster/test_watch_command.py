@@ -1,52 +1,28 @@
-"""`hedgerow watch`, as typed, on a real API server that is killed and started again meanwhile."""
+"""`hedgerow watch`, as typed, on a real API server; test_recovery.py has one that is lost."""
 
 from __future__ import annotations
 
-import base64
-import json
 import os
 import re
 import secrets
-import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import anyio
 import pytest
 
-from hedgerow.sandbox.cluster import Options, Sandbox
+from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.testing.api import Api, Object
-from hedgerow.testing.audit_log import AuditLog
-from hedgerow.testing.sandboxes import running as cluster
-from hedgerow.testing.waiting import eventually
-from support.cluster.bluegreens import bluegreen, prepare
+from support.cluster.bluegreens import bluegreen
 from support.cluster.rights import grant
 from support.programs.following import Following
 from support.programs.typed import Answer, answer
 
 pytestmark = pytest.mark.cluster
 
-API_SERVER = "kube-apiserver"
 AT = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
 LOGGED = r"^\d{4}/\d\d/\d\d \d\d:\d\d:\d\d"
-
-
-@pytest.fixture(scope="module")
-def fragile(kubernetes: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    """An API server that these tests may kill."""
-    root = tmp_path_factory.mktemp("watched")
-    options = Options(kubernetes=kubernetes, audit=root / "audit.log")
-    with cluster(root / "cluster", options) as up:
-        yield up
-
-
-@pytest.fixture
-def api(fragile: Sandbox) -> Iterator[Api]:
-    api = Api(fragile.kubeconfig)
-    yield api
-    api.close()
 
 
 @pytest.fixture
@@ -60,11 +36,11 @@ def place(api: Api) -> str:
 
 
 @pytest.fixture
-def follow(fragile: Sandbox, place: str, tmp_path: Path):
+def follow(sandbox: Sandbox, place: str, tmp_path: Path):
     """Type `hedgerow watch …` and wait until it has read what is there."""
     begun: list[Following] = []
 
-    def start(*words: str, kubeconfig: Path = fragile.kubeconfig) -> Following:
+    def start(*words: str, kubeconfig: Path = sandbox.kubeconfig) -> Following:
         out = tmp_path / f"out{len(begun)}"
         begun.append(Following(kubeconfig, out, "watch", *words, "-n", place))
         begun[-1].says(r"synced|SYNCED", within=60)
@@ -76,10 +52,10 @@ def follow(fragile: Sandbox, place: str, tmp_path: Path):
 
 
 @pytest.fixture
-def typed(fragile: Sandbox, place: str, capsys):
+def typed(sandbox: Sandbox, place: str, capsys):
     """Type `hedgerow watch …` in this process; for what ends by itself."""
 
-    def run(*words: str, kubeconfig: Path = fragile.kubeconfig) -> Answer:
+    def run(*words: str, kubeconfig: Path = sandbox.kubeconfig) -> Answer:
         where = ("-n", place, "--kubeconfig", str(kubeconfig))
         return answer(capsys, "watch", *words, *where)
 
@@ -98,17 +74,6 @@ def pod(name: str, place: str) -> Object:
 
 def config(name: str, place: str, **data: str) -> Object:
     return named("ConfigMap", name, place, data=data)
-
-
-def lines(following: Following) -> list[Object]:
-    """Return the JSON lines so far, without one that is being written."""
-    whole, _, _ = following.text.rpartition("\n")
-    return [json.loads(line) for line in whole.splitlines()]
-
-
-def told(following: Following, since: int = 0) -> list[str]:
-    """Return type and name of the JSON lines that are about objects."""
-    return [f"{one['type']} {one['name']}" for one in lines(following)[since:] if "name" in one]
 
 
 class TestPods:
@@ -165,7 +130,7 @@ class TestJson:
         api.delete(config("b", place)).must()
         watching.says('"DELETED"')
 
-        existing, synced, updated, added, deleted = lines(watching)
+        existing, synced, updated, added, deleted = watching.lines()
 
         assert existing.keys() == updated.keys() == added.keys() == deleted.keys()
         assert [one["type"] for one in (existing, added)] == ["EXISTING", "ADDED"]
@@ -181,112 +146,20 @@ class TestJson:
         assert (updated["phase"], updated["duringGap"]) == (None, False)
 
     def test_it_watches_custom_resources_too(self, api: Api, place, follow):
-        prepare(api)
         watching = follow("bg", "-o", "json")
 
         api.apply(bluegreen(place), "user").must()
         watching.says('"ADDED"')
 
-        assert lines(watching)[-1]["apiVersion"] == "app.demo.kakao.com/v1"
-
-    def test_no_value_of_a_secret_comes_out(self, api: Api, place, follow):
-        marker = "MARKER-9c1d"
-        data = base64.b64encode(marker.encode()).decode()
-        meta = {"annotations": {"copy": marker}}
-        secret = named("Secret", "s", place)
-        watching = follow("secrets", "-o", "json", "--existing")
-        plain = follow("secrets")
-
-        api.apply(secret | {"data": {"k": "eA=="}}, "author").must()
-        api.merge(secret, {"data": {"k": data}, "metadata": meta}, "editor").must()
-        api.delete(secret).must()
-        for each in (watching, plain):
-            each.says("(?i)deleted")
-
-        paths = [change["path"] for change in lines(watching)[-2]["changes"]]
-        assert sorted(paths) == [".data.k", ".metadata.annotations.copy"]
-        for said in (watching.text, watching.errors, plain.text, plain.errors):
-            assert marker not in said
-            assert data not in said
-
-
-class TestALostServer:
-    @pytest.fixture
-    def again(self, fragile: Sandbox):
-        """Kill the API server, and start it anew."""
-
-        def again() -> None:
-            fragile.kill(API_SERVER, signal.SIGKILL)
-            anyio.run(fragile.stop, API_SERVER)
-            anyio.run(fragile.start, API_SERVER)
-
-        return again
-
-    def test_what_happened_during_a_gap_is_told_once(self, api: Api, place, follow, again):
-        """The watch cannot tell of it: the last server began after it."""
-        for name in ("stays", "goes", "changes", "anew"):
-            api.apply(config(name, place, x="1"), "author").must()
-        watching = follow("configmaps", "-o", "json")
-        with watching.frozen():
-            again()
-            for name in ("goes", "anew"):
-                api.delete(config(name, place)).must()
-            api.apply(config("anew", place), "author").must()
-            api.merge(config("changes", place), {"data": {"x": "2"}}, "editor").must()
-            api.apply(config("fresh", place), "author").must()
-            again()
-        watching.says('"again":true', within=90)
-
-        assert sorted(told(watching)) == [
-            "ADDED anew",
-            "ADDED fresh",
-            "DELETED anew",
-            "DELETED goes",
-            "UPDATED changes",
-        ]
-        assert all(one["duringGap"] for one in lines(watching) if "name" in one)
-
-        since = len(lines(watching))
-        api.delete(config("stays", place)).must()
-        watching.says('"DELETED".*"stays"')
-        assert told(watching, since) == ["DELETED stays"]
-
-    def test_a_restart_alone_invents_nothing(self, api: Api, place, follow, again):
-        for number in range(20):
-            api.apply(config(f"c{number}", place), "author").must()
-        watching = follow("configmaps", "-o", "json")
-
-        for _ in range(2):
-            since = len(lines(watching))
-            again()
-            api.delete(config(f"c{since}", place)).must()
-            watching.says(rf'"DELETED".*"c{since}"', within=90)
-            assert told(watching, since) == [f"DELETED c{since}"]
-
-        assert watching.interrupt() == 130
-
-    def test_an_outage_is_told_on_standard_error(self, fragile, api: Api, place, follow):
-        watching = follow()
-        fragile.kill(API_SERVER, signal.SIGKILL)
-        try:
-            eventually(lambda: "the watch is interrupted, and tries again: " in watching.errors)
-        finally:
-            anyio.run(fragile.stop, API_SERVER)
-            anyio.run(fragile.start, API_SERVER)
-        eventually(lambda: "the watch works again" in watching.errors, 90)
-
-        assert watching.errors.count("\n") == 2
-        api.create(pod("web", place), "kubectl-create").must()
-        watching.says(rf" added {place}/web  Pending$")
+        assert watching.lines()[-1]["apiVersion"] == "app.demo.kakao.com/v1"
 
 
 class TestEnds:
-    def test_nothing_else_than_reading_is_asked(self, fragile, api: Api, place, follow):
+    def test_nothing_else_than_reading_is_asked(self, sandbox, api: Api, audit_log, place, follow):
         reader = f"reader-{secrets.token_hex(4)}"
         rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]}]
         grant(api, reader, rules, place)
-        audit_log = AuditLog(fragile.directory.with_name("audit.log"))
-        watching = follow(kubeconfig=anyio.run(fragile.kubeconfig_for, reader))
+        watching = follow(kubeconfig=anyio.run(sandbox.kubeconfig_for, reader))
 
         api.create(pod("web", place), "kubectl-create").must()
         watching.says(" added ")
@@ -295,8 +168,8 @@ class TestEnds:
         assert verbs <= {"list", "watch", "get"}
         assert watching.interrupt() == 130
 
-    def test_no_rights_is_one_line(self, fragile, typed):
-        nobody = anyio.run(fragile.kubeconfig_for, "nobody-at-all")
+    def test_no_rights_is_one_line(self, sandbox, typed):
+        nobody = anyio.run(sandbox.kubeconfig_for, "nobody-at-all")
 
         told = typed(kubeconfig=nobody)
 
@@ -312,9 +185,9 @@ class TestEnds:
         assert told.err.startswith("hedgerow: GET /api/v1/componentstatuses: ")
         assert told.err.count("\n") == 1
 
-    def test_it_ends_when_nobody_reads_on(self, fragile: Sandbox, api: Api, place):
+    def test_it_ends_when_nobody_reads_on(self, sandbox: Sandbox, api: Api, place):
         read, write = os.pipe()
-        words = ("watch", "cm", "-n", place, "--kubeconfig", str(fragile.kubeconfig))
+        words = ("watch", "cm", "-n", place, "--kubeconfig", str(sandbox.kubeconfig))
         process = subprocess.Popen(
             [sys.executable, "-m", "hedgerow", *words],
             stdout=write,

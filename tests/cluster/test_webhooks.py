@@ -193,35 +193,6 @@ class TestRefusing:
         assert '* spec.schedule: Invalid value: "61 * * * *": ' in said.stderr
         assert '* spec.timeZone: Invalid value: "Mars/Olympus": ' in said.stderr
 
-    @pytest.mark.parametrize(
-        ("schedule", "good"),
-        [
-            ("*/1 * * * *", True),
-            ("@every 1h30m", True),
-            ("CRON_TZ=Europe/Berlin 0 6 * * MON", True),
-            ("* * * *", False),
-            ("0 0 * * * *", False),
-            ("@sometimes", False),
-            ("* * * * 7", False),
-        ],
-    )
-    def test_schedules_are_those_of_the_original(self, api, place, webhooks, schedule, good):
-        reply = create(api, cronjob(place, "x", schedule=schedule))
-        if reply.ok:
-            api.delete(cronjob(place, "x")).must()
-
-        assert reply.ok is good
-        assert good or list(causes(reply)) == ["spec.schedule"]
-
-    @pytest.mark.parametrize("length", [52, 53])
-    def test_names_are_as_long_as_in_the_original(self, api, place, webhooks, length):
-        reply = create(api, cronjob(place, "x" * length))
-        if reply.ok:
-            api.delete(cronjob(place, "x" * length)).must()
-
-        assert reply.ok is (length == 52)
-        assert reply.ok or "must be no more than 52 characters" in reply.body["message"]
-
     def test_an_idle_term_is_warned_of(
         self, sandbox: Sandbox, api: Api, place: str, webhooks: None
     ):

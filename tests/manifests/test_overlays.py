@@ -240,6 +240,13 @@ class TestCommittedFiles:
 
         assert found == {"cert-manager", "service-monitor"}
 
+    def test_there_is_a_sample_of_every_resource(self):
+        paths = (ROOT / "manifests/samples").glob("*.yaml")
+        documents = [yaml.safe_load(path.read_text("utf-8")) for path in paths]
+        kinds = {one["kind"] for one in documents} - {"Kustomization"}
+
+        assert kinds == {resource.api.kind for resource in ALL.resources}
+
     def test_every_kustomization_names_what_is_there_and_leaves_nothing_out(self):
         for path in (ROOT / "manifests").rglob("kustomization.yaml"):
             found = yaml.safe_load(path.read_text("utf-8"))

@@ -208,6 +208,23 @@ class TestNames:
         assert world.the("Deployment", "demoblue-deployment")
         assert sum("Service" in write for write in world.writes) == 1
 
+    async def test_a_deployment_of_somebody_else_is_not_said_to_be_missing(self, world):
+        name = "demoblue-deployment"
+        labels = {"app": "theirs"}
+        template = {"metadata": {"labels": labels}, "spec": pods("theirs")}
+        spec = {"selector": {"matchLabels": labels}, "template": template}
+        theirs = {**world.target("Deployment", name), "spec": spec}
+        world.server.create(theirs, "kubectl-create")
+        world.apply()
+
+        await world.settle()
+
+        assert world.condition("Stalled") == "True/NameTaken"
+        messages = {c["type"]: c["message"] for c in world.status()["conditions"]}
+        assert "exist" not in messages["Available"]
+        assert "exists and is not controlled by BlueGreen/demo" in messages["Ready"]
+        assert "/apis/" not in " ".join(messages.values())
+
     @pytest.mark.parametrize("field", ["same", "other"])
     async def test_a_taken_name_is_told_whether_or_not_its_fields_would_conflict(
         self, world, field

@@ -9,8 +9,8 @@ import pytest
 from hedgerow.kube import errors
 from hedgerow.runtime.state import MOST_REPEATS
 from hedgerow.testing.memory.cluster import Sent
-from runtime.scenes import settled, take_image, writes_of
-from runtime.world import World
+from runtime.scenes import IMAGE, settled, take_image, writes_of
+from runtime.world import World, pods
 
 Object = dict[str, Any]
 
@@ -162,6 +162,26 @@ class TestLiveValues:
         ]
         assert len(told) == 1
         assert "you declare example/echo:1, it is theirs:9; held by helm (Apply)" in told[0]
+
+    async def test_the_end_of_a_conflict_is_logged_once_after_its_beginning(self):
+        world = await settled()
+        take_image(world)
+        await world.settle()
+        world.apply(blueSpec=pods("blue", "theirs:9"))
+        for _ in range(3):
+            await world.settle()
+            world.server.now += 61
+
+        logged = {
+            event: [e["told"] for e in world.logs.entries if e["event"] == event]
+            for event in ("field contested", "field no longer contested")
+        }
+        field = f"Deployment/{NAME}: {IMAGE}"
+        said = "you declare example/echo:1, it is theirs:9; held by helm (Apply); left as it is"
+        assert logged == {
+            "field contested": [f"{field}: {said}"],
+            "field no longer contested": [field],
+        }
 
 
 class TestRestoring:

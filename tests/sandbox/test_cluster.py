@@ -135,6 +135,12 @@ class TestUp:
         async with anyio.create_task_group() as group:
             group.start_soon(sandbox.up, Options())
             group.start_soon(other.up, Options())
+        tokens = {
+            yaml.safe_load(it.kubeconfig.read_text())["users"][0]["user"]["token"]
+            for it in (sandbox, other)
+        }
+        assert len(tokens) == 2
+        assert min(map(len, tokens)) >= 32
 
         await sandbox.down()
 

@@ -1,4 +1,4 @@
-"""Guide: the blocks of docs/guides/testing.md as files, and pytest on one of them."""
+"""Guide: the blocks of docs/guides/testing.md as files, and pytest on some of them."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def laid_out(folder: Path) -> Path:
     return folder
 
 
-def run_pytest(folder: Path, name: str, **more: str) -> str:
-    """Run one of the files as its reader does; return the output. Raises CalledProcessError."""
-    command = [sys.executable, "-m", "pytest", "-p", "hedgerow.testing.plugin", name]
+def run_pytest(folder: Path, *names: str, **more: str) -> str:
+    """Run some of the files as their reader does; return the output, once all have passed."""
+    command = [sys.executable, "-m", "pytest", "-p", "hedgerow.testing.plugin", *names]
     done = subprocess.run(
         command, cwd=folder, env={**os.environ, **more}, capture_output=True, text=True, check=False
     )

@@ -18,25 +18,12 @@ from hedgerow.testing.memory.answers import Refused
 from hedgerow.testing.memory.kind import custom
 from hedgerow.testing.memory.kinds import BUILTIN
 from hedgerow.testing.memory.server import Server
-from support.objects.drawn import (
-    DEPLOYMENT,
-    SERVICE,
-    WAYS,
-    WIDGET,
-    WIDGETS,
-    must_be_refused,
-    must_equal,
-)
+from support.objects.drawn import KINDS, WAYS, WIDGET, must_be_refused, must_equal
 
 Object = dict[str, Any]
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 MANAGER = "helm"
 OTHERS = st.sampled_from(["argo", "flux", MANAGER])
-KINDS = {
-    "Deployment": ("apps/v1", DEPLOYMENT),
-    "Service": ("v1", SERVICE),
-    "Widget": ("plan.example.com/v1", WIDGETS),
-}
 
 
 def written(server: Server, manager: str, way: str, manifest: Object) -> None:

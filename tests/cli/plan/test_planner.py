@@ -175,6 +175,16 @@ class TestSituations:
         assert (held.declared, held.live) == ("example/echo:1", "theirs:9")
         assert found.contested == ()
 
+    async def test_what_a_switch_waits_for(self):
+        checks = [{"name": "front", "http": {"image": "example/curl:1"}}]
+        found = await Plan(World()).of(manifest(promotion="WhenChecked", checks=checks))
+
+        ready = next(one for one in found.after if one.type == "Ready")
+        assert (ready.status, ready.reason) == ("False", "WaitingForAvailability")
+        assert found.said_after["phase"] == "WaitingForAvailability"
+        steps = ["wait until Blue is available", "check front", "select Blue"]
+        assert found.said_after["switch"]["steps"] == steps
+
     async def test_a_prune(self):
         found = await Plan(await settled()).of(manifest(greenSpec=None))
 

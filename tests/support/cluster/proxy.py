@@ -47,7 +47,11 @@ class Proxy:
                 thread.start()
 
     def _relay(self, near: socket.socket) -> None:
-        far = socket.create_connection(self._target)
+        try:
+            far = socket.create_connection(self._target)
+        except ConnectionError:  # the API server is down: nobody answers
+            near.close()
+            return
         self._open |= {near, far}
         other = {near: far, far: near}
         while not self._over.is_set():

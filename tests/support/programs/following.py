@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -10,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -35,6 +37,11 @@ class Following:
     def errors(self) -> str:
         """What it said on standard error."""
         return self._out.with_suffix(".err").read_text("utf-8")
+
+    def lines(self) -> list[dict[str, Any]]:
+        """Return its JSON lines so far, without one that is being written."""
+        whole, _, _ = self.text.rpartition("\n")
+        return [json.loads(line) for line in whole.splitlines()]
 
     def says(self, pattern: str, within: float = 30) -> None:
         def said() -> object:
