@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import subprocess
 import sys
 from importlib import metadata
@@ -128,3 +129,22 @@ class TestProvenance:
         made_of = found["predicate"]["buildDefinition"]["resolvedDependencies"]
         assert made_of[0]["digest"] == {"gitCommit": "0123abc"}
         assert "not committed" in made_of[0]["annotations"]["note"]
+
+
+class TestBuilding:
+    def test_without_an_engine_it_says_so_in_one_line(self, tmp_path: Path):
+        for tool in ("bash", "dirname", "sed"):
+            (tmp_path / tool).symlink_to(Path("/usr/bin") / tool)
+        done = subprocess.run(
+            [ROOT / ".ci/image"],
+            env={**os.environ, "PATH": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+        assert done.returncode == 2
+        assert done.stderr == (
+            "task image: there is no buildah, podman or docker on this machine;"
+            " install one of them\n"
+        )

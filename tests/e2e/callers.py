@@ -1,32 +1,8 @@
-"""Caller: a client of a Service that keeps asking, and remembers every answer in its order."""
+"""Callers: what a client of a Service is answered."""
 
 import http.client
-from itertools import groupby
 
-from e2e.background import Background
-
-_EVERY = 0.005
-"""Seconds between two requests: some 150 a second, and the servers have the machine too."""
 _PATIENCE = 30.0
-
-
-class Caller(Background):
-    """Asks from the network of the thread that makes it, over a new connection each time.
-
-    A request that fails is an answer too: the name of what went wrong.
-    """
-
-    def __init__(self, address: str, port: int) -> None:
-        self.answers: list[str] = []
-        super().__init__(lambda _: self.answers.append(ask(address, port)), _EVERY)
-
-    def heard(self, answer: str, times: int) -> bool:
-        """Return whether the latest answers, so many, were this one."""
-        return self.answers[-times:] == [answer] * times
-
-    def story(self) -> list[tuple[str, int]]:
-        """Return the answers in their order, and how many times each came in a row."""
-        return [(answer, len(list(run))) for answer, run in groupby(self.answers)]
 
 
 def ask(address: str, port: int) -> str:

@@ -12,7 +12,7 @@ from support.cluster.bluegreens import World
 PORT, TARGET = 80, 8080
 _SOON = 120.0
 _SERVE = """
-import http.server, os, time
+import http.server, os
 class Colour(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         self.send_response(200)
@@ -21,14 +21,13 @@ class Colour(http.server.BaseHTTPRequestHandler):
     def log_message(self, *_):
         pass
 http.server.ThreadingHTTPServer.request_queue_size = 128
-time.sleep(float(os.environ["IDLE"]))
 http.server.ThreadingHTTPServer(("", 8080), Colour).serve_forever()
 """
 
 
-def colour(name: str, idle: int = 0) -> Object:
-    """Return pods that answer with a colour, after that many seconds in which they do not."""
-    said = [{"name": "COLOUR", "value": name}, {"name": "IDLE", "value": str(idle)}]
+def colour(name: str) -> Object:
+    """Return pods that answer with a colour."""
+    said = [{"name": "COLOUR", "value": name}]
     probe = {"httpGet": {"path": "/", "port": TARGET}, "periodSeconds": 1, "timeoutSeconds": 10}
     command = ("python3", "-c", _SERVE)
     serving = container(PYTHON, command=command, env=said, readinessProbe=probe)

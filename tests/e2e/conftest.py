@@ -22,6 +22,11 @@ HERE = Path(__file__).parent
 _prepared = pytest.StashKey[Prepared]()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Judge the operator's rights last: by all that it has asked in the other tests."""
+    items.sort(key=lambda item: item.path == HERE / "test_rights.py")
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Build what is missing now; where CI runs, a machine without a node is an error."""
     wanting = [item for item in session.items if _wants_node(item)]
@@ -41,7 +46,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 def _wants_node(item: pytest.Item) -> bool:
     fixtures = {*getattr(item, "fixturenames", ())}
-    return HERE in item.path.parents and bool(fixtures & {"node", "images", "needs_node"})
+    return HERE in item.path.parents and bool(fixtures & {"one_node", "images", "needs_node"})
 
 
 def _progress(session: pytest.Session) -> Progress:

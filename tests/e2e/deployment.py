@@ -59,11 +59,19 @@ class Deployment:
 
     def ready(self) -> None:
         """Wait until the rollout is complete, and kube-proxy knows of it: its rules come later."""
-        arguments = ("-n", NAMESPACE, f"deployment/{NAME}", f"--timeout={_SOON:.0f}s")
-        self.node.kubectl("rollout", "status", *arguments)
+        eventually(self._is_rolled_out, _SOON, "the rollout")
         service = f"/api/v1/namespaces/{NAMESPACE}/services/{NAME}-webhook"
         if address := self.api.raw("GET", service).body.get("spec", {}).get("clusterIP"):
             eventually(lambda: is_answering(address), _SOON, "the webhooks' Service")
+
+    def _is_rolled_out(self) -> bool:
+        """Return what `kubectl rollout status` waits for."""
+        path = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{NAME}"
+        live = self.api.raw("GET", path).must()
+        status, wanted = live.get("status", {}), live["spec"]["replicas"]
+        seen = status.get("observedGeneration", 0) >= live["metadata"]["generation"]
+        counts = ("replicas", "updatedReplicas", "availableReplicas")
+        return seen and all(status.get(count, 0) == wanted for count in counts)
 
     def pods(self) -> list[Object]:
         """Return the operator's live pods that are not being deleted."""

@@ -2,45 +2,19 @@
 
 import ssl
 from base64 import b64decode
-from dataclasses import dataclass, field
 
 import httpx
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes
 
-from e2e.deployment import NAMESPACE, Deployment
+from e2e.deployment import NAMESPACE
 from e2e.load import Answers, Writer, cronjob
 from e2e.node.node import Node
 from hedgerow.testing.api import Api, Object, Reply
 
 SECRET, SERVICE, PORT = "hedgerow-serving", "hedgerow-webhook", 9443
 _NAME = f"{SERVICE}.{NAMESPACE}.svc"
-_CONFIGURATIONS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
 _JUDGE = "/validate-batch-tutorial-kubebuilder-io-v1-cronjob"
 _PATIENCE = 30.0
-
-
-@dataclass
-class Certificates:
-    """What is seen of them, and what was seen since the beginning."""
-
-    deployment: Deployment
-    authorities: set[str] = field(default_factory=set[str])
-    served: dict[str, set[int]] = field(default_factory=dict[str, set[int]])
-
-    def look(self) -> bool:
-        """Look at all of it; tell whether every pod serves what is stored."""
-        api = self.deployment.api
-        for kind in _CONFIGURATIONS:
-            for hook in configuration(api, kind)["webhooks"]:
-                bundle = x509.load_pem_x509_certificates(trusted_by(hook))
-                self.authorities |= {one.fingerprint(hashes.SHA256()).hex() for one in bundle}
-        wanted, agree = stored(api), True
-        for pod in self.deployment.pods():
-            serial = shown(pod["status"]["podIP"])
-            self.served.setdefault(pod["metadata"]["name"], set()).add(serial)
-            agree = agree and wanted is not None and serial == wanted.serial_number
-        return agree
 
 
 def stored(api: Api) -> x509.Certificate | None:
@@ -57,16 +31,11 @@ def shown(address: str) -> int:
     return x509.load_pem_x509_certificate(pem.encode()).serial_number
 
 
-def configuration(api: Api, kind: str) -> Object:
-    """Return a webhook configuration of the operator's."""
-    metadata = {"name": "hedgerow"}
-    version = "admissionregistration.k8s.io/v1"
-    return api.get({"apiVersion": version, "kind": kind, "metadata": metadata}).must()
-
-
-def trusted_by(hook: Object) -> bytes:
+def trusted(api: Api) -> str:
     """Return the authorities that the API server trusts when it calls a webhook, as PEM."""
-    return b64decode(hook["clientConfig"].get("caBundle", ""))
+    path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/hedgerow"
+    hook = api.raw("GET", path).must()["webhooks"][0]
+    return b64decode(hook["clientConfig"].get("caBundle", "")).decode()
 
 
 def connecting(node: Node, api: Api, answers: Answers) -> Writer:
@@ -79,8 +48,7 @@ def connecting(node: Node, api: Api, answers: Answers) -> Writer:
     url, sni = f"https://{address}{_JUDGE}", {"sni_hostname": _NAME}
 
     def connect(own: Api, turn: int) -> None:
-        hook = configuration(own, _CONFIGURATIONS[0])["webhooks"][0]
-        trust = ssl.create_default_context(cadata=trusted_by(hook).decode())
+        trust = ssl.create_default_context(cadata=trusted(own))
 
         def ask() -> Reply:
             with httpx.Client(verify=trust, timeout=_PATIENCE, trust_env=False) as client:

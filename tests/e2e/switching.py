@@ -8,7 +8,7 @@ from typing import Any
 
 from e2e.callers import ask
 from e2e.colours import PORT, TARGET, Coloured
-from e2e.traffic import COLOURS, Balancer, Flip, Tally, Traffic, judge
+from e2e.traffic import CALLERS, COLOURS, Balancer, Flip, Tally, Traffic, judge
 from hedgerow.testing.api import Api
 from hedgerow.testing.waiting import eventually
 
@@ -31,14 +31,15 @@ class Measured:
         return f"in the cluster {self.cluster}, outside {self.outside}"
 
 
-def measure(api: Api, namespace: str, times: int, **spec: Any) -> Measured:
+def measure(api: Api, namespace: str, times: int, callers: int = CALLERS, **spec: Any) -> Measured:
     """Flip so many times under load; each flip begins when the one before has come to its end."""
     world = Coloured(api, namespace)
     world.route("Blue", **spec)
     address = world.served("Blue")
     eventually(lambda: world.available("demogreen-deployment"), _SOON, "green available as well")
     balancer = Balancer(api, namespace, "demo", TARGET, SLOW)
-    cluster, outside = Traffic(lambda: ask(address, PORT)), Traffic(balancer.ask)
+    cluster = Traffic(lambda: ask(address, PORT), callers)
+    outside = Traffic(balancer.ask, callers)
     flips: list[tuple[Flip, Flip]] = []
     with balancer:
         eventually(lambda: balancer.ask() == "Blue", _SOON, "the balancer's answer")

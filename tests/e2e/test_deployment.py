@@ -2,12 +2,10 @@
 
 import pytest
 
-from e2e.deployment import ACCOUNT, REPLICAS, Deployment
-from e2e.node.images import MEMCACHED
+from e2e.deployment import REPLICAS, Deployment
 from e2e.node.node import Node
 from e2e.pods import is_ready
-from hedgerow.testing.api import Api, Object
-from hedgerow.testing.waiting import eventually
+from hedgerow.testing.api import Api
 
 pytestmark = pytest.mark.e2e
 
@@ -25,28 +23,3 @@ class TestDeployment:
         for pod in deployment.pods():
             assert [c["restartCount"] for c in pod["status"]["containerStatuses"]] == [0]
             assert len(node.pids(pod)) > 1
-
-    def test_one_of_them_leads(self, deployment: Deployment):
-        assert deployment.leader()["metadata"]["name"].startswith("hedgerow-")
-
-    def test_it_reconciles_as_its_service_account(
-        self, deployment: Deployment, node: Node, api: Api, namespace: str
-    ):
-        deployment.leader()
-        mark = node.audit.mark()
-        cache = {
-            "apiVersion": "memcached.cache.example.com/v1",
-            "kind": "Memcached",
-            "metadata": {"namespace": namespace, "name": "cache"},
-            "spec": {"size": 1, "image": MEMCACHED},
-        }
-        api.apply(cache, "test").must()
-
-        eventually(lambda: condition(api.get(cache).must(), "Ready") == "True", 60, "Ready")
-        writes = node.audit.writes(mark, user=ACCOUNT, namespace=namespace)
-        assert {entry["verb"] for entry in writes} == {"patch"}
-
-
-def condition(live: Object, kind: str) -> str:
-    conditions = live.get("status", {}).get("conditions", [])
-    return next((c["status"] for c in conditions if c["type"] == kind), "")

@@ -1,48 +1,51 @@
 """The operator's image, as the Containerfile makes it."""
 
 import json
-import os
-import subprocess
 import tomllib
-from pathlib import Path
 
 import pytest
 
 from e2e.node.images import OPERATOR, PYTHON, ROOT, Images
 from e2e.node.node import Node
-from e2e.pods import container, finished, pod, spec
+from e2e.pods import container, finished, fresh, pod, spec
 from hedgerow.testing.api import Api, Object
 
 pytestmark = pytest.mark.e2e
 
 TITLE = "org.opencontainers.image"
 LOOK = """
-import json, os, pathlib, sys
+import importlib.metadata, importlib.util, json, os, pathlib, subprocess, sys, sysconfig
 def written(path):
     try:
         pathlib.Path(path, "x").write_text("x")
     except OSError as error:
         return error.strerror
+def flags(source):
+    cached = pathlib.Path(importlib.util.cache_from_source(str(source)))
+    return cached.read_bytes()[4] if cached.exists() else None
 status = dict(line.split(":\\t", 1) for line in open("/proc/self/status").read().splitlines())
+sources = [p for p in pathlib.Path(sys.prefix).rglob("*.py") if "/hedgerow" in str(p)]
+packages = importlib.metadata.distributions(path=[sysconfig.get_path("purelib")])
 print(json.dumps({
-    "uid": os.getuid(), "gid": os.getgid(), "capabilities": int(status["CapBnd"].strip(), 16),
-    "root": written("/"), "packages": written(sys.prefix),
+    "process": {
+        "uid": os.getuid(), "gid": os.getgid(), "capabilities": int(status["CapBnd"].strip(), 16),
+        "root": written("/"), "packages": written(sys.prefix),
+    },
+    "help": subprocess.run(["hedgerow", "--help"], capture_output=True, text=True).stdout,
+    "sources": {str(source): flags(source) for source in sources},
+    "packages": [package.name.lower() for package in packages],
 }))
 """
-BYTECODE = """
-import importlib.util, pathlib, sys
-sources = [p for p in pathlib.Path(sys.prefix).rglob("*.py") if "/hedgerow" in str(p)]
-print(len(sources))
-for source in sources:
-    cached = pathlib.Path(importlib.util.cache_from_source(str(source)))
-    flags = cached.read_bytes()[4] if cached.exists() else None
-    if flags != 1:
-        print(source, flags)
-"""
-OURS = """
-import importlib.metadata
-print(*sorted(d.name.lower() for d in importlib.metadata.distributions(path=[P])))
-"""
+
+
+@pytest.fixture(scope="module")
+def inside(one_node: Node, one_api: Api) -> Object:
+    """What a pod of the image tells of itself."""
+    with one_node.network(), fresh(one_api) as namespace:
+        declared = spec(container(OPERATOR, command=("python", "-c", LOOK)))
+        phase, log = finished(one_node, one_api, pod(namespace, "look", declared))
+    assert phase == "Succeeded", log
+    return json.loads(log)
 
 
 class TestLabels:
@@ -62,13 +65,8 @@ class TestImage:
     def test_it_starts_the_command(self, images: Images):
         assert images.config(OPERATOR)["Entrypoint"] == ["hedgerow"]
 
-    def test_it_runs_read_only_without_capabilities_as_its_own_user(
-        self, node: Node, api: Api, namespace: str
-    ):
-        phase, log = run(node, api, namespace, "look", command=("python", "-c", LOOK))
-
-        assert phase == "Succeeded", log
-        assert json.loads(log) == {
+    def test_it_runs_read_only_without_capabilities_as_its_own_user(self, inside: Object):
+        assert inside["process"] == {
             "uid": 65532,
             "gid": 65532,
             "capabilities": 0,
@@ -76,41 +74,28 @@ class TestImage:
             "packages": "Read-only file system",
         }
 
-    def test_help_is_told_on_a_read_only_root(self, node: Node, api: Api, namespace: str):
-        phase, log = run(node, api, namespace, "help", "--help")
+    def test_help_is_told_on_a_read_only_root(self, inside: Object):
+        assert "run" in inside["help"]
 
-        assert phase == "Succeeded", log
-        assert "run" in log
+    def test_its_bytecode_is_there_whatever_the_times_of_the_files(self, inside: Object):
+        assert len(inside["sources"]) > 100
+        assert [path for path, flags in inside["sources"].items() if flags != 1] == []
 
-    def test_its_bytecode_is_there_whatever_the_times_of_the_files(
-        self, node: Node, api: Api, namespace: str
-    ):
-        _, log = run(node, api, namespace, "bytecode", command=("python", "-c", BYTECODE))
-        count, *stale = log.splitlines()
-
-        assert int(count) > 100
-        assert stale == []
-
-    def test_it_holds_nothing_of_development(self, node: Node, api: Api, namespace: str):
-        packages = f"import sysconfig; P = sysconfig.get_path('purelib'){OURS}"
-        _, log = run(node, api, namespace, "packages", command=("python", "-c", packages))
+    def test_it_holds_nothing_of_development(self, inside: Object):
         project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
         dev = {line.partition("==")[0].partition("[")[0] for line in development(project)}
+        packages = {*inside["packages"]}
 
-        assert "hedgerow" in log.split()
-        assert {*log.split()} & {*dev, "pip", "setuptools", "wheel", "hatchling"} == set()
+        assert "hedgerow" in packages
+        assert packages & {*dev, "pip", "setuptools", "wheel", "hatchling"} == set()
 
 
 class TestSupplyChain:
-    def test_the_sbom_lists_what_is_installed_with_hashes(
-        self, images: Images, node: Node, api: Api, namespace: str
-    ):
-        packages = f"import sysconfig; P = sysconfig.get_path('purelib'){OURS}"
-        _, log = run(node, api, namespace, "listed", command=("python", "-c", packages))
+    def test_the_sbom_lists_what_is_installed_with_hashes(self, images: Images, inside: Object):
         bom = told(images, "cdx")
         python = {c["name"].lower(): c for c in bom["components"] if "pkg:pypi/" in c["purl"]}
 
-        assert {*python, "hedgerow"} == {*log.split()}
+        assert {*python, "hedgerow"} == {*inside["packages"]}
         assert [name for name, one in python.items() if "hashes" not in one] == []
         assert any(one["purl"].startswith("pkg:deb/") for one in bom["components"])
 
@@ -142,32 +127,6 @@ def told(images: Images, what: str) -> Object:
 def digested(text: str) -> Object:
     algorithm, _, value = text.partition(":")
     return {algorithm: value}
-
-
-class TestBuilding:
-    def test_without_an_engine_it_says_so_in_one_line(self, tmp_path: Path):
-        for tool in ("bash", "dirname", "sed"):
-            (tmp_path / tool).symlink_to(Path("/usr/bin") / tool)
-        done = subprocess.run(
-            [ROOT / ".ci/image"],
-            env={**os.environ, "PATH": str(tmp_path)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-        assert done.returncode == 2
-        assert done.stderr == (
-            "task image: there is no buildah, podman or docker on this machine;"
-            " install one of them\n"
-        )
-
-
-def run(
-    node: Node, api: Api, namespace: str, name: str, *arguments: str, command: tuple[str, ...] = ()
-) -> tuple[str, str]:
-    declared = spec(container(OPERATOR, *arguments, command=command))
-    return finished(node, api, pod(namespace, name, declared))
 
 
 def development(project: Object) -> list[str]:

@@ -1,4 +1,4 @@
-"""Leaders: killed, stopped and cut off, while there always is something to write."""
+"""Leaders: one that is cut off, while there always is something to write."""
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -80,29 +80,6 @@ def scene(node: Node, api: Api, deployment: Deployment, namespace: str) -> Scene
 
 
 class TestLeader:
-    def test_one_that_is_killed_is_replaced(self, scene: Scene):
-        with scene.load:
-            scene.load.goes_on()
-            pod, former, process = scene.leader()
-            process.kill()
-            since = scene.ended(process, former)
-            scene.another_leads(former)
-            must_restart(scene.load.api, pod)
-            scene.load.goes_on()
-        scene.must_end_well(former, since)
-
-    def test_one_that_is_told_to_stop_hands_over(self, scene: Scene):
-        with scene.load:
-            scene.load.goes_on()
-            pod, former, process = scene.leader()
-            since = SystemClock().now()
-            process.terminate()
-            scene.another_leads(former)
-            scene.ended(process, former)
-            must_restart(scene.load.api, pod)
-            scene.load.goes_on()
-        scene.must_end_well(former, since)
-
     def test_one_that_is_cut_off_ends_and_writes_no_more_when_it_is_back(self, scene: Scene):
         with scene.load:
             scene.load.goes_on()

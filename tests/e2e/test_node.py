@@ -1,7 +1,6 @@
 """The node itself: what the other tests of this directory stand on."""
 
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,68 +12,17 @@ import pytest
 from e2e.node.images import PYTHON
 from e2e.node.init import POD_BRIDGE
 from e2e.node.node import Node
-from e2e.pods import container, finished, is_ready, pod, user
-from hedgerow.testing.api import Api, Object
+from e2e.pods import container, is_ready, pod, user
+from hedgerow.testing.api import Api
 from hedgerow.testing.waiting import eventually
 
 pytestmark = pytest.mark.e2e
 
 PORT = 8080
 SERVE = ("python3", "-m", "http.server", str(PORT), "--directory", "/usr/share")
-ASK = """
-import os, sys, urllib.request
-print(urllib.request.urlopen(sys.argv[1], timeout=5).status)
-"""
-WHOAMI = """
-import json, os, pathlib, ssl, urllib.error, urllib.request
-account = pathlib.Path("/var/run/secrets/kubernetes.io/serviceaccount")
-token = (account / "token").read_text()
-trust = ssl.create_default_context(cafile=account / "ca.crt")
-address = "https://{KUBERNETES_SERVICE_HOST}:{KUBERNETES_SERVICE_PORT}/api/v1/secrets"
-request = urllib.request.Request(address.format(**os.environ))
-request.add_header("Authorization", f"Bearer {token}")
-try:
-    urllib.request.urlopen(request, timeout=5, context=trust)
-except urllib.error.HTTPError as refused:
-    print(json.load(refused)["message"])
-"""
 
 
 class TestPods:
-    def test_a_service_is_reached_from_the_node_and_from_other_pods(
-        self, node: Node, api: Api, namespace: str
-    ):
-        address = served(api, namespace)
-
-        assert httpx.get(address, trust_env=False).status_code == 200
-        asking = user(container(PYTHON, address, command=("python3", "-c", ASK)))
-        assert finished(node, api, pod(namespace, "asks", asking)) == ("Succeeded", "200\n")
-
-    def test_a_pod_is_known_to_the_api_server_as_its_service_account(
-        self, node: Node, api: Api, namespace: str
-    ):
-        asking = user(container(PYTHON, command=("python3", "-c", WHOAMI)))
-        asking["automountServiceAccountToken"] = True
-        _, log = finished(node, api, pod(namespace, "asks", asking))
-
-        assert f'"system:serviceaccount:{namespace}:default" cannot list resource' in log
-
-    def test_what_restricted_forbids_is_refused(self, api: Api, namespace: str):
-        bare = pod(namespace, "bare", {"containers": [{"name": "main", "image": PYTHON}]})
-
-        assert 'violates PodSecurity "restricted' in api.apply(bare, "test").body["message"]
-
-    def test_a_killed_container_is_started_again(self, node: Node, api: Api, namespace: str):
-        served(api, namespace)
-        web = pod(namespace, "web", {})
-        (serving,) = [
-            pid for pid in node.pids(api.get(web).must()) if "python3" in command_line(pid)
-        ]
-        os.kill(serving, signal.SIGKILL)
-
-        eventually(lambda: restarts(api.get(web).must()) == 1, what="a restart")
-        eventually(lambda: is_ready(api.get(web).must()), what="ready again")
-
     def test_the_bridge_keeps_its_address_whatever_is_plugged_into_it(self, node: Node):
         before = hardware(node)
         lower = ("address", "00:00:00:00:00:01", "type", "veth", "peer", "name", "lower-peer")
@@ -159,14 +107,6 @@ def answers(address: str) -> bool:
         return httpx.get(address, trust_env=False, timeout=2).is_success
     except httpx.TransportError:
         return False
-
-
-def restarts(live: Object) -> int:
-    return live["status"]["containerStatuses"][0]["restartCount"]
-
-
-def command_line(pid: int) -> str:
-    return " ".join(psutil.Process(pid).cmdline())
 
 
 def cgroups(name: str) -> list[Path]:

@@ -2,34 +2,20 @@
 
 import pytest
 
-from e2e import chores
-from e2e.deployment import ACCOUNT, NAME, NAMESPACE, REPLICAS, Deployment
+from e2e.deployment import ACCOUNT, NAME, NAMESPACE, Deployment
+from e2e.node.images import OPERATOR
 from e2e.node.node import Node
-from e2e.rights import ANYBODY, abandon, allowed, paths, refused
-from hedgerow.deploy.rights import of_installation
+from e2e.rights import ANYBODY, allowed, paths, refused
+from hedgerow.deploy.overlays import parts
+from hedgerow.deploy.rights import Right, of_installation
 from hedgerow.testing.api import Api
-from support.cluster.granted import requests, used
+from support.cluster.granted import granted, requests
+from support.operator.registered import REGISTRY
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(540)]
-
-SOON = 90.0
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(360)]
 
 
 class TestRights:
-    def test_none_is_left_unused_and_nothing_is_refused(
-        self, deployment: Deployment, node: Node, api: Api, namespace: str
-    ):
-        mark = node.audit.mark()
-        from_nothing(deployment, api)
-        chores.done(node, api, namespace)
-
-        asked = requests(node.audit, mark, ACCOUNT)
-        may = allowed(api, ACCOUNT, NAMESPACE) - allowed(api, ANYBODY, NAMESPACE)
-        print(f"{len(may)} rights, {len(asked)} requests")
-        assert len(may) > 50
-        assert sorted(may - used(asked, may)) == []
-        assert refused(asked) == []
-
     def test_nothing_was_refused_since_it_was_deployed(self, deployment: Deployment, node: Node):
         deployment.leader()
         asked = requests(node.audit, 0, ACCOUNT)
@@ -37,6 +23,13 @@ class TestRights:
         print(f"{len(asked)} requests since the beginning")
         assert len(asked) > 50
         assert refused(asked) == []
+
+    def test_they_are_those_of_its_roles(self, deployment: Deployment, api: Api):
+        of_anybody = allowed(api, ANYBODY, NAMESPACE)
+        printed = of_its_roles()
+
+        assert len(printed) > 50
+        assert allowed(api, ACCOUNT, NAMESPACE) - of_anybody == printed - of_anybody
 
     def test_secrets_and_leases_are_its_own_ones_only(
         self, deployment: Deployment, api: Api, namespace: str
@@ -51,16 +44,9 @@ class TestRights:
         assert paths(api, ACCOUNT) == paths(api, ANYBODY)
 
 
-def from_nothing(deployment: Deployment, api: Api) -> None:
-    """Start it without a Secret, beside a Lease that somebody else left behind."""
-    deployment.leader()
-    scale = ("scale", "-n", NAMESPACE, f"deployment/{NAME}")
-    deployment.node.kubectl(*scale, "--replicas=0")
-    try:
-        theirs = ("pods", "-n", NAMESPACE, "-l", f"app.kubernetes.io/name={NAME}")
-        deployment.node.kubectl("wait", "--for=delete", *theirs, f"--timeout={SOON:.0f}s")
-        abandon(api)
-    finally:
-        deployment.node.kubectl(*scale, f"--replicas={REPLICAS}")
-    deployment.ready()
-    deployment.leader()
+def of_its_roles() -> frozenset[Right]:
+    """Return the rights of the roles in the manifests that are bound to the operator."""
+    objects = [obj for part in parts("cluster", OPERATOR, REGISTRY) for obj in part.objects]
+    names = {obj["roleRef"]["name"] for obj in objects if "roleRef" in obj}
+    roles = ("Role", "ClusterRole")
+    return granted(o for o in objects if o["kind"] in roles and o["metadata"]["name"] in names)

@@ -2,15 +2,17 @@
 
 import pytest
 
-from e2e.deployment import NAME, NAMESPACE, REPLICAS, Deployment
+from e2e.deployment import ACCOUNT, NAME, NAMESPACE, REPLICAS, Deployment
+from e2e.leaders import claims, stolen, strays, terms, writes
 from e2e.load import Answers, Load, asking
 from e2e.node.node import Node
-from e2e.serving import connecting
+from e2e.serving import SECRET, connecting, shown, stored
 from hedgerow.testing.api import Api
+from hedgerow.testing.waiting import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(500)]
 
-ROLLOUTS = 2
+SOON = 90.0
 
 
 class TestRollout:
@@ -18,18 +20,18 @@ class TestRollout:
         self, node: Node, api: Api, deployment: Deployment, namespace: str
     ):
         before, judged, connected = uids(deployment), Answers(), Answers()
-        with (
-            Load(node, api, namespace) as load,
-            asking(node, namespace, judged),
-            connecting(node, api, connected),
-        ):
-            children = load.uids()
-            load.goes_on()
-            for _ in range(ROLLOUTS):
+        mark = node.audit.mark()
+        with asking(node, namespace, judged), connecting(node, api, connected):
+            # The replicas look for it a few times a minute; the load comes up meanwhile.
+            node.kubectl("delete", "secret", "-n", NAMESPACE, SECRET)
+            with Load(node, api, namespace) as load:
+                children = load.uids()
+                eventually(lambda: stored(api), SOON, "another Secret")
+                load.goes_on()
                 node.kubectl("rollout", "restart", "-n", NAMESPACE, f"deployment/{NAME}")
                 deployment.ready()
-            deployment.leader()
-            load.goes_on()
+                deployment.leader()
+                load.goes_on()
         load.carried_out()
 
         print(f"{load.answers.served} changes, {judged.served} dry runs")
@@ -40,7 +42,26 @@ class TestRollout:
         assert load.uids() == children
         assert len(uids(deployment)) == REPLICAS
         assert not uids(deployment) & before
+        must_be_by_leaders(node, mark)
+        eventually(lambda: agree(deployment), SOON, "one certificate")
 
 
 def uids(deployment: Deployment) -> set[str]:
     return {pod["metadata"]["uid"] for pod in deployment.pods()}
+
+
+def must_be_by_leaders(node: Node, mark: int) -> None:
+    """More than one replica wrote since the mark, and each only while it held the Lease."""
+    claimed = claims(node.audit.since(user=ACCOUNT, resource="leases"))
+    made = writes(node.audit.writes(mark, user=ACCOUNT))
+
+    assert len({write.pod for write in made}) > 1
+    assert not stolen(claimed)
+    assert not strays(made, terms(claimed))
+
+
+def agree(deployment: Deployment) -> bool:
+    """Return whether every pod serves the certificate in the Secret."""
+    certificate = stored(deployment.api)
+    served = {shown(pod["status"]["podIP"]) for pod in deployment.pods()}
+    return certificate is not None and served == {certificate.serial_number}

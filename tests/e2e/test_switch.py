@@ -1,6 +1,7 @@
 """Switch: what a BlueGreen's switch does to real traffic, and what stops one."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -15,23 +16,28 @@ from hedgerow.testing.waiting import eventually
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(360), pytest.mark.usefixtures("deployment")]
 
 FLIPS = 2
+CALLERS = 2
+"""Of each Service and each balancer: as many requests in all as `measure` makes by itself."""
 TOLD = 60.0
 """Seconds until whoever looks at a BlueGreen or its Events knows what is wrong."""
 
 
 class TestTraffic:
-    def test_a_cut_loses_nothing_in_the_cluster_and_mixes_nothing(self, api: Api, namespace: str):
-        measured = measure(api, namespace, FLIPS)
+    def test_a_cut_loses_nothing_in_the_cluster_and_an_overlap_nothing_behind_a_balancer(
+        self, node: Node, api: Api
+    ):
+        # Side by side, for each waits for pods much of the time; threads begun here have the node.
+        with fresh(api) as one, fresh(api) as other, ThreadPoolExecutor(2) as both:
+            cuts = both.submit(measure, api, one, FLIPS, callers=CALLERS)
+            overlaps = both.submit(measure, api, other, FLIPS, callers=CALLERS, **OVERLAP)
+            cut, overlap = cuts.result(), overlaps.result()
 
-        print(f"Cut: {measured.told()}")
-        assert not any(flip.failed or flip.mixed or flip.misrouted for flip in measured.cluster)
-        assert all(flip.failed for flip in measured.outside)
+        print(f"Cut: {cut.told()}")
+        assert not any(flip.failed or flip.mixed or flip.misrouted for flip in cut.cluster)
+        assert all(flip.failed for flip in cut.outside)
 
-    def test_an_overlap_loses_nothing_behind_a_balancer_either(self, api: Api, namespace: str):
-        measured = measure(api, namespace, FLIPS, **OVERLAP)
-
-        print(f"Overlap: {measured.told()}")
-        flips = [*measured.cluster, *measured.outside]
+        print(f"Overlap: {overlap.told()}")
+        flips = [*overlap.cluster, *overlap.outside]
         assert not any(flip.failed or flip.misrouted for flip in flips)
         assert all(flip.mixed for flip in flips)
 
@@ -43,6 +49,7 @@ look() { wget -q -O - "http://$CHANGED_PREVIEW_SERVICE_HOST/"; }
 until first=$(look); do sleep 0.2; done
 until now=$(look) && [ "$now" != "$first" ]; do sleep 0.2; done
 """
+LATE = 'sleep 5; echo -n "$0" >/pages/index.html; exec httpd -f -p 8080 -h /pages'
 ENDS = 'echo -n "$0" >/pages/index.html; timeout 8 httpd -f -p 8080 -h /pages; sleep 3600'
 NAMES = ("absent", "endless", "unserved", "changed", "broken", "passes", "bakes")
 
@@ -53,7 +60,8 @@ def all_troubled(one_node: Node, one_api: Api, one_deployment: Deployment) -> It
     with one_node.network(), fresh(one_api) as namespace:
         one_deployment.ready()
         world = Troubled(one_api, namespace)
-        with world.served(*NAMES):
+        late = {"promotion": "WhenAvailable", "greenSpec": None}
+        with world.served(*NAMES, late=late):
             checked = {"promotion": "WhenChecked"}
             changed = {**checked, "checks": [job(CHANGES, 12)]}
             world.route("changed", "Green", **changed)
@@ -66,6 +74,9 @@ def all_troubled(one_node: Node, one_api: Api, one_deployment: Deployment) -> It
             bake = {"bakeSeconds": 60, "bakeUnavailableSeconds": 1}
             ends = light("Green", ENDS)
             world.route("bakes", "Green", promotion="WhenAvailable", greenSpec=ends, **bake)
+            # It serves on while its pod is ended, which the first process of a pod ignores.
+            slow = light("Green", LATE) | {"terminationGracePeriodSeconds": 15}
+            world.route("late", "Green", **late | {"greenSpec": slow})
             world.tried = eventually(lambda: world.trying("changed"), TOLD, "its first check")
             world.route("changed", "Green", greenSpec=light("Green too"), **changed)
             yield world
@@ -128,6 +139,16 @@ class TestWhatIsRouted:
         troubled.traffic["passes"].settled("Green")
         assert troubled.heard("passes") == {"Blue", "Green"}
         assert "CheckPassed" in troubled.warned("passes")
+
+    def test_one_that_comes_with_the_switch_is_asked_once_it_answers_and_no_more_once_it_goes(
+        self, troubled: Troubled
+    ):
+        troubled.traffic["late"].settled("Green")
+        troubled.route("late", "Blue", promotion="WhenAvailable", greenSpec=None)
+        pruned = "lategreen-deployment"
+        eventually(lambda: troubled.get("Deployment", pruned) is None, TOLD, "the colour pruned")
+        troubled.traffic["late"].settled("Blue")
+        assert troubled.story("late") == ["Blue", "Green", "Blue"]
 
     def test_one_that_does_not_stay_available_loses_it_again(self, troubled: Troubled):
         eventually(lambda: "RolledBack" in troubled.warned("bakes"), TOLD, "an Event of bakes")

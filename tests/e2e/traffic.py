@@ -16,7 +16,7 @@ from hedgerow.testing.api import Api
 from hedgerow.testing.waiting import eventually
 
 COLOURS = ("Blue", "Green")
-_CALLERS = 4
+CALLERS = 4
 ENOUGH = 40
 """Answers of one colour in a row: by chance one of 2**40 of two colours that share the traffic."""
 _SOON = 120.0
@@ -36,7 +36,7 @@ class Traffic:
     """Several callers, each of whom makes a request over a new connection after the other."""
 
     def __init__(
-        self, once: Callable[[], str], callers: int = _CALLERS, every: float = _EVERY
+        self, once: Callable[[], str], callers: int = CALLERS, every: float = _EVERY
     ) -> None:
         self.answers: list[Answer] = []
         self._once = once

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
+from itertools import groupby
 from typing import Any
 
 from e2e.callers import ask
@@ -65,12 +66,13 @@ class Troubled(World):
         return self.apply(name, to, **{**colours, "ports": ports, **spec})
 
     @contextmanager
-    def served(self, *names: str) -> Generator[None]:
-        """Have these serve Blue, and ask them as long as it is entered."""
-        for name in names:
-            self.route(name, "Blue")
+    def served(self, *names: str, **specs: Object) -> Generator[None]:
+        """Have these serve Blue, and ask them as long as it is entered; some have a spec."""
+        wanted: dict[str, Object] = {**{name: {} for name in names}, **specs}
+        for name, spec in wanted.items():
+            self.route(name, "Blue", **spec)
         with ExitStack() as stack:
-            for name in names:
+            for name in wanted:
                 address = self._address(name)
                 traffic = Traffic(lambda at=address: ask(at, PORT), callers=1, every=0.1)
                 self.traffic[name] = stack.enter_context(traffic)
@@ -85,6 +87,10 @@ class Troubled(World):
         """Return all that its clients were answered up to now, after a few more answers."""
         self.traffic[name].goes_on(5)
         return {answer.said for answer in self.traffic[name].answers}
+
+    def story(self, name: str) -> list[str]:
+        """Return the answers to its clients in their order, each as often as another came."""
+        return [said for said, _ in groupby(answer.said for answer in self.traffic[name].answers)]
 
     def warned(self, name: str) -> set[str]:
         """Return the reasons of its Events."""

@@ -7,11 +7,10 @@ from subprocess import PIPE, Popen
 from e2e.node import keeper
 
 _PATIENCE = 120.0
-"""Seconds; a node leaves tens of thousands of files."""
 
 
 class Kept:
-    """Namespaces whose first process is `pid`; `directory` and the cgroup go with them."""
+    """Namespaces whose first process is `pid`; the cgroup goes with them, `directory` after."""
 
     def __init__(self, directory: Path, log: Path) -> None:
         directory.mkdir(mode=0o700, parents=True)
@@ -35,7 +34,7 @@ class Kept:
         return ["nsenter", "--target", str(self.pid), *keeper.NAMESPACES, "--"]
 
     def release(self) -> None:
-        """End everything in the namespaces, and wait until all is removed."""
+        """End everything in the namespaces, and wait for that, though not for the directory."""
         assert self._keeper.stdin is not None
         assert self._keeper.stdout is not None
         self._keeper.stdin.close()

@@ -1,4 +1,4 @@
-"""What traffic makes of its answers."""
+"""Traffic: what is said of made-up answers, so that nothing is found by not looking."""
 
 from collections import Counter
 
