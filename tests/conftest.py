@@ -77,7 +77,6 @@ LONGEST = (
     "tests/fields/test_ownership_on_model.py",
     "tests/faults/test_model_faults.py",
     "tests/faults/test_mutants.py",
-    "tests/cluster/test_cronjob.py",
     "tests/controllers/test_properties.py",
     "tests/cluster/test_bluegreen.py",
     "tests/cluster/test_plan.py",
