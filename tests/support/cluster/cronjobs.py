@@ -42,7 +42,7 @@ def prepare(api: Api) -> None:
     api.served(VERSION)
 
 
-def template(runs_for: float = 0, **spec: Any) -> Object:
+def template(runs_for: float = 0) -> Object:
     """Return a Job template whose pod runs for so many seconds."""
     pod: Object = {
         "spec": {
@@ -54,7 +54,7 @@ def template(runs_for: float = 0, **spec: Any) -> Object:
         pod["metadata"] = {"annotations": {RUNS_FOR: f"{runs_for:g}s"}}
     return {
         "metadata": {"labels": {"team": "a"}, "annotations": {"note": "b"}},
-        "spec": {**spec, "template": pod},
+        "spec": {"template": pod},
     }
 
 
