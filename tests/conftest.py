@@ -69,7 +69,6 @@ LONGEST = (
     "tests/cluster/test_instances.py",
     "tests/cluster/test_conflicts.py",
     "tests/cluster/test_memory.py",
-    "tests/cluster/test_cli_errors.py",
     "tests/cluster/test_odd_objects.py",
     "tests/cluster/test_library.py",
     "tests/fields/test_ownership_on_model.py",
