@@ -10,9 +10,11 @@ from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.testing.api import Api, Object
 from hedgerow.testing.audit_log import AuditLog, must_be_unforced_applies
 from hedgerow.testing.silence import Silence
+from hedgerow.testing.somebody import holders
 from hedgerow.testing.waiting import eventually
-from support.cluster.bluegreens import FIELD_MANAGER, USER, World, pods, prepare
+from support.cluster.bluegreens import FIELD_MANAGER, USER, World, bluegreen, pods, prepare
 from support.operator.running import Operator, RunAs
+from support.programs.typed import typing
 
 pytestmark = pytest.mark.cluster
 
@@ -123,6 +125,35 @@ class TestConverging:
             entries = world.get(kind, name)["metadata"]["managedFields"]
             ours = [e["operation"] for e in entries if e["manager"].startswith("hedgerow")]
             assert ours == ["Apply"], (kind, name)
+
+
+class TestCommands:
+    def test_a_held_switch_goes_on_and_back(
+        self, world: World, nodes_sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+    ):
+        typed = typing(nodes_sandbox.kubeconfig, world.namespace, capsys)
+        spec: Object = {"hold": True, "switch": "Overlap", "overlapSeconds": 0}
+
+        def come_to(phase: str, route_to: str) -> None:
+            manifest = bluegreen(world.namespace, route_to=route_to, **spec)
+            world.api.apply(manifest, "kubectl").must()
+            eventually(lambda: world.status().get("phase") == phase, what=phase)
+
+        come_to("Routed", "Blue")
+        idle = typed("promote", "demo")
+        assert (idle.code, "no switch waits for a promotion" in idle.err) == (1, True)
+
+        come_to("Held", "Green")
+        told = typed("promote", "demo", "--wait", "30s")
+        assert told.code == 0, told.err
+        assert told.out.splitlines()[-1] == "BlueGreen/demo: Green is routed"
+
+        back = typed("rollback", "demo", "--wait", "30s")
+        assert back.code == 0, back.err
+        assert "Blue was routed before\nit waits for spec.hold only if" in back.out
+        assert back.out.splitlines()[-1] == "BlueGreen/demo: Blue is routed"
+        live = world.get("BlueGreen", "demo")
+        assert holders(live, "spec", "routeTo") == holders(live, "spec", "hold") == ["kubectl"]
 
 
 class TestUnowned:

@@ -1,4 +1,4 @@
-"""`hedgerow promote` and `hedgerow rollback`, as typed on a real server."""
+"""`hedgerow promote` and `hedgerow rollback`, as typed on a real server, where no operator runs."""
 
 from __future__ import annotations
 
@@ -6,19 +6,15 @@ from typing import Any
 
 import pytest
 
-from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.testing.api import Api, Object
 from hedgerow.testing.audit_log import must_be_unforced_applies
-from hedgerow.testing.waiting import eventually
 from support.cluster import bluegreens
-from support.operator.running import Operator, RunAs
 from support.programs.typed import Typing, typing
 
 pytestmark = pytest.mark.cluster
 
 HASH = "0123456789"
 ARGO = "argocd-controller"
-CSA = "kubectl-client-side-apply"
 
 
 class Switch:
@@ -46,15 +42,6 @@ class Switch:
             for entry in self.live["metadata"]["managedFields"]
             if f"f:{field}" in entry["fieldsV1"].get("f:spec", {})
         }
-
-
-@pytest.fixture(scope="module")
-def operator(nodes_sandbox: Sandbox, run_as: RunAs) -> Operator:
-    """The operator, with no right beyond what it needs; elsewhere in this module none runs."""
-    api = Api(nodes_sandbox.kubeconfig)
-    bluegreens.prepare(api)
-    api.close()
-    return run_as(nodes_sandbox, bluegreens.USER, "--controllers", "bluegreen")
 
 
 @pytest.fixture
@@ -125,45 +112,3 @@ def test_a_field_that_git_holds_is_not_taken_and_what_to_change_there_is_told(sw
     assert typed("rollback", "demo", "--field-manager", ARGO).code == 0
     assert switch.live["spec"]["routeTo"] == "Blue"
     assert switch.holders("greenSpec") == {f"{ARGO} Apply"}
-
-
-def test_a_field_of_client_side_apply_is_not_taken_either(switch, typed):
-    switch.api.create(bluegreens.bluegreen(switch.namespace), CSA).must()
-    switch.report(phase="Routed", routeTo="Blue")
-
-    refused = typed("rollback", "demo", "--wait", "1s")
-    assert refused.code == 3
-    assert f"{CSA} holds .spec.routeTo of BlueGreen/demo" in refused.err
-    assert "`routeTo: Green` below `spec:` in the file that `kubectl apply` applies" in refused.err
-    idle = typed("promote", "demo")
-    assert (idle.code, "BlueGreen/demo holds nothing back" in idle.err) == (1, True)
-    assert switch.holders("routeTo") == {f"{CSA} Update"}
-
-
-def test_a_held_switch_goes_on_and_back_where_the_operator_runs(
-    operator: Operator, nodes_sandbox: Sandbox, nodes_namespace: str, capsys
-):
-    typed = typing(nodes_sandbox.kubeconfig, nodes_namespace, capsys)
-    api = Api(nodes_sandbox.kubeconfig)
-    switch = Switch(api, nodes_namespace)
-    spec = {"hold": True, "switch": "Overlap", "overlapSeconds": 0}
-    api.apply(bluegreens.bluegreen(nodes_namespace, **spec), "kubectl").must()
-    eventually(lambda: phase(switch) == "Routed", what="Blue is routed")
-    idle = typed("promote", "demo")
-    assert (idle.code, "no switch waits for a promotion" in idle.err) == (1, True)
-
-    api.apply(bluegreens.bluegreen(nodes_namespace, route_to="Green", **spec), "kubectl").must()
-    eventually(lambda: phase(switch) == "Held", what="Green is held")
-    told = typed("promote", "demo", "--wait", "30s")
-    assert (told.code, told.out.splitlines()[-1]) == (0, "BlueGreen/demo: Green is routed"), told
-
-    back = typed("rollback", "demo", "--wait", "30s")
-    assert back.code == 0, back.err
-    assert "Blue was routed before\nit waits for spec.hold only if" in back.out
-    assert back.out.splitlines()[-1] == "BlueGreen/demo: Blue is routed"
-    assert switch.holders("routeTo") == switch.holders("hold") == {"kubectl Apply"}
-    api.close()
-
-
-def phase(switch: Switch) -> str:
-    return switch.live.get("status", {}).get("phase", "")
