@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import anyio
-import anyio.lowlevel
 import pytest
 import yaml
 
-from hedgerow.kube.cluster import Cluster
 from hedgerow.testing.api import Api, Object
 from hedgerow.testing.waiting import eventually
 from support.programs.typed import Typing, typing
@@ -219,17 +215,6 @@ class TestMigrations:
         assert "before-first-apply is everybody who wrote before the first apply" in told.out
         api.apply(changed(release)[0], "helm").must()
 
-    def test_objects_are_chosen_by_their_labels_of_every_kind(self, api, release, write, typed):
-        write("Helm 3")
-        other = {**release[1], "metadata": {**release[1]["metadata"], "name": "o", "labels": {}}}
-        api.create(other, "Helm").must()
-
-        told = typed("adopt", "-l", "app=web", "--from", "Helm", "--to", "helm", "--yes")
-
-        assert told.code == 0, told.err
-        assert [holders(api, obj) for obj in release] == [[("helm", "Apply")]] * 3
-        assert holders(api, other) == [("Helm", "Update")]
-
     def test_fields_in_several_versions_are_joined_where_they_have_the_same_names(
         self, api, namespace, typed, crd
     ):
@@ -248,44 +233,18 @@ class TestMigrations:
         assert api.get(v2).must()["spec"] == {"a": "2"}
 
 
-class TestInterrupted:
-    def test_what_is_begun_is_finished_and_the_same_line_goes_on(
-        self, api, release, write, typed, monkeypatch, tmp_path
-    ):
-        monkeypatch.setattr("hedgerow.cli.transfers.writing.AT_ONCE", 1)
-        managers, replace = write("Helm 3"), Cluster.replace_managed_fields
-        former = [api.get(obj).must()["metadata"]["managedFields"] for obj in release]
-
-        async def late(self: Cluster, *args: Any, **named: Any) -> Object:
-            os.kill(os.getpid(), signal.SIGINT)
-            await anyio.lowlevel.checkpoint()
-            return await replace(self, *args, **named)
-
-        saved = str(tmp_path / "undo.json")
-        file = str(tmp_path / "release.yaml")
-        words = ("adopt", "-f", file, "--from", managers, "--to", "helm", "--yes", "--save", saved)
-        with monkeypatch.context() as patched:
-            patched.setattr(Cluster, "replace_managed_fields", late)
-            told = typed(*words)
-
-        assert told.code == 130
-        assert "It ended early: 2 objects left. Run the command again" in told.out
-        adopted = [holders(api, obj) == [("helm", "Apply")] for obj in release]
-        assert adopted == [True, False, False]
-        assert "2 objects adopted" in typed(*words).out
-        assert [holders(api, obj) for obj in release] == [[("helm", "Apply")]] * 3
-        assert typed("adopt", "--undo", saved, "--yes").code == 0
-        assert [api.get(obj).must()["metadata"]["managedFields"] for obj in release] == former
-
-
 class TestUndone:
     def test_objects_get_their_former_managers_back_unless_written_since(
         self, api, release, write, typed, tmp_path
     ):
         managers, saved = write("client-side apply"), tmp_path / "undo.json"
+        other = {**release[1], "metadata": {**release[1]["metadata"], "name": "o", "labels": {}}}
+        api.create(other, managers).must()
         former = [api.get(obj).must()["metadata"]["managedFields"] for obj in release]
         words = ("adopt", "-l", "app=web", "--from", managers, "--to", "helm", "--save", str(saved))
         assert typed(*words, "--yes").code == 0
+        assert [holders(api, obj) for obj in release] == [[("helm", "Apply")]] * 3
+        assert holders(api, other) == [(managers, "Update")]
         api.apply(changed(release)[0], "helm").must()
         api.merge(release[1], {"metadata": {"labels": {"x": "y"}}}, "somebody").must()
         api.delete(release[2]).must()

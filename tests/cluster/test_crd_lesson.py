@@ -15,8 +15,6 @@ from hedgerow.demo.page import Page
 from hedgerow.demo.shell import Shell
 from hedgerow.demo.stage import Stage, Target
 from hedgerow.kube.client import connect
-from hedgerow.testing.api import Api
-from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.crd import CRD
 from support.cluster.clusters import undefine
 
@@ -62,7 +60,9 @@ def stage(sandbox, console, cluster, tmp_path):
     return Stage(page, shell, cluster, Target(), "demo", sandbox)
 
 
-async def test_a_given_cluster_is_as_it_was(target, console, cluster):
+async def test_a_given_cluster_is_as_it_was_and_one_of_its_own_has_the_definition(
+    target, stage, console, cluster
+):
     await perform(Page(console), target)
     told = console.export_text()
 
@@ -70,10 +70,6 @@ async def test_a_given_cluster_is_as_it_was(target, console, cluster):
     assert "your cluster is as it was" in told
     assert await cluster.read(CRD, NAME) is None
 
-
-async def test_client_side_apply_fails_server_side_apply_succeeds_and_again_is_no_obstacle(
-    stage, target, console, cluster, sandbox
-):
     await lesson(stage)
     told = console.export_text()
     live = await cluster.read(CRD, NAME)
@@ -82,12 +78,3 @@ async def test_client_side_apply_fails_server_side_apply_succeeds_and_again_is_n
     assert REFUSED in told
     assert refused < told.index("(exit code 1)") < accepted < told.rindex("(exit code 0)")
     assert LAST_APPLIED not in live["metadata"].get("annotations", {})
-
-    api = Api(sandbox.kubeconfig)
-    api.served(BlueGreen.api.group_version)  # all is said of the definition by then
-    api.close()
-    before = await cluster.read(CRD, NAME)
-    await perform(Page(console), target)
-
-    assert "nothing came of it: it is as it was" in console.export_text()
-    assert await cluster.read(CRD, NAME) == before

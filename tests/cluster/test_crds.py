@@ -10,6 +10,7 @@ import copy
 import json
 import re
 import subprocess
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,6 +18,7 @@ import pytest
 
 from hedgerow.cli.install.definitions import packaged_document, size
 from hedgerow.generate import sandbox_document
+from hedgerow.sandbox import cluster
 from hedgerow.testing.api import Api
 from hedgerow.testing.waiting import eventually
 from hedgerow_schemas.base import ApiResource
@@ -115,13 +117,32 @@ class TestTheCommittedFiles:
         assert packaged_document() == excerpt(document, needed_types(ALL.resources))
 
     @pytest.mark.anyio
-    async def test_generate_takes_the_types_from_a_sandbox_of_the_newest_kubernetes(
-        self,
-        sandbox,
+    async def test_generate_takes_the_types_from_a_sandbox_that_it_takes_down(
+        self, sandbox, monkeypatch
     ):
+        made = Lent(sandbox)
+        monkeypatch.setattr(cluster, "Sandbox", lambda _directory: made)
+
         document = await sandbox_document()
 
         assert excerpt(document, needed_types(ALL.resources)) == packaged_document()
+        assert made.did == [("up", cluster.Options()), "down"]
+
+
+class Lent:
+    """A sandbox that is up already, as one that is brought up and taken down."""
+
+    def __init__(self, sandbox):
+        self.kubeconfig, self.did = sandbox.kubeconfig, []
+
+    async def up(self, options, _tell):
+        self.did.append(("up", options))
+
+    def leash(self):
+        return nullcontext()
+
+    async def down(self):
+        self.did.append("down")
 
 
 class TestSizes:
@@ -137,11 +158,11 @@ class TestSizes:
 class TestPruning:
     """What the user writes arrives as it was written."""
 
-    @pytest.fixture(params=["plain", "described"])
-    def resource(self, request):
-        return request.getfixturevalue(request.param)
-
-    def test_every_field_of_a_pod_specification_survives(self, resource, api, document, namespace):
+    @pytest.mark.parametrize("flavour", ["plain", "described"])
+    def test_every_field_of_a_pod_specification_survives(
+        self, flavour, request, api, document, namespace
+    ):
+        resource = request.getfixturevalue(flavour)
         # An older server may have fields in alpha that were withdrawn since: 1.35 has workloadRef.
         known = packaged_document() if resource is Plain else document
         pods = specimen(known, POD_SPEC)
@@ -153,7 +174,7 @@ class TestPruning:
             assert kept[colour] == pods
         assert len(paths(pods)) > 500
 
-    def test_what_is_empty_stays_empty_and_nothing_is_added(self, resource, api, namespace):
+    def test_what_is_empty_stays_empty_and_nothing_is_added(self, plain, api, namespace):
         pods = {
             "containers": [{"name": "blue", "args": [], "resources": {}, "securityContext": {}}],
             "volumes": [{"name": "scratch", "emptyDir": {}}],
@@ -161,24 +182,24 @@ class TestPruning:
             "affinity": {"podAffinity": {}},
             "hostname": "",
         }
-        kept = api.apply(manifest(resource, namespace, blueSpec=pods), MANAGER).must()["spec"]
+        kept = api.apply(manifest(plain, namespace, blueSpec=pods), MANAGER).must()["spec"]
 
         defaults = {"promotion": "Immediate", "preview": False, "hold": False, "switch": "Cut"}
         assert kept == {"routeTo": "Blue", "blueSpec": pods} | defaults
 
-    def test_numbers_and_text_stay_what_they_are(self, resource, api, namespace):
+    def test_numbers_and_text_stay_what_they_are(self, plain, api, namespace):
         limits = {"cpu": 1, "memory": "1Gi", "ephemeral-storage": "0.5Gi"}
         probe = {"httpGet": {"port": "web"}, "terminationGracePeriodSeconds": 5}
         container = {"name": "c", "resources": {"limits": limits}, "livenessProbe": probe}
-        given = manifest(resource, namespace, blueSpec={"containers": [container]})
+        given = manifest(plain, namespace, blueSpec={"containers": [container]})
 
         assert api.apply(given, MANAGER).must()["spec"]["blueSpec"]["containers"] == [container]
 
     def test_a_container_port_without_protocol_is_tcp_since_a_list_key_must_be_known(
-        self, resource, api, namespace
+        self, plain, api, namespace
     ):
         pods = {"containers": [{"name": "c", "ports": [{"containerPort": 80}]}]}
-        kept = api.apply(manifest(resource, namespace, blueSpec=pods), MANAGER).must()["spec"]
+        kept = api.apply(manifest(plain, namespace, blueSpec=pods), MANAGER).must()["spec"]
 
         assert kept["blueSpec"]["containers"][0]["ports"] == [
             {"containerPort": 80, "protocol": "TCP"}
@@ -266,25 +287,24 @@ def as_the_newest(refusal: str) -> str:
 
 
 class TestRefusals:
-    """Each refusal as `kubectl create` shows it."""
+    """Each refusal by its message; an unknown field is what `kubectl create` asks to be refused."""
 
     @pytest.mark.parametrize(("spec", "said"), REFUSED.values(), ids=REFUSED)
     def test_a_bad_specification_is_refused_with_the_field_and_the_reason(
-        self, plain, kubectl, namespace, spec, said
+        self, plain, api, namespace, spec, said
     ):
         given = manifest(plain, namespace, **spec)
         given["spec"] = {key: value for key, value in given["spec"].items() if value is not None}
-        created = kubectl("create", "-f", "-", given=json.dumps(given))
+        created = api.create(given, MANAGER)
 
-        assert created.code == 1
-        assert said in as_the_newest(created.err)
+        assert created.status == 422
+        assert said in as_the_newest(created.body["message"])
 
     @pytest.mark.parametrize("name", ["1demo", "d" * 48, "demo.two"])
-    def test_a_name_that_children_cannot_have_is_refused(self, plain, kubectl, namespace, name):
-        given = manifest(plain, namespace, name)
-        created = kubectl("create", "-f", "-", given=json.dumps(given))
+    def test_a_name_that_children_cannot_have_is_refused(self, plain, api, namespace, name):
+        created = api.create(manifest(plain, namespace, name), MANAGER)
 
-        assert NAMES in as_the_newest(created.err)
+        assert NAMES in as_the_newest(created.body["message"])
 
     def test_a_name_of_47_characters_is_accepted(self, plain, api, namespace):
         assert api.create(manifest(plain, namespace, "d" * 47), MANAGER).ok
@@ -296,40 +316,41 @@ class TestRefusals:
         assert 'unknown field "spec.blueSpec.containers[0].imag"' in created.err
 
 
+@pytest.fixture(scope="module")
+def older(install, api):
+    """Resources that were made when there were no rules."""
+    full = render(Legacy, packaged_document(), describe=False)
+    namespace = api.namespace("older-than-the-rules")
+    install(without_rules(full))
+    made = {}
+    for name, colour in (("1-bad-name", "Blue"), ("bad-route", "Green")):
+        given = manifest(Legacy, namespace, name, routeTo=colour)
+        given["metadata"]["finalizers"] = ["hedgerow.test/keep"]
+        eventually(lambda given=given: api.create(given, MANAGER).ok, what="no rules")
+        made[name] = given
+    install(full)
+    new = manifest(Legacy, namespace, "2-refused")
+    eventually(lambda: not api.apply(new, MANAGER, dry_run=True).ok, what="the rules")
+    yield made
+    api.raw("DELETE", f"/api/v1/namespaces/{namespace}")
+
+
 class TestWhatIsOlderThanTheRules:
     """A resource made before a rule existed can still be edited, reported on and finished."""
 
-    @pytest.fixture(params=["1-bad-name", "bad-route"])
-    def legacy(self, request, install, api, namespace):
-        full = render(Legacy, packaged_document(), describe=False)
-        install(without_rules(full))
-        given = manifest(Legacy, namespace, request.param)
-        if request.param == "bad-route":
-            given["spec"]["routeTo"] = "Green"
-        given["metadata"]["finalizers"] = ["hedgerow.test/keep"]
-        eventually(lambda: api.create(given, MANAGER).ok, what="the rules are gone")
-        install(full)
-        new = manifest(Legacy, namespace, "2-refused")
-        eventually(lambda: not api.apply(new, MANAGER, dry_run=True).ok, what="the rules")
-        return given
-
-    def test_its_status_can_be_written(self, legacy, api):
+    @pytest.mark.parametrize("name", ["1-bad-name", "bad-route"])
+    def test_its_status_and_labels_can_be_written_and_its_finalizer_removed(self, older, api, name):
+        legacy = older[name]
         status = identity(legacy) | {"status": {"routeTo": "Green"}}
+        labelled = identity(legacy)
+        labelled["metadata"]["labels"] = {"team": "shop"}
 
         assert api.apply(status, MANAGER, subresource="status").must()["status"] == {
             "routeTo": "Green"
         }
-
-    def test_its_labels_can_be_written(self, legacy, api):
-        labelled = identity(legacy)
-        labelled["metadata"]["labels"] = {"team": "shop"}
-
         assert api.apply(labelled, "other").ok
-
-    def test_its_finalizer_can_be_removed(self, legacy, api):
         api.delete(legacy).must()
         api.merge(legacy, {"metadata": {"finalizers": None}}, MANAGER).must()
-
         assert api.get(legacy).status == 404
 
 

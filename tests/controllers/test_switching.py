@@ -395,8 +395,11 @@ class TestHold:
         world.spec["promoted"] = template
         assert world.settle().selected == ("Green",)
 
-    def test_a_rollback_while_held_stays_where_it_is(self):
+    @pytest.mark.parametrize("promoted", [False, True], ids=["rollback", "promotion and rollback"])
+    def test_a_rollback_while_held_stays_where_it_is(self, promoted):
         world = switching(hold=True)
+        if promoted:
+            world.spec["promoted"] = world.status["switch"]["template"]
         world.spec["routeTo"] = "Blue"
 
         assert (world.settle().phase, world.history) == ("Routed", [("Blue",)])

@@ -1,10 +1,13 @@
-"""The chart's templates: how what differs between controllers becomes one text."""
+"""The chart: how what differs between controllers becomes one text, and which values it takes."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import yaml
+from jsonschema import Draft7Validator
 
 from hedgerow.deploy.helm.superposing import Conditions, superposed
 from hedgerow.deploy.helm.template import Only, Text, Value, filled, written
@@ -119,6 +122,91 @@ class TestWriting:
     def test_a_place_without_an_expression_is_an_error(self):
         with pytest.raises(KeyError, match="there"):
             filled("a: zz-there-zz", {})
+
+
+def overlaid(values: Any, given: Any) -> Any:
+    """Return values with those that were given over them, as Helm does: null removes one."""
+    if not (isinstance(values, dict) and isinstance(given, dict)):
+        return given
+    both = values | {name: overlaid(values.get(name), one) for name, one in given.items()}
+    return {name: one for name, one in both.items() if name not in given or one is not None}
+
+
+class TestValues:
+    CHART = ROOT / "manifests" / "chart"
+    DEFAULTS = yaml.safe_load((CHART / "values.yaml").read_text("utf-8"))
+
+    SCHEMA = decode((CHART / "values.schema.json").read_bytes())
+
+    def errors(self, given: Any) -> list[str]:
+        found = Draft7Validator(self.SCHEMA).iter_errors(overlaid(self.DEFAULTS, given))
+        return [f"{'/'.join(map(str, one.absolute_path))}: {one.message}" for one in found]
+
+    def test_those_of_the_chart_are_valid(self):
+        assert self.errors({}) == []
+
+    @pytest.mark.parametrize(
+        ("values", "named"),
+        [
+            ({"replica": 2}, "replica"),
+            ({"replicas": "2"}, "replicas"),
+            ({"replicas": 0}, "replicas"),
+            ({"shards": "yes"}, "shards"),
+            ({"image": {"repo": "x"}}, "repo"),
+            ({"image": None}, "'image'"),
+            ({"image": {"repository": None}}, "'repository'"),
+            ({"image": {"repository": "hedgerow:1.2"}}, "image/repository"),
+            ({"image": {"repository": "registry.example:5000"}}, "image/repository"),
+            ({"image": {"tag": "a b"}}, "image/tag"),
+            ({"image": {"digest": "latest"}}, "image/digest"),
+            ({"controllers": ["bluegreen", "redgreen"]}, "controllers/1"),
+            ({"controllers": "bluegreen"}, "controllers"),
+            ({"secretsync": {"namespace": "a b"}}, "secretsync/namespace"),
+            ({"secretsync": None}, "'secretsync'"),
+            ({"secretsync": {"colour": "red"}}, "colour"),
+            ({"namespaces": ["Shop"]}, "namespaces/0"),
+            ({"webhooks": "yes"}, "webhooks"),
+            ({"policy": {"enabled": True}}, "policy"),
+            ({"crds": {"keep": False}}, "keep"),
+            ({"crds": None}, "'crds'"),
+            ({"existingServiceAccount": "a/b"}, "existingServiceAccount"),
+            ({"existingServiceAccount": "hedgerow"}, "existingServiceAccount"),
+            ({"resources": {"limit": {}}}, "limit"),
+            ({"resources": {"limits": {"cpu": -0.5}}}, "resources/limits/cpu"),
+            ({"resources": {"limits": {"memory": "much"}}}, "resources/limits/memory"),
+            ({"environment": {"HEDGEROW_LOGFORMAT": "json"}}, "HEDGEROW_LOGFORMAT"),
+            ({"extraLabels": {"app.kubernetes.io/name": "x"}}, "extraLabels"),
+            (
+                {"extraLabels": {"rbac.authorization.k8s.io/aggregate-to-admin": "true"}},
+                "extraLabels",
+            ),
+            ({"extraLabels": {"team": 'a"b'}}, "extraLabels/team"),
+            ({"nodeSelector": {"disk": 1}}, "nodeSelector/disk"),
+            ({"tolerations": [{"keys": "spot"}]}, "keys"),
+        ],
+    )
+    def test_a_wrong_one_is_refused_by_its_name(self, values, named):
+        [error] = self.errors(values)
+
+        assert named in error
+
+    def test_no_map_takes_what_it_does_not_know(self):
+        open_ones = list(open_maps(self.SCHEMA))
+
+        # Helm's own, which charts of charts share.
+        assert open_ones == ["global"]
+
+
+def open_maps(schema: Any, at: str = "") -> Iterator[str]:
+    """Yield where a schema lets a map have any keys."""
+    if not isinstance(schema, dict):
+        return
+    if schema.get("type") == "object" and schema.get("additionalProperties") is not False:
+        yield at
+    for several in ("properties", "patternProperties"):
+        for name, below in schema.get(several, {}).items():
+            yield from open_maps(below, f"{at}.{name}".strip("."))
+    yield from open_maps(schema.get("items"), at)
 
 
 def test_every_template_is_generated_or_known_to_be_written_by_hand():

@@ -99,3 +99,22 @@ class TestItems:
 
         assert world.contested() == []
         assert there(world) == ["blue", "side"]
+
+
+async def test_what_another_changed_with_it_is_a_conflict_and_stays():
+    world = await settled(blueSpec=containers("blue"))
+    live = world.the("Deployment", NAME)
+    live["metadata"]["managedFields"] = [{}]
+    (container,) = live["spec"]["template"]["spec"]["containers"]
+    container["image"] = "wiped:9"
+    world.server.update(live, "wiper")
+    await world.settle()
+
+    ((target, path, manager),) = world.contested()
+    assert (target, path) == (
+        f"Deployment/{NAME}",
+        '.spec.template.spec.containers[name="blue"].image',
+    )
+    assert manager == "before-first-apply"
+    (container,) = world.the("Deployment", NAME)["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == "wiped:9"

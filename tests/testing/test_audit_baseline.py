@@ -17,8 +17,12 @@ from hedgerow.testing.audit.baseline import (
     line_of,
     read_baseline,
 )
+from hedgerow.testing.audit.findings import AuditedObject, Finding
 from hedgerow.testing.audit.history import identified
 from hedgerow.testing.audit.rules import RULES
+from support.code.sources import ROOT
+
+GUIDE = ROOT / "docs/guides/helm-4.md"
 
 TIMEOUT_LINE = "reapply-conflict Widget.shop.example.com/demo .spec.timeout"
 RESTLESS_LINE = "never-quiet Deployment.apps/demo-* .spec.replicas"
@@ -37,6 +41,15 @@ class TestTheFile:
             "request-burst",
         ]
         assert text.endswith("\n")
+
+    def test_is_what_the_guide_shows(self):
+        backup = AuditedObject("example.com/v1", "Backup", "demo", "audit-samples")
+        every = Finding(
+            "reapply-conflict", backup, "backup-operator (Update) holds it", ".spec.every"
+        )
+        suspend = replace(every, rule="change-conflict", path=".spec.suspend")
+
+        assert f"$ cat known.txt\n{baseline((every, suspend))}```" in GUIDE.read_text("utf-8")
 
     def test_is_read_as_it_was_written_whatever_is_in_it(self):
         findings = hostile().findings

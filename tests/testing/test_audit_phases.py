@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -16,8 +17,10 @@ from hedgerow.testing.audit.access import GrantedRights, Role
 from hedgerow.testing.audit.findings import AuditReport
 from hedgerow.testing.audit.inputs import Inputs
 from hedgerow.testing.audit.machine import AuditEnd
+from support.code.sources import ROOT
 from support.objects import widgets
 from support.operator.audited import LoggedApi, Machine, inputs
+from support.programs.tutorial import blocks
 
 Object = dict[str, Any]
 DEMO, CONFIG = "Widget.example.org/demo", "ConfigMap/demo-config"
@@ -447,29 +450,56 @@ class TestAudit:
     """From the files to the report, with the cluster and the machine replaced."""
 
     @pytest.fixture
-    def run(self, monkeypatch, tmp_path):
-        files = widgets.put(tmp_path)
-
-        def run(fails: Exception | None = None, *, early: Exception | None = None) -> AuditReport:
+    def replaced(self, monkeypatch, tmp_path):
+        def replace_by(made: Callable[..., Any], early: Exception | None = None) -> None:
             @contextmanager
             def raised(*_: Any) -> Iterator[tuple[str, str]]:
                 if early:
                     raise early
                 yield "sandbox", "log"
 
-            @contextmanager
+            monkeypatch.setattr(engine, "raised", raised)
+            monkeypatch.setattr(engine, "machine", contextmanager(made))
+
+        return replace_by
+
+    @pytest.fixture
+    def run(self, replaced, tmp_path):
+        files = widgets.put(tmp_path)
+
+        def run(fails: Exception | None = None, *, early: Exception | None = None) -> AuditReport:
             def machine(given: Inputs, *_: Any, access: Any, **__: Any) -> Iterator[Machine]:
                 if fails:
                     raise fails
                 samples = [{**one, "metadata": {**one["metadata"]}} for one in given.samples]
                 yield Machine(tmp_path, clean, inputs(*samples), access)
 
-            monkeypatch.setattr(engine, "raised", raised)
-            monkeypatch.setattr(engine, "machine", machine)
+            replaced(machine, early)
             names = [str(files / f"{name}.yaml") for name in ("crds", "samples", "rights")]
             return engine.run_audit(["run"], names[0], names[1], rights=names[2])
 
         return run
+
+    def test_the_guides_test_passes_with_the_fixture(self, audit, replaced, tmp_path, monkeypatch):
+        page = {block.file: block for block in blocks(ROOT / "docs/guides/helm-4.md")}
+        for name in ("crds.yaml", "samples.yaml"):
+            page[name].write(tmp_path)
+        given: list[Inputs] = []
+
+        def machine(its: Inputs, *_: Any, **__: Any) -> Iterator[Machine]:
+            given.append(its)
+            yield Machine(tmp_path, clean, inputs())
+
+        replaced(machine)
+        monkeypatch.chdir(tmp_path)
+        text = page["test_audit.py"].text
+        exec(text, test := {})  # noqa: S102 - our own page
+
+        test["test_it_leaves_its_authors_fields_alone"](audit)
+
+        assert given[0].command == (sys.executable, "careful.py")
+        assert [one["kind"] for one in given[0].samples] == ["Backup"]
+        assert len(text.splitlines()) <= 10
 
     def test_an_operator_is_audited_by_its_files(self, run):
         report = run()

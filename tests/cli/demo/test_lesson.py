@@ -35,8 +35,11 @@ CASES = {
 }
 
 
-class Empty:
-    """A cluster in which no definition ever is."""
+class Still:
+    """A cluster in which the definition always is as it was, if it is there at all."""
+
+    def __init__(self, definition):
+        self._definition = definition
 
     async def get(self, path):
         assert path == "/openapi/v3/apis/batch/v1"
@@ -44,6 +47,7 @@ class Empty:
 
     async def read(self, api, name):
         assert (api.kind, name) == ("CustomResourceDefinition", "bluegreens.app.demo.kakao.com")
+        return self._definition
 
 
 @pytest.fixture
@@ -53,7 +57,7 @@ def console():
 
 @pytest.fixture
 def stage(tmp_path, console):
-    def with_kubectl(script, *, given=False):
+    def with_kubectl(script, *, given=False, definition=None):
         for name, body in (("hedgerow", "exit 0"), ("kubectl", script)):
             program = tmp_path / name
             program.write_text(f"#!/bin/sh\n{body}\n", encoding="utf-8")
@@ -61,7 +65,7 @@ def stage(tmp_path, console):
         page = Page(console)
         shell = Shell(page, tmp_path, {"PATH": f"{tmp_path}:{os.environ['PATH']}"}, {})
         target = Target(context="there" if given else None)
-        return Stage(page, shell, Empty(), target, "demo")
+        return Stage(page, shell, Still(definition), target, "demo")
 
     return with_kubectl
 
@@ -72,11 +76,20 @@ async def test_what_is_not_so_ends_the_lesson(stage, script, said):
         await lesson(stage(script))
 
 
-async def test_on_a_given_cluster_every_command_is_a_dry_run_in_that_context(stage, console):
-    await lesson(stage(CASES["accepted, but nothing is there"][0], given=True))
+@pytest.mark.parametrize(
+    ("definition", "found"),
+    [(None, "it is not there"), ({"metadata": {"resourceVersion": "7"}}, "it is as it was")],
+    ids=["without it", "with it"],
+)
+async def test_on_a_given_cluster_every_command_is_a_dry_run_in_that_context(
+    stage, console, definition, found
+):
+    script = CASES["accepted, but nothing is there"][0]
+    await lesson(stage(script, given=True, definition=definition))
     unwrapped = re.sub(r"\\\n\s*", "", console.export_text())
     typed = [line.strip() for line in unwrapped.splitlines() if "$ kubectl" in line]
 
+    assert f"nothing came of it: {found}" in unwrapped
     assert len(typed) == 3
     for line in typed:
         assert "--dry-run=server" in line

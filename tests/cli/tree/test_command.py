@@ -465,6 +465,23 @@ class TestWatch:
         told = [json.loads(line)["resources"][0].get("replica") for line in out.splitlines()]
         assert told == ["one", None, "two"]
 
+    def test_it_ends_well_when_nobody_reads_on(self, watched, cluster, monkeypatch):
+        silenced: list[bool] = []
+        monkeypatch.setattr("hedgerow.cli.exits.silence", lambda: silenced.append(True))
+
+        def broken(*_: Any, **__: Any) -> None:
+            raise BrokenPipeError
+
+        async def meanwhile() -> None:
+            monkeypatch.setattr(tree_live, "echo", broken)
+            await cluster.tell(kin.pod("web-1-a", "ReplicaSet web-1", ready=False))
+
+        code, out, err = watched(meanwhile, "demo")
+
+        assert (code, err) == (0, "")
+        assert out.startswith("Namespace ns  5 objects\n")
+        assert silenced == [True]
+
     def test_as_json_each_change_is_a_line(self, watched, cluster):
         async def meanwhile() -> None:
             await cluster.tell(kin.pod("web-1-a", "ReplicaSet web-1", ready=False))

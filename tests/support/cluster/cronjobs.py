@@ -42,7 +42,7 @@ def prepare(api: Api) -> None:
     api.served(VERSION)
 
 
-def template(runs_for: float = 0, **spec: Any) -> Object:
+def template(runs_for: float = 0) -> Object:
     """Return a Job template whose pod runs for so many seconds."""
     pod: Object = {
         "spec": {
@@ -54,7 +54,7 @@ def template(runs_for: float = 0, **spec: Any) -> Object:
         pod["metadata"] = {"annotations": {RUNS_FOR: f"{runs_for:g}s"}}
     return {
         "metadata": {"labels": {"team": "a"}, "annotations": {"note": "b"}},
-        "spec": {**spec, "template": pod},
+        "spec": {"template": pod},
     }
 
 
@@ -74,13 +74,7 @@ class World:
         """Change fields of the spec as `kubectl edit` does; None removes one."""
         return self.api.merge(self.target(name), {"spec": spec}, "kubectl-edit").must()
 
-    def record(self, name: str, start: datetime) -> None:
-        """Have the status say that a start was made, as the operator itself would have it say."""
-        said = {"lastScheduleTime": f"{start:%Y-%m-%dT%H:%M:%SZ}"}
-        body = {**self.target(name), "status": said}
-        self.api.apply(body, FIELD_MANAGER, subresource="status").must()
-
-    def own(self, owner: Object, name: str, manager: str, runs_for: float = 0, **meta: Any) -> None:
+    def own(self, owner: Object, name: str, manager: str, **meta: Any) -> None:
         """Create a Job that a CronJob controls."""
         job = self.target(name, "Job")
         job["metadata"] |= {
@@ -96,7 +90,7 @@ class World:
             ],
             **meta,
         }
-        self.api.apply({**job, "spec": template(runs_for)["spec"]}, manager).must()
+        self.api.apply({**job, "spec": template()["spec"]}, manager).must()
 
     def target(self, name: str, kind: str = "CronJob") -> Object:
         """Return the identity of an object."""
@@ -124,11 +118,6 @@ class World:
                 return f"{condition['status']}/{condition['reason']}"
         return ""
 
-    def message(self, kind: str, name: str) -> str:
-        """Return a condition's message; empty when it is absent."""
-        found = self.status(name).get("conditions", [])
-        return next((c["message"] for c in found if c["type"] == kind), "")
-
     def jobs(self, name: str) -> list[Object]:
         """Return the Jobs of a CronJob, oldest start first."""
         found = self.api.raw("GET", f"/apis/batch/v1/namespaces/{self.namespace}/jobs").must()
@@ -145,15 +134,6 @@ class World:
             job["metadata"]["name"]
             for job in self.jobs(name)
             if not ended(job) and "deletionTimestamp" not in job["metadata"]
-        ]
-
-    def events(self, name: str, reason: str) -> list[str]:
-        """Return the notes of a CronJob's Events of that reason."""
-        found = self.api.raw("GET", f"/apis/events.k8s.io/v1/namespaces/{self.namespace}/events")
-        return [
-            event["note"]
-            for event in found.must()["items"]
-            if event["reason"] == reason and event.get("regarding", {}).get("name") == name
         ]
 
 

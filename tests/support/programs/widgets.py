@@ -27,8 +27,8 @@ GROUP = "example.org/v1"
 FINALIZER = "example.org/widgets"
 MANAGER = "widgets"
 APPLY = {"Content-Type": "application/apply-patch+yaml"}
-EVERY = {"heartbeat": 10, "restless": 0.3, "hot-loop": 0.02}
-"""Seconds from one disturbance to the next, by fault."""
+BEAT = 10
+"""Seconds from one write of a heartbeat to the next."""
 MERGE = {"Content-Type": "application/merge-patch+json"}
 
 
@@ -56,8 +56,8 @@ class Operator:
     def run(self) -> None:
         for path in (self.widgets, self.config, self.deployments):
             threading.Thread(target=self.watch, args=(path,), daemon=True).start()
-        if self.fault in EVERY:
-            threading.Thread(target=self.disturb, args=(EVERY[self.fault],), daemon=True).start()
+        if self.fault == "heartbeat":
+            threading.Thread(target=self.disturb, daemon=True).start()
         while True:
             name = self.queue.get()
             try:
@@ -66,14 +66,13 @@ class Operator:
                 time.sleep(0.2)
                 self.queue.put(name)
 
-    def disturb(self, seconds: float) -> None:
+    def disturb(self) -> None:
         """Do again and again what nothing asks for."""
         while True:
-            time.sleep(seconds)
+            time.sleep(BEAT)
             try:
                 for widget in self.http.get(self.widgets).raise_for_status().json()["items"]:
-                    if self.fault != "hot-loop":
-                        self.beat(widget)
+                    self.beat(widget)
             except httpx.HTTPError:
                 pass
 
@@ -122,26 +121,14 @@ class Operator:
         return None
 
     def hold(self, widget: Object) -> Object:
-        path = f"{self.widgets}/{widget['metadata']['name']}"
-        if self.fault == "finalizer-update":
-            # As a struct of Go does that is read, changed and sent back: with its zero values.
-            widget["metadata"].setdefault("finalizers", []).append(FINALIZER)
-            widget["spec"] = {"paused": False, **widget["spec"]}
-            params = {"fieldManager": MANAGER}
-            return self.http.put(path, json=widget, params=params).raise_for_status().json()
         body = identity(widget)
         body["metadata"]["finalizers"] = [FINALIZER]
+        path = f"{self.widgets}/{widget['metadata']['name']}"
         return self.apply(path, body).raise_for_status().json()
 
     def spoil(self, widget: Object) -> None:
-        path = f"{self.widgets}/{widget['metadata']['name']}"
-        if self.fault == "spelling" and widget["spec"]["interval"].endswith("0s"):
-            seconds = int(widget["spec"]["interval"].removesuffix("s").rpartition("m")[2])
-            if seconds >= 60:
-                patch = {"spec": {"interval": f"{seconds // 60}m{seconds % 60}s"}}
-                params = {"fieldManager": MANAGER}
-                self.http.patch(path, json=patch, headers=MERGE, params=params).raise_for_status()
         if self.fault == "forced-apply" and widget["spec"]["size"] < 3:
+            path = f"{self.widgets}/{widget['metadata']['name']}"
             body = {**identity(widget), "spec": {"size": 3}}
             body["metadata"]["finalizers"] = [FINALIZER]
             self.apply(path, body, force="true").raise_for_status()
@@ -196,13 +183,8 @@ class Operator:
             live = self.get(path)
             if live:
                 guard = {"preconditions": {"uid": live["metadata"]["uid"]}}
-                body = None if self.fault == "delete-by-name" else guard
-                self.http.request("DELETE", path, json=body)
+                self.http.request("DELETE", path, json=guard)
         path = f"{self.widgets}/{widget['metadata']['name']}"
-        if self.fault == "finalizer-update":
-            widget["metadata"]["finalizers"].remove(FINALIZER)
-            self.http.put(path, json=widget, params={"fieldManager": MANAGER})
-            return
         if self.fault == "forced-apply":  # without the spec that it applied before, it is invalid
             self.http.patch(path, json={"metadata": {"finalizers": None}}, headers=MERGE)
             return
