@@ -66,7 +66,6 @@ LONGEST = (
     "tests/cluster/test_plan_property.py",
     "tests/cluster/test_crd_lesson.py",
     "tests/cluster/test_lease.py",
-    "tests/cluster/test_instances.py",
     "tests/cluster/test_conflicts.py",
     "tests/cluster/test_memory.py",
     "tests/cluster/test_cli_errors.py",
