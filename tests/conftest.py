@@ -64,7 +64,6 @@ LONGEST = (
     "tests/plan/test_complexity.py",
     "tests/cluster/test_conformance.py",
     "tests/cluster/test_lease.py",
-    "tests/cluster/test_instances.py",
     "tests/cluster/test_memory.py",
     "tests/cluster/test_odd_objects.py",
     "tests/cluster/test_library.py",

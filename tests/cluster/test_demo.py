@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from hedgerow.testing.api import Api
+from hedgerow.testing.api import Api, Object
 from hedgerow.testing.waiting import eventually
 from pictures import recording
 from pictures.drawing import PAPERS
@@ -43,7 +43,7 @@ ACTS = [
     "One way to settle it: leave the field to its holder",
     "Another way: agree on the value",
     "What the API server itself noted of all this",
-    "Cleaning up",
+    "It stays as it is: go on by hand",
 ]
 CLAIMS = [
     "the Service selects Blue",
@@ -61,9 +61,6 @@ CLAIMS = [
     "nothing is contested; Serving: Green is available",
     "hedgerow-bluegreen (Apply) and kubectl-set (Update) share the image",
     "and never with force",
-    "its Service and Deployments are gone with it",
-    "the operator stopped in good order",
-    "nothing of the sandbox is left",
 ]
 
 
@@ -129,41 +126,6 @@ def gone(pid: int) -> bool:
         return True
 
 
-@pytest.fixture(scope="module")
-def played(nodes_binaries, tmp_path_factory) -> Played:
-    """One whole demo."""
-    return play(tmp_path_factory.mktemp("played"))
-
-
-class TestOnItsOwnCluster:
-    def test_it_plays_to_the_end(self, played):
-        assert (played.code, played.errors) == (0, "")
-        assert played.acts == ACTS
-
-    @pytest.mark.parametrize("claim", CLAIMS)
-    def test_it_claims_what_was_read_back(self, played, claim):
-        assert f"✓ {claim}" in played.text
-
-    def test_the_conflict_names_field_object_and_holder(self, played):
-        path = '.spec.template.spec.containers[name="green"].image'
-        assert f"{path} of Deployment/demogreen-deployment, kubectl-set (Update)" in played.text
-
-    def test_it_is_readable_on_a_narrow_page_and_plain_without_a_terminal(self, played):
-        wide = [line for line in played.printed.splitlines() if len(line) > 80]
-
-        # The directory is made under a long path here.
-        wide = [line for line in wide if str(played.root) not in line]
-        # A quoted argument cannot be folded.
-        (yields,) = wide
-        assert yields.startswith("    $ kubectl annotate bluegreens.app.demo.kakao.com demo 'hedge")
-        assert "\x1b" not in played.printed
-
-    def test_nothing_is_left(self, played):
-        assert list(played.root.iterdir()) == []
-        nothing_left(played.root)
-        assert gone(played.pid())
-
-
 @pytest.fixture(scope="class")
 def kept(nodes_binaries, tmp_path_factory):
     """A demo that was told to leave everything running, on as wide a page as its pictures."""
@@ -174,25 +136,48 @@ def kept(nodes_binaries, tmp_path_factory):
         in_shell(directory, f"kill {played.pid()}; hedgerow sandbox down --dir sandbox")
 
 
+@pytest.fixture(scope="class")
+def directory(kept) -> Path:
+    [directory] = kept.root.iterdir()
+    return directory
+
+
+@pytest.fixture(scope="class")
+def api(directory):
+    api = Api(directory / "sandbox" / "kubeconfig")
+    yield api
+    api.close()
+
+
+@pytest.fixture(scope="class")
+def definition(api) -> Object:
+    """The definition as this demo has left it."""
+    return api.get(CRD).must()
+
+
+@pytest.fixture(scope="class")
+def again(kept, directory, definition) -> Played:
+    """Another demo, on the cluster that this one has left."""
+    end(kept.pid())  # a second operator beside it would be refused
+    return play(directory, "--kubeconfig", str(directory / "sandbox" / "kubeconfig"))
+
+
 class TestKept:
     """In this order: each test goes on where the one before it stopped."""
 
-    @pytest.fixture
-    def directory(self, kept) -> Path:
-        [directory] = kept.root.iterdir()
-        return directory
-
-    @pytest.fixture
-    def api(self, directory):
-        api = Api(directory / "sandbox" / "kubeconfig")
-        yield api
-        api.close()
-
     def test_it_says_how_to_go_on_and_leaves_everything_running(self, kept, directory):
         assert (kept.code, kept.errors) == (0, "")
-        assert kept.acts[-1] == "It stays as it is: go on by hand"
+        assert kept.acts == ACTS
         assert f"cd {directory} && . ./env" in kept.lines
         assert not gone(kept.pid())
+
+    @pytest.mark.parametrize("claim", CLAIMS)
+    def test_it_claims_what_was_read_back(self, kept, claim):
+        assert f"✓ {claim}" in kept.text
+
+    def test_the_conflict_names_field_object_and_holder(self, kept):
+        path = '.spec.template.spec.containers[name="green"].image'
+        assert f"{path} of Deployment/demogreen-deployment, kubectl-set (Update)" in kept.text
 
     @pytest.mark.parametrize("paper", PAPERS)
     def test_its_picture_says_what_it_says_today(self, kept, paper):
@@ -227,16 +212,30 @@ class TestKept:
         assert len(repeatable) > 10
         assert failed == {}
 
-    def test_a_definition_and_resources_that_were_there_before_are_left(self, api, kept, directory):
-        end(kept.pid())  # a second operator beside it would be refused
-        before = api.get(CRD).must()
-        played = play(directory, "--kubeconfig", str(directory / "sandbox" / "kubeconfig"))
-
-        assert (played.code, played.errors) == (0, "")
-        assert "is installed already, and is left as it is" in played.text
-        assert api.get(CRD).must() == before
+    def test_a_definition_and_resources_that_were_there_before_are_left(
+        self, api, definition, again
+    ):
+        assert (again.code, again.errors) == (0, "")
+        assert "is installed already, and is left as it is" in again.text
+        assert api.get(CRD).must() == definition
         assert self.namespaces(api) == ["demo"]
-        assert [path.name for path in directory.glob("hedgerow-demo-*")] == []
+
+    def test_of_another_that_ends_there_nothing_is_left(self, again):
+        assert again.acts[-1] == "Cleaning up"
+        assert "✓ its Service and Deployments are gone with it" in again.text
+        assert "✓ the operator stopped in good order" in again.text
+        assert list(again.root.glob("hedgerow-demo-*")) == []
+        assert gone(again.pid())
+
+    def test_it_is_readable_on_a_narrow_page_and_plain_without_a_terminal(self, again):
+        wide = [line for line in again.printed.splitlines() if len(line) > 80]
+
+        # The directory is made under a long path here.
+        wide = [line for line in wide if str(again.root) not in line]
+        # A quoted argument cannot be folded.
+        (yields,) = wide
+        assert yields.startswith("    $ kubectl annotate bluegreens.app.demo.kakao.com demo 'hedge")
+        assert "\x1b" not in again.printed
 
     def test_it_ends_as_it_says(self, kept, directory):
         for line in kept.lines[-3:]:
@@ -289,7 +288,9 @@ class TestInterrupted:
         running.process.send_signal(signal.SIGINT)
 
         assert running.process.wait(60) == 130
-        assert running.output.read_text("utf-8").count("interrupted by SIGINT") == 1
+        printed = running.output.read_text("utf-8")
+        assert printed.count("interrupted by SIGINT") == 1
+        assert "✓ nothing of the sandbox is left" in printed
         assert list(running.root.iterdir()) == []
         nothing_left(running.root)
 
@@ -301,46 +302,3 @@ class TestInterrupted:
         eventually(lambda: gone(pid))
         nothing_left(running.root)
         shutil.rmtree(running.root)
-
-
-class TestFailing:
-    def test_what_fails_is_told_in_one_line_and_everything_is_stopped(self, running):
-        """Somebody makes the demo's namespace before the demo does."""
-        running.until("To type along in another terminal:")
-        [directory] = running.root.iterdir()
-        assert in_shell(directory, "kubectl create namespace demo").returncode == 0
-
-        assert running.process.wait(60) == 1
-        *shown, last = running.output.read_text("utf-8").splitlines()
-        assert f"What there is to read about the failure is in {directory}" in " ".join(
-            " ".join(shown).split()
-        )
-        assert last.startswith("hedgerow: `kubectl create namespace demo` exits with 1; Error")
-        assert (directory / "audit.log").exists()
-        nothing_left(running.root)
-
-    def test_a_reader_that_goes_away_ends_it_and_everything_is_stopped(
-        self,
-        nodes_binaries,
-        tmp_path,
-    ):
-        with subprocess.Popen(
-            DEMO,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"},
-        ) as demo:
-            assert demo.stdout
-            assert demo.stderr
-            while "✓ Kubernetes" not in demo.stdout.readline():
-                assert demo.poll() is None
-            demo.stdout.close()
-            errors = demo.stderr.read()
-
-        assert demo.returncode == 1
-        assert errors == (
-            "hedgerow: the reader of the output is gone; let it read all of the output\n"
-        )
-        assert list(tmp_path.iterdir()) == []
-        nothing_left(tmp_path)

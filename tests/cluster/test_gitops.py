@@ -123,38 +123,51 @@ def namespace(api: Api, nodes_namespace: str) -> str:
     return nodes_namespace
 
 
+@pytest.fixture(scope="module")
+def sources(
+    api: Api, nodes_sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """A namespace whose Secrets are copied, with all controllers at work."""
+    name = api.namespace(f"sources-{secrets.token_hex(4)}")
+    flags = ("--controllers", CONTROLLERS, "--secretsync-namespace", name)
+    log = tmp_path_factory.mktemp("operator") / "log"
+    chosen = (*flags, "--secretsync-selector", "copies=here")
+    with Operator(nodes_sandbox.kubeconfig, log, *chosen):
+        yield name
+
+
 @pytest.mark.parametrize("tool", TOOLS.values(), ids=TOOLS.keys())
 def test_a_tool_that_applies_again_takes_nothing_and_is_refused_nothing(
-    api, nodes_sandbox, namespace, tmp_path, tool
+    api, sources, namespace, tool
 ):
-    sources = api.namespace(f"sources-{secrets.token_hex(4)}")
     objects = [
         tool.manifest(obj if obj["kind"] != "Secret" else moved(obj, sources))
         for obj in samples(namespace)
     ]
-    flags = ("--controllers", CONTROLLERS, "--secretsync-namespace", sources)
-    with Operator(
-        nodes_sandbox.kubeconfig, tmp_path / "log", *flags, "--secretsync-selector", "copies=here"
-    ):
-        for obj in objects:
-            api.apply(obj, tool.manager, force=tool.force).must()
-        for obj in objects:
-            eventually(lambda obj=obj: ours(api.get(obj).must()), what=f"ours in {name(obj)}")
+    for obj in objects:
+        api.apply(obj, tool.manager, force=tool.force).must()
+    for obj in objects:
+        eventually(lambda obj=obj: ours(api.get(obj).must()), what=f"ours in {name(obj)}")
 
-        for wanted in (objects, [changed(obj) for obj in objects]):
-            for obj in wanted:
-                before = api.get(obj).must()
-                # What a forced apply takes, an unforced one is refused.
-                assert api.apply(obj, tool.manager, dry_run=True).conflicts == [], name(obj)
-                seen = api.apply(obj, tool.manager, force=tool.force, dry_run=True).must()
-                after = api.apply(obj, tool.manager, force=tool.force).must()
-                # Flux applies only what its dry run shows to differ.
-                differs = wanted is not objects
-                assert (stated(seen) != stated(before)) is differs, name(obj)
-                assert (stated(after) != stated(before)) is differs, name(obj)
-                assert ours(after) == ours(after) | ours(before), name(obj)
-            for obj in wanted:
-                eventually(lambda obj=obj: is_carried_out(api, obj), 60, name(obj))
+    for wanted in (objects, [changed(obj) for obj in objects]):
+        for obj in wanted:
+            before = api.get(obj).must()
+            # What a forced apply takes, an unforced one is refused.
+            assert api.apply(obj, tool.manager, dry_run=True).conflicts == [], name(obj)
+            seen = api.apply(obj, tool.manager, force=tool.force, dry_run=True).must()
+            after = api.apply(obj, tool.manager, force=tool.force).must()
+            # Flux applies only what its dry run shows to differ.
+            differs = wanted is not objects
+            assert (stated(seen) != stated(before)) is differs, name(obj)
+            assert (stated(after) != stated(before)) is differs, name(obj)
+            assert ours(after) == ours(after) | ours(before), name(obj)
+        for obj in wanted:
+            eventually(lambda obj=obj: is_carried_out(api, obj), 60, name(obj))
+    # The next tool makes them anew, and shares nothing with this one.
+    made = [obj for obj in objects if obj["kind"] == "Secret"]
+    for obj in made:
+        api.delete(obj).must()
+    eventually(lambda: {api.get(obj).status for obj in made} == {404}, what="they are gone")
 
 
 def moved(obj: Object, namespace: str) -> Object:

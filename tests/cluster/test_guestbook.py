@@ -18,7 +18,6 @@ from hedgerow.generate import CRDS, crd_file
 from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.testing.api import Api, Object
 from hedgerow.testing.audit_log import AuditLog, must_be_unforced_applies
-from hedgerow.testing.silence import Silence
 from hedgerow.testing.waiting import eventually
 from hedgerow_schemas.guestbook import Guestbook
 from support.cluster import bluegreens
@@ -90,8 +89,14 @@ def api(nodes_sandbox: Sandbox) -> Iterator[Api]:
 
 
 @pytest.fixture(scope="module")
+def begun(nodes_audit: AuditLog) -> int:
+    """Return where what was asked before the operator began ends in the log."""
+    return nodes_audit.mark()
+
+
+@pytest.fixture(scope="module")
 def operator(
-    api: Api, nodes_sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory
+    api: Api, nodes_sandbox: Sandbox, begun: int, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Operator]:
     """The operator with its ServiceAccount's token, and no controller but this one."""
     kubeconfig = anyio.run(
@@ -139,31 +144,6 @@ class TestConverging:
         ready(world, 3)
         assert world.status()["active"] == second, "a new pod does not take over"
 
-    def test_a_settled_one_gets_no_request(self, world: World, nodes_audit: AuditLog):
-        world.make()
-        ready(world, 2)
-
-        Silence.fallen(nodes_audit, 2, user=ACCOUNT, namespace=world.namespace)
-
-    def test_a_scaled_deployment_is_a_conflict_and_left_as_it_is(self, world: World):
-        world.make()
-        ready(world, 2)
-
-        world.scale("book", 3)
-
-        eventually(lambda: world.condition("Contested") == "True/FieldConflict")
-        assert world.get("Deployment", "book")["spec"]["replicas"] == 3
-
-    def test_with_it_all_of_it_goes(self, world: World):
-        world.make()
-        ready(world, 2)
-
-        world.delete("Guestbook", "book")
-
-        # The garbage collector reads every half minute which kinds there are.
-        gone = lambda: not world.get("ConfigMap", "pages") and not world.pods()  # noqa: E731
-        eventually(gone, 90, "gone")
-
 
 class TestConfigMap:
     def test_another_name_moves_the_pods_before_the_former_one_goes(self, world: World):
@@ -185,28 +165,6 @@ class TestConfigMap:
         eventually(lambda: world.condition("Stalled") == "True/NameTaken")
         assert world.api.get(foreign).version == version
         assert world.mounted() == ""
-
-    def test_a_change_to_a_taken_name_leaves_everything_running(self, world: World):
-        world.make()
-        ready(world, 2)
-        world.api.apply({**world.target("ConfigMap", "others"), "data": {}}, "else").must()
-
-        world.make(config="others")
-
-        eventually(lambda: world.condition("Stalled") == "True/NameTaken")
-        assert world.mounted() == "pages"
-        assert world.get("ConfigMap", "pages") is not None
-        assert len(world.pods()) == 2
-
-    def test_of_two_that_name_the_same_the_second_waits_for_the_first(self, world: World):
-        world.make("first")
-        ready(world, 2, "first")
-
-        world.make("second")
-
-        eventually(lambda: world.condition("Stalled", "second") == "True/NameTaken")
-        assert world.mounted("second") == ""
-        assert "first" in world.get("ConfigMap", "pages")["data"]["index.html"]
 
     def test_a_name_that_cannot_be_is_told_with_the_servers_reason(self, world: World):
         world.make(config="Not_A_Name")
@@ -256,10 +214,12 @@ class TestRefusals:
 
 class TestRequests:
     def test_every_write_of_this_module_was_an_unforced_apply_and_none_was_refused(
-        self, nodes_audit: AuditLog
+        self, nodes_audit: AuditLog, begun: int
     ):
-        must_be_unforced_applies(
-            nodes_audit.writes(user=ACCOUNT, resource="configmaps"), FIELD_MANAGER
-        )
-        must_be_unforced_applies(nodes_audit.writes(user=ACCOUNT), "hedgerow-guests-")
-        assert denied(requests(nodes_audit, 0, ACCOUNT)) == []
+        asked = requests(nodes_audit, begun, ACCOUNT)
+        writes = nodes_audit.writes(begun, user=ACCOUNT)
+        configmaps = [write for write in writes if write["objectRef"]["resource"] == "configmaps"]
+
+        must_be_unforced_applies(configmaps, FIELD_MANAGER)
+        must_be_unforced_applies(writes, "hedgerow-guests-")
+        assert denied(asked) == []

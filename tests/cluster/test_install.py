@@ -26,7 +26,6 @@ from hedgerow.kube.client import connect
 from hedgerow.kube.retry import RetryClock
 from hedgerow.testing.api import Api
 from hedgerow_schemas.base import ApiResource, Resource
-from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.crd import CRD, crd_name, render
 from hedgerow_schemas.memcached import Memcached
 
@@ -48,21 +47,15 @@ def both():
 
 
 @pytest.fixture
-def great():
-    """One whose description is more than a plain definition has."""
-    return fresh(BlueGreen)
-
-
-@pytest.fixture
 def first(both):
     return both[0]
 
 
 @pytest.fixture
-async def cluster(sandbox, both, great):
+async def cluster(sandbox, both):
     async with connect(kubeconfig=str(sandbox.kubeconfig)) as cluster:
         yield cluster
-        for resource in (*both, great):
+        for resource in both:
             live = await cluster.read(CRD, crd_name(resource))
             if live is not None:
                 await cluster.delete(CRD, crd_name(resource), uid=live["metadata"]["uid"])
@@ -100,39 +93,26 @@ async def test_what_is_installed_is_served_and_ours(cluster, both):
     assert [(e["manager"], e["operation"]) for e in entries] == [(FIELD_MANAGER, "Apply")]
 
 
-@pytest.mark.parametrize("plain", [True, False], ids=["plain", "described"])
-async def test_the_second_run_changes_nothing(cluster, first, plain):
-    await install(cluster, plain=plain, resources=(first,))
-    before = await cluster.read(CRD, crd_name(first))
-    changes = await install(cluster, plain=plain, resources=(first,))
-    after = await cluster.read(CRD, crd_name(first))
-
-    assert actions(changes) == ["unchanged"]
-    assert after == before
-
-
-async def test_from_plain_to_described_and_back_is_a_change_each_time(cluster, great):
-    runs = [await install(cluster, plain=p, resources=(great,)) for p in (True, False, True, True)]
-
-    assert [actions(run) for run in runs] == [
-        ["created"],
-        ["configured"],
-        ["configured"],
-        ["unchanged"],
+async def test_from_plain_to_described_and_back_is_a_change_each_time_that_is_foretold(
+    cluster, first
+):
+    runs = [
+        (True, "created"),
+        (False, "configured"),
+        (False, "unchanged"),
+        (True, "configured"),
+        (True, "unchanged"),
     ]
+    for plain, action in runs:
+        before = await cluster.read(CRD, crd_name(first))
+        foretold = await install(cluster, plain=plain, resources=(first,), dry_run=True)
+        assert actions(foretold) == [action]
+        assert await cluster.read(CRD, crd_name(first)) == before
 
-
-async def test_a_dry_run_foretells_and_changes_nothing(cluster, great):
-    assert actions(await install(cluster, resources=(great,), dry_run=True)) == ["created"]
-    assert await cluster.read(CRD, crd_name(great)) is None
-
-    await install(cluster, plain=True, resources=(great,))
-    before = await cluster.read(CRD, crd_name(great))
-
-    for plain, foretold in ((True, "unchanged"), (False, "configured")):
-        changes = await install(cluster, plain=plain, resources=(great,), dry_run=True)
-        assert actions(changes) == [foretold]
-    assert await cluster.read(CRD, crd_name(great)) == before
+        changes = await install(cluster, plain=plain, resources=(first,))
+        assert actions(changes) == [action]
+        after = await cluster.read(CRD, crd_name(first))
+        assert (after == before) is (action == "unchanged")
 
 
 async def test_what_another_manager_holds_is_told_and_kept_and_the_rest_goes_on(api, cluster, both):
@@ -146,14 +126,6 @@ async def test_what_another_manager_holds_is_told_and_kept_and_the_rest_goes_on(
     ]
     schema = kept["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     assert schema["description"] == "theirs"
-
-
-async def test_uninstalling_removes_what_was_installed_and_finds_nothing_after_that(cluster, first):
-    await install(cluster, plain=True, resources=(first,))
-
-    assert actions(await uninstall(cluster, resources=(first,))) == ["deleted"]
-    assert await cluster.read(CRD, crd_name(first)) is None
-    assert actions(await uninstall(cluster, resources=(first,))) == ["absent"]
 
 
 async def test_uninstalling_is_refused_while_resources_exist_unless_told(
@@ -181,7 +153,9 @@ async def test_uninstalling_is_refused_while_resources_exist_unless_told(
     assert actions(changes) == ["deleted", "deleted"]
 
 
-async def test_what_is_made_while_it_uninstalls_is_refused(api, cluster, first, namespace):
+async def test_what_is_made_while_it_uninstalls_is_refused_and_after_that_nothing_is_found(
+    api, cluster, first, namespace
+):
     await install(cluster, plain=True, resources=(first,))
     given = {
         "apiVersion": first.api.group_version,
@@ -203,6 +177,8 @@ async def test_what_is_made_while_it_uninstalls_is_refused(api, cluster, first, 
 
     assert "this kind is being uninstalled" in refusals[0]
     assert actions(changes) == ["deleted"]
+    assert await cluster.read(CRD, crd_name(first)) is None
+    assert actions(await uninstall(cluster, resources=(first,))) == ["absent"]
 
 
 async def test_a_definition_is_closed_to_new_resources_and_opened_as_it_was(cluster, first):
@@ -215,11 +191,3 @@ async def test_a_definition_is_closed_to_new_resources_and_opened_as_it_was(clus
 
     assert (is_closed(live), is_closed(closed), is_closed(opened)) == (False, True, False)
     assert opened["spec"] == live["spec"]
-
-
-async def test_a_definition_of_another_manager_is_not_uninstalled(api, cluster, first):
-    api.apply(definition(first, "theirs"), "other").must()
-
-    with pytest.raises(InstallError, match="not installed by hedgerow"):
-        await uninstall(cluster, resources=(first,), delete_resources=True)
-    assert await cluster.read(CRD, crd_name(first)) is not None

@@ -259,7 +259,7 @@ class TestPortTaken:
 
 
 class TestFeatureGates:
-    # That a gate reaches the server is seen of one without watch lists, in test_kube.py.
+    # That a gate has its effect is seen of the one of test_sharded_reading.py.
     async def test_an_unknown_gate_is_told_in_one_line(self, tmp_path: Path) -> None:
         with pytest.raises(SandboxError, match="unrecognized feature gate: Teleport") as raised:
             await Sandbox(tmp_path / "it").up(Options(feature_gates="Teleport=true"))

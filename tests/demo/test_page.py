@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import io
+import os
+import sys
 
 import pytest
 from rich.console import Console
 
+from hedgerow.demo.errors import UnheardError
 from hedgerow.demo.page import WIDTH, Page, folded
 from hedgerow.sandbox.locks import LockNotice
 
@@ -101,6 +104,20 @@ class TestPage:
 
     def test_a_page_without_a_terminal_is_not_lively(self, page):
         assert not page.lively
+
+    def test_a_reader_that_goes_away_ends_the_demo_and_the_cleaning_up_is_not_disturbed(
+        self, monkeypatch
+    ):
+        reader, writer = os.pipe()
+        os.close(reader)
+        with os.fdopen(writer, "w") as unread:
+            monkeypatch.setattr(sys, "stdout", unread)
+            page = Page()
+            with pytest.raises(UnheardError) as ended:
+                page.say("Everything is in /here")
+            page.claim("nothing of the sandbox is left")
+
+        assert str(ended.value) == "the reader of the output is gone; let it read all of the output"
 
 
 class TestTypedLines:

@@ -34,6 +34,7 @@ RECORDED = {
     "unauthenticated": errors.Unauthenticated,
     "unknown_field": errors.Invalid,
     "version_too_large": errors.Unavailable,
+    "watch_list_off": errors.Invalid,
     "watch_list_unmatched": errors.Invalid,
     "wrong_type": errors.Invalid,
 }
