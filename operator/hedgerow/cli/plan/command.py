@@ -15,7 +15,7 @@ from hedgerow.cli.candidates import slashed
 from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.errors import explain
 from hedgerow.cli.exits import Exit
-from hedgerow.cli.options import LONGEST_MANAGER, Files, Output
+from hedgerow.cli.options import LONGEST_MANAGER, Files, Output, kustomize_option, namespace_option
 from hedgerow.cli.output import echo_data
 from hedgerow.cli.plan import files
 from hedgerow.cli.plan.files import (
@@ -67,26 +67,8 @@ Names = Annotated[
         show_default=False,
     ),
 ]
-Kustomize = Annotated[
-    str | None,
-    typer.Option(
-        "--kustomize",
-        "-k",
-        metavar="DIR",
-        help="A directory that `kubectl kustomize` builds: its manifests are planned.",
-        show_default=False,
-    ),
-]
-Namespace = Annotated[
-    str | None,
-    typer.Option(
-        "--namespace",
-        "-n",
-        metavar="NAMESPACE",
-        help="Their namespace.",
-        show_default="the context's",
-    ),
-]
+Kustomize = Annotated[str | None, kustomize_option("its manifests are planned")]
+Namespace = Annotated[str | None, namespace_option("Their namespace.")]
 Instance = Annotated[
     str, typer.Option(metavar="NAME", help="The installation's name, as given to `hedgerow run`.")
 ]

@@ -10,7 +10,7 @@ import typer
 from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.exits import CommandError
 from hedgerow.cli.interrupts import EXIT_BY_SIGNAL
-from hedgerow.cli.options import TableOutput
+from hedgerow.cli.options import TableOutput, Watch
 from hedgerow.cli.program import program_name, typed
 from hedgerow.settings import Settings
 
@@ -31,14 +31,6 @@ Instance = Annotated[
         metavar="NAME",
         help="The name of the installation, if the cluster has several.",
         show_default="none",
-    ),
-]
-Watch = Annotated[
-    bool,
-    typer.Option(
-        "--watch",
-        "-w",
-        help="Go on until Ctrl-C: redraw on a terminal, else print a line for each change.",
     ),
 ]
 

@@ -22,6 +22,8 @@ from hedgerow.cli.options import (
     Output,
     Selector,
     check_manager,
+    field_option,
+    kustomize_option,
 )
 from hedgerow.cli.output import echo, echo_data, echo_lines
 from hedgerow.cli.owners.selection import contested_in
@@ -76,16 +78,7 @@ To = Annotated[
         show_default="the controller's, which takes what it declares",
     ),
 ]
-Fields = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--field",
-        metavar="PATH",
-        help="Adopt this field only, as `yield` writes it: spec.replicas, or 'spec.template.**'"
-        " for all below; may be given several times.",
-        show_default="all",
-    ),
-]
+Fields = Annotated[list[str] | None, field_option("Adopt")]
 Operation = Annotated[
     Literal["Update", "Apply"] | None,
     typer.Option(
@@ -101,19 +94,7 @@ Subresource = Annotated[
         show_default="any",
     ),
 ]
-
-
-Kustomize = Annotated[
-    str | None,
-    typer.Option(
-        "--kustomize",
-        "-k",
-        metavar="DIR",
-        help="A directory that `kubectl kustomize` builds: the objects of its manifests.",
-        show_default=False,
-        rich_help_panel=_OF_MANY,
-    ),
-]
+Kustomize = Annotated[str | None, kustomize_option("the objects of its manifests", _OF_MANY)]
 Everything = Annotated[
     bool,
     typer.Option("--all", help="All objects of the namespace.", rich_help_panel=_OF_MANY),

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from hedgerow.cli import interrupts, targets
 from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.exits import CommandError, Exit
-from hedgerow.cli.options import DryRun, Instance, Namespace, Output, check_manager
+from hedgerow.cli.options import DryRun, Instance, Namespace, Output, check_manager, field_option
 from hedgerow.cli.output import echo, echo_data, echo_lines
 from hedgerow.cli.program import field_manager, installation, program_name, registry, say
 from hedgerow.cli.times import duration
@@ -37,16 +37,7 @@ if TYPE_CHECKING:
     from hedgerow.contract import Controller
     from hedgerow_schemas.base import Object, Resource
 
-Fields = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--field",
-        metavar="PATH",
-        help="Release this field only, as `yield` writes it: spec.replicas, or 'spec.template.**'"
-        " for all below; may be given several times.",
-        show_default="all",
-    ),
-]
+Fields = Annotated[list[str] | None, field_option("Release")]
 To = Annotated[
     str,
     typer.Option(

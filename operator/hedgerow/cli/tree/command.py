@@ -11,7 +11,7 @@ from hedgerow.cli.candidates import objects
 from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.exits import CommandError
 from hedgerow.cli.interrupts import EXIT_BY_SIGNAL
-from hedgerow.cli.options import Namespace
+from hedgerow.cli.options import Namespace, Watch, all_namespaces_option, output_option
 from hedgerow.cli.program import program_name, registry, say, typed
 from hedgerow.cli.targets import joined
 
@@ -35,24 +35,9 @@ Target = Annotated[
         show_default="all of hedgerow's kinds",
     ),
 ]
-AllNamespaces = Annotated[
-    bool, typer.Option("--all-namespaces", "-A", help="Look in all namespaces.")
-]
-Watch = Annotated[
-    bool,
-    typer.Option(
-        "--watch",
-        "-w",
-        help="Go on until Ctrl-C: redraw on a terminal, else print a line for each change.",
-    ),
-]
+AllNamespaces = Annotated[bool, all_namespaces_option("Look in all namespaces.")]
 Output = Annotated[
-    Format,
-    typer.Option(
-        "--output",
-        "-o",
-        help="With --watch, json is one line for each change, yaml one document.",
-    ),
+    Format, output_option("With --watch, json is one line for each change, yaml one document.")
 ]
 
 
