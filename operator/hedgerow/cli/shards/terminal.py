@@ -9,7 +9,7 @@ from rich.text import Text
 from hedgerow.cli.owners.report import age
 from hedgerow.cli.widths import shortened_apart, table_line, wrapped
 from hedgerow.shards.slices import Slices
-from hedgerow.texts import printable
+from hedgerow.texts import numbered, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -119,6 +119,5 @@ def unserved(gap: Gap, now: datetime) -> str:
     most = "" if gap.former else "at most "
     since = f" for {most}{age(gap.since, now)}" if gap.since else ""
     former = f"; {printable(gap.former)} did" if gap.former else ""
-    slices = "slice" if len(gap.slices.ranges) == 1 else "slices"
-    number, share = amount(gap.slices).split(" ", 1)
-    return f"✗ nobody serves {number} {slices} {share}{since}{former}"
+    slices = numbered(len(gap.slices.ranges), "slice")
+    return f"✗ nobody serves {slices} ({gap.slices.share:.0%}){since}{former}"

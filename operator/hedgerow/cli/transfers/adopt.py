@@ -43,7 +43,7 @@ from hedgerow.kube.withholding import withholding
 from hedgerow.objects import ObjectRef, identity, metadata, renamed
 from hedgerow.plan.transfers import MoveRefused, changes
 from hedgerow.runtime.clock import SystemClock
-from hedgerow.texts import printable
+from hedgerow.texts import numbered, printable
 
 if TYPE_CHECKING:
     from hedgerow_schemas.base import Object
@@ -363,7 +363,7 @@ async def _applied(task: _Task, body: Object, endpoint: str) -> Object:
 
 
 def _notes(task: _Task, plan: Adoption, *, dry_run: bool) -> list[str]:
-    count, manager = report.counted(plan.moves), printable(task.asked.manager)
+    count, manager = numbered(len(plan.moves), "field"), printable(task.asked.manager)
     done = ("would move", "would change") if dry_run else ("moved", "changed")
     notes = [f"{task.subject.place}: {count} {done[0]} from {manager}, no value {done[1]}"]
     if any(move.fate == "unowned" for move in plan.moves):

@@ -38,16 +38,6 @@ def columns(rows: Sequence[Sequence[str]], widest: Sequence[int]) -> str:
     )
 
 
-def counted(moves: Sequence[Move]) -> str:
-    """Return the number of moved fields in words."""
-    return number_of_fields(len(moves))
-
-
-def number_of_fields(number: int) -> str:
-    """Return a number of fields in words."""
-    return "1 field" if number == 1 else f"{number} fields"
-
-
 def told(change: Change) -> str:
     """Return a change in one line."""
     return f"{printable(change.path)}: {_value(change.before)} → {_value(change.after)}"

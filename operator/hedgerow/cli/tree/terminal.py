@@ -16,7 +16,7 @@ from hedgerow.cli.widths import Note, hanging, shortened_apart, wrapped
 from hedgerow.plan.conditions import UNMATCHED
 from hedgerow.plan.conflict_messages import OTHER_VALUE, sentence
 from hedgerow.plan.remedies import overview
-from hedgerow.texts import escaped, printable
+from hedgerow.texts import escaped, numbered, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -73,7 +73,7 @@ def _section(namespace: str, roots: Sequence[TreeNode], now: datetime) -> TreeSe
         counts.update(node.readiness.verdict for node in root.walk())
         counts["contested"] += sum(len(node.conflicts) for node in root.walk())
     number = sum(1 for root in roots for _ in root.walk())
-    told = [f"{number} object{'s' if number > 1 else ''}"]
+    told = [numbered(number, "object")]
     told += [f"{counts[key]} {words}" for key, words in _COUNTED.items() if counts[key]]
     told += [f"served by {name}" for name in sorted({root.replica for root in roots} - {""})]
     rows = tuple(row for root in roots for row in _rows(root, None, "", "", now))
