@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
@@ -14,7 +13,7 @@ from hedgerow.cli.connecting import connected
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.objects import say_unread
 from hedgerow.cli.output import echo, echo_data, echo_lines
-from hedgerow.cli.plan.files import kustomized, manifests, texts
+from hedgerow.cli.plan.files import kustomized
 from hedgerow.cli.program import say, typed
 from hedgerow.cli.transfers import bulk, undo_file
 from hedgerow.cli.transfers.bulk import AdoptOutcome, FoundObjects, Task
@@ -31,6 +30,7 @@ from hedgerow.cli.transfers.writing import for_each
 from hedgerow.fields.managed_fields import entries
 from hedgerow.fields.unserved import unserved
 from hedgerow.kube.discovery import served as discovered
+from hedgerow.manifest import objects_in, sources
 from hedgerow.objects import metadata
 from hedgerow.texts import numbered, printable
 
@@ -156,7 +156,7 @@ async def _found(cluster: Cluster, order: AdoptOrder, served: ServedKinds) -> Fo
     if objects.names:
         return await bulk.named(cluster, objects.names, objects.namespace)
     if objects.files or objects.kustomize is not None:
-        read = [one for source in await _texts(objects) for one in manifests(*source)]
+        read = [one for source in await _texts(objects) for one in objects_in(*source)]
         return await bulk.declared(cluster, read, objects.namespace)
 
     def is_meant(live: Object) -> bool:
@@ -177,7 +177,7 @@ async def _found(cluster: Cluster, order: AdoptOrder, served: ServedKinds) -> Fo
 async def _texts(objects: Objects) -> Iterable[tuple[str, str]]:
     if objects.kustomize is not None:
         return [(objects.kustomize, await kustomized(objects.kustomize))]
-    return texts(objects.files, sys.stdin)
+    return sources(objects.files)
 
 
 @dataclass
