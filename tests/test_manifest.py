@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import io
+import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 
-from hedgerow.manifest import DEEPEST, LARGEST, ManifestError, from_yaml, to_yaml
+from hedgerow.manifest import (
+    DEEPEST,
+    LARGEST,
+    ManifestError,
+    from_yaml,
+    objects_in,
+    sources,
+    to_yaml,
+)
 
 LAUGHS = "a0: &a0 [lol, lol]\n" + "\n".join(
     f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 30)
@@ -111,6 +122,17 @@ class TestRefused:
         assert told in str(met.value)
         assert "\n" not in str(met.value)
 
+    @pytest.mark.parametrize("schedule", ["*/5 * * * *", "* * * * *", "@daily"])
+    def test_a_schedule_that_is_not_quoted_is_told_to_be(self, schedule):
+        with pytest.raises(ManifestError, match=r"^line 3: .*; quote the schedule, as in "):
+            from_yaml(f"kind: CronJob\nspec:\n  schedule: {schedule}\n")
+
+    def test_what_else_yaml_stumbles_over_has_nothing_to_do_with_it(self):
+        with pytest.raises(ManifestError) as met:
+            from_yaml("kind: CronJob\nspec:\n  note: *x\n")
+
+        assert "quote" not in str(met.value)
+
     @pytest.mark.parametrize(
         "text", [LAUGHS, MERGES, LONG, MANY], ids=["laughs", "merges", "long", "many"]
     )
@@ -121,3 +143,37 @@ class TestRefused:
             from_yaml(text)
 
         assert time.monotonic() - began < 5
+
+
+def standard_input(content: bytes) -> SimpleNamespace:
+    return SimpleNamespace(buffer=io.BytesIO(content))
+
+
+class TestSources:
+    def test_files_directories_and_standard_input_are_read(self, tmp_path, monkeypatch):
+        (tmp_path / "b.yml").write_text("b", "utf-8")
+        (tmp_path / "a.json").write_text("a", "utf-8")
+        (tmp_path / "c.txt").write_text("c", "utf-8")
+        monkeypatch.setattr(sys, "stdin", standard_input(b"x\ny"))
+        found = list(sources([str(tmp_path), "-", str(tmp_path / "c.txt")]))
+
+        assert [text for _, text in found] == ["a", "b", "x\ny", "c"]
+        assert found[2][0] == "standard input"
+
+    def test_what_is_no_text_is_told(self, tmp_path, monkeypatch):
+        (tmp_path / "a.yaml").write_bytes(b"\xff\xfe\xff")
+        monkeypatch.setattr(sys, "stdin", standard_input("é".encode()[:1]))
+        for given, name in ((str(tmp_path / "a.yaml"), "a.yaml"), ("-", "standard input")):
+            with pytest.raises(ManifestError, match=f"{name}: it is no text in UTF-8"):
+                list(sources([given]))
+
+    def test_of_a_file_without_end_enough_is_read_to_refuse_it(self, monkeypatch):
+        monkeypatch.setattr(sys, "stdin", standard_input(b"x" + "é".encode() * (3 * LARGEST)))
+        [(name, text)] = sources(["-"])
+
+        with pytest.raises(ManifestError, match="standard input: it is larger than 3 MiB"):
+            list(objects_in(name, text))
+
+    def test_a_file_that_is_not_there_is_an_error(self):
+        with pytest.raises(FileNotFoundError):
+            list(sources(["/nowhere/a.yaml"]))

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+import sys
+from codecs import getincrementaldecoder
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, cast
 
 import yaml
 
+from hedgerow.fields.paths import is_list, is_map
 from hedgerow.texts import escaped_lines
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
+    from hedgerow_schemas.base import Object
+
+STDIN: Final = "-"
+"""The name of standard input."""
 LARGEST: Final = 3 * 1024 * 1024
 """The most characters of a text; the API server accepts no larger body."""
+_MOST_BYTES: Final = 4 * (LARGEST + 1)
+"""What is read of a file: a character has up to four bytes."""
 MOST: Final = 2 * LARGEST
 """The most characters of all values; a value is counted again for each alias of it."""
 DEEPEST: Final = 100
@@ -42,6 +51,20 @@ _ENDINGS: Final = frozenset({".yaml", ".yml", ".json"})
 class ManifestError(ValueError):
     """A text that cannot be read; the message says where and why, in one line."""
 
+    explains_itself = True
+
+
+def sources(given: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield name and text of each file; `-` is standard input, a directory the manifests in it.
+
+    Raises ManifestError for what is no text, and OSError.
+    """
+    for each in given:
+        if each == STDIN:
+            yield "standard input", _text("standard input", sys.stdin.buffer)
+        else:
+            yield from texts(Path(each))
+
 
 def texts(path: Path) -> Iterator[tuple[str, str]]:
     """Yield name and text of a file, or of each YAML and JSON file in a directory.
@@ -50,10 +73,50 @@ def texts(path: Path) -> Iterator[tuple[str, str]]:
     """
     files = sorted(p for p in path.iterdir() if p.suffix in _ENDINGS) if path.is_dir() else [path]
     for file in files:
-        try:
-            yield str(file), file.read_text("utf-8")
-        except UnicodeDecodeError as error:
-            raise ManifestError(f"{file}: it is no text in UTF-8; give YAML or JSON") from error
+        with file.open("rb") as opened:
+            yield str(file), _text(str(file), opened)
+
+
+def _text(name: str, file: BinaryIO) -> str:
+    """Return the text of a file, at least so much of it that one that is too large is seen to be.
+
+    A file need not have an end.
+    """
+    content = file.read(_MOST_BYTES)
+    is_whole = len(content) < _MOST_BYTES
+    try:
+        return getincrementaldecoder("utf-8")().decode(content, final=is_whole)
+    except UnicodeDecodeError as error:
+        raise ManifestError(f"{name}: it is no text in UTF-8; give YAML or JSON") from error
+
+
+def objects_in(name: str, text: str) -> Iterator[Object]:
+    """Yield the objects of a text in order; those of lists one by one, as kubectl does.
+
+    Raises ManifestError, which begins with the text's name.
+    """
+    try:
+        documents = from_yaml(text)
+    except ManifestError as error:
+        raise ManifestError(f"{name}: {error}") from error
+    for document in documents:
+        yield from _unfolded(name, document)
+
+
+def _unfolded(name: str, document: Any) -> Iterator[Object]:
+    if document is None:
+        return
+    if not is_map(document):
+        raise ManifestError(f"{name}: it holds no Kubernetes object: a document has no fields")
+    items, kind = document.get("items"), str(document.get("kind"))
+    if not (kind.endswith("List") and is_list(items)):
+        yield document
+        return
+    # An item of a BlueGreenList may leave out its kind.
+    implied = {"apiVersion": document.get("apiVersion"), "kind": kind.removesuffix("List")}
+    for item in items:
+        known = is_map(item) and ("kind" in item or "apiVersion" in item)
+        yield from _unfolded(name, item if known or not is_map(item) else {**implied, **item})
 
 
 class _Dumper(yaml.CSafeDumper):

@@ -1,4 +1,7 @@
-"""Texts: what others wrote, as it may be shown: cut, and with nothing that a terminal obeys."""
+"""Texts: what others wrote, as it may be shown: cut, and with nothing that a terminal obeys.
+
+And numbers of things in words.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,11 @@ LONGEST: Final = 500
 _DELETE: Final = "\x7f"
 """JSON leaves it as it is."""
 _STRETCH: Final = re.compile(r"[^\n\t]+")
+
+
+def numbered(count: int, one: str, more: str = "") -> str:
+    """Return a number of things in words: `1 child`, `2 children`."""
+    return f"{count} {one if count == 1 else more or one + 's'}"
 
 
 def cut(text: str, limit: int) -> str:

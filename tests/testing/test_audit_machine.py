@@ -13,6 +13,7 @@ import yaml
 from anyio.from_thread import start_blocking_portal
 
 from hedgerow.encoding import to_json
+from hedgerow.manifest import ManifestError
 from hedgerow.testing.api import Reply
 from hedgerow.testing.audit import machine as module
 from hedgerow.testing.audit.inputs import OPERATOR, AuditError, read_inputs
@@ -141,7 +142,7 @@ class TestInputs:
         "no sample": ({"samples": "---\n"}, "has no object"),
         "too many": ({"samples": MANY}, "takes up to 50 samples"),
         "a template": ({"samples": "a: {{ .Values.a }}"}, "samples.yaml: line 1"),
-        "no object": ({"samples": "[1]"}, "without apiVersion and kind"),
+        "no object": ({"samples": "[1]"}, "holds no Kubernetes object"),
         "no kind": ({"samples": "{apiVersion: v1}"}, "without apiVersion and kind"),
         "no name": ({"samples": "{apiVersion: v1, kind: A}"}, "a A has no metadata.name"),
         "no role": ({"rights": yaml.safe_dump(widgets.SAMPLE)}, "has no ClusterRole and no Role"),
@@ -152,7 +153,7 @@ class TestInputs:
     def test_what_is_missing_is_said(self, tmp_path, texts, told):
         found = files(tmp_path, **texts)
 
-        with pytest.raises(AuditError, match=told):
+        with pytest.raises((AuditError, ManifestError), match=told):
             read_inputs(["run"], found["crds"], found["samples"], found["rights"])
 
     def test_without_a_command_and_without_text_nothing_begins(self, tmp_path):
@@ -161,7 +162,7 @@ class TestInputs:
             read_inputs([], found["crds"], found["samples"])
 
         found["samples"].write_bytes(b"\xff")
-        with pytest.raises(AuditError, match="no text in UTF-8"):
+        with pytest.raises(ManifestError, match="no text in UTF-8"):
             read_inputs(["run"], found["crds"], found["samples"])
 
 

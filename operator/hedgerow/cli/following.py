@@ -1,25 +1,33 @@
-"""Following: what a command shows is drawn again with each change, until a signal ends it."""
+"""Following: what a command shows, once or again with each change until a signal ends it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+import sys
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import anyio
 from rich.console import Group
+from rich.live import Live
 from rich.text import Text
 
 from hedgerow.cli import exits
 from hedgerow.cli.interrupts import until_signal
+from hedgerow.cli.output import echo, echo_data, echo_lines
+from hedgerow.cli.program import say
+from hedgerow.cli.widths import page_terminal
+from hedgerow.encoding import to_json
+from hedgerow.terminal import Terminal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from rich.live import Live
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 GATHER: Final = 0.1
 """Seconds between two drawings, so that simultaneous changes are drawn together."""
 TICK: Final = 1.0
 """Seconds after which ages are drawn again."""
+NOTHING: Final = "nothing is left"
+"""What is drawn if all objects are gone."""
+FOR_PROGRAMS: Final = frozenset({"json", "yaml"})
 
 
 class Followed(Protocol):
@@ -34,7 +42,65 @@ class Followed(Protocol):
         ...
 
 
-async def follow(watched: Followed, draw: Callable[[], None], *, ticks: bool) -> int:
+class LiveView(Protocol):
+    """What a command shows of objects, as they are now."""
+
+    ages: bool
+    """Whether there are changes without any change of an object, as time passes."""
+    remedy: str
+    """What to do if there are more lines than the terminal has."""
+
+    def data(self) -> Any:
+        """Return it for programs."""
+        ...
+
+    def lines(self, width: int) -> Iterable[Text]:
+        """Return it as lines of so many columns."""
+        ...
+
+    def changes(self) -> Iterable[str]:
+        """Return a line for each change since the last call, and all of it at the first."""
+        ...
+
+    def problems(self) -> Mapping[str, str]:
+        """Return a line for each reason why something is missing or may be out of date.
+
+        Among changes, a line is shown if its key was not there the last time.
+        """
+        ...
+
+
+def print_once(view: LiveView, output: str) -> None:
+    """Print a view in the requested format; lines are not cut if there is no terminal.
+
+    Problems are reported on standard error.
+    """
+    if output in FOR_PROGRAMS:
+        echo_data(view.data(), output)
+        return
+    console = page_terminal()
+    for line in view.lines(console.width):
+        console.print(line, soft_wrap=True)
+    for line in view.problems().values():
+        say(line)
+
+
+async def watch(watched: Followed, view: LiveView, output: str) -> int:
+    """Show a view, and every change, until a signal; return the signal's number, or 0.
+
+    For programs it is printed as a whole after each change. On a terminal it is one picture that is
+    redrawn in place, elsewhere a line for each change.
+    """
+    if output in FOR_PROGRAMS:
+        return await _follow(watched, Stream(view, output).draw, ticks=view.ages)
+    console = Terminal()
+    if not sys.stdout.isatty() or console.is_dumb_terminal:
+        return await _follow(watched, AppendedLines(view).draw, ticks=view.ages)
+    with Live(console=console, auto_refresh=False) as live:
+        return await _follow(watched, Picture(view, live).draw, ticks=True)
+
+
+async def _follow(watched: Followed, draw: Callable[[], None], *, ticks: bool) -> int:
     """Draw what was read, and every change, until a signal; return the signal's number.
 
     It is 0 if nobody reads the output any more. No message is printed: a signal is a normal way to
@@ -61,14 +127,63 @@ async def _draw(watched: Followed, draw: Callable[[], None], *, ticks: bool) -> 
         await anyio.sleep(GATHER)
 
 
-def redraw(live: Live, picture: Sequence[Text], remedy: str) -> None:
-    """Draw lines in place of the last ones; `remedy` tells what to do if there are too many."""
-    width, height = live.console.size
-    # The terminal echoes ^C at the cursor; after a full line this would break the picture.
-    shown = [*_fitting(picture, height - 1, remedy), Text()]
-    for line in shown:
-        line.truncate(width, overflow="ellipsis")
-    live.update(Group(*shown), refresh=True)
+class Picture:
+    """One picture on a terminal."""
+
+    def __init__(self, view: LiveView, live: Live) -> None:
+        self._view, self._live = view, live
+
+    def draw(self) -> None:
+        """Draw the picture again."""
+        width, height = self._live.console.size
+        lines = [*self._view.lines(width)] or [Text(NOTHING)]
+        picture = [*lines, *map(Text, self._view.problems().values())]
+        # The terminal echoes ^C at the cursor; after a full line this would break the picture.
+        shown = [*_fitting(picture, height - 1, self._view.remedy), Text()]
+        for line in shown:
+            line.truncate(width, overflow="ellipsis")
+        self._live.update(Group(*shown), refresh=True)
+
+
+class AppendedLines:
+    """All of it once, then a line for each change."""
+
+    def __init__(self, view: LiveView) -> None:
+        self._view = view
+        self._problems: Mapping[str, str] = {}
+
+    def draw(self) -> None:
+        """Print what is new since the last time."""
+        for line in self._view.changes():
+            echo(line)
+        problems = self._view.problems()
+        for key, line in problems.items():
+            if key not in self._problems:
+                say(line)
+        self._problems = problems
+
+
+class Stream:
+    """A line of JSON, or a document of YAML, after each change."""
+
+    def __init__(self, view: LiveView, output: str) -> None:
+        self._view, self._output = view, output
+        self._last = ""
+
+    def draw(self) -> None:
+        """Print it unless it is as it was."""
+        new = _part(self._view.data(), self._output)
+        if new != self._last:
+            echo_lines(new, nl=False)
+        self._last = new
+
+
+def _part(data: Any, output: str) -> str:
+    if output == "yaml":
+        from hedgerow.manifest import to_yaml  # noqa: PLC0415 - it takes a while to import
+
+        return f"---\n{to_yaml(data)}"
+    return to_json(data).decode() + "\n"
 
 
 def _fitting(picture: Sequence[Text], height: int, remedy: str) -> Sequence[Text]:

@@ -9,6 +9,7 @@ import typer
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.flags import check, configured, given_options, with_options
 from hedgerow.cli.install.definitions import rendered
+from hedgerow.cli.options import controllers_option
 from hedgerow.cli.output import echo_lines
 from hedgerow.cli.program import program_name, registry, say
 from hedgerow.deploy.names import Names, clashes
@@ -60,15 +61,7 @@ Instance = Annotated[
         show_default="none",
     ),
 ]
-WhichControllers = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--controllers",
-        metavar="NAME,…",
-        help="Install these controllers only; commas or repeated.",
-        show_default="those that are not opt-in",
-    ),
-]
+WhichControllers = Annotated[list[str] | None, controllers_option("Install these controllers only")]
 Shards = Annotated[
     bool,
     typer.Option(

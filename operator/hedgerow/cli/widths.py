@@ -16,7 +16,7 @@ from rich.text import Text
 from hedgerow.terminal import Terminal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,8 @@ class Note:
 
 ENDLESS: Final = 10_000
 """Columns without a terminal: lines for programs must not be cut."""
+GAP: Final = 2
+"""The blanks between two columns."""
 _WORD: Final = re.compile(r"\S+\s*|\s+")
 """A word with the blanks after it."""
 _PIECE: Final = re.compile(r"[./\[]?[^./\[]+|[./\[]")
@@ -105,7 +107,31 @@ def hanging(text: Text, width: int, indent: int) -> list[Text]:
     return [text] if text.cell_len <= width else wrapped(text, width - indent)
 
 
-def table_line(cells: Iterable[Text], widths: Iterable[int], gap: int) -> Text:
+def natural(rows: Iterable[Sequence[Text]]) -> list[int]:
+    """Return how wide each column has to be for its cells, of which the headers are some."""
+    return [max(cell.cell_len for cell in column) for column in zip(*rows, strict=True)]
+
+
+def excess(widths: Iterable[int], width: int) -> int:
+    """Return by how much a table is too wide; it is negative if there is room."""
+    shown = [each for each in widths if each]
+    return sum(shown) + GAP * (len(shown) - 1) - width
+
+
+def shrink(widths: list[int], column: int, least: int, width: int) -> None:
+    """Shrink a column until the table fits, but not below `least`."""
+    wide = widths[column]
+    widths[column] = min(wide, max(least, wide - max(excess(widths, width), 0)))
+
+
+def leave_out(widths: list[int], columns: Iterable[int], width: int) -> None:
+    """Leave out columns, one after the other, until the table fits."""
+    for column in columns:
+        if excess(widths, width) > 0:
+            widths[column] = 0
+
+
+def table_line(cells: Iterable[Text], widths: Iterable[int]) -> Text:
     """Return a line of cells, each in its column; a column without a width is left out.
 
     A cell that has to stay whole may be wider than its column.
@@ -113,7 +139,7 @@ def table_line(cells: Iterable[Text], widths: Iterable[int], gap: int) -> Text:
     whole = Text()
     for cell, width in zip(cells, widths, strict=False):
         if width:
-            whole.append_text(cell).append(" " * (max(width - cell.cell_len, 0) + gap))
+            whole.append_text(cell).append(" " * (max(width - cell.cell_len, 0) + GAP))
     whole.rstrip()
     return whole
 

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hedgerow.cli.plan.files import (
-    Declared,
-    OtherObject,
-    PlanError,
-    declared,
-    texts,
-)
+from hedgerow.cli.plan.files import Declared, OtherObject, PlanError, declared
 from hedgerow.cli.program import registry
 from hedgerow.cli.targets import is_meant
-from hedgerow.manifest import LARGEST
+from hedgerow.manifest import LARGEST, ManifestError
 
 BLUEGREEN = """
 apiVersion: app.demo.kakao.com/v1
@@ -111,28 +104,8 @@ class TestDeclared:
         ],
     )
     def test_what_cannot_be_read_is_told(self, text, said):
-        with pytest.raises(PlanError, match=said):
+        with pytest.raises((PlanError, ManifestError), match=said):
             read(text)
-
-
-class TestTexts:
-    def test_files_directories_and_standard_input_are_read(self, tmp_path: Path):
-        (tmp_path / "b.yml").write_text("b", "utf-8")
-        (tmp_path / "a.json").write_text("a", "utf-8")
-        (tmp_path / "c.txt").write_text("c", "utf-8")
-        found = list(texts([str(tmp_path), "-", str(tmp_path / "c.txt")], ["x", "y"]))
-
-        assert [text for _, text in found] == ["a", "b", "xy", "c"]
-        assert found[2][0] == "standard input"
-
-    def test_what_is_no_text_is_told(self, tmp_path: Path):
-        (tmp_path / "a.yaml").write_bytes(b"\xff\xfe\xff")
-        with pytest.raises(PlanError, match="it is no text in UTF-8"):
-            list(texts([str(tmp_path / "a.yaml")], []))
-
-    def test_a_file_that_is_not_there_is_an_error(self):
-        with pytest.raises(FileNotFoundError):
-            list(texts(["/nowhere/a.yaml"], []))
 
 
 class TestKinds:

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from hedgerow.cli.schedule.documents import LARGEST, DocumentError, read
+from hedgerow.cli.schedule.documents import Document, of_object
+from hedgerow.manifest import objects_in
 
 OURS = "batch.tutorial.kubebuilder.io/v1"
 
@@ -21,6 +22,10 @@ def cronjob(**changes: Any) -> dict[str, Any]:
         "spec": spec,
         **changes,
     }
+
+
+def read(text: str) -> tuple[Document, ...]:
+    return tuple(map(of_object, objects_in("f", text)))
 
 
 def problems(obj: Any) -> tuple[str, ...]:
@@ -90,19 +95,6 @@ class TestReading:
             f"its apiVersion has to be {OURS}, or batch/v1 for one of Kubernetes itself"
         )
         assert service.skipped == "it is no CronJob"
-
-    @pytest.mark.parametrize("schedule", ["*/5 * * * *", "* * * * *", "@daily"])
-    def test_a_schedule_that_is_not_quoted_is_told_to_be(self, schedule):
-        text = f"kind: CronJob\nspec:\n  schedule: {schedule}\n"
-
-        with pytest.raises(DocumentError, match=r"^line 3: .*; quote the schedule, as in "):
-            read(text)
-
-    def test_what_else_yaml_stumbles_over_has_nothing_to_do_with_it(self):
-        with pytest.raises(DocumentError) as raised:
-            read("kind: CronJob\nspec:\n  note: *x\n")
-
-        assert "quote" not in str(raised.value)
 
     def test_what_a_cluster_gives_is_read_with_its_times(self):
         text = (
@@ -187,23 +179,3 @@ class TestProblems:
         [problem] = problems(cronjob(metadata={"name": "a", "ownerReferences": owners}))
 
         assert problem.startswith(".metadata.ownerReferences[0].uid: ")
-
-
-class TestErrors:
-    @pytest.mark.parametrize(
-        ("text", "said"),
-        [
-            ("a: [", "line 2: did not find expected node content"),
-            ("a: *b", "line 1: found undefined alias"),
-            ("\x00", "unacceptable character #x0000"),
-            ("just words", "a document is no Kubernetes object"),
-            ("- a\n- b", "a document is no Kubernetes object"),
-            (f"kind: CronJob\napiVersion: {OURS}\nx: &x {{y: *x}}", "nested within itself"),
-            ("x" * (LARGEST + 1), "it is larger than 3 MiB"),
-        ],
-    )
-    def test_a_text_that_cannot_be_read_says_where_and_why(self, text, said):
-        with pytest.raises(DocumentError) as met:
-            read(text)
-
-        assert said in str(met.value)

@@ -383,7 +383,7 @@ class TestFile:
 
     @pytest.mark.parametrize(
         ("text", "said"),
-        [("a: [", "cronjob.yaml: line 2: "), ("- a", "cronjob.yaml: a document is no Kubernetes")],
+        [("a: [", "cronjob.yaml: line 2: "), ("- a", "cronjob.yaml: it holds no Kubernetes")],
     )
     def test_one_that_cannot_be_read_says_where(self, typed, text, said):
         code, out, err = typed(text)
@@ -399,7 +399,7 @@ class TestFile:
             main(["schedule", "explain", "-f", str(file)])
 
         assert ended.value.code == 2
-        assert "can't decode" in capsys.readouterr().err
+        assert "it is no text in UTF-8" in capsys.readouterr().err
 
     def test_one_that_is_not_there_is_a_failure(self, capsys):
         with pytest.raises(SystemExit) as ended:

@@ -17,7 +17,7 @@ from rich.live import Live
 from cli.grove import Grove
 from cli.shards.leases import FIRST, NOW, SECOND, election, member, three
 from hedgerow.cli import following
-from hedgerow.cli.shards import live
+from hedgerow.cli.shards import view
 from hedgerow.cli.shards.look import WatchedShards
 from hedgerow.cli.shards.report import reported
 from hedgerow.kube import client
@@ -43,7 +43,7 @@ def cluster(monkeypatch) -> Grove:
 
     monkeypatch.setattr(client, "connect", connect)
     monkeypatch.setattr(following, "GATHER", 0)
-    monkeypatch.setattr(live, "SystemClock", Clock)
+    monkeypatch.setattr(view, "SystemClock", Clock)
     monkeypatch.delenv("COLUMNS", raising=False)
     return grove
 
@@ -178,7 +178,7 @@ class OutOfDate(WatchedShards):
 
 class TestOutOfDate:
     def test_it_is_said_once(self, capsys):
-        shown = live.ShardsLines(OutOfDate(), Clock())
+        shown = following.AppendedLines(view.ShardsView(OutOfDate(), Clock()))
         shown.draw()
         shown.draw()
 
@@ -188,6 +188,6 @@ class TestOutOfDate:
         paper = io.StringIO()
         console = Console(file=paper, width=80, height=20, force_terminal=True)
         with Live(console=console, auto_refresh=False) as picture:
-            live.ShardsPicture(OutOfDate(), picture, Clock()).draw()
+            following.Picture(view.ShardsView(OutOfDate(), Clock()), picture).draw()
 
         assert "may be out of date: no more \\u001b" in paper.getvalue()

@@ -8,7 +8,7 @@ import re
 import signal
 import sys
 from collections.abc import Awaitable, Callable
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -20,9 +20,9 @@ from cli.grove import Grove
 from cli.shards import leases
 from cli.tree import kin
 from hedgerow.cli import following
-from hedgerow.cli.tree import live as tree_live
 from hedgerow.cli.tree import look
 from hedgerow.cli.tree.look import REPLICA_SET
+from hedgerow.cli.tree.view import TreesView
 from hedgerow.controllers.secretsync.sharing import SOURCES
 from hedgerow.kube import client
 from hedgerow.kube.discovery import Found
@@ -575,28 +575,26 @@ class TestWatch:
 
         assert "nothing is left" in watched(meanwhile, "demo")[1]
 
-    @pytest.mark.parametrize("ticks", [True, False])
-    def test_ages_are_drawn_anew_where_that_is_worth_it(self, watched, cluster, monkeypatch, ticks):
+    @pytest.mark.parametrize("ages", [True, False])
+    def test_ages_are_drawn_anew_where_that_is_worth_it(self, watched, cluster, monkeypatch, ages):
         drawn: list[str] = []
 
-        class Counted:
-            def __init__(self) -> None:
-                self.ticks = ticks
-
-            def draw(self, trees, unread) -> None:
-                drawn.append("again")
+        def changes(_: TreesView) -> list[str]:
+            drawn.append("again")
+            return []
 
         async def meanwhile() -> None:
-            with anyio.move_on_after(30 if ticks else 0.3):
+            with anyio.move_on_after(30 if ages else 0.3):
                 while len(drawn) < 10:
                     await anyio.lowlevel.checkpoint()
 
         monkeypatch.setattr(following, "TICK", 0)
-        monkeypatch.setattr(tree_live, "drawing", lambda _: nullcontext(Counted()))
+        monkeypatch.setattr(TreesView, "ages", ages)
+        monkeypatch.setattr(TreesView, "changes", changes)
         monkeypatch.setattr("cli.grove._seen", anyio.lowlevel.checkpoint)
 
         assert watched(meanwhile, "demo")[0] == 130
-        assert (len(drawn) >= 10) is ticks
+        assert (len(drawn) >= 10) is ages
 
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
     def test_other_signals_end_it_too(self, watched, cluster, number):

@@ -9,8 +9,7 @@ from hedgerow.cli.audit.holders import called, is_taken, managers, rows, runs
 from hedgerow.cli.audit.words import GROUPS, MARKS, facts, figures, place, title, verdicts
 from hedgerow.cli.colours import classes
 from hedgerow.cli.hypertext import document, folding, header, legend, paragraph, tree_row
-from hedgerow.testing.audit.recorder import numbered
-from hedgerow.texts import printable
+from hedgerow.texts import numbered, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

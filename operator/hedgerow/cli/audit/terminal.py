@@ -10,8 +10,8 @@ from rich.text import Text
 from hedgerow.cli.audit.words import GROUPS, MARKS, figures, title, values, verdicts, why
 from hedgerow.cli.widths import hanging, is_limited
 from hedgerow.terminal import Terminal, one_line
-from hedgerow.testing.audit.recorder import numbered
 from hedgerow.testing.audit.rules import BY_NAME
+from hedgerow.texts import numbered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -5,9 +5,8 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Final
 
-from hedgerow.testing.audit.recorder import numbered
 from hedgerow.testing.audit.rules import CAUSES
-from hedgerow.texts import printable
+from hedgerow.texts import numbered, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -11,6 +11,7 @@ from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.install import definitions
 from hedgerow.cli.install.definitions import DefinitionChange, field_manager
+from hedgerow.cli.options import controllers_option, dry_run_option, output_option
 from hedgerow.cli.output import echo_data, echo_lines
 from hedgerow.cli.program import program_name, registry, say, typed
 from hedgerow.manifest import to_yaml
@@ -37,11 +38,7 @@ Plain = Annotated[
     ),
 ]
 DryRun = Annotated[
-    bool,
-    typer.Option(
-        "--dry-run",
-        help="Print the definitions as YAML and, on standard error, what would happen.",
-    ),
+    bool, dry_run_option("Print the definitions as YAML and, on standard error, what would happen.")
 ]
 DeleteResources = Annotated[
     bool,
@@ -54,20 +51,10 @@ DeleteResources = Annotated[
 
 Output = Annotated[
     Literal["text", "json"],
-    typer.Option(
-        "--output",
-        "-o",
-        help="json: what happened to each definition; with --dry-run, in place of the YAML.",
-    ),
+    output_option("json: what happened to each definition; with --dry-run, in place of the YAML."),
 ]
 WhichControllers = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--controllers",
-        metavar="NAME,…",
-        help="Only the custom resources of these controllers; commas or repeated.",
-        show_default="those that are not opt-in",
-    ),
+    list[str] | None, controllers_option("Only the custom resources of these controllers")
 ]
 
 

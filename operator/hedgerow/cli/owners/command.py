@@ -9,7 +9,7 @@ import typer
 
 from hedgerow.cli.candidates import objects
 from hedgerow.cli.connecting import Context, Kubeconfig, connected
-from hedgerow.cli.options import Namespace, Selector
+from hedgerow.cli.options import Namespace, Selector, output_option
 from hedgerow.cli.output import echo_data, echo_lines
 from hedgerow.cli.owners import many, selection
 from hedgerow.cli.owners.selection import NO_DISPUTES, Disputes
@@ -62,11 +62,7 @@ ByManager = Annotated[
 ]
 Output = Annotated[
     Format,
-    typer.Option(
-        "--output",
-        "-o",
-        help="svg and html are one file each, without references, with a colour per manager.",
-    ),
+    output_option("svg and html are one file each, without references, with a colour per manager."),
 ]
 
 

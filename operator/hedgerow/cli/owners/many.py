@@ -17,11 +17,11 @@ from hedgerow.cli.owners.by_manager import (
     tally,
 )
 from hedgerow.cli.program import typed
-from hedgerow.cli.transfers.report import columns, number_of_fields
+from hedgerow.cli.transfers.report import columns
 from hedgerow.kube.discovery import served as discovered
 from hedgerow.kube.errors import Forbidden, Missing
 from hedgerow.objects import Salvaged, metadata
-from hedgerow.texts import cut, printable
+from hedgerow.texts import cut, numbered, printable
 from hedgerow_schemas.base import ApiResource, View
 
 if TYPE_CHECKING:
@@ -95,9 +95,9 @@ def _print(objects: Sequence[CountedObject], told: Sequence[Leftover], scope: Co
         )
         for row in managers(objects)
     ]
-    fields = number_of_fields(sum(int(row[2]) for row in rows))
+    fields = numbered(sum(int(row[2]) for row in rows), "field")
     chosen = f" with labels {scope.labels}" if scope.labels else ""
-    count = f"{_number(len(objects), 'object')} of {_number(kinds, 'kind')}"
+    count = f"{numbered(len(objects), 'object')} of {numbered(kinds, 'kind')}"
     echo(f"{count} in namespace {scope.namespace}{chosen}: {fields} held")
     if rows:
         shown = [tuple(map(cut, row, _WIDEST)) for row in rows]
@@ -111,10 +111,6 @@ def _print(objects: Sequence[CountedObject], told: Sequence[Leftover], scope: Co
         echo_lines("\nNothing is left over.")
 
 
-def _number(number: int, noun: str) -> str:
-    return f"1 {noun}" if number == 1 else f"{number} {noun}s"
-
-
 def _kinds(kinds: Mapping[str, int]) -> str:
     most = sorted(kinds.items(), key=lambda pair: (-pair[1], pair[0]))
     named = ", ".join(f"{count} {kind}" for kind, count in most[:_KINDS])
@@ -122,7 +118,7 @@ def _kinds(kinds: Mapping[str, int]) -> str:
 
 
 def _words(one: Leftover) -> str:
-    count = _number(len(one.objects), "object")
+    count = numbered(len(one.objects), "object")
     who = ", ".join(map(printable, one.managers))
     to = printable(one.to)
     match one.reason:

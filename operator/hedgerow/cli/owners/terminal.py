@@ -9,6 +9,8 @@ from rich.text import Text
 from hedgerow.cli.owners.report import CONTESTED, UNOWNED
 from hedgerow.cli.widths import (
     ENDLESS,
+    GAP,
+    natural,
     page_terminal,
     shortened,
     shortened_apart,
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
 
 _COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_green")
 _HEADERS = ("FIELD", "MANAGER", "OPERATION", "AGE")
-_GAP = 2
 _FIELD = 36
 """The least columns of the fields on a terminal with 80 columns."""
 _NARROW = 24
@@ -67,10 +68,10 @@ def _say(out: Console, lines: Iterable[Text]) -> None:
 
 def _table(rows: Sequence[OwnersRow], colours: Mapping[str, str], width: int) -> Iterator[Text]:
     columns = _Columns(rows, width)
-    yield table_line((Text(header, "bold dim") for header in _HEADERS), columns.widths, _GAP)
+    yield table_line((Text(header, "bold dim") for header in _HEADERS), columns.widths)
     for each in rows:
         for cells in columns.cells(each, colours):
-            yield table_line(cells, columns.widths, _GAP)
+            yield table_line(cells, columns.widths)
 
 
 class _Columns:
@@ -81,10 +82,7 @@ class _Columns:
         self._names: Mapping[tuple[str, int], str] = {}
         self._managers: Mapping[tuple[str, int], str] = {}
         lines = [line for row in rows for line in self.cells(row, {})]
-        self.widths = [
-            max(len(name), *(cell.cell_len for cell in column))
-            for name, column in zip(_HEADERS, zip(*lines, strict=True), strict=True)
-        ]
+        self.widths = natural([tuple(map(Text, _HEADERS)), *lines])
         if not self._is_limited:
             self.widths = [min(wide, _PIPED) for wide in self.widths]
             return
@@ -98,7 +96,7 @@ class _Columns:
         """Cut the managers first, then the fields; if little is left, leave columns out."""
         field, manager, *rest = self.widths
         while True:
-            left = width - sum(rest) - _GAP * len(rest) - _GAP
+            left = width - sum(rest) - GAP * len(rest) - GAP
             wide = min(manager, max(_SHORTEST, min(_MANAGER, left - _FIELD)))
             if left - wide >= min(field, _NARROW) or not rest:
                 break

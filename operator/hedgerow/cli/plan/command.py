@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,9 +14,8 @@ from hedgerow.cli.candidates import slashed
 from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.errors import explain
 from hedgerow.cli.exits import Exit
-from hedgerow.cli.options import LONGEST_MANAGER, Files, Output
+from hedgerow.cli.options import LONGEST_MANAGER, Files, Output, kustomize_option, namespace_option
 from hedgerow.cli.output import echo_data
-from hedgerow.cli.plan import files
 from hedgerow.cli.plan.files import (
     Declared,
     OtherObject,
@@ -25,7 +23,6 @@ from hedgerow.cli.plan.files import (
     declared,
     identity,
     kustomized,
-    texts,
     titled,
 )
 from hedgerow.cli.plan.forecast import worst
@@ -35,6 +32,7 @@ from hedgerow.cli.plan.submission import UserApply
 from hedgerow.cli.program import installation, program_name, registry, say, typed
 from hedgerow.cli.targets import is_meant
 from hedgerow.kube.errors import Missing
+from hedgerow.manifest import objects_in, sources
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.settings import Settings
 from hedgerow.terminal import Terminal, one_line
@@ -67,26 +65,8 @@ Names = Annotated[
         show_default=False,
     ),
 ]
-Kustomize = Annotated[
-    str | None,
-    typer.Option(
-        "--kustomize",
-        "-k",
-        metavar="DIR",
-        help="A directory that `kubectl kustomize` builds: its manifests are planned.",
-        show_default=False,
-    ),
-]
-Namespace = Annotated[
-    str | None,
-    typer.Option(
-        "--namespace",
-        "-n",
-        metavar="NAMESPACE",
-        help="Their namespace.",
-        show_default="the context's",
-    ),
-]
+Kustomize = Annotated[str | None, kustomize_option("its manifests are planned")]
+Namespace = Annotated[str | None, namespace_option("Their namespace.")]
 Instance = Annotated[
     str, typer.Option(metavar="NAME", help="The installation's name, as given to `hedgerow run`.")
 ]
@@ -176,7 +156,7 @@ def plan_command(
                     progress.update(one_line(f"planning {', '.join(names)}"))
                     return [f for name in names for f in await _named(planner, name, place)]
                 if kustomize is None:
-                    manifests = texts(filename or (), sys.stdin)
+                    manifests = sources(filename or ())
                 else:
                     manifests = [(kustomize, await kustomized(kustomize))]
                 if as_manager is not None:
@@ -224,7 +204,7 @@ async def _of_objects(
 ) -> list[Forecast]:
     place = namespace or planner.cluster.namespace
     wanted = _once(
-        [(name, obj) for name, text in manifests for obj in files.manifests(name, text)], place
+        [(name, obj) for name, text in manifests for obj in objects_in(name, text)], place
     )
     planned = ObjectPlanner(planner, place)
     forecasts: list[Forecast] = []

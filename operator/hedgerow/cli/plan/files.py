@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import dataclass
-from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, cast
 
@@ -12,16 +11,14 @@ from hedgerow import subprocesses
 from hedgerow.cli.exits import CommandError
 from hedgerow.cli.program import registry
 from hedgerow.fields.paths import is_map
-from hedgerow.manifest import ManifestError, from_yaml
-from hedgerow.manifest import texts as file_texts
+from hedgerow.manifest import objects_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from hedgerow.contract import Controller
     from hedgerow_schemas.base import CustomResource, Object
 
-STDIN = "-"
 _LOGGED = '"command failed" err="'
 """What comes before an error of `kubectl kustomize`, which is a line of its log."""
 
@@ -52,21 +49,6 @@ class OtherObject:
     namespace: str = ""
 
 
-def texts(sources: Iterable[str], stdin: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield name and text of each file; a directory stands for the manifests in it.
-
-    Raises PlanError if something cannot be read.
-    """
-    for source in sources:
-        if source == STDIN:
-            yield "standard input", "".join(stdin)
-            continue
-        try:
-            yield from file_texts(Path(source))
-        except ManifestError as error:
-            raise PlanError(str(error)) from error
-
-
 async def kustomized(directory: str) -> str:
     """Return what `kubectl kustomize` makes of a directory or an address. Raises PlanError."""
     kubectl = shutil.which("kubectl")
@@ -83,25 +65,13 @@ async def kustomized(directory: str) -> str:
     return ended.stdout.decode(errors="replace")
 
 
-def manifests(name: str, text: str) -> Iterator[Object]:
-    """Yield the objects of a text in order; those of lists one by one, as kubectl does.
-
-    Raises PlanError.
-    """
-    try:
-        documents = from_yaml(text)
-    except ManifestError as error:
-        raise PlanError(f"{name}: {error}") from error
-    for document in documents:
-        yield from _objects(name, document)
-
-
 def declared(name: str, text: str, namespace: str) -> Iterator[Declared | OtherObject]:
     """Yield the objects of a text, those of hedgerow's kinds as resources.
 
-    `namespace` is filled in where none is given, unless it is empty. Raises PlanError.
+    `namespace` is filled in where none is given, unless it is empty. Raises PlanError, and
+    ManifestError for what is no manifest.
     """
-    for obj in manifests(name, text):
+    for obj in objects_in(name, text):
         yield _read(name, obj, namespace)
 
 
@@ -142,23 +112,6 @@ def flaw(obj: Object) -> str:
         if not _is_text(meta.get(field)):
             return f"{titled(obj)}: metadata.{field} has what is no string"
     return ""
-
-
-def _objects(name: str, document: Any) -> Iterator[Object]:
-    if document is None:
-        return
-    if not isinstance(document, dict):
-        raise PlanError(f"{name}: it holds no Kubernetes object: a document has no fields")
-    obj = cast("Object", document)
-    items, kind = obj.get("items"), str(obj.get("kind"))
-    if not (kind.endswith("List") and isinstance(items, list)):
-        yield obj
-        return
-    # An item of a BlueGreenList may leave out its kind.
-    implied = {"apiVersion": obj.get("apiVersion"), "kind": kind.removesuffix("List")}
-    for item in cast("list[Any]", items):
-        known = is_map(item) and ("kind" in item or "apiVersion" in item)
-        yield from _objects(name, item if known or not is_map(item) else {**implied, **item})
 
 
 def _metadata(obj: Object) -> Object:

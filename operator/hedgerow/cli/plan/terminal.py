@@ -24,7 +24,7 @@ from hedgerow.plan.conflict_messages import values
 from hedgerow.plan.remedies import overview, remedies, together
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
 from hedgerow.terminal import Terminal, one_line
-from hedgerow.texts import printable
+from hedgerow.texts import numbered, printable
 from hedgerow_schemas.base import View
 
 if TYPE_CHECKING:
@@ -145,9 +145,9 @@ def _plain(forecast: Forecast, now: datetime) -> Iterator[PlanSection]:
     words = _WORDS[found.action]
     if forecast.contested:
         paths = {held.path for held in forecast.contested}
-        words += f", for conflicts over {_number(len(paths), 'field')}"
+        words += f", for conflicts over {numbered(len(paths), 'field')}"
     elif found.forced:
-        words += f", {_number(len(found.forced), 'field')} by force"
+        words += f", {numbered(len(found.forced), 'field')} by force"
     elif found.action == "configured" and not any(line.is_change for line in found.lines):
         words = "would stay as it is, and be held otherwise"
     sign = _ACTIONS.get(found.action, "✗")
@@ -173,10 +173,6 @@ def _plain_remedy(forecast: Forecast, held: HeldField) -> str:
             f" anybody's: `{typed()} adopt` moves it to the applies of {printable(held.manager)}"
         )
     return "leave it out of the manifest, or force the apply: --force shows what that takes"
-
-
-def _number(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _parted_claims(forecast: Forecast) -> tuple[list[HeldField], list[HeldField]]:
@@ -213,7 +209,7 @@ def _rows(found: ObjectForecast) -> Iterator[PlanRow]:
         for row in map(_line, _parts(line)):
             yield _taken(row, line) if is_forced else row
     if defaults:
-        yield PlanRow(f"and {defaults} {'default' if defaults == 1 else 'defaults'}", "faint")
+        yield PlanRow(f"and {numbered(defaults, 'default')}", "faint")
     yield from _counted("shared", "would be held as well, unchanged", found.lines)
     if found.merged:
         yield PlanRow(f"the server was not asked: {found.merged}", "alarm")
@@ -466,7 +462,8 @@ def show(
     idle = [f for f in forecasts if not f.controller and not any(sections(f, now))]
     if idle:
         named = ", ".join(map(title, idle[:_IDLE_SHOWN])) + (", …" if idle[_IDLE_SHOWN:] else "")
-        _wrapped(out, one_line(f"Nothing to do for {_number(len(idle), 'object')}: {named}", "dim"))
+        what = numbered(len(idle), "object")
+        _wrapped(out, one_line(f"Nothing to do for {what}: {named}", "dim"))
         out.print()
     _wrapped(out, Text.assemble((summary(forecasts), "bold"), ("; nothing was written", "dim")))
 

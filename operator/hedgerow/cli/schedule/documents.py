@@ -1,17 +1,16 @@
-"""Documents: the CronJobs of a YAML or JSON text, and what is wrong with them."""
+"""Documents: the CronJobs of manifests, and what is wrong with them."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from pydantic import ValidationError
-from pydantic_core import PydanticSerializationError
 
 from hedgerow.controllers.cronjob.missed import schedule_problems
 from hedgerow.encoding import to_json
-from hedgerow.manifest import LARGEST, QUOTED, ManifestError, from_yaml
+from hedgerow.manifest import QUOTED
 from hedgerow.validation import field_errors
 from hedgerow_schemas.base import ApiResource
 from hedgerow_schemas.builtin import Deployment, StatefulSet
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     from hedgerow.validation import FieldError
     from hedgerow_schemas.base import Object
 
-__all__ = ["LARGEST", "Document", "DocumentError", "cronjobs", "of_object", "read"]
-
 KUBERNETES: Final = ApiResource("batch/v1", "CronJob", "cronjobs")
 """The CronJob of Kubernetes itself."""
 _WORDS = {CronJob.api.plural, CronJob.api.kind.lower(), "cj"}
@@ -33,13 +30,9 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9]
 _FIELDS = frozenset(field.alias or "" for field in CronJobSpec.model_fields.values())
 
 
-class DocumentError(ValueError):
-    """A text that cannot be read as Kubernetes objects at all."""
-
-
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One object of a text: `resource` if it is a CronJob without `problems`.
+    """One object of a manifest: `resource` if it is a CronJob without `problems`.
 
     `title` is its kind and name. `foreign`: it is a CronJob of Kubernetes itself. A document of
     another kind or version has neither resource nor problems, and `skipped` says why.
@@ -50,29 +43,6 @@ class Document:
     problems: tuple[str, ...] = ()
     foreign: bool = False
     skipped: str = ""
-
-
-def read(text: str) -> tuple[Document, ...]:
-    """Return all documents of a text, including items of a List. Raises DocumentError."""
-    try:
-        return tuple(of_object(obj) for loaded in from_yaml(text) for obj in _items(loaded))
-    except ManifestError as error:
-        raise DocumentError(str(error)) from error
-    except (RecursionError, PydanticSerializationError) as error:
-        raise DocumentError("it is nested too deeply") from error
-
-
-def _items(loaded: Any) -> Iterator[Object]:
-    if loaded is None:
-        return
-    if not isinstance(loaded, dict):
-        raise DocumentError("a document is no Kubernetes object: it has no fields")
-    obj = cast("Object", loaded)
-    if obj.get("kind") == "List" and isinstance(obj.get("items"), list):
-        for item in obj["items"]:
-            yield from _items(item)
-    else:
-        yield obj
 
 
 def cronjobs(word: str) -> tuple[ApiResource, ...]:

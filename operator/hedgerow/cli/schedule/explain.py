@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import anyio
@@ -18,14 +16,7 @@ from hedgerow.cli.exits import Exit
 from hedgerow.cli.options import Namespace, TableOutput
 from hedgerow.cli.output import echo_data
 from hedgerow.cli.program import say
-from hedgerow.cli.schedule.documents import (
-    LARGEST,
-    Document,
-    DocumentError,
-    cronjobs,
-    of_object,
-)
-from hedgerow.cli.schedule.documents import read as documents_of
+from hedgerow.cli.schedule.documents import Document, cronjobs, of_object
 from hedgerow.cli.schedule.explained import ExplainedCronJob, as_data, show
 from hedgerow.cli.schedule.simulation import Question, forecast
 from hedgerow.cli.targets import ObjectPlace, joined, located, parted, read
@@ -34,6 +25,7 @@ from hedgerow.controllers.cronjob.missed import timetable
 from hedgerow.controllers.cronjob.schedule import ScheduleError
 from hedgerow.controllers.cronjob.schedule.durations import nanoseconds
 from hedgerow.kube.errors import Missing
+from hedgerow.manifest import ManifestError, objects_in, sources
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.texts import printable
 from hedgerow_schemas.cronjob import CronJob
@@ -236,30 +228,27 @@ def _explained(document: Document, cj: CronJob, asked: Asked, now: datetime) -> 
     return ExplainedCronJob(cj, schedule.zone, document.foreign, question, forecast(cj, question))
 
 
-def _documents(filename: str) -> Iterable[Document]:
+def _documents(filename: str) -> list[Document]:
     """Return the file's documents; print what is not a CronJob, and exit if one is invalid."""
     try:
-        documents = documents_of(_text(filename))
-    except (DocumentError, UnicodeDecodeError) as error:
-        raise typer.BadParameter(f"{filename}: {error}") from error
-    problems = [f"{doc.title}: {problem}" for doc in documents for problem in doc.problems]
-    others = [doc for doc in documents if not doc.resource and not doc.problems]
-    if len(others) == len(documents):
-        problems = [f"there is no CronJob of {CronJob.api.group_version} in it"]
-    for document in others:
-        say(f"{filename}: {document.title} is skipped: {document.skipped}")
+        found = [
+            (name, of_object(obj))
+            for name, text in sources([filename])
+            for obj in objects_in(name, text)
+        ]
+    except ManifestError as error:
+        raise typer.BadParameter(str(error)) from error
+    problems = [f"{name}: {doc.title}: {each}" for name, doc in found for each in doc.problems]
+    others = [(name, doc) for name, doc in found if not doc.resource and not doc.problems]
+    if len(others) == len(found):
+        problems = [f"{filename}: there is no CronJob of {CronJob.api.group_version} in it"]
+    for name, document in others:
+        say(f"{name}: {document.title} is skipped: {document.skipped}")
     for problem in problems:
-        say(f"{filename}: {problem}")
+        say(problem)
     if problems:
         raise typer.Exit(Exit.USAGE)
-    return documents
-
-
-def _text(filename: str) -> str:
-    if filename == "-":
-        return sys.stdin.buffer.read(4 * LARGEST).decode()
-    with Path(filename).open("rb") as file:
-        return file.read(4 * LARGEST).decode()
+    return [document for _, document in found]
 
 
 def _interval(text: str, zone: tzinfo) -> tuple[datetime, datetime]:

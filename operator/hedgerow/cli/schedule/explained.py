@@ -12,6 +12,7 @@ from rich.table import Table
 from hedgerow.cli.schedule.simulation import Happens
 from hedgerow.cli.times import local, utc
 from hedgerow.terminal import Terminal
+from hedgerow.texts import numbered
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -94,7 +95,7 @@ def _heading(each: ExplainedCronJob) -> Iterator[str]:
     if found.since:
         yield f"It begins at {utc(found.begins)}: {found.since} is later than --from."
     if found.missed_before:
-        starts = _count(found.missed_before, "start")
+        starts = numbered(found.missed_before, "start")
         yield f"Before {utc(found.begins)}, {starts} had passed without a Job."
     if found.at_once:
         yield _at_once(each, found.at_once)
@@ -133,7 +134,8 @@ def _summary(each: ExplainedCronJob) -> str:
         return f"There is no start until {until}."
     counted = Counter(fate.happens for fate in found.fates)
     parts = [f"{LABELS[kind][0]}: {counted[kind]}" for kind in Happens if counted[kind]]
-    more = f"; {_count(found.more, 'more start')} until {until}: see --limit" if found.more else ""
+    left = f"; {numbered(found.more, 'more start')} until {until}: see --limit"
+    more = left if found.more else ""
     return f"{', '.join(parts)}{more}"
 
 
@@ -186,7 +188,3 @@ def _length(duration: timedelta) -> str:
     minutes, seconds = divmod(duration.total_seconds(), 60)
     parts = {"h": int(minutes) // 60, "m": int(minutes) % 60, "s": seconds}
     return "".join(f"{number:g}{unit}" for unit, number in parts.items() if number) or "0s"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

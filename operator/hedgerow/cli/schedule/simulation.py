@@ -13,6 +13,7 @@ from hedgerow.controllers.cronjob import starts
 from hedgerow.controllers.cronjob.controller import CONTROLLER, FULL, WAITS
 from hedgerow.controllers.cronjob.missed import LONGEST_LOOK_BACK, timetable
 from hedgerow.plan.conditions import conclude, stamp
+from hedgerow.texts import numbered
 from hedgerow_schemas.job import Job
 
 if TYPE_CHECKING:
@@ -346,7 +347,7 @@ def blocked_by(job: str) -> Hindrance:
 def limited_to(jobs: int) -> Hindrance:
     """Return the hindrance of so many running Jobs, if no more may run."""
     limit = f"spec.activeLimit is {jobs}"
-    still = f"{jobs} {'Job' if jobs == 1 else 'Jobs'} still ran"
+    still = f"{numbered(jobs, 'Job')} still ran"
     return Hindrance(
         Happens.LIMITED,
         lasts=f"{still}, and {limit}",

@@ -10,7 +10,7 @@ import typer
 from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.exits import CommandError
 from hedgerow.cli.interrupts import EXIT_BY_SIGNAL
-from hedgerow.cli.options import TableOutput
+from hedgerow.cli.options import TableOutput, Watch
 from hedgerow.cli.program import program_name, typed
 from hedgerow.settings import Settings
 
@@ -31,14 +31,6 @@ Instance = Annotated[
         metavar="NAME",
         help="The name of the installation, if the cluster has several.",
         show_default="none",
-    ),
-]
-Watch = Annotated[
-    bool,
-    typer.Option(
-        "--watch",
-        "-w",
-        help="Go on until Ctrl-C: redraw on a terminal, else print a line for each change.",
     ),
 ]
 
@@ -68,8 +60,10 @@ def shards_command(
 
     By hand: kubectl get leases -n hedgerow-system -l hedgerow.dev/shards=hedgerow -o yaml
     """
-    from hedgerow.cli.shards import live  # noqa: PLC0415 - not needed for the help
+    from hedgerow.cli import following  # noqa: PLC0415 - not needed for the help
+    from hedgerow.cli.mirror import Mirror  # noqa: PLC0415
     from hedgerow.cli.shards.look import WatchedShards  # noqa: PLC0415
+    from hedgerow.cli.shards.view import ShardsView  # noqa: PLC0415
 
     given = {} if system_namespace is None else {"system_namespace": system_namespace}
     settings = Settings.model_validate({"program": program_name(), "instance": instance, **given})
@@ -77,7 +71,7 @@ def shards_command(
     async def carry_out() -> tuple[WatchedShards, int]:
         async with connected(kubeconfig, context) as cluster:
             place = settings.system_namespace
-            watched = WatchedShards(cluster, settings.installation, place)
+            watched = WatchedShards(Mirror(cluster), settings.installation, place)
             await watched.read()
             if not watched.is_shared:
                 raise CommandError(
@@ -87,10 +81,10 @@ def shards_command(
                 )
             if not watch:
                 return watched, 0
-            return watched, await live.watch(watched, output)
+            return watched, await following.watch(watched, ShardsView(watched), output)
 
     watched, number = anyio.run(carry_out)
     if not watch:
-        live.print_once(watched, output)
+        following.print_once(ShardsView(watched), output)
     elif number:
         raise typer.Exit(EXIT_BY_SIGNAL + number)

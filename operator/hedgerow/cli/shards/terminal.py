@@ -7,9 +7,16 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 
 from hedgerow.cli.owners.report import age
-from hedgerow.cli.widths import shortened_apart, table_line, wrapped
+from hedgerow.cli.widths import (
+    leave_out,
+    natural,
+    shortened_apart,
+    shrink,
+    table_line,
+    wrapped,
+)
 from hedgerow.shards.slices import Slices
-from hedgerow.texts import printable
+from hedgerow.texts import numbered, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +35,6 @@ _STATES: Final[dict[State, tuple[str, str]]] = {
     "silent": ("✗ ", "bold red"),
     "unreadable": ("? ", "bold red"),
 }
-_GAP: Final = 2
 _NAME: Final = 12
 """The least columns of a replica's name."""
 _SPARE: Final = (7, 6, 5, 4, 3)
@@ -38,34 +44,20 @@ _SPARE: Final = (7, 6, 5, 4, 3)
 def lines(report: ShardsReport, now: datetime, width: int) -> Iterator[Text]:
     """Yield the lines of a report."""
     rows = [_row(each, now) for each in report.replicas]
-    widths = [
-        max((len(header), *(row[column].cell_len for row in rows)))
-        for column, header in enumerate(_HEADERS)
-    ]
-    _fit(widths, width)
+    headers = [Text(header, "bold dim") for header in _HEADERS]
+    widths = natural([headers, *rows])
+    shrink(widths, 0, _NAME, width)
+    leave_out(widths, _SPARE, width)
     names = shortened_apart((row[0].plain, widths[0]) for row in rows)
-    yield table_line((Text(header, "bold dim") for header in _HEADERS), widths, _GAP)
+    yield table_line(headers, widths)
     for name, *rest in rows:
         shown = Text(names[name.plain, widths[0]], "bold")
-        yield table_line((shown, *rest), widths, _GAP)
+        yield table_line((shown, *rest), widths)
     if report.more:
         yield Text(f"… {report.more} more", "dim")
     yield Text()
     for text in sentences(report, now):
         yield from wrapped(text, max(width, _NAME))
-
-
-def _fit(widths: list[int], width: int) -> None:
-    """Make columns narrower, or leave them out, until the table fits."""
-
-    def excess() -> int:
-        shown = [each for each in widths if each]
-        return sum(shown) + _GAP * (len(shown) - 1) - width
-
-    widths[0] = min(widths[0], max(_NAME, widths[0] - max(excess(), 0)))
-    for column in _SPARE:
-        if excess() > 0:
-            widths[column] = 0
 
 
 def _row(each: Replica, now: datetime) -> tuple[Text, ...]:
@@ -119,6 +111,5 @@ def unserved(gap: Gap, now: datetime) -> str:
     most = "" if gap.former else "at most "
     since = f" for {most}{age(gap.since, now)}" if gap.since else ""
     former = f"; {printable(gap.former)} did" if gap.former else ""
-    slices = "slice" if len(gap.slices.ranges) == 1 else "slices"
-    number, share = amount(gap.slices).split(" ", 1)
-    return f"✗ nobody serves {number} {slices} {share}{since}{former}"
+    slices = numbered(len(gap.slices.ranges), "slice")
+    return f"✗ nobody serves {slices} ({gap.slices.share:.0%}){since}{former}"

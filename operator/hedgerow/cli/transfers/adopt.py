@@ -22,6 +22,8 @@ from hedgerow.cli.options import (
     Output,
     Selector,
     check_manager,
+    field_option,
+    kustomize_option,
 )
 from hedgerow.cli.output import echo, echo_data, echo_lines
 from hedgerow.cli.owners.selection import contested_in
@@ -41,7 +43,7 @@ from hedgerow.kube.withholding import withholding
 from hedgerow.objects import ObjectRef, identity, metadata, renamed
 from hedgerow.plan.transfers import MoveRefused, changes
 from hedgerow.runtime.clock import SystemClock
-from hedgerow.texts import printable
+from hedgerow.texts import numbered, printable
 
 if TYPE_CHECKING:
     from hedgerow_schemas.base import Object
@@ -76,16 +78,7 @@ To = Annotated[
         show_default="the controller's, which takes what it declares",
     ),
 ]
-Fields = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--field",
-        metavar="PATH",
-        help="Adopt this field only, as `yield` writes it: spec.replicas, or 'spec.template.**'"
-        " for all below; may be given several times.",
-        show_default="all",
-    ),
-]
+Fields = Annotated[list[str] | None, field_option("Adopt")]
 Operation = Annotated[
     Literal["Update", "Apply"] | None,
     typer.Option(
@@ -101,19 +94,7 @@ Subresource = Annotated[
         show_default="any",
     ),
 ]
-
-
-Kustomize = Annotated[
-    str | None,
-    typer.Option(
-        "--kustomize",
-        "-k",
-        metavar="DIR",
-        help="A directory that `kubectl kustomize` builds: the objects of its manifests.",
-        show_default=False,
-        rich_help_panel=_OF_MANY,
-    ),
-]
+Kustomize = Annotated[str | None, kustomize_option("the objects of its manifests", _OF_MANY)]
 Everything = Annotated[
     bool,
     typer.Option("--all", help="All objects of the namespace.", rich_help_panel=_OF_MANY),
@@ -382,7 +363,7 @@ async def _applied(task: _Task, body: Object, endpoint: str) -> Object:
 
 
 def _notes(task: _Task, plan: Adoption, *, dry_run: bool) -> list[str]:
-    count, manager = report.counted(plan.moves), printable(task.asked.manager)
+    count, manager = numbered(len(plan.moves), "field"), printable(task.asked.manager)
     done = ("would move", "would change") if dry_run else ("moved", "changed")
     notes = [f"{task.subject.place}: {count} {done[0]} from {manager}, no value {done[1]}"]
     if any(move.fate == "unowned" for move in plan.moves):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
@@ -14,7 +13,7 @@ from hedgerow.cli.connecting import connected
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.objects import say_unread
 from hedgerow.cli.output import echo, echo_data, echo_lines
-from hedgerow.cli.plan.files import kustomized, manifests, texts
+from hedgerow.cli.plan.files import kustomized
 from hedgerow.cli.program import say, typed
 from hedgerow.cli.transfers import bulk, undo_file
 from hedgerow.cli.transfers.bulk import AdoptOutcome, FoundObjects, Task
@@ -25,14 +24,15 @@ from hedgerow.cli.transfers.relabelling import (
     repair,
     takeover,
 )
-from hedgerow.cli.transfers.report import columns, holder_words, number_of_fields, source_data
+from hedgerow.cli.transfers.report import columns, holder_words, source_data
 from hedgerow.cli.transfers.undo_file import UndoFile
 from hedgerow.cli.transfers.writing import for_each
 from hedgerow.fields.managed_fields import entries
 from hedgerow.fields.unserved import unserved
 from hedgerow.kube.discovery import served as discovered
+from hedgerow.manifest import objects_in, sources
 from hedgerow.objects import metadata
-from hedgerow.texts import printable
+from hedgerow.texts import numbered, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -156,7 +156,7 @@ async def _found(cluster: Cluster, order: AdoptOrder, served: ServedKinds) -> Fo
     if objects.names:
         return await bulk.named(cluster, objects.names, objects.namespace)
     if objects.files or objects.kustomize is not None:
-        read = [one for source in await _texts(objects) for one in manifests(*source)]
+        read = [one for source in await _texts(objects) for one in objects_in(*source)]
         return await bulk.declared(cluster, read, objects.namespace)
 
     def is_meant(live: Object) -> bool:
@@ -177,7 +177,7 @@ async def _found(cluster: Cluster, order: AdoptOrder, served: ServedKinds) -> Fo
 async def _texts(objects: Objects) -> Iterable[tuple[str, str]]:
     if objects.kustomize is not None:
         return [(objects.kustomize, await kustomized(objects.kustomize))]
-    return texts(objects.files, sys.stdin)
+    return sources(objects.files)
 
 
 @dataclass
@@ -201,7 +201,7 @@ class _Report:
         else:
             self._end(is_early=is_early)
         if self._count["failed"]:
-            say(f"{_objects(self._count['failed'])} failed, see above")
+            say(f"{numbered(self._count['failed'], 'object')} failed, see above")
 
     def add(self, outcome: AdoptOutcome) -> None:
         """Tell of one object at once if it was written."""
@@ -228,18 +228,18 @@ class _Report:
             echo_lines(columns([_HEADERS, *map(_row, shown)], _WIDEST))
         echo(self._summary())
         if is_early:
-            left = self.total - len(self.outcomes)
-            echo(f"It ended early: {_objects(left)} left. Run the command again to go on.")
+            left = numbered(self.total - len(self.outcomes), "object")
+            echo(f"It ended early: {left} left. Run the command again to go on.")
         for note in _notes(self.order, shown):
             echo(note)
 
     def _summary(self) -> str:
         done, count = _DONE[self.order.action], self._count
         fields = sum(one.fields for one in self.outcomes)
-        what = f"{number_of_fields(fields)} of {_objects(count['changed'])}"
+        what = f"{numbered(fields, 'field')} of {numbered(count['changed'], 'object')}"
         to = f" by {printable(self.order.to)}" if self.order.to else ""
         rest = [
-            f"{_objects(count[fate])} {words}"
+            f"{numbered(count[fate], 'object')} {words}"
             for fate, words in (("nothing", "with nothing to do"), ("absent", "not there"))
             if count[fate]
         ]
@@ -270,10 +270,6 @@ def _notes(order: AdoptOrder, shown: Iterable[AdoptOutcome]) -> Iterable[str]:
         yield CLIENT_SIDE_LATER
 
 
-def _objects(number: int) -> str:
-    return "1 object" if number == 1 else f"{number} objects"
-
-
 def _title(outcome: AdoptOutcome) -> str:
     place = outcome.place
     name = "/".join(filter(None, (place.namespace, place.name)))
@@ -293,7 +289,7 @@ def _row(outcome: AdoptOutcome) -> tuple[str, str, str]:
 def _line(outcome: AdoptOutcome, done: str) -> str:
     if outcome.fate == "failed":
         return f"{_title(outcome)}: failed: {printable(outcome.why)}"
-    fields = number_of_fields(outcome.fields)
+    fields = numbered(outcome.fields, "field")
     return f"{_title(outcome)}: {fields} {done} from {_sources(outcome)}"
 
 

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from hedgerow.cli import interrupts, targets
 from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.exits import CommandError, Exit
-from hedgerow.cli.options import DryRun, Instance, Namespace, Output, check_manager
+from hedgerow.cli.options import DryRun, Instance, Namespace, Output, check_manager, field_option
 from hedgerow.cli.output import echo, echo_data, echo_lines
 from hedgerow.cli.program import field_manager, installation, program_name, registry, say
 from hedgerow.cli.times import duration
@@ -28,7 +28,7 @@ from hedgerow.objects import metadata
 from hedgerow.plan.transfers import Change, MoveRefused, changes
 from hedgerow.plan.yield_and_claim import YIELD
 from hedgerow.settings import SYSTEM_NAMESPACE, Settings
-from hedgerow.texts import printable
+from hedgerow.texts import numbered, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,16 +37,7 @@ if TYPE_CHECKING:
     from hedgerow.contract import Controller
     from hedgerow_schemas.base import Object, Resource
 
-Fields = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--field",
-        metavar="PATH",
-        help="Release this field only, as `yield` writes it: spec.replicas, or 'spec.template.**'"
-        " for all below; may be given several times.",
-        show_default="all",
-    ),
-]
+Fields = Annotated[list[str] | None, field_option("Release")]
 To = Annotated[
     str,
     typer.Option(
@@ -277,7 +268,7 @@ async def _refuse_losses(task: _Task) -> None:
         kept = "nobody would hold them, and the next write of somebody else may change them"
     except (Invalid, Stale) as error:
         lines, kept = [], f"the server would refuse it: {error}"
-    say(f"{task.subject.place}: nobody but {manager} holds {report.counted(sole)} of these")
+    say(f"{task.subject.place}: nobody but {manager} holds {numbered(len(sole), 'field')} of these")
     for line in lines or [kept]:
         echo(f"  {line}", err=True)
     raise CommandError(
@@ -383,7 +374,5 @@ def _print(task: _Task, output: str, *, dry_run: bool, lost: bool) -> None:
         verb = "would be annotated" if dry_run else "is annotated"
         echo(f"{task.owner} {verb} to yield: {printable(field_policy)}")
     if not dry_run:
-        end = "" if lost else ", no value changed"
-        echo(
-            f"{task.subject.place}: {task.managing.manager} let go of {report.counted(moves)}{end}"
-        )
+        fields, end = numbered(len(moves), "field"), "" if lost else ", no value changed"
+        echo(f"{task.subject.place}: {task.managing.manager} let go of {fields}{end}")

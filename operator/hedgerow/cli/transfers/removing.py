@@ -16,7 +16,7 @@ from hedgerow.cli.transfers.writing import until_settled
 from hedgerow.fields.sets import declaring
 from hedgerow.kube.errors import Conflict, Forbidden, Invalid
 from hedgerow.plan.transfers import MoveRefused, changes, holdings
-from hedgerow.texts import printable
+from hedgerow.texts import numbered, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -127,7 +127,7 @@ def _refuse_changes(before: Object, after: Object, kept: Iterable[FieldPath]) ->
 
 def _notes(removal: _Removal, moves: Sequence[Move], *, dry_run: bool) -> list[str]:
     """Return what was done, or would be, for people."""
-    place, count = removal.subject.place, report.counted(moves)
+    place, count = removal.subject.place, numbered(len(moves), "field")
     if removal.to:
         verb = "would hold" if dry_run else "holds"
         note = f"{place}: {printable(removal.to)} {verb} {count} that nobody held, no value changed"

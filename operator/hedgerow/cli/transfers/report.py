@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rich.text import Text
+
 from hedgerow.cli.owners.listing import holder_data, identity_data
 from hedgerow.cli.owners.report import worded
+from hedgerow.cli.widths import natural, table_line
 from hedgerow.fields.sets import ABSENT
 from hedgerow.texts import cut, printable
 
@@ -30,22 +33,9 @@ def table(moves: Iterable[Move]) -> str:
 
 def columns(rows: Sequence[Sequence[str]], widest: Sequence[int]) -> str:
     """Return rows as lines in columns; a cell wider than its `widest` column sticks out."""
-    pairs = zip(zip(*rows, strict=True), widest, strict=True)
-    widths = [min(max(map(len, column)), most) for column, most in pairs]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    )
-
-
-def counted(moves: Sequence[Move]) -> str:
-    """Return the number of moved fields in words."""
-    return number_of_fields(len(moves))
-
-
-def number_of_fields(number: int) -> str:
-    """Return a number of fields in words."""
-    return "1 field" if number == 1 else f"{number} fields"
+    cells = [tuple(map(Text, row)) for row in rows]
+    widths = list(map(min, natural(cells), widest))
+    return "\n".join(table_line(row, widths).plain for row in cells)
 
 
 def told(change: Change) -> str:

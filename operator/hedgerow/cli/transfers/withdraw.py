@@ -28,7 +28,7 @@ from hedgerow.plan.installations import STATUS, named, reporters
 from hedgerow.plan.oversized import WHY_UNREADABLE
 from hedgerow.plan.transfers import MoveRefused
 from hedgerow.process.leadership import refuse_while_at_work
-from hedgerow.texts import printable
+from hedgerow.texts import numbered, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -269,7 +269,7 @@ class _Withdrawal:
 
 
 def _line(result: Result, *, yes: bool) -> str:
-    fields = report.number_of_fields(result.fields)
+    fields = numbered(result.fields, "field")
     match result.fate:
         case "given up":
             would = "" if yes else "would be "
@@ -312,7 +312,7 @@ def _who(order: Order) -> str:
 
 
 def _summary(order: Order, let_go: int) -> str:
-    objects = f"{let_go} object{'' if let_go == 1 else 's'}"
+    objects = numbered(let_go, "object")
     if order.yes:
         return f"{_who(order)} let go of {objects}."
     return f"{_who(order)} would let go of {objects}; nothing was changed. --yes does it."

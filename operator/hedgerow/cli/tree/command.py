@@ -11,8 +11,8 @@ from hedgerow.cli.candidates import objects
 from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.exits import CommandError
 from hedgerow.cli.interrupts import EXIT_BY_SIGNAL
-from hedgerow.cli.options import Namespace
-from hedgerow.cli.program import program_name, registry, typed
+from hedgerow.cli.options import Namespace, Watch, all_namespaces_option, output_option
+from hedgerow.cli.program import program_name, registry, say, typed
 from hedgerow.cli.targets import joined
 
 if TYPE_CHECKING:
@@ -35,24 +35,9 @@ Target = Annotated[
         show_default="all of hedgerow's kinds",
     ),
 ]
-AllNamespaces = Annotated[
-    bool, typer.Option("--all-namespaces", "-A", help="Look in all namespaces.")
-]
-Watch = Annotated[
-    bool,
-    typer.Option(
-        "--watch",
-        "-w",
-        help="Go on until Ctrl-C: redraw on a terminal, else print a line for each change.",
-    ),
-]
+AllNamespaces = Annotated[bool, all_namespaces_option("Look in all namespaces.")]
 Output = Annotated[
-    Format,
-    typer.Option(
-        "--output",
-        "-o",
-        help="With --watch, json is one line for each change, yaml one document.",
-    ),
+    Format, output_option("With --watch, json is one line for each change, yaml one document.")
 ]
 
 
@@ -74,8 +59,9 @@ def tree_command(
 
     By hand: kubectl get deployments,replicasets,pods,jobs,services -o yaml --show-managed-fields
     """
-    from hedgerow.cli.tree import live as tree_live  # noqa: PLC0415 - not needed for the help
+    from hedgerow.cli import following  # noqa: PLC0415 - not needed for the help
     from hedgerow.cli.tree.look import WatchedTrees  # noqa: PLC0415
+    from hedgerow.cli.tree.view import TreesView  # noqa: PLC0415
 
     if namespace and all_namespaces:
         raise typer.BadParameter("--namespace and --all-namespaces exclude each other")
@@ -91,12 +77,13 @@ def tree_command(
                 _require(watched, chosen, place, name)
             if not watch:
                 return watched, 0
-            with tree_live.drawing(output) as drawing:
-                return watched, await tree_live.watch(watched, drawing)
+            return watched, await following.watch(watched, TreesView(watched), output)
 
     watched, number = anyio.run(carry_out)
     if not watch:
-        tree_live.print_once(watched.trees(), watched.unread(), output)
+        if output == "tree" and not watched.trees():
+            say(f"there are no resources of {program_name()} here")
+        following.print_once(TreesView(watched), output)
     elif number:
         raise typer.Exit(EXIT_BY_SIGNAL + number)
 

@@ -6,8 +6,6 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from hedgerow.cli.owners.listing import holder_data
-from hedgerow.encoding import to_json
-from hedgerow.manifest import to_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -21,11 +19,6 @@ def listed(trees: Iterable[TreeNode], unread: Mapping[str, str]) -> dict[str, An
         "resources": [_member(tree) for tree in trees],
         "unread": [{"kind": kind, "why": why} for kind, why in unread.items()],
     }
-
-
-def part(found: Mapping[str, Any], output: str) -> str:
-    """Return it as one of several: a line of JSON, or a document of YAML."""
-    return f"---\n{to_yaml(found)}" if output == "yaml" else to_json(found).decode() + "\n"
 
 
 def _member(node: TreeNode) -> dict[str, Any]:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from contextlib import aclosing, suppress
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import anyio
 
+from hedgerow.cli.mirror import Mirror
 from hedgerow.cli.program import installation, program_name, registry
 from hedgerow.cli.shards.look import WatchedShards
 from hedgerow.cli.tree.resources import ObjectIndex, is_ours, reduced, resource_tree
 from hedgerow.fields.managed_fields import managers
 from hedgerow.kube.errors import Forbidden, KubeError, Missing
-from hedgerow.kube.watch import Bookmark, Snapshot, reflect
 from hedgerow.objects import metadata
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.runtime.sharding import is_divided
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from hedgerow.cli.tree.resources import TreeNode
     from hedgerow.contract import Controller
     from hedgerow.kube.cluster import Cluster
-    from hedgerow.kube.watch import Changed
     from hedgerow_schemas.base import Object, Resource
 
 REPLICA_SET: Final = ApiResource("apps/v1", "ReplicaSet", "replicasets")
@@ -36,7 +35,6 @@ BELOW: Final[Mapping[str, tuple[ApiResource, ...]]] = {
     "Job": (Pod.api,),
 }
 """The kinds that Kubernetes's own controllers create for a child, as far as they are shown."""
-Key = tuple[str, str]
 
 
 class WatchedTrees:
@@ -56,15 +54,15 @@ class WatchedTrees:
         asked: str = "",
     ) -> None:
         self.controllers = tuple(controllers)
-        self._problems: dict[ApiResource, KubeError] = {}
-        self._cluster = cluster
         self._namespace = namespace
         self._name = name
         self._asked = asked
-        self._objects: dict[ApiResource, dict[Key, Object]] = {}
-        self._news = anyio.Event()
+        self._mirror = Mirror(cluster)
+        self._objects, self._problems = self._mirror.objects, self._mirror.problems
+        self.changed = self._mirror.changed
         ours = installation()
-        self._shards = WatchedShards(cluster, ours, ours.system_namespace)
+        shards = Mirror(cluster, self._mirror.tell)
+        self._shards = WatchedShards(shards, ours, ours.system_namespace)
 
     def trees(self) -> tuple[TreeNode, ...]:
         """Return the trees, sorted by namespace."""
@@ -143,15 +141,9 @@ class WatchedTrees:
         ]
         async with anyio.create_task_group() as group:
             for api in apis:
-                group.start_soon(self._follow, api)
+                group.start_soon(self._mirror.follow, api, self._namespace, reduced)
             if self._shards.is_shared:
                 group.start_soon(self._shards.follow)
-                group.start_soon(self._follow_shards)
-
-    async def changed(self) -> None:
-        """Wait until something has changed since the last call."""
-        await self._news.wait()
-        self._news = anyio.Event()
 
     def _resources(self, controller: Controller[Resource]) -> Iterator[Object]:
         found = self._objects.get(controller.resource.api, {})
@@ -168,7 +160,7 @@ class WatchedTrees:
     ) -> None:
         fields = f"metadata.name={name}" if name else ""
         try:
-            found = await self._cluster.list(api, self._namespace, fields=fields, reduce=reduced)
+            await self._mirror.read(api, self._namespace, reduced, fields=fields)
         except Forbidden as error:
             self._problems[api] = error
         except Missing as error:
@@ -176,41 +168,11 @@ class WatchedTrees:
                 self._problems[api] = error
             else:
                 unserved.append(error)
-        else:
-            self._objects[api] = {_key(obj): obj for obj in found.items}
 
     async def _read_shards(self) -> None:
         """Read who serves what; whoever may not read that does not miss it."""
         with suppress(KubeError):
             await self._shards.read()
-
-    async def _follow_shards(self) -> None:
-        while True:
-            await self._shards.changed()
-            self._news.set()
-
-    async def _follow(self, api: ApiResource) -> None:
-        def note(error: KubeError) -> None:
-            self._problems[api] = error
-            self._news.set()
-
-        events = reflect(self._cluster, api, self._namespace, reduce=reduced, on_problem=note)
-        async with aclosing(events) as heard:
-            async for event in heard:
-                self._problems.pop(api, None)
-                self._take(api, event)
-                self._news.set()
-
-    def _take(self, api: ApiResource, event: Snapshot | Changed | Bookmark) -> None:
-        match event:
-            case Snapshot(items=items):
-                self._objects[api] = {_key(obj): obj for obj in items}
-            case Bookmark():
-                pass
-            case _ if event.type == "DELETED":
-                self._objects.get(api, {}).pop(_key(event.object), None)
-            case _:
-                self._objects.setdefault(api, {})[_key(event.object)] = event.object
 
 
 def _replica(controller: Controller[Resource], resource: Object, shared: ShardsReport) -> str:
@@ -223,11 +185,6 @@ def _replica(controller: Controller[Resource], resource: Object, shared: ShardsR
         if is_divided(controller, registry().controllers)
         else ""
     )
-
-
-def _key(obj: Object) -> Key:
-    meta = metadata(obj)
-    return meta.get("namespace", ""), meta["name"]
 
 
 def descendants(controllers: Iterable[Controller[Resource]]) -> list[ApiResource]:

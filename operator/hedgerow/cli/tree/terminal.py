@@ -16,7 +16,7 @@ from hedgerow.cli.widths import Note, hanging, shortened_apart, wrapped
 from hedgerow.plan.conditions import UNMATCHED
 from hedgerow.plan.conflict_messages import OTHER_VALUE, sentence
 from hedgerow.plan.remedies import overview
-from hedgerow.texts import escaped, printable
+from hedgerow.texts import escaped, numbered, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -73,7 +73,7 @@ def _section(namespace: str, roots: Sequence[TreeNode], now: datetime) -> TreeSe
         counts.update(node.readiness.verdict for node in root.walk())
         counts["contested"] += sum(len(node.conflicts) for node in root.walk())
     number = sum(1 for root in roots for _ in root.walk())
-    told = [f"{number} object{'s' if number > 1 else ''}"]
+    told = [numbered(number, "object")]
     told += [f"{counts[key]} {words}" for key, words in _COUNTED.items() if counts[key]]
     told += [f"served by {name}" for name in sorted({root.replica for root in roots} - {""})]
     rows = tuple(row for root in roots for row in _rows(root, None, "", "", now))
@@ -180,7 +180,6 @@ _MARKS: Final[Mapping[Verdict | None, tuple[str, str]]] = {
     None: ("", "dim"),
 }
 _HEADERS: Final = ("OBJECT", "READINESS", "CHANGED BY", "AGO")
-_GAP: Final = 2
 _SENTENCE: Final = 32
 """The least columns of a readiness before other columns shrink; longer texts are wrapped."""
 _LEAST: Final = ((1, _SENTENCE), (2, 12), (1, 26), (0, 20), (1, 16))
@@ -222,25 +221,18 @@ class _Columns:
         self._short = False
         self._widths = self._natural(rows)
         # First wrap texts, which loses nothing; then shorten names that repeat their owners' names.
-        self._shrink(1, _SENTENCE)
-        if self._excess() > 0:
+        widths.shrink(self._widths, 1, _SENTENCE, width)
+        if widths.excess(self._widths, width) > 0:
             self._short = True
             self._widths = self._natural(rows)
         for column, least in _LEAST:
-            self._shrink(column, least)
-        for column in _SPARE:
-            if self._excess() > 0:
-                self._widths[column] = 0
+            widths.shrink(self._widths, column, least, width)
+        widths.leave_out(self._widths, _SPARE, width)
         for column, least in _LAST:
-            self._shrink(column, least)
+            widths.shrink(self._widths, column, least, width)
         told = [row for row in rows if row.verdict]
         self._names = shortened_apart(map(self._room, told))
         self._managers = shortened_apart((row.changed, self._widths[2]) for row in told)
-
-    def _shrink(self, column: int, least: int) -> None:
-        """Shrink a column by the excess, but not below `least`."""
-        wide = self._widths[column]
-        self._widths[column] = min(wide, max(least, wide - max(self._excess(), 0)))
 
     def _natural(self, rows: Sequence[TreeRow]) -> list[int]:
         cells = [
@@ -248,21 +240,14 @@ class _Columns:
             for row in rows
             if row.verdict
         ]
-        return [
-            max((len(header), *(cell[column].cell_len for cell in cells)))
-            for column, header in enumerate(_HEADERS)
-        ]
-
-    def _excess(self) -> int:
-        shown = [width for width in self._widths if width]
-        return sum(shown) + _GAP * (len(shown) - 1) - self._width
+        return widths.natural([tuple(map(Text, _HEADERS)), *cells])
 
     def row(self, row: TreeRow) -> Iterator[Text]:
         """Yield the lines of a row: its columns, the rest of its readiness, its notes."""
         if row.verdict is None:
             yield Text.assemble((row.guide, "dim"), (row.name, "dim"))
             return
-        words = hanging(_words(row), self._widths[1], _GAP)
+        words = hanging(_words(row), self._widths[1], widths.GAP)
         changed = Text(self._managers[row.changed, self._widths[2]])
         cells = (self._name(row), words[0], changed, Text(row.ago, "dim"))
         yield self.line(*cells)
@@ -274,7 +259,7 @@ class _Columns:
 
     def line(self, *cells: Text) -> Text:
         """Return a line of cells, each in its column."""
-        return widths.table_line(cells, self._widths, _GAP)
+        return widths.table_line(cells, self._widths)
 
     def _note(self, row: TreeRow, note: Note) -> Iterator[Text]:
         if note.is_command:

@@ -12,7 +12,7 @@ from hedgerow.cli import exits
 from hedgerow.cli.candidates import kinds
 from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.interrupts import EXIT_BY_SIGNAL, until_signal
-from hedgerow.cli.options import Namespace
+from hedgerow.cli.options import Namespace, all_namespaces_option, output_option, selector_option
 
 if TYPE_CHECKING:
     from hedgerow.cli.watch.lines import Scope, WatchLines
@@ -28,25 +28,12 @@ Kind = Annotated[
         help="What to watch, as kubectl takes it: pods, deploy, deployments.apps, certificates.",
     ),
 ]
-AllNamespaces = Annotated[
-    bool, typer.Option("--all-namespaces", "-A", help="Watch in all namespaces.")
-]
-Selector = Annotated[
-    str,
-    typer.Option(
-        "--selector",
-        "-l",
-        metavar="LABELS",
-        help="Watch only objects with these labels: app=web, 'tier in (a, b)'.",
-        show_default="all",
-    ),
-]
+AllNamespaces = Annotated[bool, all_namespaces_option("Watch in all namespaces.")]
+Selector = Annotated[str, selector_option("Watch only objects", default="all")]
 Existing = Annotated[
     bool, typer.Option("--existing", help="First print a line for each object that is there.")
 ]
-Output = Annotated[
-    Format, typer.Option("--output", "-o", help="json is one object a line, for programs.")
-]
+Output = Annotated[Format, output_option("json is one object a line, for programs.")]
 SeedFormat = Annotated[
     bool,
     typer.Option(

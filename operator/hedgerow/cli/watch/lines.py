@@ -15,7 +15,7 @@ from hedgerow.cli.watch.memory import kept_phase
 from hedgerow.encoding import to_json
 from hedgerow.kube.errors import Throttled, Unavailable
 from hedgerow.objects import metadata
-from hedgerow.texts import printable
+from hedgerow.texts import numbered, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -59,7 +59,7 @@ class Scope:
 
     def counted(self, count: int) -> str:
         """Return so many objects of it in words."""
-        many = f"{count} {self.api.kind.lower() if count == 1 else self.api.plural}"
+        many = numbered(count, self.api.kind.lower(), self.api.plural)
         if not self.api.namespaced:
             return many
         return f"{many} in {f'namespace {self.namespace}' if self.namespace else 'all namespaces'}"

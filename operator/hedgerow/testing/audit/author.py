@@ -24,8 +24,8 @@ from hedgerow.testing.audit.findings import (
 )
 from hedgerow.testing.audit.history import identified
 from hedgerow.testing.audit.machine import AuditEnd
-from hedgerow.testing.audit.recorder import numbered
 from hedgerow.testing.audit.values import is_required, others, schema_at
+from hedgerow.texts import numbered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

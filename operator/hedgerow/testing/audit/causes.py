@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from datetime import timedelta
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
+from hedgerow.controllers.cronjob.schedule.durations import nanoseconds
+from hedgerow.controllers.cronjob.schedule.errors import ScheduleError
 from hedgerow.encoding import canonical as text_of
 from hedgerow.fields.canonical import identical, quantity, time
 from hedgerow.fields.managed_fields import held
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
     from hedgerow.testing.audit.history import LoggedWrite
     from hedgerow_schemas.base import Object
 
-_DURATION: Final = re.compile(r"(?:[0-9]{1,12}(?:\.[0-9]{1,12})?(?:ns|us|µs|ms|s|m|h)){1,8}")
-_PART: Final = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,12})?)(ns|us|µs|ms|s|m|h)")
-_UNITS: Final = {"ns": 1e-3, "us": 1, "µs": 1, "ms": 1e3, "s": 1e6, "m": 60e6, "h": 3600e6}
 _LONGEST: Final = 200
 
 
@@ -134,22 +132,11 @@ def _meanings(value: Any) -> set[object]:
         return set()
     text = str(value).strip()
     found: set[object] = {("word", text.lower())} if text else set()
-    if _DURATION.fullmatch(text):
-        found.add(duration(text))
+    with suppress(ScheduleError):
+        found.add(("duration", nanoseconds(text)))
     if any(char.isdigit() for char in text[:3]):
         found |= {("quantity", str(quantity(text))), ("time", time(text))}
     return found
-
-
-def duration(text: str) -> timedelta:
-    """Return a duration as Go spells it: `1m30s`."""
-    parts = _PART.findall(text)
-    return timedelta(microseconds=sum(float(number) * _UNITS[unit] for number, unit in parts))
-
-
-def is_duration(text: str) -> bool:
-    """Return whether a text is a duration as Go spells it."""
-    return _DURATION.fullmatch(text) is not None
 
 
 def _value(obj: Object | None, field_path: FieldPath) -> Any:

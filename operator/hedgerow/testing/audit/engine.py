@@ -19,10 +19,10 @@ from hedgerow.testing.audit.history import identified
 from hedgerow.testing.audit.inputs import read_inputs
 from hedgerow.testing.audit.machine import Attendant, AuditEnd, Pace, machine, raised
 from hedgerow.testing.audit.others import Others
-from hedgerow.testing.audit.recorder import FindingRecorder, numbered
+from hedgerow.testing.audit.recorder import FindingRecorder
 from hedgerow.testing.audit.rules import BY_NAME
 from hedgerow.testing.audit.traffic import by_object
-from hedgerow.texts import printable
+from hedgerow.texts import numbered, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

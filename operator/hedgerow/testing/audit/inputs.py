@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from hedgerow.fields.paths import is_list, is_map
-from hedgerow.manifest import ManifestError, from_yaml, texts
+from hedgerow.fields.paths import is_map
+from hedgerow.manifest import objects_in, texts
 from hedgerow.testing.audit.access import Role
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def read_inputs(
     directory: Path | None = None,
     namespace: str = NAMESPACE,
 ) -> Inputs:
-    """Read all that an audit is given. Raises AuditError, OSError."""
+    """Read all that an audit is given. Raises AuditError, ManifestError, OSError."""
     if not command:
         raise AuditError("no command is given; put the operator's own command after `--`")
     definitions = [one for one in _all_objects(crds) if one["kind"] == _DEFINITION]
@@ -115,43 +116,19 @@ def _named(given: Path | Sequence[Path]) -> str:
 
 
 def _all_objects(given: Path | Sequence[Path]) -> Iterator[Object]:
-    for path in _paths(given):
-        yield from _objects(path)
+    for name, text in chain.from_iterable(map(texts, _paths(given))):
+        for obj in objects_in(name, text):
+            if obj.get("kind") not in _SKIPPED:
+                yield _named_object(name, obj)
 
 
-def _objects(path: Path) -> Iterator[Object]:
-    """Yield the objects of a file, or of the files in a directory, those of lists one by one."""
-    try:
-        for name, text in texts(path):
-            for document in _documents(name, text):
-                yield from _parted(name, document)
-    except ManifestError as error:
-        raise AuditError(str(error)) from error
-
-
-def _documents(name: str, text: str) -> tuple[Any, ...]:
-    try:
-        return from_yaml(text)
-    except ManifestError as error:
-        raise AuditError(f"{name}: {error}") from error
-
-
-def _parted(file: str, document: Any) -> Iterator[Object]:
-    if document is None:
-        return
-    if not is_map(document) or not document.get("kind") or not document.get("apiVersion"):
+def _named_object(file: str, obj: Object) -> Object:
+    if not obj.get("kind") or not obj.get("apiVersion"):
         raise AuditError(f"{file} has a document without apiVersion and kind")
-    items = document.get("items")
-    if str(document["kind"]).endswith("List") and is_list(items):
-        for item in items:
-            yield from _parted(file, item)
-        return
-    if document["kind"] in _SKIPPED:
-        return
-    meta = document.get("metadata")
+    meta = obj.get("metadata")
     if not is_map(meta) or not isinstance(meta.get("name"), str) or not meta["name"]:
-        raise AuditError(f"{file}: a {document['kind']} has no metadata.name")
-    yield document
+        raise AuditError(f"{file}: a {obj['kind']} has no metadata.name")
+    return obj
 
 
 def _placed(sample: Object, namespace: str) -> Object:

@@ -20,8 +20,8 @@ from hedgerow.testing.audit.causes import causes, taker, writers
 from hedgerow.testing.audit.edits import with_value, without
 from hedgerow.testing.audit.findings import Finding
 from hedgerow.testing.audit.history import identified
-from hedgerow.testing.audit.recorder import numbered
 from hedgerow.testing.audit.values import others
+from hedgerow.texts import numbered
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

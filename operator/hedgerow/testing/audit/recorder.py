@@ -61,8 +61,3 @@ class FindingRecorder:
             notes=tuple(self.notes),
             figures=replace(self.figures),
         )
-
-
-def numbered(count: int, one: str, more: str = "") -> str:
-    """Return a number of things in words: `1 child`, `2 children`."""
-    return f"{count} {one if count == 1 else more or one + 's'}"

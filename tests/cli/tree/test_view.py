@@ -12,11 +12,15 @@ from rich.live import Live
 
 from cli.tree import kin
 from cli.tree.kin import owned, pod, tree
-from hedgerow.cli.tree.live import Redrawn
+from hedgerow.cli.following import Picture
+from hedgerow.cli.tree.view import TreesView
 
 NOW = SimpleNamespace(now=lambda: datetime(2026, 1, 1, 12, 5, tzinfo=UTC))
 PODS = [pod(f"web-1-{'x' * 30}-{n}", "ReplicaSet web-1", ready=False) for n in range(30)]
 FAMILY = tree(owned(kin.DEPLOYMENT, "web", "r"), owned(kin.SET, "web-1", "Deployment web"), *PODS)
+WATCHED = SimpleNamespace(
+    trees=lambda: (FAMILY,), unread=lambda: {"Job": "is left out: " + "you may not " * 20}
+)
 
 
 def redrawn(width: int, height: int) -> list[str]:
@@ -26,12 +30,12 @@ def redrawn(width: int, height: int) -> list[str]:
         file=paper, width=width, height=height, force_terminal=True, color_system=None
     )
     live = Live(console=console, auto_refresh=False, transient=False)
-    Redrawn(live, NOW).draw([FAMILY], {"Job": "is left out: " + "you may not " * 20})
+    Picture(TreesView(WATCHED, NOW), live).draw()
     console.print(live.get_renderable())
     return paper.getvalue().splitlines()
 
 
-class TestRedrawn:
+class TestPicture:
     @pytest.mark.parametrize("width", [20, 40, 80, 300])
     @pytest.mark.parametrize("height", [5, 24, 100])
     def test_it_is_no_wider_and_no_taller_than_the_terminal(self, width, height):
