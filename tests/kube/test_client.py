@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import httpx
 import pytest
+import yaml
 
 from hedgerow.kube import client, credentials, errors
 from hedgerow.kube import kubeconfig as kubeconfigs
@@ -49,9 +50,13 @@ class TestConnect:
         assert "Content-Type" not in headers
 
     async def test_takes_the_context_that_is_named(self, tmp_path):
-        path = write_kubeconfig(tmp_path / "k", context={"namespace": "mine"})
+        path = write_kubeconfig(tmp_path / "k", context={"namespace": "current"})
+        config = yaml.safe_load(path.read_text("utf-8"))
+        context = {"cluster": "c", "user": "u", "namespace": "mine"}
+        config["contexts"].append({"name": "second", "context": context})
+        path.write_text(yaml.safe_dump(config), "utf-8")
 
-        async with connect(kubeconfig=str(path), context="here") as cluster:
+        async with connect(kubeconfig=str(path), context="second") as cluster:
             assert cluster.namespace == "mine"
 
     async def test_keeps_the_path_of_a_server_behind_a_gateway(self, server, connected, tmp_path):

@@ -368,10 +368,17 @@ class TestRemovedColour:
 
     async def test_a_colour_that_comes_back_before_it_is_gone_is_made_anew(self):
         world = await settled()
+        hold = {"metadata": {"finalizers": ["example.com/hold"]}}
+        world.edit("Deployment", "demogreen-deployment", hold)
         world.apply(greenSpec=None)
         await world.settle()
 
         world.apply()
         await world.settle()
+        assert world.condition("Ready") == "False/WaitingForDeletion"
 
-        assert world.get("Deployment", "demogreen-deployment") is not None
+        world.edit("Deployment", "demogreen-deployment", {"metadata": {"finalizers": None}})
+        await world.settle()
+        assert (
+            "deletionTimestamp" not in world.the("Deployment", "demogreen-deployment")["metadata"]
+        )

@@ -156,12 +156,16 @@ class TestRefusals:
         world = World()
         refuse(world, errors.Invalid("bad pod", code=422), "demoblue-deployment", times=1)
         world.apply()
-        await world.settle()
+        world.deliver()
+        await world.work()
+        assert world.condition("Stalled") == "True/Rejected"
 
         world.apply(blueSpec=pods("blue", "x:2"))
-        await world.settle()
+        world.deliver()
+        await world.work()  # at once: no time has passed
 
         assert world.condition("Stalled") == ""
+        assert "x:2" in str(world.the("Deployment", "demoblue-deployment"))
 
     @pytest.mark.parametrize(
         "error",
