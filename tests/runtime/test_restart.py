@@ -233,6 +233,7 @@ SCALED = {"spec": {"replicas": 7}}
 RELABELLED = {"metadata": {"labels": {"hedgerow.dev/controller": "mine"}}}
 SELECTOR = {"spec": {"selector": {"x": "y"}}}
 MISREAD = (("hedgerow.dev/yield", "nonsense"),)
+YIELDED = (("hedgerow.dev/yield", "Service/*: **"),)
 UNMATCHED = (("hedgerow.dev/yield", "Deployment/none: spec.replicas"),)
 DAILY = {"schedule": "0 0 * * *"}
 
@@ -240,6 +241,7 @@ DAILY = {"schedule": "0 0 * * *"}
 CASES = (
     BG("settled", "Ready"),
     BG("a contested field", "FieldConflict", take("Service", "demo", SELECTOR)),
+    BG("a yielded field", "Ready", take("Service", "demo", SELECTOR), annotations=YIELDED),
     BG("a contested status", "FieldConflict", take_status),
     BG("a contested label of ours", "FieldConflict", relabel("Deployment", "demoblue-deployment")),
     BG("a child that is being deleted", "WaitingForDeletion", going("Service", "demo")),

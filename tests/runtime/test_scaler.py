@@ -26,7 +26,7 @@ from hedgerow.testing.memory.cluster import MemoryCluster
 from hedgerow_schemas.base import Object
 from model import scaled
 from runtime.scenes import limit_comparisons
-from runtime.world import Crash, ModelClock, World
+from runtime.world import Crash, ModelClock, World, crash
 
 pytestmark = pytest.mark.anyio
 
@@ -583,9 +583,6 @@ class TestClaimed:
             scene.autoscale(minReplicas=3)
         else:
             scene.deploy(WINDOWS | CLAIM, replicas=3)
-
-        def crash() -> None:
-            raise Crash
 
         scene.during(number, crash, when=when)
         with pytest.raises(Crash):

@@ -47,6 +47,10 @@ class Crash(BaseException):
     """The process ends here, as a SIGKILL would end it."""
 
 
+def crash() -> None:
+    raise Crash
+
+
 class ModelClock:
     """The model's time; every jitter is the middle one."""
 
