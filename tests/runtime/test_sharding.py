@@ -436,21 +436,11 @@ class TestHandOver:
             world.apply("two", "other", routeTo="Green")
             replica.cluster.tell()
             await anyio.sleep(600)
-            assert (
-                world.server.get(world.target("Service", "two", "other"))["spec"]["selector"][
-                    "app.kubernetes.io/phase"
-                ]
-                == "Blue"
-            )
+            assert world.selected("two", "other") == "Blue"
 
             await replica.runner.begin(OTHERS)
             await quiet()
-            assert (
-                world.server.get(world.target("Service", "two", "other"))["spec"]["selector"][
-                    "app.kubernetes.io/phase"
-                ]
-                == "Green"
-            )
+            assert world.selected("two", "other") == "Green"
 
     async def test_a_drain_ends_a_beginning(self):
         world = a_world()

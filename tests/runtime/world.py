@@ -286,8 +286,8 @@ class World:
         """The reasons of the Events there are, in the order of their names."""
         return [event["reason"] for event in self.server.list(EVENTS, "Event").items]
 
-    def selected(self, name: str = "demo") -> str:
-        return self.the("Service", name)["spec"]["selector"]["app.kubernetes.io/phase"]
+    def selected(self, name: str = "demo", namespace: str = NS) -> str:
+        return self.the("Service", name, namespace)["spec"]["selector"]["app.kubernetes.io/phase"]
 
 
 def pods(name: str, image: str = "example/echo:1", **more: Any) -> Object:
