@@ -15,9 +15,9 @@ from hedgerow.runtime.cache.budget import Budget, Weigher
 from hedgerow.runtime.child_finalizers import Finalizers
 from hedgerow.runtime.heavy import USUAL
 from hedgerow.runtime.refusals import RefusalLog
-from runtime.clockwork import CRONJOBS, MINUTE, Clockwork, calm, guarded_jobs, started
+from runtime.clockwork import CRONJOBS, MINUTE, Clockwork, guarded_jobs, started
 from runtime.scenes import refuse
-from runtime.world import DEMO, Crash, crash
+from runtime.world import DEMO, Crash, calm, crash
 
 Object = dict[str, Any]
 

@@ -24,7 +24,7 @@ from hedgerow_schemas.builtin import Service
 from runtime.clockwork import MINUTE, Clockwork
 from runtime.scenes import CREATION, settled
 from runtime.shop import Shop, quiet
-from runtime.world import DEMO, World, pods
+from runtime.world import DEMO, World, calm, pods
 
 pytestmark = pytest.mark.anyio
 
@@ -83,7 +83,7 @@ def meanwhile(shop: Shop, request: str, act: Callable[[], object]) -> None:
 
     async def hook(sent: Sent) -> None:
         if request in str(sent):
-            shop.cluster.after = _nothing
+            shop.cluster.after = calm
             act()
             await anyio.sleep(1)
 
@@ -205,7 +205,7 @@ class TestLooks:
         await world.work()
         version = world.the("BlueGreen")["metadata"]["resourceVersion"]
         vars(world.server).update(backup)
-        world.cluster.before = _nothing
+        world.cluster.before = calm
         live = world.apply(promotion="WhenAvailable")
         assert live["metadata"]["resourceVersion"] == version
         assert "status" not in live
@@ -368,7 +368,3 @@ class TestDueFirst:
         # The last ones have nobody to wait for, and what has changed gets a turn now and then.
         others = is_start[: len(names) - SHARE].count(False)
         assert others <= 1 + len(names) // FAIR_EVERY
-
-
-async def _nothing(_sent: Sent) -> None:
-    """Nothing happens."""

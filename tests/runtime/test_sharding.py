@@ -23,7 +23,8 @@ from hedgerow.shards.members import LONGEST_NAME
 from hedgerow.shards.slices import ALL, NONE, Slices, point_of
 from hedgerow.testing.memory.cluster import Sent
 from hedgerow.testing.virtual import VirtualClock, run
-from runtime.sharded import Replica, only, quiet
+from runtime.sharded import Replica, only
+from runtime.shop import quiet
 from runtime.world import CONTROLLER, World
 from support.operator import registered
 

@@ -16,14 +16,13 @@ from hedgerow.testing.virtual import run
 from runtime.clockwork import (
     MINUTE,
     Clockwork,
-    calm,
     guarded_jobs,
     settled,
     standstill,
     started,
 )
 from runtime.ledger import Ledger
-from runtime.world import Crash
+from runtime.world import Crash, calm
 
 Object = dict[str, Any]
 

@@ -8,8 +8,8 @@ import pytest
 
 from hedgerow.kube.errors import Unreachable
 from hedgerow.testing.memory.cluster import Sent
-from runtime.clockwork import MINUTE, Clockwork, calm, settled, standstill, started
-from runtime.world import Crash, crash
+from runtime.clockwork import MINUTE, Clockwork, settled, standstill, started
+from runtime.world import Crash, calm, crash
 
 pytestmark = pytest.mark.anyio
 

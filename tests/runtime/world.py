@@ -70,8 +70,8 @@ class ModelClock:
         return 0.5
 
 
-async def _quiet(_sent: Sent) -> None:
-    """Nothing happens."""
+async def calm(_sent: Sent) -> None:
+    """Let every request through."""
 
 
 class World:
@@ -128,7 +128,7 @@ class World:
 
     def restart(self) -> None:
         """End this life, whatever it was at, and begin another."""
-        self.cluster.before = self.cluster.after = _quiet
+        self.cluster.before = self.cluster.after = calm
         self._new_life()
 
     def deliver(self, most: int = 10_000, kind: str = "") -> int:
@@ -199,7 +199,7 @@ class World:
                 if isinstance(result, Awaitable):
                     await result
 
-        self.cluster.before = self.cluster.after = _quiet
+        self.cluster.before = self.cluster.after = calm
         setattr(self.cluster, when, hook)
 
     # --- people -------------------------------------------------------------------------------
