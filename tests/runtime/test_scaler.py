@@ -31,9 +31,6 @@ from runtime.world import Crash, ModelClock, World, crash
 pytestmark = pytest.mark.anyio
 
 MANAGER = "hedgerow-scaler"
-GROUP_VERSIONS = {
-    "Deployment": "apps/v1", "StatefulSet": "apps/v1", "HorizontalPodAutoscaler": "autoscaling/v2"
-}  # fmt: skip
 HPA = "HorizontalPodAutoscaler"
 WINDOWS = {SCALE_OUT: "0 8 * * *", SCALE_IN: "0 18 * * *", OUT_REPLICAS: "10"}
 LABELS = {"app": "web"}
@@ -69,10 +66,10 @@ class Scene(World):
         assert self.failures == []
 
     def object(self, kind: str, **annotations: str) -> Object:
-        meta: Object = {"name": "web", "namespace": "default"}
+        found = self.target(kind, "web")
         if annotations:
-            meta["annotations"] = annotations
-        return {"apiVersion": GROUP_VERSIONS[kind], "kind": kind, "metadata": meta}
+            found["metadata"]["annotations"] = annotations
+        return found
 
     def deploy(
         self, notes: dict[str, str] = WINDOWS, kind: str = "Deployment", **spec: Any

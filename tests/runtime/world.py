@@ -31,13 +31,6 @@ Object = dict[str, Any]
 
 CONTROLLER = cast("Controller[Resource]", bluegreen.CONTROLLER)
 BLUEGREEN = "app.demo.kakao.com/v1"
-GROUPS = {
-    "BlueGreen": BLUEGREEN,
-    "CronJob": "batch.tutorial.kubebuilder.io/v1",
-    "Deployment": "apps/v1",
-    "Job": "batch/v1",
-    "Service": "v1",
-}
 EVENTS = "events.k8s.io"
 NS = "default"
 DEMO: Key = (NS, "demo")
@@ -216,8 +209,9 @@ class World:
         return self.server.apply(body, "user")[0]
 
     def target(self, kind: str, name: str, namespace: str = NS) -> Object:
+        api = next(of.api for of in self.server._kinds.values() if of.api.kind == kind)
         metadata = {"name": name, "namespace": namespace}
-        return {"apiVersion": GROUPS[kind], "kind": kind, "metadata": metadata}
+        return {"apiVersion": api.group_version, "kind": kind, "metadata": metadata}
 
     def get(self, kind: str, name: str = "demo", namespace: str = NS) -> Object | None:
         return self.server.get(self.target(kind, name, namespace))
