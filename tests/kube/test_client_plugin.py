@@ -44,6 +44,17 @@ def plugin(path: Path, status: Any, *, code: int = 0, hint: str = "") -> dict[st
     }
 
 
+def wordless(path: Path) -> dict[str, Any]:
+    """Return a plugin that answers without a status."""
+    found = plugin(path, {})
+    path.write_text("print('{}')")
+    return found
+
+
+SHOP = "install it from\nthe shop"
+NOT_INSTALLED = {"apiVersion": "client.authentication.k8s.io/v1", "command": "no-such-plugin"}
+
+
 class TestPlugin:
     async def test_gives_a_token_and_is_run_once_per_login(self, server, connected, tmp_path):
         user = {"exec": plugin(tmp_path / "p.py", {"token": "given"})}
@@ -119,40 +130,26 @@ class TestPlugin:
         assert list(temporary.iterdir()) == []
 
     @pytest.mark.parametrize(
-        ("given", "code", "said"),
+        ("make", "said"),
         [
-            ({"token": "t"}, 3, "non-zero code 3: no such profile; install it from the shop"),
-            ({}, 0, "Did not find credentials"),
+            (
+                lambda path: plugin(path, {"token": "t"}, code=3, hint=SHOP),
+                "non-zero code 3: no such profile; install it from the shop",
+            ),
+            (lambda path: plugin(path, {}, hint=SHOP), "Did not find credentials"),
+            (wordless, "'status' is missing"),
+            (lambda _: NOT_INSTALLED, "No such file or directory: 'no-such-plugin'"),
         ],
+        ids=["it fails", "no credentials", "no status", "not installed"],
     )
-    async def test_that_fails_is_told_with_its_own_hint(self, tmp_path, given, code, said):
-        user = {
-            "exec": plugin(tmp_path / "p.py", given, code=code, hint="install it from\nthe shop")
-        }
-        path = write_kubeconfig(tmp_path / "k", user=user)
+    async def test_that_fails_is_told_with_its_own_hint(self, tmp_path, make, said):
+        path = write_kubeconfig(tmp_path / "k", user={"exec": make(tmp_path / "p.py")})
 
         with pytest.raises(ConfigError, match=said) as caught:
             async with connect(kubeconfig=str(path)):
                 pass
 
         assert "\n" not in str(caught.value)
-
-    async def test_that_answers_without_a_status_is_told(self, tmp_path):
-        found = plugin(tmp_path / "p.py", {})
-        (tmp_path / "p.py").write_text("print('{}')")
-        path = write_kubeconfig(tmp_path / "k", user={"exec": found})
-
-        with pytest.raises(ConfigError, match="'status' is missing"):
-            async with connect(kubeconfig=str(path)):
-                pass
-
-    async def test_that_is_not_installed_is_told(self, tmp_path):
-        found = {"apiVersion": "client.authentication.k8s.io/v1", "command": "no-such-plugin"}
-        path = write_kubeconfig(tmp_path / "k", user={"exec": found})
-
-        with pytest.raises(ConfigError, match="No such file or directory: 'no-such-plugin'"):
-            async with connect(kubeconfig=str(path)):
-                pass
 
     async def test_that_hangs_is_given_up(self, tmp_path, monkeypatch):
         async def hang(*_: Any, **__: Any) -> str:

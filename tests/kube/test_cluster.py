@@ -9,14 +9,15 @@ import pytest
 
 from hedgerow.kube import errors, wire
 from hedgerow_schemas.base import ApiResource
+from kube.asking import CONFIG_MAP
 from kube.fakes import reply, status
 from kube.recordings import Recording
 
 pytestmark = pytest.mark.anyio
 
-CONFIG_MAP = ApiResource("v1", "ConfigMap", "configmaps")
 PATH = "/api/v1/namespaces/ns/configmaps"
 BODY = {"metadata": {"name": "x", "namespace": "ns"}, "data": {"a": "\x85ä"}}
+VERSIONED = {**BODY, "metadata": {**BODY["metadata"], "resourceVersion": "1"}}
 
 
 class TestApply:
@@ -69,45 +70,34 @@ class TestApply:
         assert caught.value.request == f"PATCH {PATH}/x"
         assert len(server.requests) == 1
 
-    async def test_is_repeated_when_its_answer_was_lost(self, server, connected):
-        server.answers = [httpx.ReadError("cut"), reply()]
-
-        async with connected() as cluster:
-            await cluster.apply(CONFIG_MAP, BODY, manager="m")
-
-        assert len(server.requests) == 2
-
-    @pytest.mark.parametrize(
-        ("failure", "requests"),
-        [
-            (httpx.ReadError("cut"), 1),
-            (status(504), 1),
-            (httpx.ConnectError("no"), 2),
-            (status(429), 2),
-        ],
-    )
-    async def test_with_a_resource_version_is_repeated_only_if_it_cannot_have_arrived(
-        self, server, connected, failure, requests
+    @pytest.mark.parametrize("failure", [httpx.ReadError("cut"), status(504)])
+    async def test_with_a_resource_version_is_not_repeated_if_it_may_have_arrived(
+        self, server, connected, failure
     ):
         server.answers = [failure, reply()]
-        body = {**BODY, "metadata": {**BODY["metadata"], "resourceVersion": "1"}}
 
         async with connected() as cluster:
-            if requests == 1:
-                with pytest.raises((errors.Unreachable, errors.Unavailable)) as caught:
-                    await cluster.apply(CONFIG_MAP, body, manager="m")
-                assert getattr(caught.value, "sent", True)
-            else:
-                await cluster.apply(CONFIG_MAP, body, manager="m")
+            with pytest.raises((errors.Unreachable, errors.Unavailable)) as caught:
+                await cluster.apply(CONFIG_MAP, VERSIONED, manager="m")
 
-        assert len(server.requests) == requests
+        assert getattr(caught.value, "sent", True)
+        assert len(server.requests) == 1
 
-    async def test_a_dry_run_may_always_be_repeated(self, server, connected):
-        server.answers = [httpx.ReadError("cut"), reply()]
-        body = {**BODY, "metadata": {**BODY["metadata"], "resourceVersion": "1"}}
+    @pytest.mark.parametrize(
+        ("body", "failure", "dry_run"),
+        [
+            (BODY, httpx.ReadError("cut"), False),
+            (VERSIONED, httpx.ReadError("cut"), True),
+            (VERSIONED, httpx.ConnectError("no"), False),
+            (VERSIONED, status(429), False),
+        ],
+        ids=["without a version", "a dry run", "not sent", "not carried out"],
+    )
+    async def test_is_repeated_otherwise(self, server, connected, body, failure, dry_run):
+        server.answers = [failure, reply()]
 
         async with connected() as cluster:
-            await cluster.apply(CONFIG_MAP, body, manager="m", dry_run=True)
+            await cluster.apply(CONFIG_MAP, body, manager="m", dry_run=dry_run)
 
         assert len(server.requests) == 2
 
@@ -180,13 +170,6 @@ class TestRead:
         assert found == {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}
         assert "as=PartialObjectMetadata;" in server.requests[0].headers["Accept"]
 
-    async def test_raises_when_the_kind_is_not_served(self, server, connected):
-        server.answers = [Recording.load("missing_kind").response()]
-
-        async with connected() as cluster:
-            with pytest.raises(errors.Missing, match="is its CRD installed"):
-                await cluster.read(CONFIG_MAP, "x", "ns")
-
     @pytest.mark.parametrize("content", [b"<html>", b"[]", b'{"metadata": 1}', b"\xff"])
     async def test_raises_garbled_for_an_answer_that_is_no_object(self, server, connected, content):
         server.answers = [httpx.Response(200, content=content)]
@@ -194,6 +177,22 @@ class TestRead:
         async with connected() as cluster:
             with pytest.raises(errors.Garbled):
                 await cluster.read(CONFIG_MAP, "x", "ns")
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda cluster: cluster.read(CONFIG_MAP, "x", "ns"),
+        lambda cluster: cluster.delete(CONFIG_MAP, "x", "ns", uid="u"),
+    ],
+    ids=["read", "delete"],
+)
+async def test_a_kind_that_is_not_served_is_an_error_and_no_absent_object(server, connected, ask):
+    server.answers = [Recording.load("missing_kind").response()]
+
+    async with connected() as cluster:
+        with pytest.raises(errors.Missing, match="is its CRD installed"):
+            await ask(cluster)
 
 
 class TestDelete:
@@ -217,13 +216,6 @@ class TestDelete:
 
         async with connected() as cluster:
             assert not await cluster.delete(CONFIG_MAP, "x", "ns", uid="u")
-
-    async def test_raises_when_the_kind_is_not_served(self, server, connected):
-        server.answers = [Recording.load("missing_kind").response()]
-
-        async with connected() as cluster:
-            with pytest.raises(errors.Missing):
-                await cluster.delete(CONFIG_MAP, "x", "ns", uid="u")
 
     @pytest.mark.parametrize(
         "live",

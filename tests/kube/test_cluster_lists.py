@@ -14,12 +14,11 @@ import pytest
 from hedgerow.kube import errors, wire
 from hedgerow.kube.watch import Bookmark, Changed
 from hedgerow.objects import Salvaged
-from hedgerow_schemas.base import ApiResource
+from kube.asking import CONFIG_MAP, never
 from kube.fakes import Chunks, reply, status
 
 pytestmark = pytest.mark.anyio
 
-CONFIG_MAP = ApiResource("v1", "ConfigMap", "configmaps")
 ODD = {
     "deep": b'{"f:a":' * 9_900 + b"{}" + b"}" * 9_900,
     "no UTF-8": b'{"f:\xff":{}}',
@@ -35,7 +34,6 @@ def odd(name: str, fields: bytes) -> bytes:
 
 
 PATH = "/api/v1/namespaces/ns/configmaps"
-BODY = {"metadata": {"name": "x", "namespace": "ns"}, "data": {"a": "\x85ä"}}
 
 
 def page(*names: str, version: str = "9", token: str = "") -> httpx.Response:
@@ -278,11 +276,7 @@ class TestWatch:
             await self.watch(server, connected, b"x" * 11)
 
     async def test_takes_no_request_slot(self, server, connected):
-        async def endless(_: httpx.Request) -> httpx.Response:
-            await anyio.sleep_forever()
-            raise AssertionError
-
-        server.answers = [endless, endless, endless, reply()]
+        server.answers = [never, never, never, reply()]
         async with connected(concurrency=1) as cluster, anyio.create_task_group() as tasks:
             for _ in range(3):
                 tasks.start_soon(anext, cluster.watch(CONFIG_MAP))

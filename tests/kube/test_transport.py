@@ -44,18 +44,23 @@ class Peer:
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
+    heard: list[bytes]
+    """Whatever came of each request so far."""
 
     async def asked(self) -> bytes:
         """Return the next request; empty at the end."""
         try:
             head = await self.reader.readuntil(b"\r\n\r\n")
-        except asyncio.IncompleteReadError:
+        except asyncio.IncompleteReadError as error:
+            self.heard += [error.partial] if error.partial else []
             return b""
+        self.heard.append(head)
         length = next(
             (int(h.split(b":")[1]) for h in head.split(b"\r\n") if h.startswith(b"Content-Length")),
             0,
         )
-        return head + await self.reader.readexactly(length)
+        self.heard[-1] += await self.reader.readexactly(length)
+        return self.heard[-1]
 
     async def say(self, *pieces: bytes) -> None:
         """Send bytes, each piece in a packet of its own."""
@@ -86,7 +91,7 @@ class Server:
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.met += 1
         try:
-            await self.talk(Peer(reader, writer))
+            await self.talk(Peer(reader, writer, self.asked))
         except ConnectionError:
             pass
         finally:
@@ -196,14 +201,18 @@ async def between(
         await anyio.lowlevel.checkpoint()
 
 
-@pytest.fixture(params=["plain", "TLS"])
-def tls(request, tmp_path) -> Path | None:
-    if request.param == "plain":
-        return None
+@pytest.fixture
+def identity(tmp_path) -> Path:
+    """A server's certificate with its key."""
     cert, key = certificate("127.0.0.1")
     path = tmp_path / "server.pem"
     path.write_bytes(cert + key)
     return path
+
+
+@pytest.fixture(params=["plain", "TLS"])
+def tls(request) -> Path | None:
+    return None if request.param == "plain" else request.getfixturevalue("identity")
 
 
 class TestAnswers:
@@ -484,10 +493,16 @@ class TestConnections:
             assert (await client.get("/")).code == 200
             assert server.met == 2
 
-    async def test_one_that_says_close_is_closed(self):
-        answer = OK.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
+    @pytest.mark.parametrize(
+        ("answer", "is_read"),
+        [(OK.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"), True), (OK[:-1], False)],
+        ids=["it says close", "its body was not read to the end"],
+    )
+    async def test_one_that_cannot_go_on_is_closed(self, answer, is_read):
         async with between(saying(answer)) as (server, client):
-            await client.get("/")
+            async with client.exchange("GET", "/") as exchange:
+                if is_read:
+                    assert b"".join([piece async for piece in unpacked(exchange)]) == b"hi"
             server.talk = one_by_one
             await client.get("/")
 
@@ -541,15 +556,6 @@ class TestConnections:
                 await client.get("/")
         gc.collect()  # a ResourceWarning would fail the test
 
-    async def test_a_body_that_is_not_read_to_its_end_closes_it(self):
-        async with between(saying(OK[:-1])) as (server, client):
-            async with client.exchange("GET", "/"):
-                pass
-            server.talk = one_by_one
-            await client.get("/")
-
-        assert server.met == 2
-
     @pytest.mark.parametrize("turns", range(12))
     async def test_cancelled_at_any_moment_the_next_answer_is_its_own(self, tls, turns):
         async def talk(peer: Peer) -> None:
@@ -583,7 +589,8 @@ class TestConnecting:
                 await anyio.lowlevel.checkpoint()
                 await client.pool.aclose()
             assert client.pool._open == set()
-            assert server.asked == []
+
+        assert server.asked == []
 
     async def test_a_socket_that_takes_no_options_is_one_to_which_nothing_was_sent(self):
         async with between(one_by_one) as (_, client):
@@ -614,10 +621,8 @@ class TestConnecting:
                     await client.get("/")
         gc.collect()
 
-    async def test_an_unknown_certificate_is_told_as_one(self, tls):
-        if tls is None:
-            return
-        async with between(one_by_one, tls=tls) as (server, _):
+    async def test_an_unknown_certificate_is_told_as_one(self, identity):
+        async with between(one_by_one, tls=identity) as (server, _):
             url = f"https://127.0.0.1:{server.port}"
             async with asking(url, tls=ssl.create_default_context()) as client:
                 with pytest.raises(httpx.ConnectError) as told:
@@ -661,8 +666,7 @@ class TestBytesHeldBack:
 
         async def talk(peer: Peer) -> None:
             await reads.wait()
-            server.asked.append(await peer.asked())
-            await peer.say(OK)
+            await one_by_one(peer)
 
         async with between(talk, tls=tls) as (server, client):
 
@@ -685,11 +689,7 @@ class TestBytesHeldBack:
 
 class TestRequests:
     async def test_head_and_body_arrive_as_they_were_given(self):
-        async def talk(peer: Peer) -> None:
-            server.asked.append(await peer.asked())
-            await peer.say(OK)
-
-        async with between(talk) as (server, client):
+        async with between(one_by_one) as (server, client):
             await client.patch("/a%2Fb?x=1&y=%20", content=b"body", headers={"X-One": "1"})
 
         [asked] = server.asked
@@ -699,12 +699,7 @@ class TestRequests:
 
     async def test_a_large_one_arrives_whole(self, tls):
         content = bytes(range(256)) * 1024
-
-        async def talk(peer: Peer) -> None:
-            server.asked.append(await peer.asked())
-            await peer.say(OK)
-
-        async with between(talk, tls=tls) as (server, client):
+        async with between(one_by_one, tls=tls) as (server, client):
             await client.patch("/", content=content)
 
         assert server.asked[0].endswith(content)
@@ -756,7 +751,8 @@ class TestRequests:
         async with between(one_by_one) as (server, client):
             with pytest.raises(httpx.ConnectError):
                 await client.patch("/", b"x", permit=cut)
-            assert server.asked == []
+
+        assert (server.met, server.asked) == (1, [])
 
     async def test_what_is_forbidden_at_once_leaves_the_connection_as_it_was(self):
         def permit() -> None:

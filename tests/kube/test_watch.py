@@ -25,9 +25,8 @@ from hedgerow.kube.watch import (
     WatchEnded,
     step,
 )
-from hedgerow_schemas.base import ApiResource
 
-API = ApiResource("v1", "ConfigMap", "configmaps")
+LIVE, ANEW = Live("7"), Filling(1, told="7")
 
 
 def config(name: str, version: int, **more: Any) -> dict[str, Any]:
@@ -152,11 +151,31 @@ class TestLive:
         assert outcomes == [StepResult(event)]
         assert phase == Live("8")
 
-    def test_goes_on_from_its_version_when_the_server_ends_the_watch(self):
-        outcomes, phase = run(Live("7"), WatchEnded(STEADY))
+    @pytest.mark.parametrize(
+        ("begun", "arrival", "wait", "then", "is_told"),
+        [
+            # It goes on from its version when the server ends the watch, or when it is cut.
+            (LIVE, WatchEnded(STEADY), 0.1, LIVE, False),
+            (Live("7", 2), Failed(errors.Dropped("silent"), 95.0), 0.1, Live("7", 1), False),
+            (LIVE, Failed(errors.Throttled("slow", after=20.0), 0.0), 20.0, Live("7", 1), True),
+            # It fills anew when its version is worth nothing any more. After a silence it may be
+            # one that never was.
+            (LIVE, Failed(errors.Gone("old"), 0.0), 0.1, Filling(1, gaps=1, told="7"), False),
+            (LIVE, Failed(errors.Garbled("half a line"), 0.0), 0.1, ANEW, True),
+            (LIVE, Failed(errors.Invalid("no version"), 0.0), 0.1, ANEW, True),
+            (LIVE, Failed(errors.Missing("no CRD"), 0.0), 0.1, ANEW, True),
+            (LIVE, Failed(errors.Silent("for 90 s"), 90.0), 0.1, ANEW, False),
+            # And at once when versions go back.
+            (LIVE, changed("MODIFIED", "a", 6), 0.0, Filling(told="7"), False),
+            (LIVE, Bookmark("6"), 0.0, Filling(told="7"), False),
+        ],
+    )
+    def test_goes_on_from_its_version_or_fills_anew(self, begun, arrival, wait, then, is_told):
+        (outcome,), phase = run(begun, arrival)
 
-        assert outcomes == [StepResult(wait=pytest.approx(0.1))]
-        assert phase == Live("7")
+        problem = arrival.error if is_told else None
+        assert outcome == StepResult(problem=problem, wait=pytest.approx(wait))
+        assert phase == then
 
     def test_waits_longer_and_longer_when_watches_end_as_soon_as_they_begin(self):
         outcomes, phase = run(Live("7"), *[WatchEnded(0.0)] * 4)
@@ -166,33 +185,12 @@ class TestLive:
         ]
         assert phase == Live("7", 4)
 
-    def test_goes_on_from_its_version_when_the_watch_is_cut(self):
-        outcomes, phase = run(Live("7", 2), Failed(errors.Dropped("silent"), 95.0))
-
-        assert outcomes == [StepResult(wait=pytest.approx(0.1))]
-        assert phase == Live("7", 1)
-
     def test_tells_of_a_watch_that_is_cut_again_and_again(self):
         cut = Failed(errors.Dropped("cut"), 0.0)
 
         outcomes, _ = run(Live("7"), *[cut] * (UNREPORTED + 1))
 
         assert [o.problem for o in outcomes] == [None] * UNREPORTED + [cut.error]
-
-    @pytest.mark.parametrize(
-        "error",
-        [
-            errors.Gone("too old"),
-            errors.Garbled("half a line"),
-            errors.Invalid("no such version"),
-            errors.Missing("no CRD"),
-        ],
-    )
-    def test_fills_anew_when_its_version_is_worth_nothing_any_more(self, error):
-        (outcome,), phase = run(Live("7"), Failed(error, 0.0))
-
-        assert outcome.wait == pytest.approx(0.1)
-        assert phase == Filling(1, gaps=int(isinstance(error, errors.Gone)), told="7")
 
     @pytest.mark.parametrize(
         ("error", "times"),
@@ -217,19 +215,6 @@ class TestLive:
         assert problems == [None, None, None, None, cut.error, None]
         assert phase == Live("8", failures=4)
         assert run(phase, Bookmark("9"))[1] == Live("9")
-
-    def test_fills_anew_after_a_silence_for_its_version_may_be_one_that_never_was(self):
-        outcomes, phase = run(Live("7"), Failed(errors.Silent("for 90 s"), 90.0))
-
-        assert outcomes == [StepResult(wait=pytest.approx(0.1))]
-        assert phase == Filling(1, told="7")
-
-    @pytest.mark.parametrize("event", [changed("MODIFIED", "a", 6), Bookmark("6")])
-    def test_fills_anew_at_once_when_versions_go_back(self, event):
-        outcomes, phase = run(Live("7"), event)
-
-        assert outcomes == [StepResult(wait=0.0)]
-        assert phase == Filling(told="7")
 
     def test_does_not_spin_when_every_version_is_too_old(self):
         gone = Failed(errors.Gone("too old"), 0.0)
@@ -259,11 +244,6 @@ class TestLive:
         assert [o.problem for o in outcomes] == [error, error]
         assert outcomes[1].wait > outcomes[0].wait > 0
         assert phase == Live("7", 2)
-
-    def test_waits_as_long_as_the_server_asks(self):
-        (outcome,), _ = run(Live("7"), Failed(errors.Throttled("slow", after=20.0), 0.0))
-
-        assert outcome.wait == 20.0
 
 
 ERRORS = [

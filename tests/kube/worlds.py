@@ -10,12 +10,11 @@ import anyio
 from hedgerow.kube import errors
 from hedgerow.kube.cluster import Cluster
 from hedgerow.kube.watch import Bookmark, Changed, Snapshot, reflect
-from hedgerow_schemas.base import ApiResource, Object
+from hedgerow_schemas.base import Object
+from kube.asking import CONFIG_MAP
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
-
-CONFIG_MAP = ApiResource("v1", "ConfigMap", "configmaps")
 
 
 class World:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
@@ -81,9 +81,19 @@ class Place:
         cluster = MemoryCluster(self.server, before=self.before)
         await refuse_another_operator(settings, cast("Any", cluster), self.clock)
 
-    async def lead_later(self, settings: Settings) -> None:
+    async def lead_later(
+        self, settings: Settings = ELECTED, then: Callable[[], object] = lambda: None
+    ) -> None:
         async with self.led(settings):
+            then()
             await anyio.sleep_forever()
+
+    def give(self, holder: str) -> None:
+        """Write another holder into the Lease."""
+        self.write(self.lease()["spec"] | {"holderIdentity": holder})
+
+    def stand_still(self) -> None:
+        self.stands_still_since = self.clock.monotonic()
 
     def lease(self) -> Any:
         return self.server.get(NAMED)
@@ -132,14 +142,6 @@ class TestLeading:
         with pytest.raises(NotLeading):
             await cluster.apply(CONFIG_MAPS, CONFIG, manager="m")
 
-    async def test_it_is_renewed_while_it_is_held(self, place):
-        async with place.led() as cluster:
-            before = place.lease()["spec"]["renewTime"]
-            await anyio.sleep(60)
-
-            assert place.lease()["spec"]["renewTime"] > before
-            assert cluster.permit() > 0
-
     async def test_whoever_is_asked_to_stop_before_gets_nothing_to_write_to(self, place):
         stop = Stop(20)
         async with anyio.create_task_group() as tasks:
@@ -180,14 +182,8 @@ class TestLeading:
         assert place.lease()["spec"]["holderIdentity"] == ""
 
     async def test_losing_the_lease_ends_what_is_done_under_it(self, place):
-        async def lose() -> None:
-            async with place.led():
-                live = place.lease()
-                place.write(live["spec"] | {"holderIdentity": "somebody"})
-                await anyio.sleep_forever()
-
         with pytest.raises(ExceptionGroup) as caught:
-            await lose()
+            await place.lead_later(then=lambda: place.give("somebody"))
 
         assert caught.group_contains(LeadershipLost, match="held by somebody now")
         assert place.lease()["spec"]["holderIdentity"] == "somebody"
@@ -197,7 +193,7 @@ class TestLeading:
         with capture_logs() as logs:
             async with place.led(stop=stop):
                 stop.asked.set()
-                place.write(place.lease()["spec"] | {"holderIdentity": "somebody"})
+                place.give("somebody")
                 await anyio.sleep_forever()
 
         abandoned = [entry for entry in logs if entry["event"] == "passes abandoned"]
@@ -214,29 +210,27 @@ class TestLeading:
             late = anyio.current_time() + 60
             monkeypatch.setattr(place.clock, "elapsed", lambda: late)
 
-        async def lead() -> None:
-            async with place.led():
-                await anyio.sleep_forever()
-
         monkeypatch.setattr(Elector, "gain", gain_and_sleep)
         with pytest.raises(ExceptionGroup) as caught:
-            await lead()
+            await place.lead_later()
 
         assert caught.group_contains(LeadershipLost, match="not renewed for 10 s")
 
-    async def test_one_that_is_gained_only_when_asked_to_stop_is_given_up_again(self, place):
-        stop = Stop(20)
-        place.write({"holderIdentity": "", "leaseDurationSeconds": 1})
-        async with anyio.create_task_group() as tasks:
+    async def test_one_that_is_gained_only_when_asked_to_stop_is_given_up_again(
+        self, place, monkeypatch
+    ):
+        gain, stop = Elector.gain, Stop(20)
 
-            async def ask() -> None:
-                await anyio.wait_all_tasks_blocked()
-                stop.asked.set()
+        async def gain_and_stop(leadership: Elector) -> None:
+            await gain(leadership)
+            assert place.lease()["spec"]["holderIdentity"]
+            stop.asked.set()
 
-            tasks.start_soon(ask)
-            async with place.led(stop=stop) as cluster:
-                assert cluster is None or cluster.permit() > 0
+        monkeypatch.setattr(Elector, "gain", gain_and_stop)
+        async with place.led(stop=stop) as cluster:
+            assert cluster is None
 
+        assert stop.asked.is_set()
         assert place.lease()["spec"]["holderIdentity"] == ""
 
     @pytest.mark.parametrize("settings", [ELECTED, Settings()])
@@ -259,13 +253,8 @@ class TestLeading:
                 pytest.fail("it leads")
 
     async def test_a_dead_loop_loses_it_and_gives_it_up_once_it_turns_again(self, place):
-        async def lose() -> None:
-            async with place.led():
-                place.stands_still_since = place.clock.monotonic()
-                await anyio.sleep_forever()
-
         with pytest.raises(ExceptionGroup) as caught:
-            await lose()
+            await place.lead_later(then=place.stand_still)
 
         assert caught.group_contains(LeadershipLost, match="the event loop has not turned for 6")
         assert place.lease()["spec"]["holderIdentity"] == ""
@@ -276,13 +265,9 @@ class TestLeading:
         async def hang(_leadership: Elector) -> None:
             await anyio.sleep_forever()
 
-        async def lead() -> None:
-            async with place.led():
-                await anyio.sleep_forever()
-
         monkeypatch.setattr(Elector, "hold", hang)
         with pytest.raises(ExceptionGroup) as caught:
-            await lead()
+            await place.lead_later()
 
         assert caught.group_contains(LeadershipLost, match="the thread that renews it hangs")
 
@@ -307,13 +292,9 @@ class TestLeading:
         async def fail(_leadership: Elector) -> None:
             raise RuntimeError("a mistake")
 
-        async def lead() -> None:
-            async with place.led():
-                await anyio.sleep_forever()
-
         monkeypatch.setattr(Elector, "hold", fail)
         with pytest.raises(ExceptionGroup) as caught:
-            await lead()
+            await place.lead_later()
 
         assert caught.group_contains(RuntimeError, match="a mistake")
         assert place.lease()["spec"]["holderIdentity"] == ""
@@ -360,17 +341,12 @@ class TestThread:
         async def connect(**_how: Any) -> AsyncGenerator[MemoryCluster]:
             yield MemoryCluster(place.server)
 
-        async def lose() -> None:
-            async with place.led():
-                place.write(place.lease()["spec"] | {"holderIdentity": "somebody"})
-                await anyio.sleep_forever()
-
         place.clock = SystemClock()
         place.write({})
         monkeypatch.setattr(leading, "connect", connect)
         monkeypatch.setattr(leading, "own_thread", own_thread)
         with pytest.raises(ExceptionGroup) as caught, anyio.fail_after(30):
-            await lose()
+            await place.lead_later(then=lambda: place.give("somebody"))
 
         assert caught.group_contains(LeadershipLost, match="held by somebody now")
 

@@ -252,13 +252,19 @@ class TestTaken:
             assert host == "127.0.0.1"
             assert int(port) not in {0, 8080, 8081}
 
-    async def test_a_port_that_was_asked_for_is_not_exchanged(self, outside):
-        with pytest.raises(ListenError, match="in use; choose another with --metrics-bind-address"):
-            await self.started(metrics_bind_address="127.0.0.1:8080")
-
-    async def test_nor_is_any_in_a_pod(self, in_pod):
-        with pytest.raises(ListenError, match="in use; choose another with --health-probe"):
-            await self.started()
+    @pytest.mark.parametrize(
+        ("place", "given", "option"),
+        [
+            ("outside", {"metrics_bind_address": "127.0.0.1:8080"}, "--metrics-bind-address"),
+            ("in_pod", {}, "--health-probe"),
+        ],
+    )
+    async def test_a_port_that_was_asked_for_is_not_exchanged_and_none_in_a_pod(
+        self, request, place, given, option
+    ):
+        request.getfixturevalue(place)
+        with pytest.raises(ListenError, match=f"in use; choose another with {option}"):
+            await self.started(**given)
 
 
 class TestSecureMetrics:
@@ -271,10 +277,6 @@ class TestSecureMetrics:
             answer = await process.listening[METRICS].get("/metrics", **headers)
 
         assert answer.status_code == code
-
-    async def test_without_it_they_are_for_everybody(self, process):
-        async with process.started():
-            assert (await process.listening[METRICS].get("/metrics")).status_code == 200
 
     async def test_metrics_and_webhooks_show_one_certificate_for_both_services(self, process):
         async with process.started(webhooks=True, metrics_secure=True):
@@ -403,36 +405,39 @@ class TestBounds:
 
 
 class TestReadiness:
-    async def test_a_replica_that_does_not_lead_stands_by_and_is_ready(self, process):
-        async with process.started():
+    @pytest.mark.parametrize(
+        ("runners", "code", "said"),
+        [
+            ([], 200, "[+]caches ok: standing by\n"),
+            (working(), 200, "[+]caches ok\n"),
+            (
+                [*working("bluegreen waits for deployments"), *working(), *working("x")],
+                503,
+                "[-]caches failed: bluegreen waits for deployments; x\n",
+            ),
+            (
+                working(refused="shop: all its watches are refused: may not"),
+                503,
+                "[-]watches failed: shop: all its watches are refused: may not\n",
+            ),
+        ],
+        ids=[
+            "it does not lead",
+            "its caches are filled",
+            "they are not",
+            "its watches are refused",
+        ],
+    )
+    async def test_a_replica_is_ready_while_it_stands_by_and_once_its_caches_are_filled(
+        self, process, runners, code, said
+    ):
+        async with process.started() as made:
+            if runners:
+                made.work(runners)
             answer = await process.listening[HEALTH].get("/readyz?verbose")
 
-        assert answer.status_code == 200
-        assert "[+]caches ok: standing by" in answer.text
-
-    async def test_one_at_work_waits_for_its_caches_by_name(self, process):
-        async with process.started() as made:
-            made.work([*working("bluegreen waits for deployments"), *working(), *working("x")])
-            answer = await process.listening[HEALTH].get("/readyz")
-
-        assert answer.status_code == 503
-        assert "[-]caches failed: bluegreen waits for deployments; x\n" in answer.text
-
-    async def test_with_all_caches_filled_it_is_ready_and_stands_by_no_more(self, process):
-        async with process.started() as made:
-            made.work(working())
-            answer = await process.listening[HEALTH].get("/readyz?verbose")
-
-        assert answer.status_code == 200
-        assert "[+]caches ok\n" in answer.text
-
-    async def test_one_whose_watches_are_all_refused_is_not_ready_and_says_why(self, process):
-        async with process.started() as made:
-            made.work(working(refused="shop: all its watches are refused: may not"))
-            answer = await process.listening[HEALTH].get("/readyz")
-
-        assert answer.status_code == 503
-        assert "[-]watches failed: shop: all its watches are refused: may not\n" in answer.text
+        assert answer.status_code == code
+        assert said in answer.text
 
     async def test_one_that_was_asked_to_stop_is_not_ready_and_lives(self, process):
         async with process.started() as made:

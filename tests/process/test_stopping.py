@@ -84,23 +84,17 @@ class TestFirstSignal:
 
 
 class TestGrace:
-    async def test_work_that_goes_on_is_abandoned_when_it_has_run_out(self):
+    async def test_work_that_goes_on_is_abandoned_when_it_has_run_out_and_what_comes_after_is_done(
+        self,
+    ):
         process = Process(takes=3600)
         with capture_logs() as logs:
             async with process.running():
                 send(signal.SIGTERM)
 
-        assert "done" not in process.ended
-        assert process.ended["work"] == GRACE
+        assert process.ended == {"work": GRACE, "farewell": GRACE + 2, "process": GRACE + 2}
         assert [(e["event"], e["log_level"]) for e in logs][1] == ("grace is over", "warning")
         assert logs[1]["seconds"] == GRACE
-
-    async def test_what_comes_after_the_work_is_done_all_the_same(self):
-        process = Process(takes=3600)
-        async with process.running():
-            send(signal.SIGTERM)
-
-        assert process.ended["farewell"] == process.ended["process"] == GRACE + 2
 
 
 class TestSecondSignal:

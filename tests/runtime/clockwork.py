@@ -8,7 +8,6 @@ from typing import Any, cast
 
 from hedgerow.contract import Controller
 from hedgerow.controllers.cronjob import controller
-from hedgerow.testing.memory.cluster import Sent
 from hedgerow_schemas.base import Resource
 from runtime.world import NS, World
 
@@ -100,10 +99,6 @@ def guarded_jobs(world: Clockwork) -> list[str]:
     """Return the names of the Jobs that carry our finalizer."""
     jobs = world.server.list("batch", "Job").items
     return [j["metadata"]["name"] for j in jobs if GUARD in j["metadata"].get("finalizers", ())]
-
-
-async def calm(_sent: Sent) -> None:
-    """Let every request through."""
 
 
 async def started(**spec: Any) -> Clockwork:

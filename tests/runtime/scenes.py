@@ -9,10 +9,12 @@ import pytest
 from msgspec.structs import replace
 
 from hedgerow.kube import errors
+from hedgerow.plan.yield_and_claim import CLAIM, YIELD
 from hedgerow.runtime import observation
 from hedgerow.runtime.cache import caches
 from hedgerow.runtime.heavy import LARGE, USUAL
 from hedgerow.testing.memory.cluster import Sent
+from runtime.shop import Shop
 from runtime.world import World
 
 Object = dict[str, Any]
@@ -87,23 +89,43 @@ def take_label(world: World) -> None:
     world.edit("Deployment", "demoblue-deployment", label)
 
 
+def annotate(world: World, **field_policy: str | None) -> None:
+    """Write the resource's annotations of what it yields and claims; None takes one away."""
+    names = {"yields": YIELD, "claims": CLAIM}
+    notes = {names[name]: value for name, value in field_policy.items()}
+    world.edit("BlueGreen", "demo", {"metadata": {"annotations": notes}}, "user-annotate")
+
+
 def nothing(_world: World) -> None:
     """All is left as it is."""
 
 
 def refuse(
-    world: World, error: errors.KubeError, name: str, *, times: int = 1000, verb: str = ""
-) -> None:
-    """Let the server answer so to writes whose line ends in that name."""
-    left = times
+    world: World | Shop,
+    error: errors.KubeError,
+    name: str = "",
+    *,
+    times: int = 1000,
+    verb: str = "",
+    kind: str = "",
+) -> list[Sent]:
+    """Let the server answer so to writes whose line ends in that name; return what it refused."""
+    refused: list[Sent] = []
 
     async def hook(sent: Sent) -> None:
-        nonlocal left
-        if sent.writes and left and verb in (sent.verb, "") and str(sent).endswith(name):
-            left -= 1
+        meant = verb in (sent.verb, "") and kind in (sent.api.kind, "") and sent.writes
+        if meant and len(refused) < times and str(sent).endswith(name):
+            refused.append(sent)
             raise error
 
     world.cluster.before = hook
+    return refused
+
+
+def occupy(world: World, **spec: Any) -> Object:
+    """Give the Service's name to somebody else's."""
+    body = {**world.target("Service", "demo"), "spec": {"ports": [{"port": 1}], **spec}}
+    return world.server.create(body, "kubectl-create")
 
 
 def forbid_reads(world: World) -> None:

@@ -177,8 +177,3 @@ class Replica:
             for source in self.cache
             for key in sorted(source.store.keys())
         }
-
-
-async def quiet() -> None:
-    """Let everything happen that is about to."""
-    await anyio.sleep(0.05)

@@ -15,9 +15,9 @@ from hedgerow.runtime.cache.budget import Budget, Weigher
 from hedgerow.runtime.child_finalizers import Finalizers
 from hedgerow.runtime.heavy import USUAL
 from hedgerow.runtime.refusals import RefusalLog
-from runtime.clockwork import CRONJOBS, MINUTE, Clockwork, calm, guarded_jobs, started
+from runtime.clockwork import CRONJOBS, MINUTE, Clockwork, guarded_jobs, started
 from runtime.scenes import refuse
-from runtime.world import DEMO, Crash
+from runtime.world import DEMO, Crash, calm, crash
 
 Object = dict[str, Any]
 
@@ -29,10 +29,6 @@ HOLD = {"metadata": {"finalizers": ["example.com/hold"]}}
 async def guarded() -> Clockwork:
     """Return a world in which the first Job still has its guard, unknown to the status."""
     world = await started(startGuard=True)
-
-    def crash() -> None:
-        raise Crash
-
     world.during(0, crash)
     with pytest.raises(Crash):
         await world.live_through(MINUTE)
@@ -65,9 +61,19 @@ class TestWhose:
 
         assert await take_off(world) == []
 
-    async def test_a_resource_that_is_gone_gives_them_up(self):
+    @pytest.mark.parametrize(
+        "acts",
+        [
+            [lambda world: world.delete("CronJob")],
+            [lambda world: world.edit("CronJob", "demo", HOLD), lambda w: w.delete("CronJob")],
+            [lambda world: world.delete("CronJob"), lambda world: world.apply(startGuard=True)],
+        ],
+        ids=["gone", "going", "made anew under the name"],
+    )
+    async def test_a_resource_that_is_there_no_more_gives_them_up(self, acts):
         world = await guarded()
-        world.delete("CronJob")
+        for act in acts:
+            act(world)
         world.deliver(kind="CronJob")
 
         assert await take_off(world) == [f"apply Job default/{world.job(1)}"]
@@ -107,22 +113,6 @@ class TestWhose:
         world.delete("Job", world.job(1))
 
         assert await take_off(world) == []
-
-    async def test_a_resource_that_is_going_gives_them_up(self):
-        world = await guarded()
-        world.edit("CronJob", "demo", HOLD)
-        world.delete("CronJob")
-        world.deliver(kind="CronJob")
-
-        assert await take_off(world) == [f"apply Job default/{world.job(1)}"]
-
-    async def test_a_resource_made_anew_under_the_name_gives_up_its_predecessors(self):
-        world = await guarded()
-        world.delete("CronJob")
-        world.apply(startGuard=True)
-        world.deliver(kind="CronJob")
-
-        assert await take_off(world) == [f"apply Job default/{world.job(1)}"]
 
     async def test_what_others_finalize_is_left_with_them(self):
         world = await guarded()
@@ -225,7 +215,7 @@ class TestTrouble:
         world = await guarded()
         world.during(1, lambda: None)
         world.restart()
-        world.during(0, self._crash)
+        world.during(0, crash)
         world.pass_time(MINUTE)
         with pytest.raises(Crash):
             await world.work()
@@ -238,59 +228,35 @@ class TestTrouble:
 
         assert guarded_jobs(world) == [world.job(1)]
 
-    def _crash(self) -> None:
-        raise Crash
-
 
 class TestPasses:
     """As the operator does it by itself."""
 
-    async def test_jobs_of_a_deleted_resource_go_with_it(self):
+    @pytest.mark.parametrize("seen", [True, False], ids=["", "nobody there to see it"])
+    async def test_jobs_of_a_deleted_resource_go_with_it(self, seen):
         world = await guarded()
         world.delete("CronJob")
-        world.deliver()
+        if seen:
+            world.deliver()
         world.server.collect()
         assert world.the("Job", world.job(1))["metadata"]["deletionTimestamp"]
+        if not seen:
+            world.restart()
         await world.settle()
 
         assert world.jobs == []
         assert world.failures == []
 
-    async def test_so_they_do_when_nobody_was_there_to_see_it(self):
-        world = await guarded()
-        world.delete("CronJob")
-        world.server.collect()
-        world.restart()
-        await world.settle()
-
-        assert world.jobs == []
-
-    async def test_an_orphaned_job_is_let_go_too(self):
+    @pytest.mark.parametrize("seen", [True, False], ids=["", "nobody there to see it"])
+    async def test_an_orphaned_job_is_let_go_too(self, seen):
         world = await guarded()
         world.edit("Job", world.job(1), {"metadata": {"ownerReferences": None}})
         world.delete("CronJob")
+        if not seen:
+            world.restart()
         await world.settle()
 
         assert "finalizers" not in world.the("Job", world.job(1))["metadata"]
-
-    async def test_so_is_one_that_was_orphaned_while_nobody_was_there(self):
-        world = await guarded()
-        world.edit("Job", world.job(1), {"metadata": {"ownerReferences": None}})
-        world.delete("CronJob")
-        world.restart()
-        await world.settle()
-
-        assert "finalizers" not in world.the("Job", world.job(1))["metadata"]
-
-    async def test_trouble_is_retried(self):
-        world = await guarded()
-        world.delete("CronJob")
-        world.deliver()
-        world.server.collect()
-        refuse(world, errors.Forbidden("no", code=403), world.job(1), times=2)
-        await world.settle()
-
-        assert world.jobs == []
 
     async def test_a_start_that_is_on_record_frees_its_job_in_the_same_pass(self):
         world = await started(startGuard=True)

@@ -14,7 +14,6 @@ from hedgerow.plan.conditions import stalled
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow.runtime.cache.budget import Budget
 from hedgerow.testing.memory import kinds
-from hedgerow.testing.memory.cluster import Sent
 from hedgerow.testing.memory.kind import ServedKind
 from hedgerow.testing.memory.podspec import ANY
 from hedgerow.testing.memory.schema import Struct
@@ -127,8 +126,11 @@ class TestClaim:
         assert live["metadata"]["labels"] == {OF: "demo"}
         assert world.condition("Ready") == "True/Settled"
 
-    async def test_neither_a_steady_state_nor_a_restart_writes_anything(self):
+    @pytest.mark.parametrize("size", [3, 7], ids=["as wanted", "contested"])
+    async def test_neither_a_steady_state_nor_a_restart_writes_anything(self, size):
         world = await claimed()
+        world.server.scale(world.target("Deployment", "web"), size, "kubectl")
+        await world.settle()
         before = len(world.writes)
         await world.settle()
         world.restart()
@@ -164,17 +166,6 @@ class TestClaim:
         }
         assert regarding == {"BlueGreen", "Deployment"}
 
-    async def test_a_contested_claim_is_not_sent_again_and_again(self):
-        world = await claimed()
-        world.server.scale(world.target("Deployment", "web"), 7, "kubectl")
-        await world.settle()
-        before = len(world.writes)
-        await world.settle()
-        world.restart()
-        await world.settle()
-
-        assert world.writes[before:] == []
-
     async def test_the_annotations_of_the_resource_apply_to_it(self):
         world = await claimed()
         world.server.scale(world.target("Deployment", "web"), 7, "kubectl")
@@ -205,43 +196,33 @@ class TestClaim:
         assert world.contested() == [("Deployment/web", ".spec.replicas", "hpa")]
 
 
+def go(world: World) -> None:
+    """Have the resource deleted, and a finalizer keep it."""
+    world.edit("BlueGreen", "demo", {"metadata": {"finalizers": ["a/b"]}})
+    world.delete("BlueGreen")
+
+
+def unassign(world: World) -> None:
+    world.edit("Deployment", "web", {"metadata": {"labels": {OF: None}}}, by="helm")
+
+
 class TestGivingBack:
-    async def test_one_that_is_not_wanted_any_more_is_given_back(self):
+    @pytest.mark.parametrize("restarts", [False, True], ids=["", "over a restart"])
+    @pytest.mark.parametrize(
+        "act",
+        [lambda world: want(world, None), lambda world: world.delete("BlueGreen"), go, unassign],
+        ids=["not wanted", "deleted", "being deleted", "assigned to none"],
+    )
+    async def test_one_that_has_no_reason_any_more_is_given_back(self, act, restarts):
         world = await claimed()
         before = len(world.writes)
-        want(world, None)
+        act(world)
+        if restarts:
+            world.restart()
         await world.settle()
 
         assert not is_held(world)
         assert len(on_deployments(world, before)) == 1
-
-    async def test_the_object_outlives_the_resource_and_is_given_back(self):
-        world = await claimed()
-        world.delete("BlueGreen")
-        await world.settle()
-
-        assert not is_held(world)
-
-    async def test_so_it_is_where_the_resource_is_only_being_deleted(self):
-        world = await claimed()
-        world.edit("BlueGreen", "demo", {"metadata": {"finalizers": ["a/b"]}})
-        world.delete("BlueGreen")
-        await world.settle()
-
-        assert world.get("BlueGreen") is not None
-        assert not is_held(world)
-
-    @pytest.mark.parametrize("gone", ["resource", "reason"])
-    async def test_a_restart_forgets_nothing(self, gone):
-        world = await claimed()
-        if gone == "resource":
-            world.delete("BlueGreen")
-        else:
-            want(world, None)
-        world.restart()
-        await world.settle()
-
-        assert not is_held(world)
 
     async def test_one_that_is_assigned_to_another_resource_is_given_back_or_taken_over(self):
         world = await claimed()
@@ -253,16 +234,6 @@ class TestGivingBack:
         want(world, "5", name="other")
         await world.settle()
         assert replicas(world) == 5
-
-    @pytest.mark.parametrize("restarts", [False, True])
-    async def test_one_that_is_assigned_to_none_is_given_back(self, restarts):
-        world = await claimed()
-        world.edit("Deployment", "web", {"metadata": {"labels": {OF: None}}}, by="helm")
-        if restarts:
-            world.restart()
-        await world.settle()
-
-        assert not is_held(world)
 
     async def test_a_refusal_is_tried_again(self):
         world = await claimed()
@@ -344,16 +315,6 @@ class TestBuiltIn:
         assert world.events() == ["FieldConflict"]
         assert replicas(world) == 7
 
-    async def test_it_is_the_memory_that_survives_a_restart(self):
-        world = await self.world()
-        world.server.scale(world.target("Deployment", "web"), 7, "kubectl")
-        await world.settle()
-        before = len(world.writes)
-        world.restart()
-        await world.settle()
-
-        assert world.writes[before:] == []
-
     async def test_it_is_removed_once_there_is_nothing_to_say(self):
         world = await self.world()
         world.server.scale(world.target("Deployment", "web"), 7, "kubectl")
@@ -380,24 +341,9 @@ class TestBuiltIn:
         }
         assert world.events() == ["InvalidReplicas"]
 
-    async def test_everything_is_given_back_with_the_reason(self):
-        world = await self.world("many")
-        want(world, None, "Deployment", "web")
-        await world.settle()
-
-        assert not is_held(world)
-        assert "annotations" not in world.the("Deployment", "web")["metadata"]
-
     async def test_a_refused_annotation_waits_ever_longer(self):
         world = await self.world()
-        refused: list[str] = []
-
-        async def hook(sent: Sent) -> None:
-            if sent.writes and str(sent).endswith("web"):
-                refused.append(str(sent))
-                raise errors.Forbidden("may not", code=403)
-
-        world.cluster.before = hook
+        refused = refuse(world, errors.Forbidden("may not", code=403), "web")
         start = world.server.now
         world.server.scale(world.target("Deployment", "web"), 7, "kubectl")
         while world.server.now < start + 600:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hedgerow.testing.memory.answers import Refused
 from hedgerow.testing.virtual import run
 from runtime.people import COLOURS, SPECS, People, unreported
-from runtime.world import Crash, World
+from runtime.world import Crash, World, calm
 
 colours = st.sampled_from(COLOURS)
 kinds = st.sampled_from(["", "BlueGreen", "Deployment", "Service"])
@@ -119,14 +119,10 @@ class Story:
     async def end(self) -> None:
         """Let time pass until nothing happens any more."""
         world = self.world
-        world.cluster.before = world.cluster.after = _calm
+        world.cluster.before = world.cluster.after = calm
         for _ in range(3):
             world.server.collect()
             await world.settle(rounds=12)
-
-
-async def _calm(_sent: object) -> None:
-    """Nothing happens any more."""
 
 
 class TestAnyStory:

@@ -48,18 +48,14 @@ async def disturbed(policy: str, what: str, *, down: bool) -> Clockwork:
 @pytest.mark.parametrize("down", [False, True], ids=["", "while the operator is down"])
 @pytest.mark.parametrize("what", DISTURBANCES)
 class TestNeverASecondOne:
-    async def test_forbid_waits_for_it(self, what, down):
+    async def test_forbid_waits_for_it_and_goes_on_once_it_has_ended(self, what, down):
         world = await disturbed("Forbid", what, down=down)
 
         assert world.jobs == [world.job(1)]
         assert world.status()["activeCount"] == 1
-
-    async def test_it_goes_on_once_that_has_ended(self, what, down):
-        world = await disturbed("Forbid", what, down=down)
         world.end_job(world.job(1))
         world.deliver()
         await world.live_through(MINUTE)
-
         assert len(world.jobs) == 2
 
     async def test_replace_deletes_it_first_or_waits(self, what, down):

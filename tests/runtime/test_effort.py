@@ -24,7 +24,7 @@ from hedgerow_schemas.builtin import Service
 from runtime.clockwork import MINUTE, Clockwork
 from runtime.scenes import CREATION, settled
 from runtime.shop import Shop, quiet
-from runtime.world import DEMO, World, pods
+from runtime.world import DEMO, World, calm, pods
 
 pytestmark = pytest.mark.anyio
 
@@ -78,6 +78,18 @@ def round_trips(world: World) -> Callable[[], list[int]]:
     return lambda: trips
 
 
+def meanwhile(shop: Shop, request: str, act: Callable[[], object]) -> None:
+    """Act once such a request was carried out; all of that is told before its answer comes."""
+
+    async def hook(sent: Sent) -> None:
+        if request in str(sent):
+            shop.cluster.after = calm
+            act()
+            await anyio.sleep(1)
+
+    shop.cluster.after = hook
+
+
 class TestRoundTrips:
     async def test_a_bluegreen_is_made_in_three(self):
         world = World()
@@ -112,7 +124,7 @@ class TestLooks:
         await world.work()
         assert effort.looks == 4 + 3  # the Service, the status, its answer
 
-    async def test_none_more_if_the_watch_is_faster_than_the_answer(self, effort):
+    async def test_neither_look_nor_pass_more_if_the_watch_is_faster_than_the_answer(self, effort):
         shop = Shop()
         passes: list[Any] = []
 
@@ -120,20 +132,25 @@ class TestLooks:
             await anyio.sleep(0.5)  # the event is here before the answer
 
         shop.cluster.after = told_at_once
-        shop.world.apply()
         async with shop.open():
-            await anyio.sleep(30)
-            work, looks = shop.runner._pass, effort.looks
+            await quiet()
+            work = shop.runner._pass
 
             async def counted(key: Any, limits: PassLimits) -> None:
                 passes.append(key)
                 await work(key, limits)
 
             shop.runner._pass = counted  # type: ignore[method-assign]
+            shop.edit(shop.world.apply)
+            await anyio.sleep(30)
+            assert [write for write in shop.writes if "Event" not in write] == CREATION
+            assert passes == [DEMO]
+
+            looks = effort.looks
             shop.edit(shop.world.apply, routeTo="Green")
             await anyio.sleep(30)
 
-        assert passes == [DEMO]
+        assert passes == [DEMO] * 2
         assert effort.looks == looks + 3
 
     async def test_a_new_child_is_judged_once(self, effort):
@@ -188,7 +205,7 @@ class TestLooks:
         await world.work()
         version = world.the("BlueGreen")["metadata"]["resourceVersion"]
         vars(world.server).update(backup)
-        world.cluster.before = _nothing
+        world.cluster.before = calm
         live = world.apply(promotion="WhenAvailable")
         assert live["metadata"]["resourceVersion"] == version
         assert "status" not in live
@@ -223,40 +240,14 @@ class TestLooks:
         assert not [event for event in world.events() if "NotSettling" in event]
         assert world.logs.entries[-1]["event"] == "pass put off"
 
-    async def test_our_own_writes_lead_to_no_pass_even_if_the_watch_is_faster(self):
-        shop = Shop()
-        asked: list[Any] = []
-
-        async def told_at_once(_sent: Sent) -> None:
-            await anyio.sleep(0.5)  # the event is here before the answer
-
-        shop.cluster.after = told_at_once
-        async with shop.open():
-            await quiet()
-            work = shop.runner._pass
-
-            async def counted(key: Any, limits: PassLimits) -> None:
-                asked.append(key)
-                await work(key, limits)
-
-            shop.runner._pass = counted  # type: ignore[method-assign]
-            shop.edit(shop.world.apply)
-            await anyio.sleep(30)
-
-        assert [write for write in shop.writes if "Event" not in write] == CREATION
-        assert asked == [DEMO]
-
     async def test_what_others_change_meanwhile_is_seen_by_the_look_after_the_answer(self):
         shop = Shop()
 
-        async def meanwhile(sent: Sent) -> None:
-            if sent.name == "demo" and "Service" in str(sent):
-                shop.cluster.after = _nothing
-                shop.edit(shop.world.edit, "Service", "demo", {"spec": {"sessionAffinity": "None"}})
-                shop.edit(shop.world.delete, "Service")
-                await anyio.sleep(0.5)
+        def disturb() -> None:
+            shop.edit(shop.world.edit, "Service", "demo", {"spec": {"sessionAffinity": "None"}})
+            shop.edit(shop.world.delete, "Service")
 
-        shop.cluster.after = meanwhile
+        meanwhile(shop, "Service default/demo", disturb)
         shop.world.apply()
         async with shop.open():
             await anyio.sleep(30)
@@ -268,36 +259,24 @@ class TestMeanwhile:
     """What comes while the running pass writes is never lost."""
 
     async def test_a_resource_made_anew_while_its_status_is_written_gets_its_children(self):
-        shop, told = Shop(), 0
+        shop = Shop()
 
-        async def replace(sent: Sent) -> None:
-            nonlocal told
-            if "status" in str(sent) and not told:
-                told += 1
-                shop.edit(shop.world.delete, "BlueGreen")
-                shop.world.server.collect()
-                shop.edit(shop.world.apply, routeTo="Green")
-                await anyio.sleep(1)  # both events are here before the answer
+        def replace() -> None:
+            shop.edit(shop.world.delete, "BlueGreen")
+            shop.world.server.collect()
+            shop.edit(shop.world.apply, routeTo="Green")
 
-        shop.cluster.after = replace
+        meanwhile(shop, "status", replace)
         shop.world.apply()
         async with shop.open():
             await anyio.sleep(120)
 
-        assert told
         assert shop.world.selected() == "Green"
         assert shop.world.status()["routeTo"] == "Green"
 
     async def test_a_resource_deleted_while_its_status_is_written_is_forgotten(self):
         shop = Shop()
-
-        async def remove(sent: Sent) -> None:
-            if "status" in str(sent):
-                shop.cluster.after = _nothing
-                shop.edit(shop.world.delete, "BlueGreen")
-                await anyio.sleep(1)
-
-        shop.cluster.after = remove
+        meanwhile(shop, "status", lambda: shop.edit(shop.world.delete, "BlueGreen"))
         shop.world.apply()
         async with shop.open():
             await anyio.sleep(60)
@@ -306,14 +285,7 @@ class TestMeanwhile:
 
     async def test_a_spec_changed_while_the_status_is_written_leads_to_a_pass(self):
         shop = Shop()
-
-        async def flip(sent: Sent) -> None:
-            if "status" in str(sent):
-                shop.cluster.after = _nothing
-                shop.edit(shop.world.apply, routeTo="Green")
-                await anyio.sleep(1)
-
-        shop.cluster.after = flip
+        meanwhile(shop, "status", lambda: shop.edit(shop.world.apply, routeTo="Green"))
         shop.world.apply()
         async with shop.open():
             await anyio.sleep(60)
@@ -396,7 +368,3 @@ class TestDueFirst:
         # The last ones have nobody to wait for, and what has changed gets a turn now and then.
         others = is_start[: len(names) - SHARE].count(False)
         assert others <= 1 + len(names) // FAIR_EVERY
-
-
-async def _nothing(_sent: Sent) -> None:
-    """Nothing happens."""

@@ -53,6 +53,8 @@ class TestItems:
         (note,) = {note for note in notes if SIDE in note}
         assert f"`hedgerow adopt Deployment/{NAME} --from before-first-apply -n default`" in note
         assert "its owner is unknown (before-first-apply (Update)); left as it is" in note
+        assert await writes_of(world, lambda: None) == []
+        assert await writes_of(world, world.restart) == []
 
     async def test_so_is_one_that_goes_once_all_is_declared_again(self):
         world = await settled(blueSpec=containers("blue", "side"))
@@ -66,35 +68,11 @@ class TestItems:
         assert there(world) == ["blue", "side"]
         assert world.contested() == TOLD
 
-    async def test_nothing_is_written_in_rest_nor_after_a_restart(self):
-        world = await dropped_meanwhile()
-
-        assert await writes_of(world, lambda: None) == []
-        assert await writes_of(world, world.restart) == []
-
-    async def test_what_is_declared_again_is_no_conflict(self):
-        world = await dropped_meanwhile()
-
-        world.apply(blueSpec=containers("blue", "side"))
-        await world.settle()
-
-        assert world.contested() == []
-
     async def test_what_is_yielded_is_no_conflict(self):
         world = await dropped_meanwhile()
 
         field_policy = {YIELD: 'Deployment/*: **.containers[name="side"]'}
         world.edit("BlueGreen", "demo", {"metadata": {"annotations": field_policy}}, "annotator")
-        await world.settle()
-
-        assert world.contested() == []
-        assert there(world) == ["blue", "side"]
-
-    async def test_one_that_another_applies_is_his(self):
-        world = await dropped_meanwhile()
-
-        spec = {"template": {"spec": containers("side")}}
-        world.server.apply({**world.target("Deployment", NAME), "spec": spec}, "injector")
         await world.settle()
 
         assert world.contested() == []

@@ -13,13 +13,11 @@ from hedgerow.controllers.cronjob import controller as cronjob
 from hedgerow.kube import errors
 from hedgerow.runtime.metrics import ACTIONS, MANAGERS, OTHER, OUTCOMES, Meter, Meters
 from hedgerow.shards.slices import ALL, COUNT, NONE, Slices
-from hedgerow.testing.memory.cluster import Sent
 from hedgerow.testing.virtual import EPOCH
 from hedgerow_schemas.builtin import Deployment
 from runtime.clockwork import Clockwork, started
-from runtime.scenes import IMAGE, settled, take_image
+from runtime.scenes import IMAGE, annotate, refuse, settled, take_image
 from runtime.shop import Shop, quiet
-from runtime.test_reconciler_terms import annotate
 from runtime.world import World, pods
 
 LABELS = {
@@ -225,11 +223,7 @@ class TestPasses:
     async def test_a_pass_without_an_answer_is_put_off_and_retried(self) -> None:
         shop = Shop()
         shop.world.apply()
-
-        async def hook(_sent: Sent) -> None:
-            raise errors.Unreachable("connection refused", sent=False)
-
-        shop.cluster.before = hook
+        refuse(shop, errors.Unreachable("connection refused", sent=False))
         async with shop.open():
             await quiet()
 
@@ -250,12 +244,7 @@ class TestPasses:
     async def test_what_is_forbidden_is_a_pass_to_retry(self) -> None:
         shop = Shop()
         shop.world.apply()
-
-        async def hook(sent: Sent) -> None:
-            if sent.api.kind == "Service":
-                raise errors.Forbidden("not yours")
-
-        shop.cluster.before = hook
+        refuse(shop, errors.Forbidden("not yours"), kind="Service")
         async with shop.open():
             await quiet()
 
@@ -313,12 +302,7 @@ class TestFields:
     async def test_a_refused_status_is_no_write_to_a_child(self) -> None:
         world = World()
         world.apply()
-
-        async def hook(sent: Sent) -> None:
-            if sent.subresource == "status":
-                raise CONFLICT
-
-        world.cluster.before = hook
+        refuse(world, CONFLICT, "demo/status")
         await world.settle()
 
         assert of_bluegreen(world, "apply_total", action="conflicted") == 0

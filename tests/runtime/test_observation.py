@@ -71,14 +71,6 @@ class TestUnseen:
 
 
 class TestLook:
-    async def test_a_settled_resource_asks_for_nothing(self):
-        world = await settled()
-        look = await planner(world).observe(DEMO, state(world), limits=USUAL)
-
-        assert look is not None
-        assert (look.plan.writes, look.plan.deletions, look.plan.problems) == ((), (), ())
-        assert look.live == world.the("BlueGreen")
-
     async def test_a_look_changes_no_cache(self):
         world = await settled()
         before = [dict(source.store._entries) for source in world.cache]

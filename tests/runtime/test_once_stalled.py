@@ -69,15 +69,6 @@ class TestStalled:
         assert world.made == [world.job(minute) for minute in (1, 2, 3, 4)]
         assert "TooManyMissedTimes" not in world.events()
 
-    async def test_a_schedule_that_cannot_be_read_is_one_event(self):
-        world = await started(schedule="junk")
-        for _ in range(2):
-            world.restart()
-            await world.live_through(MINUTE)
-
-        assert world.condition("Stalled") == "True/UnparseableSchedule"
-        assert world.events() == ["UnparseableSchedule"]
-
     async def test_another_schedule_that_cannot_be_read_is_another(self):
         world = await started(schedule="junk")
         world.apply(schedule="rubbish")

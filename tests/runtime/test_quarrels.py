@@ -48,29 +48,27 @@ async def fight(world: World, *moves: Object, rounds: int = 60) -> None:
         world.server.now += 1
 
 
-class TestAlternation:
-    async def test_what_is_claimed_in_another_spelling_is_given_up(self):
-        world = await settled(blueSpec=limited("1000m"))
-        claim(world, "**")
-
-        await fight(world, limited("1", "theirs:9"), limited("1000m", "theirs:9"))
-
-        assert forced(world) <= MOST_REPEATS
-        assert world.condition("Ready") == "False/NotSettling"
-
-    async def test_what_is_claimed_beside_what_comes_and_goes_is_given_up(self):
+@pytest.mark.parametrize(
+    ("declared", "claimed", "moves"),
+    [
+        (limited("1000m"), "**", [limited("1", "theirs:9"), limited("1000m", "theirs:9")]),
         # What is contested and not claimed is left out: one quarrel, and two bodies by turns.
-        world = await settled(blueSpec=pods("blue", terminationGracePeriodSeconds=7))
-        claim(world, "**.image")
+        (
+            pods("blue", terminationGracePeriodSeconds=7),
+            "**.image",
+            [pods("blue", "theirs:9", terminationGracePeriodSeconds=grace) for grace in (9, 7)],
+        ),
+    ],
+    ids=["in another spelling", "beside what comes and goes"],
+)
+async def test_what_is_claimed_again_and_again_is_given_up(declared, claimed, moves):
+    world = await settled(blueSpec=declared)
+    claim(world, claimed)
 
-        await fight(
-            world,
-            pods("blue", "theirs:9", terminationGracePeriodSeconds=9),
-            pods("blue", "theirs:9", terminationGracePeriodSeconds=7),
-        )
+    await fight(world, *moves)
 
-        assert forced(world) <= MOST_REPEATS
-        assert world.condition("Ready") == "False/NotSettling"
+    assert forced(world) <= MOST_REPEATS
+    assert world.condition("Ready") == "False/NotSettling"
 
 
 def other(server_of: World, image: str) -> World:
@@ -119,22 +117,12 @@ class TestTwoClaimants:
 
 
 class TestRollouts:
-    async def test_a_declaration_that_goes_on_is_no_quarrel(self):
+    @pytest.mark.parametrize("images", [4 * MOST_REPEATS, 2], ids=["on", "back and forth"])
+    async def test_a_declaration_that_goes_on_or_back_and_forth_is_no_quarrel(self, images):
         world = await settled()
 
         for number in range(4 * MOST_REPEATS):
-            world.apply(blueSpec=pods("blue", f"mine:{number}"))
-            world.deliver()
-            await world.work()
-
-        assert world.condition("Stalled") == ""
-        assert world.writes.count(f"apply {BLUE}") >= 4 * MOST_REPEATS
-
-    async def test_nor_is_one_that_goes_back_and_forth(self):
-        world = await settled()
-
-        for number in range(4 * MOST_REPEATS):
-            world.apply(blueSpec=pods("blue", f"mine:{number % 2}"))
+            world.apply(blueSpec=pods("blue", f"mine:{number % images}"))
             world.deliver()
             await world.work()
 

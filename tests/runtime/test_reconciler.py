@@ -28,9 +28,6 @@ pytestmark = pytest.mark.anyio
 
 
 class TestCost:
-    async def test_creation_takes_four_writes(self, world):
-        assert await writes_of(world, world.apply) == CREATION
-
     async def test_a_flip_takes_two_writes(self):
         world = await settled()
 
@@ -104,45 +101,24 @@ STEADY = [
 
 
 @pytest.mark.parametrize("case", STEADY, ids=lambda case: case.reason)
-class TestNothingToDo:
-    async def test_a_settled_world_gets_no_write(self, case):
-        world = await settled(**case.spec)
-        case.upset(world)
-        await world.settle()
-        version = world.server.version
+async def test_a_settled_world_gets_no_write_nor_does_a_restart(case):
+    world = await settled(**case.spec)
+    case.upset(world)
+    await world.settle()
+    version = world.server.version
 
-        for _ in range(5):
-            world.server.now += 301
-            world.runner.queue.add(DEMO)
-            assert await writes_of(world, world.lose_and_relist) == []
+    for _ in range(5):
+        world.server.now += 301
+        world.runner.queue.add(DEMO)
+        assert await writes_of(world, world.lose_and_relist) == []
 
-        assert world.server.version == version
-
-    async def test_a_restart_gets_no_write(self, case):
-        world = await settled(**case.spec)
-        case.upset(world)
-        await world.settle()
-
-        assert await writes_of(world, world.restart) == []
-        world.server.now += 3600
-        assert await writes_of(world, world.restart) == []
+    assert await writes_of(world, world.restart) == []
+    world.server.now += 3600
+    assert await writes_of(world, world.restart) == []
+    assert world.server.version == version
 
 
 class TestRequeue:
-    async def test_a_taken_name_is_looked_at_again_in_half_a_minute(self, world):
-        world.server.create(
-            {**world.target("Service", "demo"), "spec": {"ports": [{"port": 1}]}}, "kubectl"
-        )
-        world.apply()
-        world.deliver()
-        await world.work()
-
-        outcome = await world.runner._reconciler.reconcile(DEMO)
-
-        assert outcome.requeue_after is not None
-        assert outcome.requeue_after.total_seconds() == 30
-        assert not outcome.retry
-
     async def test_a_settled_resource_is_looked_at_only_when_something_happens(self):
         world = await settled()
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from hedgerow.kube.errors import Forbidden, Stale, Unavailable
-from hedgerow.testing.memory.cluster import Sent
 from runtime.scenes import (
     BLUE,
     CREATION,
     SELECTOR,
+    refuse,
     settled,
     take_image,
     writes_of,
@@ -20,19 +20,27 @@ from runtime.world import DEMO, World
 
 Object = dict[str, Any]
 STATUS = CREATION[3]
+HOLD = {"metadata": {"finalizers": ["example.com/hold"]}}
 
 pytestmark = pytest.mark.anyio
+
+
+def hold(world: World) -> None:
+    world.edit("BlueGreen", "demo", HOLD)
+
+
+def delete(world: World) -> None:
+    """Delete the resource, of which its watch tells at once."""
+    world.delete("BlueGreen")
+    world.deliver(kind="BlueGreen")
 
 
 class TestGoing:
     """Nothing is written to, or on behalf of, anything that is going."""
 
-    def finalized(self, world: World) -> None:
-        world.edit("BlueGreen", "demo", {"metadata": {"finalizers": ["example.com/hold"]}})
-
     async def test_a_resource_that_is_being_deleted_gets_nothing_but_a_status_that_says_so(self):
         world = await settled()
-        self.finalized(world)
+        hold(world)
         await world.settle()
         world.delete("BlueGreen")
         take_image(world)
@@ -58,38 +66,30 @@ class TestGoing:
         assert await writes_of(world, lambda: None) == []
 
     @pytest.mark.parametrize("number", [0, 1, 2, 3])
-    @pytest.mark.parametrize("hold", [True, False], ids=["with a finalizer", "at once"])
-    async def test_a_resource_deleted_between_two_writes_gets_no_more(self, world, number, hold):
+    @pytest.mark.parametrize("held", [True, False], ids=["with a finalizer", "at once"])
+    async def test_a_resource_deleted_between_two_writes_gets_no_more(self, world, number, held):
         world.apply()
-        if hold:
-            self.finalized(world)
+        if held:
+            hold(world)
         world.deliver()
 
-        def delete() -> None:
-            world.delete("BlueGreen")
-            world.deliver(kind="BlueGreen")
-
-        world.during(number, delete)
+        world.during(number, lambda: delete(world))
         await world.work()
 
         # The second Deployment and the Service are made at the same time. A resource that stays
         # and has a status says once more that it is being deleted.
-        assert len(world.writes) == (1, 3, 3, 5 if hold else 4)[number]
+        assert len(world.writes) == (1, 3, 3, 5 if held else 4)[number]
 
     async def test_a_resource_deleted_after_an_event_gets_no_other(self):
         world = await settled()
-        self.finalized(world)
+        hold(world)
         await world.settle()
         take_image(world)
         world.edit("Service", "demo", SELECTOR)
         world.deliver()
         before = len(world.writes)
 
-        def delete() -> None:
-            world.delete("BlueGreen")
-            world.deliver(kind="BlueGreen")
-
-        world.during(0, delete)
+        world.during(0, lambda: delete(world))
         await world.work()
 
         assert ["Event" in write for write in world.writes[before:]] == [True, False]
@@ -98,16 +98,12 @@ class TestGoing:
 
     async def test_a_resource_deleted_during_a_pruning_gets_no_more(self):
         world = await settled()
-        self.finalized(world)
+        hold(world)
         world.apply(routeTo="Green", blueSpec=None)
         world.deliver()
         before = len(world.writes)
 
-        def delete() -> None:
-            world.delete("BlueGreen")
-            world.deliver(kind="BlueGreen")
-
-        world.during(1, delete)
+        world.during(1, lambda: delete(world))
         await world.work()
 
         assert world.writes[before:] == ["apply Service default/demo", f"delete {BLUE}", STATUS]
@@ -142,7 +138,7 @@ class TestGoing:
 
     async def test_a_child_that_is_going_gets_no_write_and_is_made_anew_after(self):
         world = await settled()
-        world.edit("Service", "demo", {"metadata": {"finalizers": ["example.com/hold"]}})
+        world.edit("Service", "demo", HOLD)
         await world.settle()
         world.delete("Service")
         world.apply(routeTo="Green")
@@ -154,14 +150,6 @@ class TestGoing:
         world.edit("Service", "demo", {"metadata": {"finalizers": None}})
         await world.settle()
         assert world.selected() == "Green"
-
-    async def test_a_deleted_child_is_made_anew(self):
-        world = await settled()
-
-        written = await writes_of(world, lambda: world.delete("Service"))
-
-        assert written[0] == "apply Service default/demo"
-        assert world.selected() == "Blue"
 
 
 class TestDeletionStatus:
@@ -195,8 +183,7 @@ class TestDeletionStatus:
 
         world.edit("BlueGreen", "demo", {"metadata": {"labels": {"x": "y"}}})
         assert await writes_of(world, world.restart) == []
-        left = {"metadata": {"finalizers": ["example.com/hold"]}}
-        edited = await writes_of(world, lambda: world.edit("BlueGreen", "demo", left))
+        edited = await writes_of(world, lambda: hold(world))
         assert edited == [STATUS]
 
     async def test_what_was_contested_is_so_no_longer(self):
@@ -204,7 +191,7 @@ class TestDeletionStatus:
         take_image(world)
         await world.settle()
         assert world.contested()
-        world.edit("BlueGreen", "demo", {"metadata": {"finalizers": ["example.com/hold"]}})
+        hold(world)
         world.delete("BlueGreen")
         await world.settle()
 
@@ -225,49 +212,27 @@ class TestDeletionStatus:
 
     async def test_one_that_never_had_a_status_of_ours_gets_none(self, world):
         world.apply()
-        world.edit("BlueGreen", "demo", {"metadata": {"finalizers": ["example.com/hold"]}})
+        hold(world)
         world.delete("BlueGreen")
 
         assert await writes_of(world, lambda: None) == []
 
-    @pytest.mark.parametrize("error", [Forbidden("no", code=403), Stale("old", code=409)])
+    @pytest.mark.parametrize(
+        "error",
+        [Forbidden("no", code=403), Stale("old", code=409), Unavailable("away", code=503)],
+        ids=lambda error: type(error).__name__,
+    )
     async def test_a_status_that_is_refused_is_tried_again_later(self, error):
         world = await self.lingering("example.com/hold")
-        refused: list[Sent] = []
-
-        async def refuse(sent: Sent) -> None:
-            if len(refused) < 2:
-                refused.append(sent)
-                raise error
-
-        world.cluster.before = refuse
+        refused = refuse(world, error, times=2)
         await world.settle()
 
         assert len(refused) == 2
         assert world.condition("Ready") == "False/Terminating"
 
-    async def test_a_server_that_is_away_puts_it_off(self):
-        world = await self.lingering("example.com/hold")
-
-        async def away(_: Sent) -> None:
-            world.cluster.before = quiet
-            raise Unavailable("away", code=503)
-
-        async def quiet(_: Sent) -> None:
-            """Nothing happens."""
-
-        world.cluster.before = away
-        await world.settle()
-
-        assert world.condition("Ready") == "False/Terminating"
-
     async def test_a_version_that_was_refused_is_not_sent_again_before_its_time(self):
         world = await self.lingering("example.com/hold")
-
-        async def refuse(_: Sent) -> None:
-            raise Forbidden("no", code=403)
-
-        world.cluster.before = refuse
+        refuse(world, Forbidden("no", code=403))
         world.deliver()
         await world.work()
         first = len(world.cluster.sent)
@@ -278,7 +243,7 @@ class TestDeletionStatus:
 
 
 class TestTerminatingNamespace:
-    async def test_nothing_is_written_in_it_and_nothing_is_logged(self, world):
+    async def test_nothing_is_written_in_it_and_nothing_is_logged_whatever_happens(self, world):
         world.apply()
         world.server.terminate("default")
 
@@ -287,11 +252,6 @@ class TestTerminatingNamespace:
         assert len(world.writes) == 1
         assert [entry["log_level"] for entry in world.logs.entries] == []
         assert not world.runner.queue._delays.at
-
-    async def test_it_stays_so_for_the_resources_that_are_there(self, world):
-        world.apply()
-        world.server.terminate("default")
-        await world.settle()
 
         world.apply(routeTo="Green")
         assert await writes_of(world, lambda: world.runner.queue.add(DEMO)) == []
@@ -368,10 +328,16 @@ class TestRemovedColour:
 
     async def test_a_colour_that_comes_back_before_it_is_gone_is_made_anew(self):
         world = await settled()
+        world.edit("Deployment", "demogreen-deployment", HOLD)
         world.apply(greenSpec=None)
         await world.settle()
 
         world.apply()
         await world.settle()
+        assert world.condition("Ready") == "False/WaitingForDeletion"
 
-        assert world.get("Deployment", "demogreen-deployment") is not None
+        world.edit("Deployment", "demogreen-deployment", {"metadata": {"finalizers": None}})
+        await world.settle()
+        assert (
+            "deletionTimestamp" not in world.the("Deployment", "demogreen-deployment")["metadata"]
+        )

@@ -142,6 +142,7 @@ class TestTheSecond:
         assert two.status()["routeTo"] == "Blue"
         for kind, name in CHILDREN:
             assert two.the(kind, name)["metadata"]["labels"][CONTROLLER_LABEL] == "two.bluegreen"
+        assert {sent.manager for sent in two.cluster.writes} == {"hedgerow-two-bluegreen"}
 
 
 class TestOfTwoThatBeginAtOnce:

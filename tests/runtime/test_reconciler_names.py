@@ -13,6 +13,7 @@ from runtime.scenes import (
     BLUE,
     IMAGE,
     forbid_reads,
+    occupy,
     settled,
     take_image,
     take_label,
@@ -25,13 +26,19 @@ Object = dict[str, Any]
 pytestmark = pytest.mark.anyio
 
 
+async def unwatched() -> World:
+    """Return a settled world in which somebody took the label of the blue Deployment."""
+    world = await settled()
+    take_label(world)
+    await world.settle()
+    return world
+
+
 class TestUnwatchedChildren:
     """A child whose label somebody took: no watch tells of it, and yet it is ours."""
 
     async def test_it_is_managed_all_the_same(self):
-        world = await settled()
-        take_label(world)
-        await world.settle()
+        world = await unwatched()
 
         world.apply(blueSpec=pods("blue", "mine:2"))
         await world.settle()
@@ -43,9 +50,7 @@ class TestUnwatchedChildren:
         assert [manager for _, _, manager in world.contested()] == ["kubectl-edit"]
 
     async def test_what_others_take_of_it_is_found_within_half_a_minute(self):
-        world = await settled()
-        take_label(world)
-        await world.settle()
+        world = await unwatched()
         take_image(world)
 
         world.server.now += 31
@@ -54,9 +59,7 @@ class TestUnwatchedChildren:
         assert IMAGE in [path for _, path, _ in world.contested()]
 
     async def test_its_deletion_is_found_too(self):
-        world = await settled()
-        take_label(world)
-        await world.settle()
+        world = await unwatched()
         world.delete("Deployment", "demoblue-deployment")
 
         world.server.now += 31
@@ -67,9 +70,8 @@ class TestUnwatchedChildren:
 
     async def test_busy_neighbours_do_not_hide_our_own_answers(self):
         # The watch of its kind is past our write before the answer to that is here.
-        world = await settled()
+        world = await unwatched()
         world.apply("neighbour")
-        take_label(world)
         await world.settle()
         world.apply(blueSpec=pods("blue", "mine:2"))
         world.deliver(kind="BlueGreen")
@@ -87,9 +89,7 @@ class TestUnwatchedChildren:
         assert world.condition("Stalled") == ""
 
     async def test_it_is_looked_at_until_it_is_gone_though_its_resource_is_gone_before(self):
-        world = await settled()
-        take_label(world)
-        await world.settle()
+        world = await unwatched()
         world.delete("BlueGreen")
         await world.settle(rounds=1)
         world.delete("Deployment", "demogreen-deployment")
@@ -104,9 +104,7 @@ class TestUnwatchedChildren:
         assert not world.runner.queue._delays.at
 
     async def test_a_resource_made_anew_does_not_wait_for_what_is_gone(self):
-        world = await settled()
-        take_label(world)
-        await world.settle()
+        world = await unwatched()
         world.delete("BlueGreen")
         world.deliver()
         world.apply()
@@ -124,9 +122,7 @@ class TestUnwatchedChildren:
         assert world.the("Deployment", "demoblue-deployment")["metadata"]["labels"]
 
     async def test_one_that_was_orphaned_is_not_kept_in_mind(self):
-        world = await settled()
-        take_label(world)
-        await world.settle()
+        world = await unwatched()
         world.edit("Deployment", "demoblue-deployment", {"metadata": {"ownerReferences": None}})
         world.delete("BlueGreen")
 
@@ -137,9 +133,7 @@ class TestUnwatchedChildren:
         assert not world.runner.queue._delays.at
 
     async def test_without_the_right_to_look_it_stays_in_mind(self):
-        world = await settled()
-        take_label(world)
-        await world.settle()
+        world = await unwatched()
         world.delete("BlueGreen")
         world.deliver()
         forbid_reads(world)
@@ -191,9 +185,17 @@ class TestNames:
 
         assert world.selected() == "Blue"
 
-    async def test_somebody_elses_object_is_never_written_and_the_rest_goes_on(self, world):
-        service = {**world.target("Service", "demo"), "spec": {"ports": [{"port": 1}]}}
-        theirs = world.server.create(service, "kubectl-create")
+    @pytest.mark.parametrize(
+        "spec",
+        [
+            {},
+            {"ports": [{"name": "http", "port": 80}], "selector": {"app": "same"}},
+            {"ports": [{"name": "other", "port": 80}], "selector": {"app": "other"}},
+        ],
+        ids=["another port", "the same port", "the same port under another name"],
+    )
+    async def test_somebody_elses_object_is_never_written_and_the_rest_goes_on(self, world, spec):
+        theirs = occupy(world, **spec)
         world.apply()
 
         await world.settle()
@@ -225,24 +227,8 @@ class TestNames:
         assert "exists and is not controlled by BlueGreen/demo" in messages["Ready"]
         assert "/apis/" not in " ".join(messages.values())
 
-    @pytest.mark.parametrize("field", ["same", "other"])
-    async def test_a_taken_name_is_told_whether_or_not_its_fields_would_conflict(
-        self, world, field
-    ):
-        port = {"name": "http" if field == "same" else "other", "port": 80, "protocol": "TCP"}
-        selector = {"app": field}
-        spec = {"ports": [port], "selector": selector}
-        world.server.create({**world.target("Service", "demo"), "spec": spec}, "kubectl-create")
-        world.apply()
-
-        await world.settle()
-
-        assert world.condition("Stalled") == "True/NameTaken"
-        assert world.the("Service")["spec"]["selector"] == selector
-
     async def test_a_pass_in_between_does_not_put_off_the_next_look_at_a_taken_name(self, world):
-        service = {**world.target("Service", "demo"), "spec": {"ports": [{"port": 1}]}}
-        world.server.create(service, "kubectl-create")
+        occupy(world)
         world.apply()
         world.deliver()
         await world.work()
@@ -256,27 +242,12 @@ class TestNames:
         await world.work()
 
         assert world.selected() == "Blue"
-
-    async def test_a_taken_name_is_read_now_and_then_and_taken_over_once_free(self, world):
-        world.server.create(
-            {**world.target("Service", "demo"), "spec": {"ports": [{"port": 1}]}}, "kubectl"
-        )
-        world.apply()
-        await world.settle()
-        world.delete("Service")
-
-        world.server.now += 31
-        await world.settle()
-
-        assert world.selected() == "Blue"
         assert world.condition("Stalled") == ""
 
     async def test_a_name_that_is_free_again_before_we_look_is_taken_at_the_next_attempt(
         self, world
     ):
-        world.server.create(
-            {**world.target("Service", "demo"), "spec": {"ports": [{"port": 1}]}}, "kubectl"
-        )
+        occupy(world)
         world.apply()
         world.deliver()
         world.during(2, lambda: world.delete("Service"))  # after the create was refused
@@ -344,12 +315,3 @@ class TestNames:
 
         assert world.the("Service", "demo") == theirs
         assert world.condition("Stalled") == "True/NameTaken"
-
-    async def test_two_installations_do_not_take_each_others_children(self):
-        world = World(instance="two")
-        world.apply()
-        await world.settle()
-
-        assert {sent.manager for sent in world.cluster.writes} == {"hedgerow-two-bluegreen"}
-        labels = world.the("Service")["metadata"]["labels"]
-        assert labels == {"hedgerow.dev/controller": "two.bluegreen"}

@@ -11,7 +11,7 @@ from hedgerow.plan.yield_and_claim import CLAIM, YIELD
 from hedgerow.runtime.heavy import PassLimits
 from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow.runtime.state import MOST_REPEATS
-from runtime.scenes import IMAGE, limit_comparisons, settled, take_image, writes_of
+from runtime.scenes import IMAGE, annotate, limit_comparisons, settled, take_image, writes_of
 from runtime.world import World, pods
 
 Object = dict[str, Any]
@@ -19,12 +19,6 @@ BLUE = "demoblue-deployment"
 TAKEN = [(f"Deployment/{BLUE}", IMAGE, "helm")]
 
 pytestmark = pytest.mark.anyio
-
-
-def annotate(world: World, **field_policy: str | None) -> None:
-    names = {"yields": YIELD, "claims": CLAIM}
-    notes = {names[name]: value for name, value in field_policy.items()}
-    world.edit("BlueGreen", "demo", {"metadata": {"annotations": notes}}, "user-annotate")
 
 
 def image(world: World) -> str:
@@ -105,18 +99,6 @@ class TestYield:
 
         assert world.contested() == TAKEN
 
-    async def test_nothing_is_written_once_it_is_so(self):
-        world = await settled()
-        take_image(world)
-        annotate(world, yields=f"Deployment/*: {IMAGE}")
-        await world.settle()
-
-        def restart() -> None:
-            world.restart()
-            world.server.now += 3600
-
-        assert await writes_of(world, restart) == []
-
 
 class TestClaim:
     async def test_what_is_claimed_is_taken_back_with_an_event_on_both(self):
@@ -167,16 +149,6 @@ class TestClaim:
         world = await settled()
 
         assert await writes_of(world, lambda: annotate(world, claims="*/*: **")) == []
-
-    async def test_a_selector_is_not_to_be_claimed(self):
-        world = await settled()
-        selector = {"spec": {"selector": {"app.kubernetes.io/phase": "Grey"}}}
-        world.edit("Service", "demo", selector)
-        annotate(world, claims="*/*: **")
-        await world.settle()
-
-        assert world.selected() == "Grey"
-        assert [path for _, path, _ in world.contested()] == [".spec.selector"]
 
     async def test_a_fight_is_given_up(self):
         world = await settled()
@@ -330,11 +302,6 @@ class TestUnmatched:
         assert world.condition("Ready") == "False/FieldConflict"
         assert self.message(world).endswith(f"matches {CLAIM}: Deployment/nobody: {IMAGE}")
 
-    async def test_a_term_that_means_a_field_is_not_told(self):
-        world = await settled()
-
-        assert await writes_of(world, lambda: annotate(world, yields=f"*/*: {IMAGE}")) == []
-
 
 class TestSpelling:
     async def test_what_a_co_owner_spells_otherwise_is_no_conflict(self):
@@ -432,11 +399,6 @@ class TestAllowed:
             in (stalled[0]["message"])
         )
         assert len([line for line in world.events() if "ClaimRefused" in line]) == 1
-
-    async def test_it_is_told_once_and_nothing_is_written_again(self):
-        world = await self.contested()
-
-        assert await writes_of(world, lambda: world.runner.enqueue_all(())) == []
 
     async def test_it_is_taken_once_the_namespace_is_labelled(self):
         world = await self.contested()

@@ -9,7 +9,7 @@ import pytest
 from hedgerow.kube import errors
 from hedgerow.testing.memory.cluster import Sent
 from runtime.scenes import BLUE, settled, writes_of
-from runtime.world import Crash, World, pods
+from runtime.world import Crash, World, crash, pods
 
 Object = dict[str, Any]
 
@@ -87,9 +87,6 @@ class TestDefault:
         declare(world, FILES)
         world.deliver()
 
-        def crash() -> None:
-            raise Crash
-
         world.during(number, crash, when=when)
         with pytest.raises(Crash):
             await world.work()
@@ -103,9 +100,6 @@ class TestDefault:
         world = await settled(blueSpec=pods("blue", volumes=UNSET))
         declare(world, FILES)
         world.deliver()
-
-        def crash() -> None:
-            raise Crash
 
         world.during(1, crash)
         with pytest.raises(Crash):

@@ -40,18 +40,6 @@ Act = Callable[["Living"], Any]
 
 pytestmark = pytest.mark.anyio
 
-VERSIONS = {
-    "BlueGreen": "app.demo.kakao.com/v1",
-    "ConfigMap": "v1",
-    "CronJob": "batch.tutorial.kubebuilder.io/v1",
-    "Deployment": "apps/v1",
-    "Guestbook": "webapp.my.domain/v1",
-    "HorizontalPodAutoscaler": "autoscaling/v2",
-    "Job": "batch/v1",
-    "Memcached": "memcached.cache.example.com/v1",
-    "Service": "v1",
-    "StatefulSet": "apps/v1",
-}
 WORKLOAD: Object = {
     "selector": {"matchLabels": {"app": "web"}},
     "template": {
@@ -86,10 +74,6 @@ class Living(World):
             budget=case.budget,
         )
         self.kind = case.controller.resource.api.kind
-
-    def target(self, kind: str, name: str, namespace: str = NS) -> Object:
-        found = {"name": name, "namespace": namespace}
-        return {"apiVersion": VERSIONS[kind], "kind": kind, "metadata": found}
 
     def put(self, spec: Object, **annotations: str) -> None:
         target = self.target(self.kind, "demo")
@@ -193,10 +177,10 @@ def overgrown(world: Living) -> None:
 
 def former(world: Living) -> None:
     """An original operator's Deployment is there, with a selector that cannot be changed."""
-    uid = world.the("Memcached")["metadata"]["uid"]
+    live = world.the("Memcached")
     owner = {
-        "apiVersion": VERSIONS["Memcached"], "kind": "Memcached", "name": "demo", "uid": uid,
-        "controller": True,
+        "apiVersion": live["apiVersion"], "kind": "Memcached", "name": "demo",
+        "uid": live["metadata"]["uid"], "controller": True,
     }  # fmt: skip
     body = {**world.target("Deployment", "demo"), "spec": {**WORKLOAD, "replicas": 1}}
     body["metadata"]["ownerReferences"] = [owner]
@@ -233,6 +217,7 @@ SCALED = {"spec": {"replicas": 7}}
 RELABELLED = {"metadata": {"labels": {"hedgerow.dev/controller": "mine"}}}
 SELECTOR = {"spec": {"selector": {"x": "y"}}}
 MISREAD = (("hedgerow.dev/yield", "nonsense"),)
+YIELDED = (("hedgerow.dev/yield", "Service/*: **"),)
 UNMATCHED = (("hedgerow.dev/yield", "Deployment/none: spec.replicas"),)
 DAILY = {"schedule": "0 0 * * *"}
 
@@ -240,6 +225,7 @@ DAILY = {"schedule": "0 0 * * *"}
 CASES = (
     BG("settled", "Ready"),
     BG("a contested field", "FieldConflict", take("Service", "demo", SELECTOR)),
+    BG("a yielded field", "Ready", take("Service", "demo", SELECTOR), annotations=YIELDED),
     BG("a contested status", "FieldConflict", take_status),
     BG("a contested label of ours", "FieldConflict", relabel("Deployment", "demoblue-deployment")),
     BG("a child that is being deleted", "WaitingForDeletion", going("Service", "demo")),

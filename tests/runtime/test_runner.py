@@ -24,18 +24,6 @@ pytestmark = pytest.mark.anyio
 
 
 class TestRunning:
-    async def test_it_brings_about_what_is_declared_and_follows_it(self):
-        shop = Shop()
-        async with shop.open():
-            await quiet()
-            shop.edit(shop.world.apply)
-            await quiet()
-            assert len(shop.writes) == 4
-
-            shop.edit(shop.world.apply, routeTo="Green")
-            await quiet()
-            assert shop.world.selected() == "Green"
-
     async def test_what_was_there_before_it_began_is_brought_about_too(self):
         shop = Shop()
         names = [f"demo{number}" for number in range(2 * WORKERS)]
@@ -165,25 +153,16 @@ class TestRunning:
 
             assert shop.world.get("Deployment", "demoblue-deployment") is not None
 
-    async def test_only_the_namespaces_asked_for_are_looked_at(self):
-        shop = Shop("other")
+    @pytest.mark.parametrize("namespaces", [("other",), ("default", "other")], ids=" and ".join)
+    async def test_only_the_namespaces_asked_for_are_looked_at_each_by_a_watch(self, namespaces):
+        shop = Shop(*namespaces)
         shop.world.apply()
         shop.world.apply("there", "other")
         async with shop.open():
             await quiet()
 
-        assert {sent.namespace for sent in shop.cluster.writes} == {"other"}
-        assert shop.cluster.tried.count("bluegreens") == 1
-
-    async def test_two_namespaces_are_two_watches_of_each_kind(self):
-        shop = Shop("default", "other")
-        shop.world.apply()
-        shop.world.apply("there", "other")
-        async with shop.open():
-            await quiet()
-
-        assert {sent.namespace for sent in shop.cluster.writes} == {"default", "other"}
-        assert shop.cluster.tried.count("bluegreens") == 2
+        assert {sent.namespace for sent in shop.cluster.writes} == set(namespaces)
+        assert shop.cluster.tried.count("bluegreens") == len(namespaces)
 
 
 class TestWall:

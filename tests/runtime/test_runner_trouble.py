@@ -18,6 +18,7 @@ from hedgerow.objects import Salvaged
 from hedgerow.testing.memory.cluster import Sent
 from hedgerow.testing.memory.watched import Watched
 from hedgerow_schemas.builtin import ConfigMap
+from runtime.scenes import occupy, refuse
 from runtime.shop import Shop, quiet
 
 pytestmark = pytest.mark.anyio
@@ -85,15 +86,7 @@ class TestTrouble:
     async def test_an_unreachable_server_puts_the_pass_off_and_says_for_how_long(self):
         shop = Shop()
         shop.world.apply()
-        left = 3
-
-        async def hook(_sent: Sent) -> None:
-            nonlocal left
-            left -= 1
-            if left >= 0:
-                raise errors.Unreachable("connection refused", sent=False)
-
-        shop.cluster.before = hook
+        refuse(shop, errors.Unreachable("connection refused", sent=False), times=3)
         async with shop.open():
             await anyio.sleep(60)
 
@@ -144,8 +137,7 @@ class TestTrouble:
 
     async def test_a_taken_name_is_looked_at_every_half_minute(self):
         shop = Shop()
-        target = shop.world.target("Service", "demo")
-        shop.world.server.create({**target, "spec": {"ports": [{"port": 1}]}}, "kubectl")
+        occupy(shop.world)
         shop.world.apply()
         async with shop.open():
             await anyio.sleep(301)
@@ -246,21 +238,6 @@ class TestTrouble:
             await anyio.sleep(600)
             assert shop.logged("watch in trouble")
             assert shop.runner.watches.refused() == ""
-
-    async def test_what_is_forbidden_is_logged_once_and_not_at_each_retry(self):
-        shop = Shop()
-        shop.world.apply()
-
-        async def hook(sent: Sent) -> None:
-            if sent.api.kind == "Service":
-                raise errors.Forbidden("may not", code=403)
-
-        shop.cluster.before = hook
-        async with shop.open():
-            await anyio.sleep(3600)
-
-        (told,) = [e for e in shop.logged("refused") if e["log_level"] == "warning"]
-        assert (told["target"], told["error"]) == ("Service/demo", "may not")
 
     async def test_a_watch_that_fails_later_loses_nothing(self):
         shop = Shop()

@@ -26,14 +26,11 @@ from hedgerow.testing.memory.cluster import MemoryCluster
 from hedgerow_schemas.base import Object
 from model import scaled
 from runtime.scenes import limit_comparisons
-from runtime.world import Crash, ModelClock, World
+from runtime.world import Crash, ModelClock, World, crash
 
 pytestmark = pytest.mark.anyio
 
 MANAGER = "hedgerow-scaler"
-GROUP_VERSIONS = {
-    "Deployment": "apps/v1", "StatefulSet": "apps/v1", "HorizontalPodAutoscaler": "autoscaling/v2"
-}  # fmt: skip
 HPA = "HorizontalPodAutoscaler"
 WINDOWS = {SCALE_OUT: "0 8 * * *", SCALE_IN: "0 18 * * *", OUT_REPLICAS: "10"}
 LABELS = {"app": "web"}
@@ -69,10 +66,10 @@ class Scene(World):
         assert self.failures == []
 
     def object(self, kind: str, **annotations: str) -> Object:
-        meta: Object = {"name": "web", "namespace": "default"}
+        found = self.target(kind, "web")
         if annotations:
-            meta["annotations"] = annotations
-        return {"apiVersion": GROUP_VERSIONS[kind], "kind": kind, "metadata": meta}
+            found["metadata"]["annotations"] = annotations
+        return found
 
     def deploy(
         self, notes: dict[str, str] = WINDOWS, kind: str = "Deployment", **spec: Any
@@ -337,18 +334,13 @@ class TestScaledToNothing:
 
         assert (scene.value(), scene.record()) == (0, FormerValue(replicas=1))
 
-    async def test_an_edit_of_the_number_does_not_take_it(self):
+    @pytest.mark.parametrize(
+        "edit", [{OUT_REPLICAS: "12"}, {SCALE_IN: "whenever"}], ids=["the number", "not readable"]
+    )
+    async def test_an_edit_of_the_annotations_does_not_take_it_or_what_is_recorded(self, edit):
         scene = await self.scene()
         await scene.go(2, 10)
-        scene.annotate(**{OUT_REPLICAS: "12"})
-        await scene.go(2, 11)
-
-        assert (scene.value(), scene.record()) == (0, FormerValue(replicas=1))
-
-    async def test_annotations_that_cannot_be_read_meanwhile_keep_what_is_recorded(self):
-        scene = await self.scene()
-        await scene.go(2, 10)
-        scene.annotate(**{SCALE_IN: "whenever"})
+        scene.annotate(**edit)
         await scene.go(2, 11)
 
         assert (scene.value(), scene.record()) == (0, FormerValue(replicas=1))
@@ -488,31 +480,28 @@ class TestClaimed:
         assert scene.value() == 10
         assert len(scene.forced) == 2
 
-    async def test_annotations_that_cannot_be_read_meanwhile_do_not_let_it_be_taken_twice(self):
+    @pytest.mark.parametrize(
+        ("name", "value", "before"),
+        [
+            (SCALE_IN, "whenever", WINDOWS[SCALE_IN]),
+            ("hedgerow.dev/yield", "Deployment/web: spec.replicas", None),
+        ],
+        ids=["not readable", "yielded"],
+    )
+    async def test_an_edit_that_is_taken_back_does_not_let_it_be_taken_twice(
+        self, name, value, before
+    ):
         scene = await self.scene()
         record = scene.record()
         scene.server.scale(scene.object("Deployment"), 4, "kubectl")
         await scene.go(2, 10)
-        scene.annotate(**{SCALE_IN: "whenever"})
+        scene.annotate(**{name: value})
         await scene.go(2, 11)
         assert (scene.held(), scene.record()) == ({BEFORE}, record)
 
-        scene.annotate(**{SCALE_IN: "0 18 * * *"})
+        scene.annotate(**{name: before})
         await scene.go(2, 12)
         assert (scene.value(), scene.record(), len(scene.forced)) == (4, record, 1)
-
-    async def test_a_yield_meanwhile_does_not_let_it_be_taken_twice(self):
-        scene = await self.scene()
-        record = scene.record()
-        scene.server.scale(scene.object("Deployment"), 4, "kubectl")
-        await scene.go(2, 10)
-        scene.annotate(**{"hedgerow.dev/yield": "Deployment/web: spec.replicas"})
-        await scene.go(2, 11)
-        assert (scene.held(), scene.record()) == ({BEFORE}, record)
-
-        scene.annotate(**{"hedgerow.dev/yield": None})
-        await scene.go(2, 12)
-        assert (scene.value(), len(scene.forced)) == (4, 1)
 
     async def test_outside_of_windows_it_is_taken_once_as_well(self):
         scene = await self.scene(**{IN_REPLICAS: "2"})
@@ -583,9 +572,6 @@ class TestClaimed:
             scene.autoscale(minReplicas=3)
         else:
             scene.deploy(WINDOWS | CLAIM, replicas=3)
-
-        def crash() -> None:
-            raise Crash
 
         scene.during(number, crash, when=when)
         with pytest.raises(Crash):

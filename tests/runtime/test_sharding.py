@@ -23,7 +23,8 @@ from hedgerow.shards.members import LONGEST_NAME
 from hedgerow.shards.slices import ALL, NONE, Slices, point_of
 from hedgerow.testing.memory.cluster import Sent
 from hedgerow.testing.virtual import VirtualClock, run
-from runtime.sharded import Replica, only, quiet
+from runtime.sharded import Replica, only
+from runtime.shop import quiet
 from runtime.world import CONTROLLER, World
 from support.operator import registered
 
@@ -436,21 +437,11 @@ class TestHandOver:
             world.apply("two", "other", routeTo="Green")
             replica.cluster.tell()
             await anyio.sleep(600)
-            assert (
-                world.server.get(world.target("Service", "two", "other"))["spec"]["selector"][
-                    "app.kubernetes.io/phase"
-                ]
-                == "Blue"
-            )
+            assert world.selected("two", "other") == "Blue"
 
             await replica.runner.begin(OTHERS)
             await quiet()
-            assert (
-                world.server.get(world.target("Service", "two", "other"))["spec"]["selector"][
-                    "app.kubernetes.io/phase"
-                ]
-                == "Green"
-            )
+            assert world.selected("two", "other") == "Green"
 
     async def test_a_drain_ends_a_beginning(self):
         world = a_world()

@@ -16,14 +16,13 @@ from hedgerow.testing.virtual import run
 from runtime.clockwork import (
     MINUTE,
     Clockwork,
-    calm,
     guarded_jobs,
     settled,
     standstill,
     started,
 )
 from runtime.ledger import Ledger
-from runtime.world import Crash
+from runtime.world import Crash, calm
 
 Object = dict[str, Any]
 
@@ -232,6 +231,7 @@ class TestLostAnswers:
         await world.live_through(3 * MINUTE)  # no watch tells of the Job
 
         assert world.made == lost == [world.job(1)]
+        assert world.last == world.at(MINUTE)
 
     async def test_without_the_right_to_look_what_the_watch_tells_stands(self):
         world = await started()

@@ -8,14 +8,10 @@ import pytest
 
 from hedgerow.kube.errors import Unreachable
 from hedgerow.testing.memory.cluster import Sent
-from runtime.clockwork import MINUTE, Clockwork, calm, settled, standstill, started
-from runtime.world import Crash
+from runtime.clockwork import MINUTE, Clockwork, settled, standstill, started
+from runtime.world import Crash, calm, crash
 
 pytestmark = pytest.mark.anyio
-
-
-def crash() -> None:
-    raise Crash
 
 
 def taken(world: Clockwork) -> None:
@@ -26,9 +22,10 @@ def taken(world: Clockwork) -> None:
 class TestTheHole:
     """The operator is killed between two writes, and the Job is gone before it is back."""
 
-    async def killed(self, **spec: Any) -> Clockwork:
+    async def killed(self, number: int = 0, **spec: Any) -> Clockwork:
+        """Kill it around the request of that number."""
         world = await started(**spec)
-        world.during(0, crash)
+        world.during(number, crash)
         with pytest.raises(Crash):
             await world.live_through(MINUTE)
         taken(world)
@@ -66,13 +63,7 @@ class TestTheHole:
         assert world.jobs == []
 
     async def test_killed_after_the_status_was_written_nothing_is_lost(self):
-        world = await started()
-        world.during(1, crash)
-        with pytest.raises(Crash):
-            await world.live_through(MINUTE)
-        taken(world)
-        world.restart()
-        await standstill(world)
+        world = await self.killed(1)
 
         assert world.made == [world.job(1)]
 

@@ -31,13 +31,6 @@ Object = dict[str, Any]
 
 CONTROLLER = cast("Controller[Resource]", bluegreen.CONTROLLER)
 BLUEGREEN = "app.demo.kakao.com/v1"
-GROUPS = {
-    "BlueGreen": BLUEGREEN,
-    "CronJob": "batch.tutorial.kubebuilder.io/v1",
-    "Deployment": "apps/v1",
-    "Job": "batch/v1",
-    "Service": "v1",
-}
 EVENTS = "events.k8s.io"
 NS = "default"
 DEMO: Key = (NS, "demo")
@@ -45,6 +38,10 @@ DEMO: Key = (NS, "demo")
 
 class Crash(BaseException):
     """The process ends here, as a SIGKILL would end it."""
+
+
+def crash() -> None:
+    raise Crash
 
 
 class ModelClock:
@@ -66,8 +63,8 @@ class ModelClock:
         return 0.5
 
 
-async def _quiet(_sent: Sent) -> None:
-    """Nothing happens."""
+async def calm(_sent: Sent) -> None:
+    """Let every request through."""
 
 
 class World:
@@ -124,7 +121,7 @@ class World:
 
     def restart(self) -> None:
         """End this life, whatever it was at, and begin another."""
-        self.cluster.before = self.cluster.after = _quiet
+        self.cluster.before = self.cluster.after = calm
         self._new_life()
 
     def deliver(self, most: int = 10_000, kind: str = "") -> int:
@@ -195,7 +192,7 @@ class World:
                 if isinstance(result, Awaitable):
                     await result
 
-        self.cluster.before = self.cluster.after = _quiet
+        self.cluster.before = self.cluster.after = calm
         setattr(self.cluster, when, hook)
 
     # --- people -------------------------------------------------------------------------------
@@ -212,8 +209,9 @@ class World:
         return self.server.apply(body, "user")[0]
 
     def target(self, kind: str, name: str, namespace: str = NS) -> Object:
+        api = next(of.api for of in self.server._kinds.values() if of.api.kind == kind)
         metadata = {"name": name, "namespace": namespace}
-        return {"apiVersion": GROUPS[kind], "kind": kind, "metadata": metadata}
+        return {"apiVersion": api.group_version, "kind": kind, "metadata": metadata}
 
     def get(self, kind: str, name: str = "demo", namespace: str = NS) -> Object | None:
         return self.server.get(self.target(kind, name, namespace))
@@ -282,8 +280,8 @@ class World:
         """The reasons of the Events there are, in the order of their names."""
         return [event["reason"] for event in self.server.list(EVENTS, "Event").items]
 
-    def selected(self, name: str = "demo") -> str:
-        return self.the("Service", name)["spec"]["selector"]["app.kubernetes.io/phase"]
+    def selected(self, name: str = "demo", namespace: str = NS) -> str:
+        return self.the("Service", name, namespace)["spec"]["selector"]["app.kubernetes.io/phase"]
 
 
 def pods(name: str, image: str = "example/echo:1", **more: Any) -> Object:

@@ -6,21 +6,17 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import anyio
 import anyio.abc
 from anyio.streams.tls import TLSStream
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 from starlette.types import ASGIApp
 
 from hedgerow.serving.httpserver.addresses import Address
 from hedgerow.serving.httpserver.limits import REVIEWS, Bounds
 from hedgerow.serving.httpserver.server import serve
+from kube.pems import certificate
 
 LOCAL = Address("127.0.0.1", 0)
 
@@ -77,26 +73,9 @@ class Pair:
 
 def pair(directory: Path, name: str = "tls") -> Pair:
     """Make a certificate and its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    now = datetime.now(UTC)  # noqa: TID251 - the peer judges it by its own clock
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(subject)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .sign(key, hashes.SHA256())
-    )
     files = Pair(directory / f"{name}.crt", directory / f"{name}.key")
-    files.certificate.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    files.key.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-    )
+    for file, pem in zip(
+        (files.certificate, files.key), certificate(common_name=name), strict=True
+    ):
+        file.write_bytes(pem)
     return files

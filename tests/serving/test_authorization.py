@@ -65,19 +65,20 @@ def gate(judge: Judge) -> Access:
 
 
 class TestVerdicts:
-    async def test_a_user_with_the_right_is_admitted(self, gate: Access, judge: Judge) -> None:
-        assert await gate.judge("Bearer good") is AccessVerdict.ADMITTED
-        assert judge.asked == ["TokenReview", "SubjectAccessReview"]
-
-    async def test_the_scheme_is_written_in_any_case(self, gate: Access) -> None:
-        assert await gate.judge("bEARER  good ") is AccessVerdict.ADMITTED
-
-    async def test_a_user_without_the_right_is_forbidden(self, gate: Access) -> None:
-        assert await gate.judge("Bearer poor") is AccessVerdict.FORBIDDEN
-
-    async def test_a_token_of_nobody_is_not_known(self, gate: Access, judge: Judge) -> None:
-        assert await gate.judge("Bearer bad") is AccessVerdict.UNKNOWN
-        assert judge.asked == ["TokenReview"]
+    @pytest.mark.parametrize(
+        ("header", "verdict", "asked"),
+        [
+            ("Bearer good", AccessVerdict.ADMITTED, ["TokenReview", "SubjectAccessReview"]),
+            ("bEARER  good ", AccessVerdict.ADMITTED, ["TokenReview", "SubjectAccessReview"]),
+            ("Bearer poor", AccessVerdict.FORBIDDEN, ["TokenReview", "SubjectAccessReview"]),
+            ("Bearer bad", AccessVerdict.UNKNOWN, ["TokenReview"]),
+        ],
+    )
+    async def test_a_user_with_the_right_is_admitted_and_nobody_else(
+        self, gate: Access, judge: Judge, header, verdict, asked
+    ) -> None:
+        assert await gate.judge(header) is verdict
+        assert judge.asked == asked
 
     @pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "good", "Basic good", "Bearer gö",
                                         "Bearer g\x00"])  # fmt: skip

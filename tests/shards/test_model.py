@@ -343,6 +343,13 @@ def wrong(**parts: Any) -> Faults:
     return type("Wrong", (Faults,), parts)()
 
 
+def of(part: type) -> Faults:
+    """Return what is wrong with replicas that have this in the place of what it inherits from."""
+    kinds = {"member": Member, "members": Members, "assigner": Assigner}
+    (name,) = (name for name, kind in kinds.items() if issubclass(part, kind))
+    return wrong(**{name: staticmethod(part)})
+
+
 # --- situations that chance seldom meets ------------------------------------------------------
 
 
@@ -475,59 +482,42 @@ SITUATIONS = {
 @pytest.mark.parametrize(("situation", "fault"), SITUATIONS.items())
 def test_in_a_situation_that_chance_seldom_meets_one_rule_is_what_helps(situation, fault):
     situation(None)
-    part = "members" if issubclass(fault, Members) else "member"
 
     with pytest.raises((TwoWriters, OutOfDate)):
-        situation(wrong(**{part: staticmethod(fault)}))
+        situation(of(fault))
 
 
 USUAL = (kill, join, leave, slow, reassign, reassign, reassign)
 TRIED = 150
 FAULTS: dict[str, tuple[Faults, Sequence[Act], int]] = {
     # What is wrong, what happens meanwhile, and a seed that showed it: the trials begin with that.
-    "begins before the drain is said": (wrong(member=staticmethod(Hasty)), USUAL, 1),
-    "says late what it holds": (wrong(member=staticmethod(Late)), USUAL, 2),
-    "says early that it has drained": (wrong(member=staticmethod(Careless)), USUAL, 2),
-    "takes caches for filled that were dropped": (wrong(member=staticmethod(Nostalgic)), USUAL, 25),
-    "tells of an old hand-over as of a new one": (
-        wrong(member=staticmethod(Repeating)),
-        USUAL,
-        25,
-    ),
-    "believes that what is assigned is not written any more": (
-        wrong(member=staticmethod(Rash)),
-        USUAL,
-        0,
-    ),
-    "hands over what it did not know itself": (
-        wrong(knows_what_it_lacks=False),
-        USUAL,
-        1,
-    ),
+    "begins before the drain is said": (of(Hasty), USUAL, 1),
+    "says late what it holds": (of(Late), USUAL, 2),
+    "says early that it has drained": (of(Careless), USUAL, 2),
+    "takes caches for filled that were dropped": (of(Nostalgic), USUAL, 25),
+    "tells of an old hand-over as of a new one": (of(Repeating), USUAL, 25),
+    "believes that what is assigned is not written any more": (of(Rash), USUAL, 0),
+    "hands over what it did not know itself": (wrong(knows_what_it_lacks=False), USUAL, 1),
     "waits for no pass": (wrong(waits_for_passes=False), (slow, *USUAL), 19),
     "does not confirm by a read that another is silent": (
-        wrong(members=staticmethod(Trusting)),
+        of(Trusting),
         (stall, stall_all, reassign),
         16,
     ),
-    "leaves late writes no time": (
-        wrong(members=staticmethod(Impatient)),
-        (slow, unheard, unheard),
-        12,
-    ),
+    "leaves late writes no time": (of(Impatient), (slow, unheard, unheard), 12),
     "believes that a deleted Lease is a replica's end": (
-        wrong(members=staticmethod(Gullible)),
+        of(Gullible),
         (remove_lease, reassign),
         12,
     ),
     "is a leader without a fence": (wrong(fenced=False), (depose, unheard), 38),
     "is a leader that forgets the epochs": (
-        wrong(assigner=staticmethod(Stale)),
+        of(Stale),
         (remove_assignment, restore, back_up, forge_assignment),
         3,
     ),
     "is a leader that does not look again": (
-        wrong(assigner=staticmethod(Stubborn)),
+        of(Stubborn),
         (remove_assignment, forge_assignment),
         5,
     ),

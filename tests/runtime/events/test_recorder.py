@@ -22,7 +22,6 @@ from hedgerow.runtime.events.recorder import (
 from hedgerow.runtime.namespaces import NAMESPACES
 from hedgerow.testing.memory.server import Server
 from hedgerow_schemas.bluegreen import BlueGreen
-from runtime.world import ModelClock
 from support.objects.foreign import POISON
 
 pytestmark = pytest.mark.anyio
@@ -78,13 +77,6 @@ class TestPublishing:
             await recorder.publish(DEMO, NOTICE, "1")
 
         assert len(world.cluster.writes) == 1
-
-    async def test_an_earlier_life_that_told_it_is_no_trouble(self, world, recorder):
-        await recorder.publish(DEMO, NOTICE, "1")
-        again = Recorder(cast("Any", world.cluster), world.clock, "hedgerow-bluegreen")
-        await again.publish(DEMO, NOTICE, "1")
-
-        assert len(events(world.server)) == 1
 
     @pytest.mark.parametrize(
         "error",
@@ -249,7 +241,3 @@ class TestNames:
         part = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
         assert re.fullmatch(rf"{part}(\.{part})*", made)
         assert len(made) <= 253
-
-
-def test_the_models_clock_is_in_utc() -> None:
-    assert ModelClock(Server()).now().isoformat() == "2026-01-01T00:00:00+00:00"

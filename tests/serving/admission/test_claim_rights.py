@@ -17,6 +17,7 @@ from hedgerow.serving.admission import claim_rights
 from hedgerow.serving.admission.answering import LARGEST
 from hedgerow.serving.admission.handlers import webhook_app
 from hedgerow.serving.httpserver.limits import FREE
+from serving import reviews
 
 pytestmark = pytest.mark.anyio
 
@@ -59,18 +60,7 @@ async def client(judge: Judge) -> AsyncIterator[httpx.AsyncClient]:
 
 def review(claim: str = "*/*: **", user: Any = EVE) -> Object:
     meta = {"name": "x", "namespace": "shop", "annotations": {CLAIM: claim}}
-    return {
-        "apiVersion": "admission.k8s.io/v1",
-        "kind": "AdmissionReview",
-        "request": {
-            "uid": "705ab4f5",
-            "kind": {"group": "app.demo.kakao.com", "version": "v1", "kind": "BlueGreen"},
-            "resource": {"group": "app.demo.kakao.com", "version": "v1", "resource": "bluegreens"},
-            "operation": "CREATE",
-            "userInfo": user,
-            "object": {"metadata": meta, "spec": {}},
-        },
-    }
+    return reviews.review({"metadata": meta, "spec": {}}, controller=CONTROLLERS[0], userInfo=user)
 
 
 class TestClaims:
@@ -139,10 +129,3 @@ class TestClaims:
 
         assert answer.json()["response"]["allowed"] is False
         assert judge.asked == []
-
-    async def test_what_is_no_review_is_answered_400(self, client):
-        told = {"Content-Type": "application/json"}
-
-        assert (await client.post(PATH, content=b"{", headers=told)).status_code == 400
-        assert (await client.post(PATH, content=b"[]", headers=told)).status_code == 400
-        assert (await client.post(PATH, content=b"{}")).status_code == 400

@@ -15,6 +15,7 @@ from hedgerow.controllers.bluegreen import controller as bluegreen
 from hedgerow.controllers.cronjob import controller
 from hedgerow.serving.admission.handlers import webhook_app
 from hedgerow.serving.httpserver.limits import FREE, Limited
+from serving import reviews
 
 pytestmark = pytest.mark.anyio
 
@@ -34,21 +35,7 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
 
 def review(schedule: str = "@daily", **meta: Any) -> Object:
     spec = {"schedule": schedule, "jobTemplate": {"spec": {}}}
-    return {
-        "apiVersion": "admission.k8s.io/v1",
-        "kind": "AdmissionReview",
-        "request": {
-            "uid": "705ab4f5",
-            "kind": {"group": "batch.tutorial.kubebuilder.io", "version": "v1", "kind": "CronJob"},
-            "resource": {
-                "group": "batch.tutorial.kubebuilder.io",
-                "version": "v1",
-                "resource": "cronjobs",
-            },
-            "operation": "CREATE",
-            "object": {"metadata": {"name": "x", **meta}, "spec": spec},
-        },
-    }
+    return reviews.review({"metadata": {"name": "x", **meta}, "spec": spec})
 
 
 class TestReviews:

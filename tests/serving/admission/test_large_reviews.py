@@ -19,6 +19,7 @@ from hedgerow.serving.admission import answering
 from hedgerow.serving.admission import review as admission
 from hedgerow.serving.admission.answering import LARGEST, Answering
 from hedgerow.serving.httpserver.limits import BODY, FREE
+from serving import reviews
 from support.code.sources import ROOT
 
 pytestmark = pytest.mark.anyio
@@ -44,19 +45,11 @@ MOST_ERRORS = 200
 
 
 def review(meta: Object | None = None, spec: Object | None = None, **more: Any) -> bytes:
-    api = BLUEGREEN.resource.api
-    request = {
-        "uid": "705ab4f5",
-        "kind": {"group": api.group, "version": api.version, "kind": api.kind},
-        "resource": {"group": api.group, "version": api.version, "resource": api.plural},
-        "operation": "CREATE",
-        "object": {
-            "metadata": {"name": "x", **(meta or {})},
-            "spec": {"routeTo": "Blue", "blueSpec": PODS, **(spec or {})},
-        },
-        **more,
+    made = {
+        "metadata": {"name": "x", **(meta or {})},
+        "spec": {"routeTo": "Blue", "blueSpec": PODS, **(spec or {})},
     }
-    body = {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": request}
+    body = reviews.review(made, controller=BLUEGREEN, **more)
     return json.dumps(body, separators=(",", ":")).encode()
 
 

@@ -16,16 +16,16 @@ from pydantic import BaseModel, Field
 from hedgerow.contract import Controller
 from hedgerow.controllers import memcached
 from hedgerow.controllers.bluegreen import controller as bluegreen
-from hedgerow.controllers.cronjob import controller as cronjob
 from hedgerow.serving.admission import review as admission
 from hedgerow.serving.admission.review import ReviewError
 from hedgerow.validation import FieldError
 from hedgerow_schemas.base import Model, Resource
+from serving.reviews import CRONJOB, review
 from support.operator.registered import CONTROLLERS
 
 Object = dict[str, Any]
-CRONJOB, BLUEGREEN, MEMCACHED = (
-    cast("Controller[Resource]", module.CONTROLLER) for module in (cronjob, bluegreen, memcached)
+BLUEGREEN, MEMCACHED = (
+    cast("Controller[Resource]", module.CONTROLLER) for module in (bluegreen, memcached)
 )
 BAD_CLAIM = {"hedgerow.dev/claim": "nonsense"}
 
@@ -45,25 +45,6 @@ def obj(controller: Controller[Resource] = CRONJOB, **more: Any) -> Object:
         "metadata": meta,
         "spec": usual[controller.name] | more,
     }
-
-
-def review(
-    new: Object | None = None,
-    old: Object | None = None,
-    controller: Controller[Resource] = CRONJOB,
-    **more: Any,
-) -> Object:
-    api = controller.resource.api
-    request = {
-        "uid": "705ab4f5",
-        "kind": {"group": api.group, "version": api.version, "kind": api.kind},
-        "resource": {"group": api.group, "version": api.version, "resource": api.plural},
-        "operation": "UPDATE" if old else "CREATE",
-        "object": new,
-        "oldObject": old,
-        **more,
-    }
-    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
 
 
 def judged(body: Object, controller: Controller[Resource] = CRONJOB) -> Object:

@@ -24,8 +24,7 @@ from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import RequestResponseCycle
 
 from hedgerow.serving.httpserver import connections
-from hedgerow.serving.httpserver.addresses import Address
-from hedgerow.serving.httpserver.connections import Connection, listen
+from hedgerow.serving.httpserver.connections import Connection
 from serving.serving import knock, pair, secured, served
 
 pytestmark = pytest.mark.anyio
@@ -343,11 +342,3 @@ async def until_held(connections: int) -> None:
     with anyio.fail_after(10):
         while held() != connections * len(HALVES):
             await anyio.lowlevel.checkpoint()
-
-
-class TestListen:
-    async def test_without_a_host_every_address_is_listened_to(self):
-        with await listen(Address("", 0)) as opened:
-            port = opened.getsockname()[1]
-            async with await anyio.connect_tcp("127.0.0.1", port):
-                pass
