@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from hedgerow.cli.owners.listing import holder_data
@@ -12,7 +11,7 @@ from hedgerow.cli.plan.terminal import settling, settling_all
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from hedgerow.cli.plan.forecast import Forecast, HeldField, ObjectForecast
+    from hedgerow.cli.plan.forecast import Forecast, ObjectForecast
     from hedgerow.fields.diff import Line
     from hedgerow.objects import ObjectRef
     from hedgerow.plan.remedies import Remedy
@@ -32,12 +31,12 @@ def _forecast(forecast: Forecast) -> Object:
         "verdict": forecast.verdict,
         "objects": [_object(found) for found in forecast.objects],
         "contested": [
-            {**_held(held), "remedies": _remedies(settling(forecast, held))}
+            {**held.wire(), "remedies": _remedies(settling(forecast, held))}
             for held in forecast.contested
         ],
         "together": _remedies(settling_all(forecast)),
-        "claims": [_held(held) for held in forecast.claims],
-        "yields": [_held(held) for held in forecast.yields],
+        "claims": [held.wire() for held in forecast.claims],
+        "yields": [held.wire() for held in forecast.yields],
         "refusals": [
             {"object": r.object, "message": "; ".join(r.causes), "causes": list(r.causes)}
             for r in forecast.refusals
@@ -96,7 +95,3 @@ def _line(line: Line) -> Object:
 
 def _remedies(found: Iterable[Remedy]) -> list[Object]:
     return [{"effect": one.effect, "command": one.command} for one in found]
-
-
-def _held(held: HeldField) -> Object:
-    return {name: value for name, value in asdict(held).items() if value not in ("", None)}
