@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hedgerow.cli.owners.listing import holder_data
+from hedgerow.cli.owners.listing import holder_data, ref_data
 from hedgerow.cli.plan.forecast import worst
 from hedgerow.cli.plan.terminal import settling, settling_all
 
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from hedgerow.cli.plan.forecast import Forecast, ObjectForecast
     from hedgerow.fields.diff import Line
-    from hedgerow.objects import ObjectRef
     from hedgerow.plan.remedies import Remedy
     from hedgerow_schemas.base import Object
 
@@ -25,7 +24,7 @@ def listed(forecasts: Sequence[Forecast]) -> Object:
 
 def _forecast(forecast: Forecast) -> Object:
     return {
-        **_ref(forecast.owner),
+        **ref_data(forecast.owner, namespace_always=True),
         "controller": forecast.controller or None,
         "fieldManager": forecast.field_manager,
         "verdict": forecast.verdict,
@@ -56,19 +55,10 @@ def _forecast(forecast: Forecast) -> Object:
     }
 
 
-def _ref(ref: ObjectRef) -> Object:
-    return {
-        "apiVersion": ref.api.group_version,
-        "kind": ref.api.kind,
-        "namespace": ref.namespace,
-        "name": ref.name,
-    }
-
-
 def _object(found: ObjectForecast) -> Object:
     """Return one object; `dryRun` is false if the server was not asked, and `merged` says why."""
     return {
-        **_ref(found.ref),
+        **ref_data(found.ref, namespace_always=True),
         "action": found.action,
         "dryRun": not found.merged,
         "merged": found.merged or None,
