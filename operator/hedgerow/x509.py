@@ -1,11 +1,112 @@
-"""X.509: what both the serving certificates and those of the sandbox are made with."""
+"""X.509: authorities and the certificates that they sign, for the sandbox and for serving."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
+
 from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
 
 
-def key_usage(*, signs: bool) -> x509.KeyUsage:
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A certificate and its private key (ECDSA on P-256)."""
+
+    certificate: x509.Certificate
+    key: ec.EllipticCurvePrivateKey = field(repr=False)
+
+
+def self_signed(subject: x509.Name, since: datetime, until: datetime) -> Pair:
+    """Return a new authority: its key signs certificates, but no further authorities."""
+    key = new_key()
+    builder = (
+        _unsigned(subject, subject, key, since, until)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_key_usage(signs=True), critical=True)
+    )
+    return Pair(builder.sign(key, hashes.SHA256()), key)
+
+
+def signed_by(
+    authority: Pair,
+    subject: x509.Name,
+    since: datetime,
+    until: datetime,
+    *,
+    usages: Iterable[x509.ObjectIdentifier],
+    names: Sequence[str] = (),
+) -> Pair:
+    """Return a new certificate of an authority, for these DNS names and IP addresses."""
+    key = new_key()
+    signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.key.public_key())
+    builder = (
+        _unsigned(subject, authority.certificate.subject, key, since, until)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_key_usage(signs=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage(usages), critical=False)
+        .add_extension(signer, critical=False)
+    )
+    if names:
+        builder = builder.add_extension(
+            x509.SubjectAlternativeName(map(_general, names)), critical=False
+        )
+    return Pair(builder.sign(authority.key, hashes.SHA256()), key)
+
+
+def new_key() -> ec.EllipticCurvePrivateKey:
+    """Return a new private key."""
+    return ec.generate_private_key(ec.SECP256R1())
+
+
+def subject(common: str, organizations: Iterable[str] = ()) -> x509.Name:
+    """Return a subject as Kubernetes reads it: common name as user, organizations as groups."""
+    groups = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in organizations]
+    return x509.Name([*groups, x509.NameAttribute(NameOID.COMMON_NAME, common)])
+
+
+def pem(bundle: Iterable[x509.Certificate]) -> bytes:
+    """Return certificates in PEM, one after the other."""
+    return b"".join(one.public_bytes(Encoding.PEM) for one in bundle)
+
+
+def key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    """Return a private key in PEM, as PKCS #8, which Go reads for every purpose."""
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+def _unsigned(
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: ec.EllipticCurvePrivateKey,
+    since: datetime,
+    until: datetime,
+) -> x509.CertificateBuilder:
+    public = key.public_key()
+    return (
+        x509.CertificateBuilder(issuer, subject, public, x509.random_serial_number())
+        .not_valid_before(since)
+        .not_valid_after(until)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
+    )
+
+
+def _general(name: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)
+
+
+def _key_usage(*, signs: bool) -> x509.KeyUsage:
     """Return what a key may be used for: an authority's signs certificates, any other's TLS."""
     return x509.KeyUsage(
         digital_signature=not signs,

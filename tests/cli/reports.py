@@ -54,14 +54,15 @@ RESTLESS = Finding(
 )  # fmt: skip
 BURST = Finding("request-burst", None, "it sent 90 requests in one second", count=90, seconds=0.0)
 LOST = Finding("foreign-field-lost", CHILD, "it is gone", ".metadata.labels.team", "a", None)
+PORT = (".spec", ".ports", '[name="a.b"]')
 FIELDS = (
-    FieldView(".metadata.annotations.example.com/owner", "us", (HELM,), (HELM,)),
-    FieldView(".metadata.finalizers", '["example.com/f"]', (), (MANAGER,)),
-    FieldView('.spec.ports[name="a.b"].port', "80", (HELM,), (HELM, MANAGER)),
-    FieldView('.spec.ports[name="a.b"].protocol', "TCP", (), (MANAGER,)),
-    FieldView(".spec.size", "3", (HELM,), (HELM,)),
-    FieldView(".spec.timeout", "1m0s", (HELM,), (MANAGER,)),
-    FieldView(".spec.unset", "", (HELM,), ()),
+    FieldView((".metadata", ".annotations", ".example.com/owner"), "us", (HELM,), (HELM,)),
+    FieldView((".metadata", ".finalizers"), '["example.com/f"]', (), (MANAGER,)),
+    FieldView((*PORT, ".port"), "80", (HELM,), (HELM, MANAGER)),
+    FieldView((*PORT, ".protocol"), "TCP", (), (MANAGER,)),
+    FieldView((".spec", ".size"), "3", (HELM,), (HELM,)),
+    FieldView((".spec", ".timeout"), "1m0s", (HELM,), (MANAGER,)),
+    FieldView((".spec", ".unset"), "", (HELM,), ()),
 )
 CHECKED = {rule.name: "7 fields" for rule in RULES if rule.name != "unused-rights"}
 
@@ -110,7 +111,13 @@ def hostile() -> AuditReport:
     )
     views = tuple(
         FieldView(
-            f".spec.list{number % 7}[name={EVIL!r}].deep.{'n' * (number % 90)}{number}",
+            (
+                ".spec",
+                f".list{number % 7}",
+                f"[name={EVIL!r}]",
+                ".deep",
+                f".{'n' * (number % 90)}{number}",
+            ),
             f"{EVIL}{number}" * 20,
             (HELM,) if number % 3 else (),
             (HELM, FieldHolder(f"<i>manager {number % 12}</i>{EVIL}", "Update", "<u>")),

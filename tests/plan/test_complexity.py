@@ -458,6 +458,7 @@ GATE: dict[str, Function] = {
     "redaction.worded": lambda m, c: m.redaction.worded(c.live),
     "starts.record": lambda m, c: m.starts.record(cronjob("Allow"), jobs(c), None, NOW),
     "status.said": lambda m, c: m.status.said(c.resource),
+    "status.read": lambda m, c: m.status.read(m.status.Status, c.resource),
     "status.kept": lambda m, c: m.status.kept(c.resource, MANAGER),
     "status.report": lambda m, c: m.status.report(
         c.scene, c.resource, m.base_schema.Status(), c.reported, problems(c)
@@ -563,7 +564,7 @@ EXCEPT: dict[str, str] = {
             "policy.PolicyEntry.names",
             "sets.is_key", "input.has_no_holder", "input.is_scaled_to_zero",
             "ownership.is_before_first_apply",
-            "forecast.HeldField.by", "forecast.HeldField.of", "transfers.are_meant",
+            "forecast.held_by", "input.contested_field", "transfers.are_meant",
             "conflicts.group", "conflicts.held", "conflicts.holder", "conflicts.sentence",
             "conflicts.values",
             "installations.giving_up", "installations.instance_of",

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, ClassVar
 from unittest.mock import Mock
 
 import pytest
 from msgspec.structs import replace
+from pydantic import ValidationError
 
 from hedgerow.fields import ownership
 from hedgerow.objects import Installation, ObjectRef
 from hedgerow.plan import status
 from hedgerow.plan.conditions import Problem, ready
 from hedgerow.plan.input import PlanInput
-from hedgerow.plan.status import MOST_LISTINGS, StatusReport, said
+from hedgerow.plan.status import MOST_LISTINGS, StatusReport, read, said
 from hedgerow.plan.status import report as made_report
 from hedgerow_schemas.base import ContestedField, Status
 from hedgerow_schemas.bluegreen import BlueGreen, BlueGreenStatus
@@ -68,6 +69,28 @@ def report(given: PlanInput, live: Object, *found: Any, **how: Any) -> StatusRep
 def body_of(made: StatusReport) -> Object:
     assert made.body is not None
     return made.body
+
+
+class TestRead:
+    HELD: ClassVar = {"object": "Service/demo", "path": ".spec.selector", "manager": "kubectl"}
+
+    @pytest.mark.parametrize("conditions", ["none", [{"type": "Ready"}], {}])
+    def test_what_cannot_be_read_of_a_status_is_left_out(self, conditions):
+        live = resource({"conditions": conditions, "contested": [self.HELD], "routeTo": "Blue"})
+        found = said(live)
+
+        assert (found.conditions, [f.wire() for f in found.contested]) == ((), [self.HELD])
+        pods = {"containers": [{"name": "a", "image": "a:1"}]}
+        live["spec"] = {"routeTo": "Blue", "blueSpec": pods, "greenSpec": pods}
+        assert read(BlueGreen, live).status.route_to == "Blue"
+
+    @pytest.mark.parametrize("status", ["Ready", ["Ready"], None])
+    def test_a_status_that_is_no_map_says_nothing(self, status):
+        assert said({**resource(), "status": status}) == Status()
+
+    def test_a_spec_that_cannot_be_read_is_refused(self):
+        with pytest.raises(ValidationError, match="routeTo"):
+            read(BlueGreen, resource({"conditions": "none"}) | {"spec": {"routeTo": 1}})
 
 
 class TestReport:

@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 
 from hedgerow.cli.exits import leaving_on_sigterm
 from hedgerow.cli.program import program, program_name, typed
+from hedgerow.errors import OneLineError
 from hedgerow.objects import PROGRAM, renamed
 
 if TYPE_CHECKING:
@@ -32,10 +33,8 @@ COMMAND_PATH = "command_path"
 """An attribute of errors without a context: the command that they are about."""
 
 
-class LeftOutError(Exception):
+class LeftOutError(OneLineError):
     """A command that this installation does not include."""
-
-    explains_itself = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from hedgerow.cli.commands import COMMAND_PATH
 from hedgerow.cli.exits import CommandError, Exit
+from hedgerow.errors import OneLineError
 from hedgerow.kube import errors as kube
 from hedgerow.objects import PROGRAM, renamed
 from hedgerow.texts import escaped
@@ -48,8 +49,8 @@ _REMEDIES: tuple[tuple[type[kube.KubeError], Exit, str], ...] = (
 def explain(error: BaseException, program: str = PROGRAM, command: str = "") -> tuple[str, int]:
     """Return an error as one line with its remedy, and the exit code that goes with it.
 
-    An error whose class has `explains_itself` is one line already, with its remedy. Where a
-    component failed, the last lines of its log follow: the notes of one with `notes_are_log`.
+    Where a component failed, the last lines of its log follow: the notes of an error with
+    `notes_are_log`.
     What it tells to run is a command of the `program`, which is called by `command`.
     """
     cause = _first(error)
@@ -65,7 +66,7 @@ def _explained(error: BaseException, program: str, command: str) -> tuple[str, E
     match error:
         case typer.Abort():
             return "interrupted", Exit.INTERRUPTED
-        case _ if getattr(error, "explains_itself", False):
+        case OneLineError():
             return str(error), Exit.FAILED
         case kube.KubeError():
             code, remedy = next((c, r) for kind, c, r in _REMEDIES if isinstance(error, kind))

@@ -11,7 +11,7 @@ from hedgerow.cli.exits import CommandError
 from hedgerow.cli.program import installation, program_name, registry, say
 from hedgerow.fields import managed_fields
 from hedgerow.kube.discovery import find, spelled
-from hedgerow.objects import Salvaged, controller_of, metadata
+from hedgerow.objects import ObjectRef, Salvaged, controller_of, metadata
 from hedgerow.plan.installations import installation_of
 from hedgerow.plan.oversized import WHY_UNREADABLE
 from hedgerow.plan.transfers import MoveRefused
@@ -23,19 +23,6 @@ if TYPE_CHECKING:
     from hedgerow.contract import Controller
     from hedgerow.kube.cluster import Cluster
     from hedgerow_schemas.base import ApiResource, Object, Resource
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectPlace:
-    """An object's kind, namespace and name."""
-
-    api: ApiResource
-    namespace: str
-    name: str
-
-    def __str__(self) -> str:
-        """Return it as kubectl accepts it."""
-        return f"{self.api.kind}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,31 +76,31 @@ async def found_kind(cluster: Cluster, word: str) -> ApiResource:
     return found.api
 
 
-async def located(cluster: Cluster, target: tuple[str, str], namespace: str | None) -> ObjectPlace:
-    """Return the object's place; print what `found_kind` prints."""
+async def located(cluster: Cluster, target: tuple[str, str], namespace: str | None) -> ObjectRef:
+    """Return which object it is; print what `found_kind` prints."""
     kind, name = target
     api = await found_kind(cluster, kind)
-    place = namespace or cluster.namespace
-    return ObjectPlace(api, place if api.namespaced else "", name)
+    within = namespace or cluster.namespace
+    return ObjectRef(api, within if api.namespaced else "", name)
 
 
-async def read(cluster: Cluster, place: ObjectPlace) -> Object:
+async def read(cluster: Cluster, ref: ObjectRef) -> Object:
     """Return the object; raises CommandError if there is none."""
-    live = await cluster.read(place.api, place.name, place.namespace)
+    live = await cluster.read(ref.api, ref.name, ref.namespace)
     if live is None:
-        where = f" in namespace {place.namespace}; name another with -n" if place.namespace else ""
-        raise CommandError(f"{place} does not exist{where}")
+        where = f" in namespace {ref.namespace}; name another with -n" if ref.namespace else ""
+        raise CommandError(f"{ref} does not exist{where}")
     return live
 
 
-async def read_exactly(cluster: Cluster, place: ObjectPlace) -> Object:
+async def read_exactly(cluster: Cluster, ref: ObjectRef) -> Object:
     """Return the object, for a write that is based on it.
 
     Raises CommandError if there is none, MoveRefused if parts of it are not as the server has them.
     """
-    live = await read(cluster, place)
+    live = await read(cluster, ref)
     if isinstance(live, Salvaged):
-        raise MoveRefused(f"{place} {WHY_UNREADABLE}")
+        raise MoveRefused(f"{ref} {WHY_UNREADABLE}")
     return live
 
 

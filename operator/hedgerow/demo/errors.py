@@ -1,13 +1,10 @@
 """DemoError: a claim of the demo that the API server does not confirm."""
 
+from hedgerow.errors import OneLineError
 
-class DemoError(Exception):
+
+class DemoError(OneLineError):
     """A problem and what to do about it, in one line."""
-
-    explains_itself = True
-
-    def __init__(self, problem: str, remedy: str) -> None:
-        super().__init__(f"{problem}; {remedy}")
 
 
 class UnheardError(DemoError):

@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from hedgerow.deploy.cel import WIDEST, either, is_of
-from hedgerow.deploy.confinement import VERSION
+from hedgerow.deploy.admission import WIDEST, admission_policy, either, is_of
 from hedgerow.deploy.names import AUTHORS, Names
 from hedgerow.encoding import to_ascii
 from hedgerow.plan.yield_and_claim import CLAIM
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from hedgerow.contract import Controller
     from hedgerow_schemas.base import ApiResource, Object, Resource
@@ -35,39 +34,23 @@ def policy(names: Names, controllers: Sequence[Controller[Resource]]) -> list[Ob
     asked = [one for one in controllers if not one.is_custom and _written(one)]
     if not asked:
         return []
-    name = f"{names.base}-{AUTHORS}"
-    made = names.cluster_wide(VERSION, "ValidatingAdmissionPolicy", name)
-    binding = names.cluster_wide(VERSION, "ValidatingAdmissionPolicyBinding", name)
-    spec = {
-        "failurePolicy": "Fail",
-        "matchConstraints": {"resourceRules": list(_rules(asked))},
-        "variables": [
-            {"name": name, "expression": expression} for name, expression in _VARIABLES.items()
-        ],
-        "validations": list(_validations(names, asked)),
-    }
-    return [
-        made | {"spec": spec},
-        binding | {"spec": {"policyName": name, "validationActions": ["Deny"]}},
-    ]
+    return admission_policy(
+        names,
+        f"{names.base}-{AUTHORS}",
+        (_judged(asked), ("CREATE", "UPDATE")),
+        _VARIABLES,
+        _validations(names, asked),
+    )
 
 
 def _written(controller: Controller[Resource]) -> list[ApiResource]:
     return [*(kind.api for kind in controller.owns), *controller.claimed]
 
 
-def _rules(controllers: Iterable[Controller[Resource]]) -> Iterable[Object]:
+def _judged(controllers: Iterable[Controller[Resource]]) -> Iterator[tuple[str, str]]:
     """Yield what is judged: an annotation can be written by way of some subresources too."""
-    plurals: defaultdict[str, set[str]] = defaultdict(set)
     for api in (controller.resource.api for controller in controllers):
-        plurals[api.group] |= {api.plural, f"{api.plural}/*"}
-    for group, resources in sorted(plurals.items()):
-        yield {
-            "apiGroups": [group],
-            "apiVersions": ["*"],
-            "operations": ["CREATE", "UPDATE"],
-            "resources": sorted(resources),
-        }
+        yield from ((api.group, api.plural), (api.group, f"{api.plural}/*"))
 
 
 _VARIABLES = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hedgerow.deploy.cel import either, is_of, unchanged_but
+from hedgerow.deploy.admission import admission_policy, either, is_of, unchanged_but
 from hedgerow.deploy.names import CHILDREN, Names
 from hedgerow.encoding import to_ascii
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from hedgerow.contract import Controller
     from hedgerow_schemas.base import Object, Resource, View
 
-VERSION = "admissionregistration.k8s.io/v1"
 EVENTS: Final = ApiResource("events.k8s.io/v1", "Event", "events")
 SYSTEM_NAMESPACES = ("kube-system", "kube-public", "kube-node-lease")
 OPEN_NAMESPACES = ("kube-node-lease",)
@@ -38,45 +37,21 @@ _CONTROLLER = "metadata.?ownerReferences.orValue([]).filter(r, r.?controller.orV
 
 def policy(names: Names, controllers: Sequence[Controller[Resource]]) -> list[Object]:
     """Return the ValidatingAdmissionPolicy of one installation, and its binding."""
-    name = f"{names.base}-{CHILDREN}"
-    made = names.cluster_wide(VERSION, "ValidatingAdmissionPolicy", name)
-    binding = names.cluster_wide(VERSION, "ValidatingAdmissionPolicyBinding", name)
-    spec = {
-        "failurePolicy": "Fail",
-        "matchConstraints": {"resourceRules": list(_rules(controllers))},
-        "matchConditions": [
-            {
-                "name": f"asked-by-{names.program}",
-                "expression": f"request.userInfo.username == {to_ascii(names.user)}",
-            }
-        ],
-        "variables": [
-            {"name": name, "expression": expression}
-            for name, expression in _variables(names, controllers).items()
-        ],
-        "validations": [
-            {"expression": expression, "reason": "Forbidden", "message": message}
-            for message, expression in _validations(names, controllers).items()
-        ],
-    }
-    return [
-        made | {"spec": spec},
-        binding | {"spec": {"policyName": name, "validationActions": ["Deny"]}},
-    ]
-
-
-def _rules(controllers: Iterable[Controller[Resource]]) -> Iterable[Object]:
-    plurals: dict[str, set[str]] = {}
     written = (api for one in controllers for api in (*(k.api for k in one.owns), *one.claimed))
-    for api in (EVENTS, Secret.api, *written):
-        plurals.setdefault(api.group, set()).add(api.plural)
-    for group, resources in sorted(plurals.items()):
-        yield {
-            "apiGroups": [group],
-            "apiVersions": ["*"],
-            "operations": ["CREATE", "UPDATE", "DELETE"],
-            "resources": sorted(resources),
-        }
+    judged = ((api.group, api.plural) for api in (EVENTS, Secret.api, *written))
+    by_us = f"request.userInfo.username == {to_ascii(names.user)}"
+    validations = (
+        {"expression": expression, "reason": "Forbidden", "message": message}
+        for message, expression in _validations(names, controllers).items()
+    )
+    return admission_policy(
+        names,
+        f"{names.base}-{CHILDREN}",
+        (judged, ("CREATE", "UPDATE", "DELETE")),
+        _variables(names, controllers),
+        validations,
+        conditions={f"asked-by-{names.program}": by_us},
+    )
 
 
 def _variables(names: Names, controllers: Sequence[Controller[Resource]]) -> dict[str, str]:

@@ -8,14 +8,13 @@ from __future__ import annotations
 from importlib import resources
 from typing import TYPE_CHECKING
 
+from hedgerow.deploy import admission
 from hedgerow.deploy.names import Names
 from hedgerow.manifest import from_yaml
 from hedgerow.objects import renamed
 
 if TYPE_CHECKING:
     from hedgerow_schemas.base import Object
-
-VERSION = "admissionregistration.k8s.io/v1"
 
 
 def text(names: Names) -> str:
@@ -32,9 +31,8 @@ def policy(names: Names) -> Object:
 
 
 def binding(names: Names) -> Object:
-    """Return the policy's binding: it applies everywhere, and denies what is not allowed."""
-    made = names.cluster_wide(VERSION, "ValidatingAdmissionPolicyBinding", _name(names))
-    return made | {"spec": {"policyName": _name(names), "validationActions": ["Deny"]}}
+    """Return the policy's binding."""
+    return admission.binding(names, _name(names))
 
 
 def _name(names: Names) -> str:

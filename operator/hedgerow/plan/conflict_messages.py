@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from hedgerow.objects import PROGRAM
 
@@ -26,57 +26,13 @@ LONGEST_PATH: Final = 1024
 _STATUS: Final = ".status."
 
 
-class Contested(Protocol):
-    """A contested field of a status, a tree or a forecast; `manager` may be empty."""
-
-    @property
-    def object(self) -> str:
-        """The object concerned, as kind and name."""
-        ...
-
-    @property
-    def path(self) -> str:
-        """The field, as managed fields and the causes of a conflict print it."""
-        ...
-
-    @property
-    def reason(self) -> str | None:
-        """One of the reasons above; None in a status of an earlier version."""
-        ...
-
-    @property
-    def declared(self) -> str | None:
-        """The value that hedgerow declares, as text; None if it declares none."""
-        ...
-
-    @property
-    def live(self) -> str | None:
-        """The live value as text; None if there is none."""
-        ...
-
-    @property
-    def manager(self) -> str | None:
-        """The field manager that holds the field."""
-        ...
-
-    @property
-    def operation(self) -> str | None:
-        """The manager's operation: `Apply` or `Update`."""
-        ...
-
-    @property
-    def subresource(self) -> str | None:
-        """The subresource through which the manager wrote."""
-        ...
-
-
-def sentence(field: Contested, program: str = PROGRAM) -> str:
+def sentence(field: ContestedField, program: str = PROGRAM) -> str:
     """Return what is contested and by whom: `you declare 2, it is 3; held by kubectl (Update)`."""
     told = values(field, program)
     return f"{told}; {held(field)}" if told else held(field)
 
 
-def values(field: Contested, program: str = PROGRAM) -> str:
+def values(field: ContestedField, program: str = PROGRAM) -> str:
     """Return the declared and the live value as text; empty if they are unknown."""
     who = f"{program} says" if field.path.startswith(_STATUS) else "you declare"
     there = "it is not there" if field.live is None else f"it is {field.live}"
@@ -87,7 +43,7 @@ def values(field: Contested, program: str = PROGRAM) -> str:
     return f"{who} none, {there}" if field.reason == UNKNOWN_OWNER else ""
 
 
-def held(field: Contested) -> str:
+def held(field: ContestedField) -> str:
     """Return who holds a field, or why nobody does."""
     by = holder(field)
     match field.reason:
@@ -109,7 +65,7 @@ def held(field: Contested) -> str:
             return f"held by {by}" + ("" if values(field) else " with another value")
 
 
-def holder(field: Contested) -> str:
+def holder(field: ContestedField) -> str:
     """Return the name of a field's manager, and how it wrote: `kubectl (Update scale)`."""
     how = " ".join(filter(None, (field.operation, field.subresource)))
     name = field.manager or "nobody"

@@ -18,6 +18,7 @@ from hedgerow_schemas.base import ContestedField, Object, Status, instant
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from hedgerow.fields.managed_fields import Holder
     from hedgerow.fields.ownership import Leaf
     from hedgerow.objects import Installation
     from hedgerow_schemas.base import ApiResource
@@ -105,29 +106,39 @@ class PlanInput(Struct, frozen=True, dict=True):
         `since` is kept from an earlier report of the same holder; the values are current.
         """
         holder = leaf.holders[0] if leaf.holders else None
-        name, kind = (escaped(holder.manager) if holder else None), target.api.kind
         old = self._known.get((str(target), leaf.path))
-        if old is not None and old.manager == name:
+        if old is not None and old.manager == (escaped(holder.manager) if holder else None):
             since = old.since
         else:
             since = (instant(holder.time) if holder else None) or self.now
-        declared, live = both(kind, leaf.field_path, leaf.want, leaf.live)
-        return ContestedField(
-            object=str(target),
-            path=leaf.path,
-            reason=reason or _reason(leaf),
-            declared=declared,
-            live=live,
-            manager=name,
-            operation=holder.operation if holder else None,
-            subresource=(holder.subresource or None) if holder else None,
-            since=since,
-        )
+        return contested_field(target, leaf, holder, reason or _reason(leaf), since)
 
     def is_given_up(self, target: ObjectRef, path: str) -> bool:
         """Return whether a field is already reported as held by nobody."""
         old = self._known.get((str(target), path))
         return old is not None and has_no_holder(old)
+
+
+def contested_field(
+    target: ObjectRef,
+    leaf: Leaf,
+    holder: Holder | None,
+    reason: str = OTHER_VALUE,
+    since: datetime | None = None,
+) -> ContestedField:
+    """Return a contested leaf of an object as statuses list it, with one of its holders."""
+    declared, live = both(target.api.kind, leaf.field_path, leaf.want, leaf.live)
+    return ContestedField(
+        object=str(target),
+        path=leaf.path,
+        reason=reason,
+        declared=declared,
+        live=live,
+        manager=escaped(holder.manager) if holder else None,
+        operation=holder.operation if holder else None,
+        subresource=(holder.subresource or None) if holder else None,
+        since=since,
+    )
 
 
 def has_no_holder(field: ContestedField) -> bool:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from hedgerow.fields.sets import FieldPath
     from hedgerow.objects import ObjectRef
-    from hedgerow.plan.conflict_messages import Contested
+    from hedgerow_schemas.base import ContestedField
 
 LEAVE: Final = "To leave it as it is"
 LEAVE_ALL: Final = "To leave all fields that can be yielded"
@@ -58,7 +58,7 @@ class Remedy(Struct, frozen=True):
 def remedies(
     owner: ObjectRef,
     annotations: Mapping[str, str],
-    field: Contested,
+    field: ContestedField,
     *,
     program: str = PROGRAM,
     command: str = "",
@@ -74,7 +74,7 @@ def remedies(
 
 
 def _remedies(
-    owner: ObjectRef, annotations: Mapping[str, str], field: Contested, called: str
+    owner: ObjectRef, annotations: Mapping[str, str], field: ContestedField, called: str
 ) -> Iterator[Remedy]:
     adopt = partial(_adopt, called=called)
     field_path = place_of(field.path)
@@ -104,7 +104,7 @@ def _remedies(
 def together(
     owner: ObjectRef,
     annotations: Mapping[str, str],
-    fields: Sequence[Contested],
+    fields: Sequence[ContestedField],
     *,
     program: str = PROGRAM,
     command: str = "",
@@ -153,7 +153,13 @@ def _in(namespace: str) -> str:
 
 
 def _adopt(
-    owner: ObjectRef, effect: str, target: str, field: Contested, only: str = "", *, called: str
+    owner: ObjectRef,
+    effect: str,
+    target: str,
+    field: ContestedField,
+    only: str = "",
+    *,
+    called: str,
 ) -> Remedy:
     which = f" --field {quote(only.removeprefix('.'))}" if only else ""
     source = quote(field.manager or "")
@@ -163,7 +169,11 @@ def _adopt(
 
 
 def _annotate(
-    owner: ObjectRef, annotations: Mapping[str, str], word: str, effect: str, *fields: Contested
+    owner: ObjectRef,
+    annotations: Mapping[str, str],
+    word: str,
+    effect: str,
+    *fields: ContestedField,
 ) -> Iterator[Remedy]:
     """Yield the command that also yields or claims fields; nothing if no term can name one."""
     old = annotations.get(word, "").strip().rstrip(";")
@@ -174,7 +184,7 @@ def _annotate(
     except FieldPolicyError:
         return
 
-    def has_effect(field: Contested) -> bool:
+    def has_effect(field: ContestedField) -> bool:
         kind, _, name = field.object.partition("/")
         is_yielded, is_claimed = (
             any(one.covers(kind, name, field.path) for one in some)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from msgspec import Struct
 from pydantic import ConfigDict, ValidationError
@@ -14,7 +14,7 @@ from hedgerow.plan import status_annotation
 from hedgerow.plan.conditions import conclude, stamp
 from hedgerow.plan.conflict_messages import listed
 from hedgerow.plan.writes import checksum
-from hedgerow_schemas.base import Condition, ContestedField, Object, Status
+from hedgerow_schemas.base import Condition, ContestedField, Model, Object, Status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from hedgerow.plan.conditions import Problem
     from hedgerow.plan.input import PlanInput
     from hedgerow.plan.plan import Plan
+
+M = TypeVar("M", bound=Model)
 
 EMPTIED = ("contested", "conditions")
 PASSING = ("lastTransitionTime", "since", "live")
@@ -53,14 +55,34 @@ class StatusReport(Struct, frozen=True):
 def said(live: Object, *, custom: bool = True) -> Status:
     """Return what a resource says: its live status, or its annotation if it is not `custom`.
 
-    It is empty if it cannot be read.
+    The fields of a status that cannot be read are left out; such an annotation counts as empty.
     """
     if not custom:
         return status_annotation.said(live)
+    return read(_Reporting, {"status": live.get("status") or {}}).status
+
+
+class _Reporting(Model):
+    """A resource of any kind, of which only the common part of the status matters."""
+
+    status: Status
+
+
+def read(model: type[M], live: Object) -> M:
+    """Return a resource as its model; raises ValidationError, but not because of the status.
+
+    Only the unreadable fields of the status are left out: the rest may be the only record.
+    """
     try:
-        return Status.model_validate(live.get("status") or {})
-    except ValidationError:
-        return Status()
+        return model.model_validate(live)
+    except ValidationError as error:
+        places = [item["loc"] for item in error.errors()]
+        if any(place[:1] != ("status",) for place in places):
+            raise
+        bad = {place[1] for place in places if len(place) > 1}
+        status: Object = live["status"] if bad else {}
+        readable = {name: value for name, value in status.items() if name not in bad}
+        return model.model_validate({**live, "status": readable})
 
 
 class _Kept(Status):

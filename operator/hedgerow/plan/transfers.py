@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
+from hedgerow.errors import OneLineError
 from hedgerow.fields.canonical import identical
 from hedgerow.fields.managed_fields import Holder, entries
 from hedgerow.fields.paths import path_of
@@ -21,10 +22,8 @@ if TYPE_CHECKING:
 Fate = Literal["taken", "shared", "kept", "unowned", "removed"]
 
 
-class MoveRefused(Exception):  # noqa: N818 - named for the situation
+class MoveRefused(OneLineError):  # noqa: N818 - named for the situation
     """The request would lose something, or makes no sense; the text says why in one line."""
-
-    explains_itself = True
 
 
 class Move(Struct, frozen=True):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 import anyio
 import structlog
 
+from hedgerow.errors import OneLineError
 from hedgerow.kube.client import connect
 from hedgerow.kube.errors import Forbidden, Missing
 from hedgerow.runtime.clock import SystemClock
@@ -35,10 +36,8 @@ BEAT = 1.0
 log = structlog.get_logger(__name__)
 
 
-class AnotherOperatorError(Exception):
+class AnotherOperatorError(OneLineError):
     """Another operator works on the same resources; the text says what to do in one line."""
-
-    explains_itself = True
 
 
 def lease(settings: Settings) -> tuple[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -29,7 +29,7 @@ from hedgerow.plan.finalizers import finalizers_of
 from hedgerow.plan.input import PlanInput
 from hedgerow.plan.installations import reporters
 from hedgerow.plan.plan import Plan, plan
-from hedgerow.plan.status import kept
+from hedgerow.plan.status import kept, read
 from hedgerow.plan.yield_and_claim import (
     CLAIM,
     NO_FIELD_POLICY,
@@ -55,8 +55,6 @@ if TYPE_CHECKING:
     from hedgerow.runtime.state import ResourceState
     from hedgerow_schemas.base import Object
 
-
-R = TypeVar("R", bound=Resource)
 
 MISREAD = "InvalidAnnotation"
 TOO_MANY: Final = (
@@ -426,23 +424,6 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             if obj is not None:
                 found[ChildId(kind, child.name)] = obj
         return found
-
-
-def read(model: type[R], live: Object) -> R:
-    """Return a resource as its model; raises ValidationError, but not because of the status.
-
-    Only the unreadable fields of the status are left out: the rest may be the only record.
-    """
-    try:
-        return model.model_validate(live)
-    except ValidationError as error:
-        places = [item["loc"] for item in error.errors()]
-        if any(place[:1] != ("status",) for place in places):
-            raise
-        bad = {place[1] for place in places if len(place) > 1}
-        status: Object = live["status"] if bad else {}
-        readable = {name: value for name, value in status.items() if name not in bad}
-        return model.model_validate({**live, "status": readable})
 
 
 def size_problems(cached: Observation) -> list[Problem]:

@@ -2,24 +2,20 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from ipaddress import ip_address
 from pathlib import Path
 
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
-    NoEncryption,
-    PrivateFormat,
     PublicFormat,
     load_pem_private_key,
 )
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from hedgerow.sandbox.files import write
 from hedgerow.sandbox.ports import LOOPBACK
-from hedgerow.x509 import key_usage
+from hedgerow.x509 import Pair, key_pem, new_key, pem, self_signed, signed_by, subject
 
 SERVICE_IP = "10.0.0.1"
 """The first address of the Service range, which the Service `kubernetes` gets."""
@@ -37,26 +33,17 @@ class KeyPair:
     key: Path
 
 
-@dataclass(frozen=True, slots=True)
-class SandboxAuthority:
+class SandboxAuthority(Pair):
     """Signs for one purpose; servers that trust it refuse certificates of other authorities."""
 
-    certificate: x509.Certificate
-    key: ec.EllipticCurvePrivateKey
+    __slots__ = ()
 
     @classmethod
     def create(cls, directory: Path, name: str) -> "SandboxAuthority":
         """Return a new authority, stored as `name`.crt and `name`.key."""
-        key = ec.generate_private_key(ec.SECP256R1())
-        subject = _name(f"hedgerow sandbox {name}", ())
-        certificate = (
-            _unsigned(subject, subject, key)
-            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-            .add_extension(key_usage(signs=True), critical=True)
-            .sign(key, hashes.SHA256())
-        )
-        _keep(directory, name, certificate, key)
-        return cls(certificate, key)
+        made = self_signed(subject(f"hedgerow sandbox {name}"), _SINCE, _UNTIL)
+        _keep(directory, name, made)
+        return cls(made.certificate, made.key)
 
     @classmethod
     def load(cls, directory: Path, name: str) -> "SandboxAuthority":
@@ -68,73 +55,31 @@ class SandboxAuthority:
 
     def serving(self, directory: Path, name: str) -> KeyPair:
         """Return a certificate for a server on the loopback address, usable as a client's too."""
-        addresses = [x509.IPAddress(ip_address(text)) for text in (LOOPBACK, SERVICE_IP)]
-        names = x509.SubjectAlternativeName([*map(x509.DNSName, _NAMES), *addresses])
+        names = (*_NAMES, LOOPBACK, SERVICE_IP)
         usages = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
-        return self._issue(directory, name, _name(name, ()), usages, names)
+        made = signed_by(self, subject(name), _SINCE, _UNTIL, usages=usages, names=names)
+        return _keep(directory, name, made)
 
     def client(
         self, directory: Path, name: str, user: str, groups: tuple[str, ...] = ()
     ) -> KeyPair:
         """Return a client certificate for this user and these groups."""
         usages = [ExtendedKeyUsageOID.CLIENT_AUTH]
-        return self._issue(directory, name, _name(user, groups), usages, None)
-
-    def _issue(
-        self,
-        directory: Path,
-        name: str,
-        subject: x509.Name,
-        usages: list[x509.ObjectIdentifier],
-        names: x509.SubjectAlternativeName | None,
-    ) -> KeyPair:
-        key = ec.generate_private_key(ec.SECP256R1())
-        issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key())
-        builder = (
-            _unsigned(subject, self.certificate.subject, key)
-            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(key_usage(signs=False), critical=True)
-            .add_extension(x509.ExtendedKeyUsage(usages), critical=False)
-            .add_extension(issuer, critical=False)
-        )
-        if names is not None:
-            builder = builder.add_extension(names, critical=False)
-        return _keep(directory, name, builder.sign(self.key, hashes.SHA256()), key)
+        made = signed_by(self, subject(user, groups), _SINCE, _UNTIL, usages=usages)
+        return _keep(directory, name, made)
 
 
 def signing_pair(directory: Path, name: str) -> KeyPair:
     """Return a new key pair for ServiceAccount tokens: `name`.pub verifies, `name`.key signs."""
-    key = ec.generate_private_key(ec.SECP256R1())
+    key = new_key()
     public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-    return KeyPair(write(directory / f"{name}.pub", public), _keep_key(directory, name, key))
-
-
-def _unsigned(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey
-) -> x509.CertificateBuilder:
-    public = key.public_key()
-    return (
-        x509.CertificateBuilder(issuer, subject, public, x509.random_serial_number())
-        .not_valid_before(_SINCE)
-        .not_valid_after(_UNTIL)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
+    return KeyPair(
+        write(directory / f"{name}.pub", public), write(directory / f"{name}.key", key_pem(key))
     )
 
 
-def _name(common: str, organizations: tuple[str, ...]) -> x509.Name:
-    """Return a subject as Kubernetes reads it: common name as user, organizations as groups."""
-    groups = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in organizations]
-    return x509.Name([*groups, x509.NameAttribute(NameOID.COMMON_NAME, common)])
-
-
-def _keep(
-    directory: Path, name: str, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey
-) -> KeyPair:
-    public = write(directory / f"{name}.crt", certificate.public_bytes(Encoding.PEM))
-    return KeyPair(public, _keep_key(directory, name, key))
-
-
-def _keep_key(directory: Path, name: str, key: ec.EllipticCurvePrivateKey) -> Path:
-    # Go reads an EC key of a server from PKCS#8 as well as a ServiceAccount signer's.
-    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    return write(directory / f"{name}.key", private)
+def _keep(directory: Path, name: str, pair: Pair) -> KeyPair:
+    return KeyPair(
+        write(directory / f"{name}.crt", pem([pair.certificate])),
+        write(directory / f"{name}.key", key_pem(pair.key)),
+    )

@@ -2,14 +2,16 @@
 
 from collections.abc import Iterable
 
+from hedgerow.errors import OneLineError
 
-class SandboxError(Exception):
+
+class SandboxError(OneLineError):
     """A problem and its remedy in one line; the last lines of a log, if any, are its notes."""
 
-    explains_itself = notes_are_log = True
+    notes_are_log = True
 
     def __init__(self, problem: str, remedy: str, *, log: Iterable[str] = ()) -> None:
-        super().__init__(f"{problem}; {remedy}")
+        super().__init__(problem, remedy)
         for line in log:
             self.add_note(line)
 

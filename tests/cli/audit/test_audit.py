@@ -53,7 +53,7 @@ def report(*findings: Finding, partial: str = "") -> AuditReport:
     recorder.notes["1 field could not be changed"] = None
     recorder.figures = Figures(seconds=90.5, requests=10, writes=2, quiet_after=1.0)
     held = (FieldHolder("helm", "Apply"), FieldHolder("manager", "Update", "status"))
-    recorder.samples = (SampleView(DEMO, (FieldView(".spec.size", "2", held[:1], held),)),)
+    recorder.samples = (SampleView(DEMO, (FieldView((".spec", ".size"), "2", held[:1], held),)),)
     return recorder.report(("run", "a b"), "1.37.2")
 
 

@@ -2,43 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from cli.reports import FIELDS, HELM, MANAGER, ORDINARY, WIDGET
-from hedgerow.cli.audit.holders import managers, rows, runs, steps
+from hedgerow.cli.audit.holders import managers, rows, runs
 from hedgerow.testing.audit.findings import FieldHolder, FieldView, SampleView
 
 
 def sample(*paths: str, before: tuple[FieldHolder, ...] = (HELM,)) -> SampleView:
-    return SampleView(WIDGET, tuple(FieldView(path, "", before, (HELM,)) for path in paths))
-
-
-@pytest.mark.parametrize(
-    ("path", "expected"),
-    [
-        (".spec.size", (".spec", ".size")),
-        ('.spec.ports[name="a.b"].port', (".spec", ".ports", '[name="a.b"]', ".port")),
-        (r'.spec.x[k="]\""]', (".spec", ".x", r'[k="]\""]')),
-        ('.a[port=80,protocol="TCP"].b', (".a", '[port=80,protocol="TCP"]', ".b")),
-        ('.metadata.finalizers[="a.b/c"]', (".metadata", ".finalizers", '[="a.b/c"]')),
-        (".metadata.labels.x.io/a[0]", (".metadata", ".labels", ".x.io/a[0]")),
-        (".metadata.labels", (".metadata", ".labels")),
-        (".spec.selector.x.io/a", (".spec", ".selector", ".x.io/a")),
-        (".spec.selector.matchLabels.x.io/a", (".spec", ".selector", ".matchLabels", ".x.io/a")),
-        ('.x["', (".x", '["')),
-        ("odd]", ("odd]",)),
-        ("", ()),
-    ],
-)  # fmt: skip
-def test_a_path_has_steps(path, expected):
-    assert steps(path) == expected
-
-
-@given(st.text('.[]"\\=a' + "\n", max_size=30))
-def test_no_path_loses_anything(path):
-    assert "".join(steps(path)) == path
+    parts = [tuple(f".{name}" for name in path.split(".")[1:]) for path in paths]
+    return SampleView(WIDGET, tuple(FieldView(steps, "", before, (HELM,)) for steps in parts))
 
 
 def test_a_branch_with_one_place_below_it_is_one_row_with_it():
@@ -90,7 +61,9 @@ def test_fields_in_a_row_that_the_same_hold_are_one_part_of_a_strip():
 
 def test_managers_are_counted_by_what_they_hold_at_the_end():
     assert managers(ORDINARY) == {"helm": 3, "manager": 4}
-    lost = SampleView(WIDGET, (FieldView(".spec.a", "", (FieldHolder("", "Apply"),), (MANAGER,)),))
+    lost = SampleView(
+        WIDGET, (FieldView((".spec", ".a"), "", (FieldHolder("", "Apply"),), (MANAGER,)),)
+    )
     assert managers(report_of(lost)) == {"?": 0, "manager": 1}
 
 

@@ -22,7 +22,6 @@ from hedgerow.cli.plan.client_side_apply import MANAGER as CLIENT_SIDE
 from hedgerow.cli.plan.forecast import (
     PLACEHOLDER,
     Forecast,
-    HeldField,
     ObjectForecast,
     WriteRefusal,
 )
@@ -35,7 +34,8 @@ from hedgerow.kube import client
 from hedgerow.kube.errors import Missing, Unreachable
 from hedgerow.objects import ObjectRef
 from hedgerow.plan.conditions import condition, ready
-from hedgerow_schemas.base import ApiResource
+from hedgerow.plan.conflict_messages import OTHER_VALUE
+from hedgerow_schemas.base import ApiResource, ContestedField, instant
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.builtin import Deployment
 from runtime.world import World, pods
@@ -46,6 +46,24 @@ CHILD = ObjectRef(Deployment.api, "shop", "web")
 OURS = Holder("hedgerow-bluegreen", "Apply")
 SCALE = Holder("kubectl", "Update", "scale", "2026-01-01T11:55:00Z")
 NOTHING = Forecast(OWNER, "bluegreen", "hedgerow-bluegreen")
+
+
+def field(
+    target: str,
+    path: str,
+    manager: str,
+    operation: str | None = None,
+    subresource: str | None = None,
+    since: str | None = None,
+    **more: Any,
+) -> ContestedField:
+    at = instant(since or "")
+    by = {"manager": manager, "operation": operation, "subresource": subresource, "since": at}
+    return ContestedField(object=target, path=path, **{"reason": OTHER_VALUE, **by, **more})
+
+
+def but(held: ContestedField, **changes: Any) -> ContestedField:
+    return held.model_copy(update=changes)
 
 
 def line(kind: Any, old: Any, new: Any, *holders: Holder, after: Any = (OURS,)) -> Line:
@@ -143,8 +161,8 @@ class TestSections:
         assert out.endswith("0 to create, 0 to change, 0 to delete; nothing was written\n")
 
     def test_what_is_contested_comes_with_holder_age_and_remedy(self):
-        held = HeldField("Deployment/web", ".spec.x", "kubectl", "Update", "scale", SCALE.time)
-        out = self.told(contested=(held, replace(held, path=".spec.y", since="")))
+        held = field("Deployment/web", ".spec.x", "kubectl", "Update", "scale", SCALE.time)
+        out = self.told(contested=(held, but(held, path=".spec.y", since=None)))
 
         assert "Deployment/web: .spec.x  kubectl (Update scale), 5m" in out
         assert "Deployment/web: .spec.y  kubectl (Update scale)\n" in out
@@ -156,17 +174,17 @@ class TestSections:
     @pytest.mark.parametrize(
         ("held", "said"),
         [
-            (HeldField("BlueGreen/demo", ".spec.x", "x"), "apply with --force-conflicts"),
+            (field("BlueGreen/demo", ".spec.x", "x"), "apply with --force-conflicts"),
             (
-                HeldField("BlueGreen/demo", ".spec.x", CLIENT_SIDE),
+                field("BlueGreen/demo", ".spec.x", CLIENT_SIDE),
                 "`kubectl apply`, without --server-side",
             ),
             (
-                HeldField("Deployment/web", ".x", "before-first-apply"),
+                field("Deployment/web", ".x", "before-first-apply"),
                 "hedgerow adopt Deployment/web",
             ),
             (
-                HeldField("Deployment/web", ".x", "hedgerow-two-bluegreen", "Apply"),
+                field("Deployment/web", ".x", "hedgerow-two-bluegreen", "Apply"),
                 "hedgerow release --instance two --all",
             ),
         ],
@@ -175,15 +193,15 @@ class TestSections:
         assert said in self.told(contested=(held,))
 
     def test_the_values_are_told(self):
-        held = HeldField("Deployment/web", ".spec.x", "kubectl", declared="2", live="3")
+        held = field("Deployment/web", ".spec.x", "kubectl", declared="2", live="3")
 
         assert "Deployment/web: .spec.x: you declare 2, it is 3  kubectl" in self.told(
             contested=(held,)
         )
 
     def test_of_many_the_first_ten_come_with_what_settles_them(self):
-        held = HeldField("Deployment/web", ".spec.x", "kubectl")
-        many = tuple(replace(held, path=f".spec.x{number}") for number in range(12))
+        held = field("Deployment/web", ".spec.x", "kubectl")
+        many = tuple(but(held, path=f".spec.x{number}") for number in range(12))
 
         out = self.told(contested=many)
 
@@ -191,9 +209,9 @@ class TestSections:
         assert out.count("hedgerow owners Deployment/web --contested -n shop\n") == 1
 
     def test_one_command_settles_all_that_can_be(self):
-        held = HeldField("Deployment/web", ".spec.x", "kubectl")
-        own = replace(held, object="BlueGreen/demo")
-        other = replace(held, object="Service/demo", path=".spec.type")
+        held = field("Deployment/web", ".spec.x", "kubectl")
+        own = but(held, object="BlueGreen/demo")
+        other = but(held, object="Service/demo", path=".spec.type")
 
         out = self.told(contested=(held, own, other))
 
@@ -216,7 +234,7 @@ class TestSections:
         assert "Service/x is not ours" in self.told(after=after)
 
     def test_claims_yields_and_refusals_are_told(self):
-        held = HeldField("Deployment/web", ".spec.x", "other", "Apply")
+        held = field("Deployment/web", ".spec.x", "other", "Apply")
         out = self.told(
             claims=(held,), yields=(held,), refusals=(WriteRefusal("a/b", ("no\nway", "never")),)
         )
@@ -305,10 +323,10 @@ class TestPlain:
         assert "controller" not in out
 
     def test_a_conflict_is_told_with_each_holder_and_what_helps(self):
-        held = HeldField("ConfigMap/settings", ".data.a", "argo", "Apply", since=SCALE.time)
-        own = replace(held, path=".data.b", manager="helm", operation="Update")
-        held = replace(held, declared="2", live="3")
-        out = printed(plain("refused", contested=(held, replace(held, manager="flux"), own)))
+        held = field("ConfigMap/settings", ".data.a", "argo", "Apply", since=SCALE.time)
+        own = but(held, path=".data.b", manager="helm", operation="Update")
+        held = but(held, declared="2", live="3")
+        out = printed(plain("refused", contested=(held, but(held, manager="flux"), own)))
 
         assert "✗ ConfigMap shop/settings would be refused, for conflicts over 2 fields" in out
         assert "    .data.a: you declare 2, it is 3  argo, 5m\n" in out
@@ -319,7 +337,7 @@ class TestPlain:
         assert "3 contested" in out
 
     def test_what_force_takes_is_told_beside_the_field(self):
-        taken = HeldField("ConfigMap/settings", ".spec.x", "kubectl", "Update", "scale")
+        taken = field("ConfigMap/settings", ".spec.x", "kubectl", "Update", "scale")
         told = line("changed", 1, 2, SCALE, after=(HELM,))
         out = printed(plain("configured", told, forced=(".spec.x",), claims=(taken,)))
 
@@ -367,9 +385,7 @@ class TestLayout:
 
     @pytest.mark.parametrize("width", [40, 80, 140])
     def test_no_line_is_wider_than_the_terminal_and_none_ends_in_blanks(self, width):
-        held = HeldField(
-            "Deployment/web", ".spec.template.spec", "kubectl", "Update", "", SCALE.time
-        )
+        held = field("Deployment/web", ".spec.template.spec", "kubectl", "Update", "", SCALE.time)
         out = printed(replace(of("configured", self.LONG), claims=(held,)), width=width)
         body = out.split("\n\n")[1:-1]
 
@@ -386,7 +402,7 @@ class TestJson:
     def test_it_has_all_of_a_forecast(self):
         full = replace(
             of("configured", line("changed", 1, 2, SCALE), line("added", None, 1), forced=(".x",)),
-            contested=(HeldField("Deployment/web", ".b", "c", declared="1", live="2"),),
+            contested=(field("Deployment/web", ".b", "c", declared="1", live="2"),),
             later=(ObjectForecast(OWNER, "deleted", (line("removed", 1, None, OURS),)),),
             after=(ready(True, "Serving"),),
             events=(("a/b", Notice("Why", "because")),),
@@ -426,8 +442,8 @@ class TestJson:
         assert first["looksAgainInSeconds"] == 90
 
     def test_it_has_the_commands_that_settle_several_fields(self):
-        held = HeldField("Deployment/web", ".b", "c")
-        several = replace(NOTHING, contested=(held, replace(held, path=".d")))
+        held = field("Deployment/web", ".b", "c")
+        several = replace(NOTHING, contested=(held, but(held, path=".d")))
         [first] = listed([several])["resources"]
 
         assert [one["effect"] for one in first["together"]] == [

@@ -9,7 +9,6 @@ from msgspec import structs
 
 from hedgerow.cli.plan.forecast import (
     Forecast,
-    HeldField,
     ObjectForecast,
     WriteRefusal,
     facts,
@@ -26,11 +25,11 @@ from hedgerow.workloads import waits_for
 from hedgerow_schemas.base import ContestedField
 from hedgerow_schemas.builtin import Deployment
 from plan.made import entry, live
-from plan.one_child import CHILD, DATA, NOW, OWNER, WANT, plan_input
+from plan.one_child import CHILD, DATA, OWNER, WANT, plan_input
 
 NOTHING = Forecast(OWNER, "bluegreen", "hedgerow-bluegreen")
 CHANGED = replace(NOTHING, objects=(ObjectForecast(OWNER, "configured"),))
-CONTESTED = replace(CHANGED, contested=(HeldField("a", ".b", "c"),))
+CONTESTED = replace(CHANGED, contested=(ContestedField(object="a", path=".b", manager="c"),))
 TAKEN = replace(CHANGED, after=(condition("Stalled", True, "NameTaken"),))
 STALLED = replace(NOTHING, after=(condition("Stalled", True, "InvalidSpec"),))
 REFUSED = replace(CONTESTED, refusals=(WriteRefusal("a", ("no",)),))
@@ -57,16 +56,6 @@ class TestVerdict:
         assert worst([NOTHING, CHANGED]) == "changes"
         assert worst([CONTESTED, CHANGED]) == "conflicts"
         assert worst([CONTESTED, STALLED, CHANGED]) == "failed"
-
-
-class TestHeld:
-    def test_it_says_what_the_status_says(self):
-        field = ContestedField(object="a", path=".b", manager="c", operation="Apply", since=NOW)
-
-        assert HeldField.of(field) == HeldField("a", ".b", "c", "Apply", "", NOW.isoformat())
-        assert HeldField.of(ContestedField(object="a", path=".b", manager="c")) == HeldField(
-            "a", ".b", "c"
-        )
 
 
 class TestYielded:

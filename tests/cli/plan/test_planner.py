@@ -11,11 +11,12 @@ import pytest
 from cli.plan.asked import Asked
 from hedgerow.cli.plan.client_side_apply import LAST_APPLIED
 from hedgerow.cli.plan.client_side_apply import MANAGER as CLIENT_SIDE
-from hedgerow.cli.plan.forecast import Forecast, HeldField, ObjectForecast
+from hedgerow.cli.plan.forecast import Forecast, ObjectForecast
 from hedgerow.cli.plan.planner import Planner
 from hedgerow.cli.plan.submission import STORED_LIMIT, Submission, UserApply
 from hedgerow.kube.errors import Cause, Conflict, Forbidden, Invalid, Missing, Unavailable
 from hedgerow.objects import Installation, ObjectRef
+from hedgerow.plan.conflict_messages import OTHER_VALUE
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
 from runtime.scenes import IMAGE, settled, take_image, take_service_name
 from runtime.world import BLUEGREEN, CONTROLLER, NS, World, pods
@@ -341,7 +342,11 @@ class TestRefused:
         plan.cluster.refuse = {"BlueGreen": Conflict(causes=causes)}
         found = await plan.of(manifest())
 
-        assert found.contested == (HeldField("BlueGreen/demo", ".spec.x", "someone"),)
+        [held] = found.contested
+        assert held.wire() == {
+            "object": "BlueGreen/demo", "path": ".spec.x", "reason": OTHER_VALUE,
+            "manager": "someone",
+        }  # fmt: skip
 
     async def test_a_kind_that_is_not_served(self):
         plan = Plan(World())

@@ -75,7 +75,8 @@ def contested(
     ref: str, path: str = ".spec.replicas", manager: str = "kubectl", since: str = NOON
 ) -> Object:
     how = {"operation": "Update", "subresource": "scale"}
-    return {"object": ref, "path": path, "manager": manager, **how, "since": since}
+    held = {"object": ref, "path": path, "manager": manager, **how}
+    return {**held, "since": since} if since else held
 
 
 def tree(

@@ -473,7 +473,7 @@ class TestWatch:
             raise BrokenPipeError
 
         async def meanwhile() -> None:
-            monkeypatch.setattr(tree_live, "echo", broken)
+            monkeypatch.setattr(following, "echo", broken)
             await cluster.tell(kin.pod("web-1-a", "ReplicaSet web-1", ready=False))
 
         code, out, err = watched(meanwhile, "demo")

@@ -88,8 +88,9 @@ class TestConditions:
 
     def test_since_when_is_no_news(self):
         (ready,) = tree().conditions
+        later = ready.model_copy(update={"last_transition_time": None})
 
-        assert told(tree(), replace(tree(), conditions=(replace(ready, since="x"),))) == []
+        assert told(tree(), replace(tree(), conditions=(later,))) == []
 
 
 class TestConflicts:

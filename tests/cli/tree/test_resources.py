@@ -13,7 +13,6 @@ from hedgerow.cli.tree.readiness import Readiness
 from hedgerow.cli.tree.resources import (
     DEEPEST,
     ObjectIndex,
-    ShownCondition,
     last_change,
     reduced,
     resource_tree,
@@ -21,6 +20,7 @@ from hedgerow.cli.tree.resources import (
 from hedgerow.fields.managed_fields import Holder
 from hedgerow.plan.conditions import UNMATCHED
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
+from hedgerow_schemas.base import instant
 
 
 def names(node: Any) -> list[str]:
@@ -140,7 +140,7 @@ class TestConflicts:
         root = tree(of=kin.resource(contested=[contested("Deployment/web"), own]))
 
         (found,) = root.children[0].conflicts
-        assert (found.path, found.since) == (".spec.replicas", kin.NOON)
+        assert (found.path, found.since) == (".spec.replicas", instant(kin.NOON))
         assert (found.manager, found.operation, found.subresource) == ("kubectl", "Update", "scale")
         assert [c.path for c in root.conflicts] == [".status.routeTo"]
         assert root.children[1].conflicts == ()
@@ -237,9 +237,20 @@ class TestResource:
     def test_its_conditions_are_told(self):
         root = tree(of=kin.resource("m", "Unavailable", "False"))
 
-        assert root.conditions == (ShownCondition("Ready", "False", "Unavailable", "m", kin.NOON),)
+        [ready] = root.conditions
+        assert ready.wire() == {
+            "type": "Ready", "status": "False", "reason": "Unavailable", "message": "m",
+            "lastTransitionTime": kin.NOON,
+        }  # fmt: skip
         assert root.readiness == Readiness("InProgress", "not Ready: Unavailable")
         assert root.children[0].conditions == ()
+
+    def test_of_a_status_that_cannot_be_read_whole_it_tells_the_rest(self):
+        """Whoever may write the status, or an older definition, may leave anything there."""
+        root = tree(of=kin.resource(ready="Maybe", contested=[contested("Deployment/web")]))
+
+        assert root.conditions == ()
+        assert [c.path for c in root.children[0].conflicts] == [".spec.replicas"]
 
     def test_one_that_several_installations_report_on_says_so_and_how_to_end_it(self):
         resource = kin.resource()

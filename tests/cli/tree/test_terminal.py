@@ -13,11 +13,12 @@ from cli.tree.kin import NOON, contested, entry, owned, pod, tree
 from hedgerow.cli.targets import is_meant
 from hedgerow.cli.tree.look import descendants
 from hedgerow.cli.tree.readiness import Readiness
-from hedgerow.cli.tree.resources import ShownCondition, TreeNode
+from hedgerow.cli.tree.resources import TreeNode
 from hedgerow.cli.tree.terminal import MOST, lines, sections
 from hedgerow.cli.widths import ENDLESS
 from hedgerow.controllers.bluegreen.controller import CONTROLLER
 from hedgerow.controllers.cronjob.controller import CONTROLLER as CRONJOB
+from hedgerow.plan.conditions import condition, ready
 
 NOW = datetime(2026, 1, 1, 12, 5, tzinfo=UTC)
 
@@ -107,12 +108,10 @@ class TestWide:
     def test_a_term_of_yield_that_meets_nothing_is_said_beside_the_conflict(self):
         contested = {"object": "Service/demo", "path": ".spec.x", "manager": "m", "declared": "a"}
         root = tree(of=kin.resource(contested=[{**contested, "since": NOON}]))
-        unmet = replace(
-            root.conditions[0],
-            type="Ready",
-            status="False",
-            reason="FieldConflict",
-            message="Service/demo: .spec.x is held by m; no field matches"
+        unmet = ready(
+            False,
+            "FieldConflict",
+            "Service/demo: .spec.x is held by m; no field matches"
             " hedgerow.dev/yield: Service/demo: spec.xx",
         )
         shown = drawn(replace(root, conditions=(unmet,)))
@@ -145,9 +144,7 @@ class TestWide:
 
     def test_what_would_steer_a_terminal_is_escaped(self):
         root = tree(of=kin.resource("\x1b[31mred", "Bad\x07", "False"))
-        root = replace(
-            root, conditions=(*root.conditions, ShownCondition("X", "True", "\x9b1m", "", ""))
-        )
+        root = replace(root, conditions=(*root.conditions, condition("X", True, "\x9b1m")))
 
         assert all(line.isprintable() for line in drawn(root))
 

@@ -19,13 +19,11 @@ from hedgerow.runtime.clock import SystemClock
 from hedgerow.serving.certificates.issuing import (
     SKEW,
     Authority,
-    Pair,
     issued,
-    key_pem,
     names_of,
-    pem,
     signed,
 )
+from hedgerow.x509 import Pair, key_pem, pem
 
 NAMES = ("hedgerow-webhook.hedgerow-system.svc", "localhost", "127.0.0.1", "::1")
 YEAR, QUARTER = timedelta(days=360), timedelta(days=90)
@@ -136,9 +134,9 @@ class TestLeaf:
 
     def test_a_private_key_is_in_no_repr(self, leaf: Pair):
         assert "key" not in repr(leaf)
-        assert b"PRIVATE KEY" in key_pem(leaf)
+        assert b"PRIVATE KEY" in key_pem(leaf.key)
 
     def test_python_serves_it(self, authority, leaf, tmp_path: Path):
         file = tmp_path / "both.pem"
-        file.write_bytes(pem([leaf.certificate]) + key_pem(leaf))
+        file.write_bytes(pem([leaf.certificate]) + key_pem(leaf.key))
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(file)

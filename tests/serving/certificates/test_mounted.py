@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from hedgerow.runtime.clock import SystemClock
-from hedgerow.serving.certificates.issuing import Pair, key_pem, pem
 from hedgerow.serving.certificates.mounted import MountedCertificates
 from hedgerow.serving.certificates.rotation import Rules, first
+from hedgerow.x509 import Pair, key_pem, pem
 from serving.certs import NAMES, shown
 
 pytestmark = pytest.mark.anyio
@@ -24,7 +24,7 @@ def made(validity: timedelta = timedelta(hours=1)) -> Pair:
 def put(directory: Path, leaf: Pair) -> None:
     directory.mkdir(exist_ok=True)
     (directory / "tls.crt").write_bytes(pem([leaf.certificate]))
-    (directory / "tls.key").write_bytes(key_pem(leaf))
+    (directory / "tls.key").write_bytes(key_pem(leaf.key))
 
 
 class Volume:
@@ -96,7 +96,7 @@ class TestTrouble:
         assert shown(mounted.context) == leaf.certificate
         assert mounted.check() == ""
         assert mounted.note() == f"{tmp_path}: the certificate and its key cannot be used"
-        (tmp_path / "tls.key").write_bytes(key_pem(other))
+        (tmp_path / "tls.key").write_bytes(key_pem(other.key))
         await mounted.prepare()
         assert shown(mounted.context) == other.certificate
 

@@ -31,14 +31,13 @@ from hedgerow.serving.certificates.issuing import (
     Material,
     Served,
     UnusableError,
-    key_pem,
-    pem,
 )
 from hedgerow.serving.certificates.rotation import Rules, first
 from hedgerow.serving.certificates.secret import SECRET
 from hedgerow.serving.certificates.served import SelfSigned
 from hedgerow.serving.certificates.tls import LiveContext
 from hedgerow.testing.virtual import BACKEND, EPOCH, VirtualClock
+from hedgerow.x509 import key_pem, pem
 from serving.certs import DAY, NAMES, RULES, Replica, Server, shown, unavailable
 
 pytestmark = pytest.mark.anyio
@@ -285,7 +284,7 @@ class TestEarlierVersions:
         authority = Authority.create(EPOCH, timedelta(hours=4))
         leaf = authority.issue(NAMES, EPOCH, timedelta(hours=1))
         data = Material(leaf, (authority.certificate,)).wire()
-        data["ca.key"] = b64encode(key_pem(authority)).decode()
+        data["ca.key"] = b64encode(key_pem(authority.key)).decode()
         server.put("Secret", {"metadata": {"name": "hedgerow-serving"}, "data": data})
         return data
 
@@ -311,7 +310,7 @@ class TestEarlierVersions:
                 authority = Authority.create(VirtualClock().now(), timedelta(hours=4))
                 bundle = (authority.certificate, *known.bundle)[:MOST]
                 data = Material(known.leaf, bundle).wire()
-                data["ca.key"] = b64encode(key_pem(authority)).decode()
+                data["ca.key"] = b64encode(key_pem(authority.key)).decode()
                 server.put("Secret", {"metadata": {"name": "hedgerow-serving"}, "data": data})
                 await anyio.sleep(DAY)
                 assert replica.check() == ""
@@ -531,7 +530,7 @@ class TestLiveContext:
         leaf = first(RULES, EPOCH).leaf
         live.load(Served.of(leaf))
         file = tmp_path / "both.pem"
-        file.write_bytes(pem([leaf.certificate]) + key_pem(leaf))
+        file.write_bytes(pem([leaf.certificate]) + key_pem(leaf.key))
         usual.load_cert_chain(file)
         message = hello(group, tmp_path)
 

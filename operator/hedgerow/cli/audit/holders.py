@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from hedgerow.texts import printable
 
@@ -14,12 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from hedgerow.testing.audit.findings import AuditReport, FieldHolder, FieldView, SampleView
-
-_OPEN_MAP: Final = re.compile(
-    r"\.(?:annotations|labels|matchLabels|nodeSelector|selector(?!\.match)|data|binaryData"
-    r"|stringData)(?=\.)"
-)
-"""Maps whose keys have dots: what follows one is a single key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +82,12 @@ def is_taken(view: FieldView) -> bool:
 
 def rows(sample: SampleView) -> tuple[PlaceRow, ...]:
     """Return a sample's fields as a tree; a branch with a single place below it is one with it."""
-    return tuple(_below([(steps(one.path), one) for one in _sorted(sample.fields)], 0))
+    return tuple(_below([(one.steps, one) for one in _sorted(sample.fields)], 0))
 
 
 def _sorted(views: Iterable[FieldView]) -> Sequence[FieldView]:
     """Return fields such that those with a common beginning are beside each other."""
-    return sorted(views, key=lambda one: steps(one.path))
+    return sorted(views, key=lambda one: one.steps)
 
 
 def _below(places: Sequence[tuple[tuple[str, ...], FieldView]], depth: int) -> Iterator[PlaceRow]:
@@ -118,27 +111,3 @@ def _common(paths: Sequence[tuple[str, ...]]) -> int:
             break
         shared += 1
     return shared
-
-
-def steps(path: str) -> tuple[str, ...]:
-    """Return the steps of a path as it is shown: `.spec`, `.ports`, `[name="a"]`."""
-    found = _OPEN_MAP.search(path)
-    if found:
-        return (*_steps(path[: found.end()]), path[found.end() :])
-    return tuple(_steps(path))
-
-
-def _steps(path: str) -> Iterator[str]:
-    begin = 0
-    bracketed = quoted = escaped = False
-    for place, char in enumerate(path):
-        if bracketed:
-            quoted = quoted != (char == '"' and not escaped)
-            escaped = char == "\\" and not escaped
-            bracketed = quoted or char != "]"
-        elif char in ".[":
-            if place > begin:
-                yield path[begin:place]
-            begin, bracketed = place, char == "["
-    if begin < len(path):
-        yield path[begin:]

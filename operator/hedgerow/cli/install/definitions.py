@@ -15,6 +15,7 @@ import anyio
 
 from hedgerow.encoding import decode as from_json
 from hedgerow.encoding import to_json
+from hedgerow.errors import OneLineError
 from hedgerow.kube.errors import Conflict, Forbidden, KubeError, Missing, Stale, one_line
 from hedgerow.kube.retry import RetryClock, backoff
 from hedgerow.objects import PROGRAM, Installation, renamed
@@ -46,13 +47,8 @@ SHOWN = 5
 """The most resources that an error names."""
 
 
-class InstallError(Exception):
+class InstallError(OneLineError):
     """A problem and its remedy as one line."""
-
-    explains_itself = True
-
-    def __init__(self, problem: str, remedy: str) -> None:
-        super().__init__(f"{problem}; {remedy}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from hedgerow.cli.owners.listing import ref_data
 from hedgerow.cli.transfers.relabelling import (
     APPLY,
     BEFORE_FIRST_APPLY,
@@ -19,7 +20,7 @@ from hedgerow.cli.transfers.relabelling import (
 from hedgerow.fields.managed_fields import entries
 from hedgerow.fields.sets import leaves, subtree
 from hedgerow.fields.unserved import unserved
-from hedgerow.objects import metadata
+from hedgerow.objects import ObjectRef, metadata
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -320,12 +321,7 @@ def _leftover(one: Leftover) -> Object:
         ("versions" if versions else "managers"): list(one.managers),
         **({"to": one.to} if one.to else {}),
         "objects": [
-            {
-                "apiVersion": each.api.group_version,
-                "kind": each.api.kind,
-                **({"namespace": each.tally.namespace} if each.tally.namespace else {}),
-                "name": each.tally.name,
-            }
+            ref_data(ObjectRef(each.api, each.tally.namespace, each.tally.name))
             for each in one.objects
         ],
         "command": one.command,

@@ -148,11 +148,11 @@ async def _unserved(cluster: Cluster, live: Object) -> list[str]:
 
 
 async def _read(cluster: Cluster, kind: str, name: str, namespace: str) -> Object:
-    place = await located(cluster, (kind, name), namespace)
-    live = await read(cluster, place)
+    ref = await located(cluster, (kind, name), namespace)
+    live = await read(cluster, ref)
     if isinstance(live, Salvaged):
         say(
-            f"{place} cannot be read exactly: parts of it are not JSON, or nested too"
+            f"{ref} cannot be read exactly: parts of it are not JSON, or nested too"
             f" deep, and are left out or replaced here, most likely in metadata.managedFields"
         )
     return live

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hedgerow.cli.owners.selection import Disputes
     from hedgerow.fields.field_tree import Node, Ownership
     from hedgerow.fields.managed_fields import Holder
+    from hedgerow.objects import ObjectRef
     from hedgerow_schemas.base import Object
 
 
@@ -56,6 +57,17 @@ def identity_data(live: Object) -> Object:
         name: meta[name] for name in ("namespace", "name", "uid", "resourceVersion") if name in meta
     }
     return {"apiVersion": live["apiVersion"], "kind": live["kind"], **named}
+
+
+def ref_data(ref: ObjectRef, *, namespace_always: bool = False) -> Object:
+    """Return which object a reference is about; without a namespace if it has none."""
+    has_namespace = namespace_always or ref.namespace
+    return {
+        "apiVersion": ref.api.group_version,
+        "kind": ref.api.kind,
+        **({"namespace": ref.namespace} if has_namespace else {}),
+        "name": ref.name,
+    }
 
 
 def _is_told(node: Node) -> bool:

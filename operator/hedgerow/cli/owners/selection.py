@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from hedgerow.objects import PROGRAM, metadata
 from hedgerow.plan.remedies import remedies, together
 from hedgerow.plan.status import said
-from hedgerow_schemas.base import View
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -29,12 +28,8 @@ def contested_in(live: Object, resource: Object, *, custom: bool = True) -> dict
     Each value is the resource's name, such as `BlueGreen/demo`. One that is not `custom` says it in
     its annotation.
     """
-    name = _named(live)
-    status = {} if custom else {"status": said(resource, custom=False).wire()}
-    fields = map(View, View({**resource, **status}).items("status", "contested"))
-    return {
-        field.text("path"): _named(resource) for field in fields if field.text("object") == name
-    }
+    name, fields = _named(live), said(resource, custom=custom).contested
+    return {field.path: _named(resource) for field in fields if field.object == name}
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from hedgerow.contract import Apply
 from hedgerow.fields.paths import is_list, is_map
-from hedgerow.fields.redaction import both
 from hedgerow.objects import ChildId
-from hedgerow.plan.conflict_messages import OTHER_VALUE
 from hedgerow.plan.field_patterns import TooManyComparisonsError
+from hedgerow.plan.input import contested_field
 from hedgerow.plan.installations import KEPT_ELSEWHERE
 from hedgerow.plan.plan import ChildPlanner
 from hedgerow.plan.writes import judge
-from hedgerow_schemas.base import View
+from hedgerow_schemas.base import View, instant
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -38,41 +37,10 @@ _OF_EVERY_STATUS: Final = ("conditions", "contested", "contestedCount", "observe
 _RANKS: Final[tuple[Verdict, ...]] = ("failed", "conflicts", "changes", "nothing")
 
 
-@dataclass(frozen=True, slots=True)
-class HeldField:
-    """A field that would stay as it is, or be taken, and its holder, if any.
-
-    `reason`, `declared` and `live` are those of a `ContestedField`.
-    """
-
-    object: str
-    path: str
-    manager: str
-    operation: str = ""
-    subresource: str = ""
-    since: str = ""
-    reason: str = OTHER_VALUE
-    declared: str | None = None
-    live: str | None = None
-
-    @classmethod
-    def of(cls, told: ContestedField) -> HeldField:
-        """Return the field of a status entry."""
-        since = told.since.isoformat() if told.since else ""
-        return cls(
-            told.object, told.path, told.manager or "", told.operation or "",
-            told.subresource or "", since, told.reason or OTHER_VALUE, told.declared, told.live,
-        )  # fmt: skip
-
-    @classmethod
-    def by(cls, target: ObjectRef, leaf: Leaf, holder: Holder | None = None) -> HeldField:
-        """Return the field of a contested leaf, with one of its holders, by default the first."""
-        holder, kind = holder or leaf.holders[0], target.api.kind
-        values = both(kind, leaf.field_path, leaf.want, leaf.live)
-        return cls(
-            str(target), leaf.path, holder.manager, holder.operation, holder.subresource,
-            holder.time, OTHER_VALUE, *values,
-        )  # fmt: skip
+def held_by(target: ObjectRef, leaf: Leaf, holder: Holder | None = None) -> ContestedField:
+    """Return a leaf that would stay as it is, or be taken, with a holder, by default its first."""
+    holder = holder or leaf.holders[0]
+    return contested_field(target, leaf, holder, since=instant(holder.time))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +83,9 @@ class Forecast:
     controller: str
     field_manager: str
     objects: tuple[ObjectForecast, ...] = ()
-    contested: tuple[HeldField, ...] = ()
-    claims: tuple[HeldField, ...] = ()
-    yields: tuple[HeldField, ...] = ()
+    contested: tuple[ContestedField, ...] = ()
+    claims: tuple[ContestedField, ...] = ()
+    yields: tuple[ContestedField, ...] = ()
     refusals: tuple[WriteRefusal, ...] = ()
     before: tuple[Condition, ...] = ()
     after: tuple[Condition, ...] = ()
@@ -156,7 +124,7 @@ def worst(forecasts: Iterable[Forecast]) -> Verdict:
     return next(rank for rank in _RANKS if rank in {*found, _RANKS[-1]})
 
 
-def yielded(plan_input: PlanInput, desired: Desired) -> Iterator[HeldField]:
+def yielded(plan_input: PlanInput, desired: Desired) -> Iterator[ContestedField]:
     """Yield the fields that compose declares, but that are yielded to their holders.
 
     If that takes too many comparisons, these are not all.
@@ -170,7 +138,7 @@ def yielded(plan_input: PlanInput, desired: Desired) -> Iterator[HeldField]:
             for leaf in judge(planner.want, live, plan_input.field_manager).leaves:
                 kind, name = planner.id
                 if leaf.holders and plan_input.field_policy.yielded(kind, name, leaf.field_path):
-                    yield HeldField.by(planner.ref, leaf)
+                    yield held_by(planner.ref, leaf)
 
 
 def further(live: Object | None) -> Object:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from hedgerow.cli.owners.listing import holder_data
+from hedgerow.cli.owners.listing import holder_data, ref_data
 from hedgerow.cli.plan.forecast import worst
 from hedgerow.cli.plan.terminal import settling, settling_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from hedgerow.cli.plan.forecast import Forecast, HeldField, ObjectForecast
+    from hedgerow.cli.plan.forecast import Forecast, ObjectForecast
     from hedgerow.fields.diff import Line
-    from hedgerow.objects import ObjectRef
     from hedgerow.plan.remedies import Remedy
     from hedgerow_schemas.base import Object
 
@@ -26,18 +24,18 @@ def listed(forecasts: Sequence[Forecast]) -> Object:
 
 def _forecast(forecast: Forecast) -> Object:
     return {
-        **_ref(forecast.owner),
+        **ref_data(forecast.owner, namespace_always=True),
         "controller": forecast.controller or None,
         "fieldManager": forecast.field_manager,
         "verdict": forecast.verdict,
         "objects": [_object(found) for found in forecast.objects],
         "contested": [
-            {**_held(held), "remedies": _remedies(settling(forecast, held))}
+            {**held.wire(), "remedies": _remedies(settling(forecast, held))}
             for held in forecast.contested
         ],
         "together": _remedies(settling_all(forecast)),
-        "claims": [_held(held) for held in forecast.claims],
-        "yields": [_held(held) for held in forecast.yields],
+        "claims": [held.wire() for held in forecast.claims],
+        "yields": [held.wire() for held in forecast.yields],
         "refusals": [
             {"object": r.object, "message": "; ".join(r.causes), "causes": list(r.causes)}
             for r in forecast.refusals
@@ -57,19 +55,10 @@ def _forecast(forecast: Forecast) -> Object:
     }
 
 
-def _ref(ref: ObjectRef) -> Object:
-    return {
-        "apiVersion": ref.api.group_version,
-        "kind": ref.api.kind,
-        "namespace": ref.namespace,
-        "name": ref.name,
-    }
-
-
 def _object(found: ObjectForecast) -> Object:
     """Return one object; `dryRun` is false if the server was not asked, and `merged` says why."""
     return {
-        **_ref(found.ref),
+        **ref_data(found.ref, namespace_always=True),
         "action": found.action,
         "dryRun": not found.merged,
         "merged": found.merged or None,
@@ -96,7 +85,3 @@ def _line(line: Line) -> Object:
 
 def _remedies(found: Iterable[Remedy]) -> list[Object]:
     return [{"effect": one.effect, "command": one.command} for one in found]
-
-
-def _held(held: HeldField) -> Object:
-    return {name: value for name, value in asdict(held).items() if value not in ("", None)}

@@ -11,10 +11,10 @@ from hedgerow.cli.plan.dry_run import DryRunCluster, is_gone
 from hedgerow.cli.plan.forecast import (
     PLACEHOLDER,
     Forecast,
-    HeldField,
     ObjectForecast,
     WriteRefusal,
     further,
+    held_by,
     yielded,
 )
 from hedgerow.cli.plan.passes import Simulation
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from hedgerow.contract import Controller
     from hedgerow.kube.cluster import Cluster
     from hedgerow.runtime.clock import Clock
-    from hedgerow_schemas.base import CustomResource, Object
+    from hedgerow_schemas.base import ContestedField, CustomResource, Object
 
 
 _COPY = ("f:metadata", "f:annotations", f"f:{LAST_APPLIED}")
@@ -167,7 +167,7 @@ class Planner:
             controller.name,
             self.installation.field_manager(controller.name),
             (self._own(ref, stored, submitted), *_written(simulation)),
-            contested=tuple(map(HeldField.of, after.contested)),
+            contested=after.contested,
             claims=(*submitted.taken, *_claims(simulation)),
             yields=tuple(yielded(observation.plan_input, observation.desired))
             if observation
@@ -238,9 +238,9 @@ def _forecast(found: DryRunObject, field_manager: str) -> ObjectForecast:
     return ObjectForecast(found.ref, action, lines, found.merged, forced, found.warnings)
 
 
-def _claims(simulation: Simulation) -> list[HeldField]:
+def _claims(simulation: Simulation) -> list[ContestedField]:
     return [
-        HeldField.by(ref, leaf)
+        held_by(ref, leaf)
         for ref, found in simulation.cluster.objects.items()
         for leaf in found.claims
     ]

@@ -9,7 +9,7 @@ from hedgerow.cli.plan import client_side_apply
 from hedgerow.cli.plan.client_side_apply import ANNOTATIONS_LIMIT, LAST_APPLIED
 from hedgerow.cli.plan.dry_run import NO_NAMESPACE, NO_RIGHTS
 from hedgerow.cli.plan.forcing import contested, names_all_keys
-from hedgerow.cli.plan.forecast import PLACEHOLDER, HeldField, WriteRefusal
+from hedgerow.cli.plan.forecast import PLACEHOLDER, WriteRefusal, held_by
 from hedgerow.cli.plan.merge import merge, taken
 from hedgerow.encoding import to_json
 from hedgerow.fields import ownership
@@ -29,6 +29,8 @@ from hedgerow.kube.errors import (
     Unreachable,
 )
 from hedgerow.objects import ObjectRef, annotation, identity, metadata
+from hedgerow.plan.conflict_messages import OTHER_VALUE
+from hedgerow_schemas.base import ContestedField
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -86,8 +88,8 @@ class Submitted:
 
     live: Object | None
     merged: str = ""
-    contested: tuple[HeldField, ...] = ()
-    taken: tuple[HeldField, ...] = ()
+    contested: tuple[ContestedField, ...] = ()
+    taken: tuple[ContestedField, ...] = ()
     refusals: tuple[WriteRefusal, ...] = ()
     warnings: tuple[str, ...] = ()
 
@@ -299,15 +301,13 @@ class Submission:
         """Return the contested fields with their holders."""
         causes = {one.field: one for one in sorted(error.causes, key=lambda one: one.field)}
         known = contested(self.manifest, await self._tracked(cluster), self.field_manager, causes)
-        held = [
-            one
-            for path, cause in causes.items()
-            for one in (
-                self._held([known[path]])
-                if path in known
-                else (HeldField(str(self.ref), path, cause.manager),)
-            )
-        ]
+        held: list[ContestedField] = []
+        for path, cause in causes.items():
+            if path in known:
+                held += self._held([known[path]])
+            else:
+                by, name = cause.manager or None, str(self.ref)
+                held += [ContestedField(object=name, path=path, reason=OTHER_VALUE, manager=by)]
         return Submitted(None, contested=tuple(held))
 
     async def _tracked(self, cluster: Cluster) -> Object:
@@ -323,11 +323,9 @@ class Submission:
         except KubeError:
             return self.stored
 
-    def _held(self, leaves: Iterable[Leaf]) -> tuple[HeldField, ...]:
+    def _held(self, leaves: Iterable[Leaf]) -> tuple[ContestedField, ...]:
         """Return leaves with each of their holders."""
-        return tuple(
-            HeldField.by(self.ref, leaf, holder) for leaf in leaves for holder in leaf.holders
-        )
+        return tuple(held_by(self.ref, leaf, holder) for leaf in leaves for holder in leaf.holders)
 
     def merged(self, why: str) -> Submitted:
         """Return the result of an apply, computed here without the server."""

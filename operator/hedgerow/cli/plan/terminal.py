@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from hedgerow.cli.plan.forecast import Forecast, HeldField, ObjectForecast
+    from hedgerow.cli.plan.forecast import Forecast, ObjectForecast
     from hedgerow.fields.diff import Kind, Line
     from hedgerow.fields.managed_fields import Holder
     from hedgerow.plan.remedies import Remedy
-    from hedgerow_schemas.base import Condition, Object
+    from hedgerow_schemas.base import Condition, ContestedField, Object
 
 Tone = Literal["added", "changed", "removed", "alarm", "plain", "faint"]
 _SIGNS = {"added": "+", "changed": "~", "removed": "-", "released": "<", "shared": "="}
@@ -166,16 +166,17 @@ def _plain_rows(forecast: Forecast, found: ObjectForecast, now: datetime) -> Ite
     yield from (PlanRow(f"not checked: {text}", "faint") for text in forecast.unchecked)
 
 
-def _plain_remedy(forecast: Forecast, held: HeldField) -> str:
+def _plain_remedy(forecast: Forecast, held: ContestedField) -> str:
     if held.manager == forecast.field_manager:
         return (
             f"what {_holder(held)} holds comes from other writes than applies, and is contested as"
-            f" anybody's: `{typed()} adopt` moves it to the applies of {printable(held.manager)}"
+            f" anybody's: `{typed()} adopt` moves it to the applies of"
+            f" {printable(forecast.field_manager)}"
         )
     return "leave it out of the manifest, or force the apply: --force shows what that takes"
 
 
-def _parted_claims(forecast: Forecast) -> tuple[list[HeldField], list[HeldField]]:
+def _parted_claims(forecast: Forecast) -> tuple[list[ContestedField], list[ContestedField]]:
     """Return what the user takes by force, and what the operator does."""
     own = [held for held in forecast.claims if held.object == str(forecast.owner)]
     return own, [held for held in forecast.claims if held not in own]
@@ -296,11 +297,11 @@ def _who(line: Line) -> str:
     return held or "unowned"
 
 
-def _holder(holder: Holder | HeldField) -> str:
-    how = "" if holder.operation in ("Apply", "") else f" ({holder.operation}"
-    if not how:
-        return printable(holder.manager) or "nobody"
-    return f"{printable(holder.manager)}{how}{f' {holder.subresource}'.rstrip()})"
+def _holder(holder: Holder | ContestedField) -> str:
+    name = printable(holder.manager or "")
+    if holder.operation in ("Apply", "", None):
+        return name or "nobody"
+    return f"{name} ({' '.join(filter(None, (holder.operation, holder.subresource)))})"
 
 
 def _path(line: Line) -> str:
@@ -331,24 +332,24 @@ def _contested(forecast: Forecast, now: datetime) -> Iterator[PlanRow]:
     yield from (PlanRow(printable(problem.message), "alarm") for problem in taken)
 
 
-def _since(held: HeldField, now: datetime) -> str:
+def _since(held: ContestedField, now: datetime) -> str:
     """Return who holds a field, and since when."""
-    return f"{_holder(held)}{f', {age(held.since, now)}' if held.since else ''}"
+    return f"{_holder(held)}{f', {age(held.since.isoformat(), now)}' if held.since else ''}"
 
 
-def _held(fields: Iterable[HeldField], now: datetime) -> Iterator[PlanRow]:
+def _held(fields: Iterable[ContestedField], now: datetime) -> Iterator[PlanRow]:
     for held in fields:
         differs = ": ".join(filter(None, (printable(held.path), values(held, program_name()))))
         yield PlanRow(f"{held.object}: {differs}", "alarm", _since(held, now))
 
 
-def _is_own(forecast: Forecast, held: HeldField) -> bool:
+def _is_own(forecast: Forecast, held: ContestedField) -> bool:
     """Return whether it is a field of the resource itself, which the user applies."""
     is_status = bool(forecast.controller) and held.path.startswith(".status.")
     return held.object == str(forecast.owner) and not is_status
 
 
-def settling(forecast: Forecast, held: HeldField) -> tuple[Remedy, ...]:
+def settling(forecast: Forecast, held: ContestedField) -> tuple[Remedy, ...]:
     """Return what settles a contested field; nothing for one that the user applies."""
     if _is_own(forecast, held):
         return ()
@@ -364,7 +365,7 @@ def settling_all(forecast: Forecast) -> tuple[Remedy, ...]:
     return tuple(together(forecast.owner, annotations, fields, program=program, command=typed()))
 
 
-def _own_remedy(held: HeldField) -> str:
+def _own_remedy(held: ContestedField) -> str:
     if held.manager == client_side_apply.MANAGER:
         return "`kubectl apply`, without --server-side, keeps them where they are"
     return "leave it out of the manifest, or apply with --force-conflicts"

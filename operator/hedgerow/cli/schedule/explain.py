@@ -19,13 +19,14 @@ from hedgerow.cli.program import say
 from hedgerow.cli.schedule.documents import Document, cronjobs, of_object
 from hedgerow.cli.schedule.explained import ExplainedCronJob, as_data, show
 from hedgerow.cli.schedule.simulation import Question, forecast
-from hedgerow.cli.targets import ObjectPlace, joined, located, parted, read
+from hedgerow.cli.targets import joined, located, parted, read
 from hedgerow.cli.times import moment
 from hedgerow.controllers.cronjob.missed import timetable
 from hedgerow.controllers.cronjob.schedule import ScheduleError
 from hedgerow.controllers.cronjob.schedule.durations import nanoseconds
 from hedgerow.kube.errors import Missing
 from hedgerow.manifest import ManifestError, objects_in, sources
+from hedgerow.objects import ObjectRef
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.texts import printable
 from hedgerow_schemas.cronjob import CronJob
@@ -186,13 +187,13 @@ def _of_cluster(
             if apis := cronjobs(target[0]):
                 place = namespace or cluster.namespace
                 return of_object(await _cronjob(cluster, apis, target[1], place))
-            place = await located(cluster, target, namespace)
+            ref = await located(cluster, target, namespace)
             if asked.down or asked.duration:
                 raise typer.BadParameter(
-                    f"{place} has no Jobs: --down and --duration are for CronJobs"
+                    f"{ref} has no Jobs: --down and --duration are for CronJobs"
                 )
             span = asked.since, asked.until, asked.limit
-            return await windows.explained(cluster, place, now, span)
+            return await windows.explained(cluster, ref, now, span)
 
     found = anyio.run(carry_out)
     if isinstance(found, Document):
@@ -219,7 +220,7 @@ async def _cronjob(
         with suppress(Missing):
             if (found := await cluster.read(api, name, namespace)) is not None:
                 return found
-    return await read(cluster, ObjectPlace(last, namespace, name))
+    return await read(cluster, ObjectRef(last, namespace, name))
 
 
 def _explained(document: Document, cj: CronJob, asked: Asked, now: datetime) -> ExplainedCronJob:

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from hedgerow.cli.targets import ObjectPlace
     from hedgerow.controllers.scaler.controller import ScaledField
     from hedgerow.controllers.scaler.windows import Phase
     from hedgerow.kube.cluster import Cluster
+    from hedgerow.objects import ObjectRef
     from hedgerow_schemas.base import Object
 
 WEEK: Final = timedelta(days=7)
@@ -60,7 +60,7 @@ class WindowsForecast:
 
 async def explained(
     cluster: Cluster,
-    place: ObjectPlace,
+    ref: ObjectRef,
     now: datetime,
     span: tuple[str | None, str | None, int],
 ) -> WindowsForecast:
@@ -68,21 +68,21 @@ async def explained(
 
     Raises BadParameter for an object of another kind, and exits if it has no windows.
     """
-    if place.api not in MODELS:
+    if ref.api not in MODELS:
         there_are = " and ".join(f"{api.kind.lower()}/NAME" for api in MODELS)
         raise typer.BadParameter(
-            f"{place} has no schedule: cronjob/NAME has one, {there_are} may have windows"
+            f"{ref} has no schedule: cronjob/NAME has one, {there_are} may have windows"
         )
-    kind, model = MODELS[place.api]
-    live = await read(cluster, place)
+    kind, model = MODELS[ref.api]
+    live = await read(cluster, ref)
     workload = model.model_validate(live)
     try:
         plan = scaler.planned(workload)
     except AnnotationsError as error:
-        raise CommandError(f"{place}: {printable(str(error))}") from None
+        raise CommandError(f"{ref}: {printable(str(error))}") from None
     if plan is None:
-        raise CommandError(f"{place} has none of the annotations {', '.join(ASKED)}")
-    target = await _target(cluster, kind, live, (place.namespace, place.name))
+        raise CommandError(f"{ref} has none of the annotations {', '.join(ASKED)}")
+    target = await _target(cluster, kind, live, (ref.namespace, ref.name))
     since = moment("--from", span[0], plan.zone) if span[0] else now
     until = moment("--to", span[1], plan.zone) if span[1] else since + WEEK
     if until <= since:
@@ -95,7 +95,7 @@ async def explained(
     record = target.record if target.ours else None
     former = record.replicas if record else target.value
     shown, more = tuple(phases[: span[2]]), len(phases) > span[2]
-    return WindowsForecast(str(place), place.namespace, plan.zone, target, shown, more, former)
+    return WindowsForecast(str(ref), ref.namespace, plan.zone, target, shown, more, former)
 
 
 async def _target(

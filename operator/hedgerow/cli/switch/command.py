@@ -25,6 +25,7 @@ from hedgerow.fields.diff import difference
 from hedgerow.fields.managed_fields import Holder
 from hedgerow.fields.sets import ABSENT
 from hedgerow.kube.errors import Conflict
+from hedgerow.objects import ObjectRef
 from hedgerow.plan.transfers import Change, MoveRefused
 from hedgerow.texts import printable
 from hedgerow_schemas.bluegreen import BlueGreen
@@ -158,9 +159,9 @@ def _run(order: _Order, namespace: str | None, kubeconfig: str | None, context: 
 
     async def carry_out() -> None:
         async with connected(kubeconfig, context) as cluster:
-            place = targets.ObjectPlace(BlueGreen.api, namespace or cluster.namespace, order.name)
-            live = await targets.read_exactly(cluster, place)
-            found = Subject(cluster, place, live)
+            ref = ObjectRef(BlueGreen.api, namespace or cluster.namespace, order.name)
+            live = await targets.read_exactly(cluster, ref)
+            found = Subject(cluster, ref, live)
             done = await _carried_out(found, order)
             if order.output == "text":
                 for line in _lines(order, done):
@@ -169,9 +170,9 @@ def _run(order: _Order, namespace: str | None, kubeconfig: str | None, context: 
             if order.output == "json":
                 echo_data(_listed(order, done, ended))
             if ended and not ended.done:
-                raise CommandError(f"{place}: {ended.words}")
+                raise CommandError(f"{ref}: {ended.words}")
             if ended and order.output == "text":
-                echo(f"{place}: {ended.words}")
+                echo(f"{ref}: {ended.words}")
 
     interrupts.run(carry_out)
 
@@ -195,12 +196,12 @@ async def _carried_out(found: Subject, order: _Order) -> _Done:
             raise CommandError(told, Exit.CONFLICT) from None
         if not setting.is_set(after):
             raise MoveRefused(
-                f"{found.place}: the server accepted `{setting.line}` and did not keep it: look at"
+                f"{found.ref}: the server accepted `{setting.line}` and did not keep it: look at"
                 " its mutating admission"
             )
         return _Done(setting, live, after)
 
-    return await until_settled(found.place, attempt)
+    return await until_settled(found.ref, attempt)
 
 
 async def _observed(found: Subject, live: Object) -> Object:
@@ -211,7 +212,7 @@ async def _observed(found: Subject, live: Object) -> Object:
         await pause(number)
         live = await found.again()
     raise MoveRefused(
-        f"the operator has not seen the newest change of {found.place} yet, so what its status says"
+        f"the operator has not seen the newest change of {found.ref} yet, so what its status says"
         " is about an older one; see that it runs, and try again"
     )
 
@@ -230,7 +231,7 @@ async def _ended(found: Subject, done: _Done, order: _Order) -> SwitchEnd:
                 told = words
             await pause(number)
             live = await found.again()
-    raise CommandError(f"{found.place} has not ended its switch in time: {decision.progress(live)}")
+    raise CommandError(f"{found.ref} has not ended its switch in time: {decision.progress(live)}")
 
 
 def _changes(order: _Order, done: _Done) -> list[Change]:

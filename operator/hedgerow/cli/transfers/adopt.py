@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import anyio
 import typer
+from msgspec import structs
 
 from hedgerow.cli import targets
 from hedgerow.cli.candidates import objects
@@ -40,7 +41,7 @@ from hedgerow.fields.ownership import BEFORE_FIRST_APPLY
 from hedgerow.kube.discovery import group_versions
 from hedgerow.kube.errors import Conflict
 from hedgerow.kube.withholding import withholding
-from hedgerow.objects import ObjectRef, identity, metadata, renamed
+from hedgerow.objects import identity, metadata, renamed
 from hedgerow.plan.transfers import MoveRefused, changes
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.texts import numbered, printable
@@ -222,9 +223,9 @@ def adopt_command(
             found = await subject(cluster, words, namespace)
             if why := refusal(found.live, await group_versions(cluster)):
                 told = renamed(why, program_name(), typed())
-                raise MoveRefused(f"{found.place}: {told} {found.place}")
+                raise MoveRefused(f"{found.ref}: {told} {found.ref}")
             task = _Task(found, request, await _target(found, instance, to))
-            with withholding(found.place.api):
+            with withholding(found.ref.api):
                 plan = await _planned(task, found.live) if dry_run else await _carried_out(task)
             if output == "json":
                 echo_data(report.listed(found.live, plan.moves, dry_run=dry_run))
@@ -266,7 +267,7 @@ async def _target(found: Subject, instance: str | None, to: str) -> NewManager:
     managing = await targets.managing_resource(found.cluster, found.live, instance)
     if managing is None:
         raise MoveRefused(
-            f"no {program_name()} resource controls {found.place}; name its new field manager with"
+            f"no {program_name()} resource controls {found.ref}; name its new field manager with"
             " --to"
         )
     if managing.itself:
@@ -277,11 +278,10 @@ async def _target(found: Subject, instance: str | None, to: str) -> NewManager:
 async def _planned(task: _Task, live: Object) -> Adoption:
     """Return what to do; for an object without managed fields, after the server's first entry."""
     if not managers(live) and task.asked.manager == BEFORE_FIRST_APPLY.manager:
-        place, meta = task.subject.place, metadata(live)
-        ref = ObjectRef(place.api, place.namespace, place.name, meta["uid"])
+        ref = structs.replace(task.subject.ref, uid=metadata(live)["uid"])
         answer = await task.subject.apply(identity(ref), task.target.manager, dry_run=True)
         entries: list[Object] = metadata(answer).get("managedFields") or []
-        live = {**live, "metadata": {**meta, "managedFields": entries}}
+        live = {**live, "metadata": {**metadata(live), "managedFields": entries}}
     return adopt(live, task.asked, task.target)
 
 
@@ -297,7 +297,7 @@ async def _carried_out(task: _Task) -> Adoption:
         coown = number < ATTEMPTS or not task.target.is_controller
         return await _attempted(task, now, plans[-1], coown=coown)
 
-    live = await until_settled(task.subject.place, attempt)
+    live = await until_settled(task.subject.ref, attempt)
 
     async def pick_up(number: int) -> None:
         """Make the controller hold what nobody holds now, so that it can remove it."""
@@ -307,7 +307,7 @@ async def _carried_out(task: _Task) -> Adoption:
 
     if task.target.only:
         # A controller declares a child's fields again by itself, but a status may have more fields.
-        await until_settled(task.subject.place, pick_up)
+        await until_settled(task.subject.ref, pick_up)
     return plans[0]
 
 
@@ -326,7 +326,7 @@ async def _attempted(task: _Task, live: Object, plan: Adoption, *, coown: bool) 
     for index in _undated(now, task.target.manager) - edits.keys():
         edits[index] = ({**entries[index], "time": time},)
     return await task.subject.cluster.replace_managed_fields(
-        task.subject.place.api, now, edits, manager=field_manager()
+        task.subject.ref.api, now, edits, manager=field_manager()
     )
 
 
@@ -365,7 +365,7 @@ async def _applied(task: _Task, body: Object, endpoint: str) -> Object:
 def _notes(task: _Task, plan: Adoption, *, dry_run: bool) -> list[str]:
     count, manager = numbered(len(plan.moves), "field"), printable(task.asked.manager)
     done = ("would move", "would change") if dry_run else ("moved", "changed")
-    notes = [f"{task.subject.place}: {count} {done[0]} from {manager}, no value {done[1]}"]
+    notes = [f"{task.subject.ref}: {count} {done[0]} from {manager}, no value {done[1]}"]
     if any(move.fate == "unowned" for move in plan.moves):
         notes.append("What nobody holds stays as it is until somebody applies it.")
     if task.target.is_controller:

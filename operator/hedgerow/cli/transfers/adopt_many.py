@@ -13,6 +13,7 @@ from hedgerow.cli.connecting import connected
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.objects import say_unread
 from hedgerow.cli.output import echo, echo_data, echo_lines
+from hedgerow.cli.owners.listing import ref_data
 from hedgerow.cli.plan.files import kustomized
 from hedgerow.cli.program import say, typed
 from hedgerow.cli.transfers import bulk, undo_file
@@ -136,18 +137,18 @@ async def _carried_out(
     served = await discovered(cluster)
     plan = _plan(order, served)
     found = await _found(cluster, order, served)
-    told.total, told.unread = len(found.places) + len(found.refused), found.unread
+    told.total, told.unread = len(found.refs) + len(found.refused), found.unread
     with told:
         for refused in found.refused:
             told.add(refused)
-        await for_each(found.places, lambda place: task.carry_out(place, plan), told.add)
+        await for_each(found.refs, lambda ref: task.carry_out(ref, plan), told.add)
     return told.exit
 
 
 def _plan(order: AdoptOrder, served: ServedKinds) -> Plan:
     asked = order.asked
     if asked is None:
-        return lambda place, live: repair(live, place.api.group_version, served.versions)
+        return lambda ref, live: repair(live, ref.api.group_version, served.versions)
     return lambda _, live: takeover(live, asked, served.versions)
 
 
@@ -271,9 +272,9 @@ def _notes(order: AdoptOrder, shown: Iterable[AdoptOutcome]) -> Iterable[str]:
 
 
 def _title(outcome: AdoptOutcome) -> str:
-    place = outcome.place
-    name = "/".join(filter(None, (place.namespace, place.name)))
-    return printable(f"{place.api.kind} {name}")
+    ref = outcome.ref
+    name = "/".join(filter(None, (ref.namespace, ref.name)))
+    return printable(f"{ref.api.kind} {name}")
 
 
 def _sources(outcome: AdoptOutcome) -> str:
@@ -306,13 +307,9 @@ def _listed(report: _Report, *, is_early: bool) -> Object:
 
 
 def _member(outcome: AdoptOutcome, done: str) -> Object:
-    place = outcome.place
     sources = [{**source_data(holder), "fields": count} for holder, count in outcome.sources]
     return {
-        "apiVersion": place.api.group_version,
-        "kind": place.api.kind,
-        **({"namespace": place.namespace} if place.namespace else {}),
-        "name": place.name,
+        **ref_data(outcome.ref),
         "fate": done if outcome.fate == "changed" else outcome.fate,
         **({"fields": outcome.fields, "from": sources} if sources else {}),
         **({"why": outcome.why} if outcome.why else {}),

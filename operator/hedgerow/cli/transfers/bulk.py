@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from msgspec.structs import replace
+
 from hedgerow.cli.objects import listed
 from hedgerow.cli.program import field_manager, program_name, typed
-from hedgerow.cli.targets import ObjectPlace, located, parted
+from hedgerow.cli.targets import located, parted
 from hedgerow.cli.transfers.relabelling import ValuesNeeded, changed, restoration
 from hedgerow.cli.transfers.undo_file import AdoptedObject
 from hedgerow.cli.transfers.writing import ITS_OWN, applied, until_settled
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from hedgerow.kube.discovery import ServedKinds
     from hedgerow_schemas.base import Object
 
-    Plan = Callable[[ObjectPlace, Object], Relabelling | None]
+    Plan = Callable[[ObjectRef, Object], Relabelling | None]
     """Returns the change of a live object that has nothing but metadata."""
 
 NESTED = "its managed fields are nested too deep"
@@ -44,7 +46,7 @@ class AdoptOutcome:
     `sources` are the holders of the entries that changed, each with the number of its fields.
     """
 
-    place: ObjectPlace
+    ref: ObjectRef
     fate: Fate
     sources: tuple[tuple[Holder, int], ...] = ()
     why: str = ""
@@ -59,7 +61,7 @@ class AdoptOutcome:
 class FoundObjects:
     """The objects of a command, those that cannot be named, and kinds that were not read."""
 
-    places: list[ObjectPlace] = field(default_factory=list["ObjectPlace"])
+    refs: list[ObjectRef] = field(default_factory=list["ObjectRef"])
     refused: list[AdoptOutcome] = field(default_factory=list["AdoptOutcome"])
     unread: Mapping[str, str] = field(default_factory=dict[str, str])
 
@@ -78,11 +80,11 @@ class Task:
     record: UndoFile | None = None
     asked: Takeover | None = None
 
-    async def carry_out(self, place: ObjectPlace, plan: Plan) -> AdoptOutcome:
+    async def carry_out(self, ref: ObjectRef, plan: Plan) -> AdoptOutcome:
         """Return what became of an object. Raises KubeError if no object can be written."""
         try:
-            with withholding(place.api):
-                return await until_settled("it", lambda _: self._attempt(place, plan))
+            with withholding(ref.api):
+                return await until_settled("it", lambda _: self._attempt(ref, plan))
         except MoveRefused as refusal:
             why = renamed(str(refusal), program_name(), typed())
         except (*ITS_OWN, Missing) as error:
@@ -91,57 +93,56 @@ class Task:
             why = str(error)
         except RecursionError:
             why = NESTED
-        return AdoptOutcome(place, "failed", why=why)
+        return AdoptOutcome(ref, "failed", why=why)
 
-    async def _attempt(self, place: ObjectPlace, plan: Plan) -> AdoptOutcome:
-        live = await self._read(place, partial=True)
+    async def _attempt(self, ref: ObjectRef, plan: Plan) -> AdoptOutcome:
+        live = await self._read(ref, partial=True)
         if live is None:
-            return AdoptOutcome(place, "absent")
+            return AdoptOutcome(ref, "absent")
         is_first = self.asked is not None and self.asked.takes_first(live)
         if self.asked and is_first:
-            live = await self._first_apply(place, live, self.asked.to)
+            live = await self._first_apply(ref, live, self.asked.to)
         try:
-            change = plan(place, live)
+            change = plan(ref, live)
         except ValuesNeeded:
-            live = await self._read(place) or live
-            change = plan(place, live)
+            live = await self._read(ref) or live
+            change = plan(ref, live)
         if change is None:
-            return AdoptOutcome(place, "nothing")
+            return AdoptOutcome(ref, "nothing")
         if self.write and not (is_first and self.dry_run):
-            await self._write(place, live, change)
-        return AdoptOutcome(place, "changed", change.sources)
+            await self._write(ref, live, change)
+        return AdoptOutcome(ref, "changed", change.sources)
 
-    async def _read(self, place: ObjectPlace, *, partial: bool = False) -> Object | None:
+    async def _read(self, ref: ObjectRef, *, partial: bool = False) -> Object | None:
         """Return an object; raises MoveRefused if it is not read exactly."""
-        live = await self.cluster.read(place.api, place.name, place.namespace, partial=partial)
+        live = await self.cluster.read(ref.api, ref.name, ref.namespace, partial=partial)
         if isinstance(live, Salvaged):
             raise MoveRefused(f"it {WHY_UNREADABLE}")
         return live
 
-    async def _first_apply(self, place: ObjectPlace, live: Object, manager: str) -> Object:
+    async def _first_apply(self, ref: ObjectRef, live: Object, manager: str) -> Object:
         """Apply nothing, so that the server records who held what before the first apply."""
-        ref = ObjectRef(place.api, place.namespace, place.name, metadata(live)["uid"])
-        body = versioned(identity(ref), live)
+        body = versioned(identity(replace(ref, uid=metadata(live)["uid"])), live)
         dry_run = self.dry_run or not self.write
-        return await applied(self.cluster, place, body, manager, dry_run=dry_run)
+        return await applied(self.cluster, ref, body, manager, dry_run=dry_run)
 
-    async def _write(self, place: ObjectPlace, live: Object, change: Relabelling) -> None:
+    async def _write(self, ref: ObjectRef, live: Object, change: Relabelling) -> None:
         record = None if self.dry_run else self.record
         if record:
-            await record.add(_recorded(place, live, change.before, change.after))
+            await record.add(_recorded(ref, live, change.before, change.after))
         after = await self.cluster.replace_managed_fields(
-            place.api, live, change.edits, manager=field_manager(), dry_run=self.dry_run
+            ref.api, live, change.edits, manager=field_manager(), dry_run=self.dry_run
         )
         found = changed(after, change)
         if record and found is not None:
-            await record.add(_recorded(place, live, change.before, found))
+            await record.add(_recorded(ref, live, change.before, found))
 
 
 def _recorded(
-    place: ObjectPlace, live: Object, before: Iterable[Object], after: Iterable[Object]
+    ref: ObjectRef, live: Object, before: Iterable[Object], after: Iterable[Object]
 ) -> AdoptedObject:
     uid: str = metadata(live)["uid"]
-    return AdoptedObject(place.api, place.namespace, place.name, uid, list(before), list(after))
+    return AdoptedObject(ref.api, ref.namespace, ref.name, uid, list(before), list(after))
 
 
 async def undo(task: Task, records: Sequence[AdoptedObject]) -> AdoptOutcome:
@@ -151,14 +152,14 @@ async def undo(task: Task, records: Sequence[AdoptedObject]) -> AdoptOutcome:
     """
     outcomes: list[AdoptOutcome] = []
     for record in reversed(records):
-        place = ObjectPlace(record.api, record.namespace, record.name)
-        outcomes.append(await task.carry_out(place, _restoring(record)))
+        ref = ObjectRef(record.api, record.namespace, record.name)
+        outcomes.append(await task.carry_out(ref, _restoring(record)))
     order: tuple[Fate, ...] = ("changed", "nothing", "absent", "failed")
     return min(outcomes, key=lambda outcome: order.index(outcome.fate))
 
 
 def _restoring(record: AdoptedObject) -> Plan:
-    def plan(_: ObjectPlace, live: Object) -> Relabelling | None:
+    def plan(_: ObjectRef, live: Object) -> Relabelling | None:
         if metadata(live)["uid"] != record.uid:
             raise MoveRefused("it was deleted and created again since: the new one stays as it is")
         try:
@@ -180,7 +181,7 @@ async def declared(
     """Return the objects of manifests, each once, in their order. Raises KubeError."""
     found = FoundObjects()
     kinds: dict[tuple[str, str], ApiResource | str] = {}
-    places: dict[ObjectPlace, None] = {}
+    refs: dict[ObjectRef, None] = {}
     for manifest in manifests:
         version, kind = key = str(manifest.get("apiVersion")), str(manifest.get("kind"))
         meta = metadata(manifest)
@@ -190,12 +191,12 @@ async def declared(
         api = kinds[key]
         if isinstance(api, str) or not isinstance(name, str) or not name:
             why = api if isinstance(api, str) else "it has no metadata.name"
-            place = ObjectPlace(ApiResource(version, kind, ""), "", str(name or ""))
-            found.refused.append(AdoptOutcome(place, "failed", why=why))
+            ref = ObjectRef(ApiResource(version, kind, ""), "", str(name or ""))
+            found.refused.append(AdoptOutcome(ref, "failed", why=why))
             continue
         there = str(within or namespace or cluster.namespace)
-        places[ObjectPlace(api, there if api.namespaced else "", name)] = None
-    found.places.extend(places)
+        refs[ObjectRef(api, there if api.namespaced else "", name)] = None
+    found.refs.extend(refs)
     return found
 
 
@@ -223,5 +224,5 @@ async def selected(
         return {name: meta.get(name, "") for name in ("namespace", "name")} if is_wanted else None
 
     everything = await listed(cluster, served, reduce, namespace=namespace, labels=labels)
-    places = [ObjectPlace(api, made["namespace"], made["name"]) for api, made in everything.objects]
-    return FoundObjects(places, unread=everything.unread)
+    refs = [ObjectRef(api, made["namespace"], made["name"]) for api, made in everything.objects]
+    return FoundObjects(refs, unread=everything.unread)

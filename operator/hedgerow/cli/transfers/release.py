@@ -245,8 +245,7 @@ async def _planned(found: Subject, instance: str | None, fields: tuple[str, ...]
     managing = await targets.managing_resource(found.cluster, found.live, instance)
     if managing is None or managing.itself:
         raise MoveRefused(
-            f"{found.place} is no child of a {program_name()} resource; only of those it holds"
-            " fields"
+            f"{found.ref} is no child of a {program_name()} resource; only of those it holds fields"
         )
     if to == managing.manager:
         raise MoveRefused(f"{to} is the field manager that lets go; name another one with --to")
@@ -268,7 +267,7 @@ async def _refuse_losses(task: _Task) -> None:
         kept = "nobody would hold them, and the next write of somebody else may change them"
     except (Invalid, Stale) as error:
         lines, kept = [], f"the server would refuse it: {error}"
-    say(f"{task.subject.place}: nobody but {manager} holds {numbered(len(sole), 'field')} of these")
+    say(f"{task.subject.ref}: nobody but {manager} holds {numbered(len(sole), 'field')} of these")
     for line in lines or [kept]:
         echo(f"  {line}", err=True)
     raise CommandError(
@@ -337,7 +336,7 @@ async def _held_by_new_manager(task: _Task, *, dry_run: bool = False) -> Object:
         body = declaring(await task.subject.again(), task.to, task.planned.sole)
         return await task.subject.apply(body, task.to, dry_run=dry_run)
 
-    return await until_settled(task.subject.place, attempt)
+    return await until_settled(task.subject.ref, attempt)
 
 
 async def _given_up(task: _Task) -> Object:
@@ -348,7 +347,7 @@ async def _given_up(task: _Task) -> Object:
         body = given_up(live, task.managing.manager, task.planned.leaves)
         return await task.subject.apply(body, task.managing.manager) if body else live
 
-    return await until_settled(task.subject.place, attempt)
+    return await until_settled(task.subject.ref, attempt)
 
 
 async def _let_go(task: _Task, seconds: float) -> Object | None:
@@ -375,4 +374,4 @@ def _print(task: _Task, output: str, *, dry_run: bool, lost: bool) -> None:
         echo(f"{task.owner} {verb} to yield: {printable(field_policy)}")
     if not dry_run:
         fields, end = numbered(len(moves), "field"), "" if lost else ", no value changed"
-        echo(f"{task.subject.place}: {task.managing.manager} let go of {fields}{end}")
+        echo(f"{task.subject.ref}: {task.managing.manager} let go of {fields}{end}")

@@ -74,7 +74,7 @@ async def _carried_out(removal: _Removal) -> tuple[tuple[Move, ...], tuple[Chang
         live = await removal.subject.again()
         return live, await _held(removal, live, dry_run=False)
 
-    before, after = await until_settled(removal.subject.place, take)
+    before, after = await until_settled(removal.subject.ref, take)
     moves = unowned(before, removal.fields, removal.to)
     if not removal.to:
         after = await _removed(removal, before, after)
@@ -107,12 +107,12 @@ async def _removed(removal: _Removal, before: Object, held: Object) -> Object:
         return after
 
     try:
-        return await until_settled(removal.subject.place, leave_out)
+        return await until_settled(removal.subject.ref, leave_out)
     except (Conflict, Forbidden, Invalid) as error:
-        place, manager = removal.subject.place, removal.manager
+        ref, manager = removal.subject.ref, removal.manager
         raise CommandError(
-            f"{place}: the server refuses to remove them: {error.message}; {manager} holds them"
-            f" now, with their values: `{program_name()} adopt {place} --from {manager} --to"
+            f"{ref}: the server refuses to remove them: {error.message}; {manager} holds them"
+            f" now, with their values: `{program_name()} adopt {ref} --from {manager} --to"
             " MANAGER` gives them to another manager",
             Exit.CONFLICT,
         ) from None
@@ -127,17 +127,17 @@ def _refuse_changes(before: Object, after: Object, kept: Iterable[FieldPath]) ->
 
 def _notes(removal: _Removal, moves: Sequence[Move], *, dry_run: bool) -> list[str]:
     """Return what was done, or would be, for people."""
-    place, count = removal.subject.place, numbered(len(moves), "field")
+    ref, count = removal.subject.ref, numbered(len(moves), "field")
     if removal.to:
         verb = "would hold" if dry_run else "holds"
-        note = f"{place}: {printable(removal.to)} {verb} {count} that nobody held, no value changed"
+        note = f"{ref}: {printable(removal.to)} {verb} {count} that nobody held, no value changed"
         return [note, "An apply of that manager that leaves a field out removes it."]
     if dry_run:
         return [
-            f"{place}: {count} that nobody holds would be removed",
+            f"{ref}: {count} that nobody holds would be removed",
             "A field that has a default gets it again.",
         ]
-    return [f"{place}: removed {count} that nobody held"]
+    return [f"{ref}: removed {count} that nobody held"]
 
 
 def _refuse_defaults(removal: _Removal, moves: Sequence[Move], changed: Sequence[Change]) -> None:
@@ -146,7 +146,7 @@ def _refuse_defaults(removal: _Removal, moves: Sequence[Move], changed: Sequence
     back = [move for move in moves if move.field_path not in gone]
     if back and not removal.to:
         raise CommandError(
-            f"{removal.subject.place}: the server has set {printable(back[0].path)} again, as a"
+            f"{removal.subject.ref}: the server has set {printable(back[0].path)} again, as a"
             " default; with --to MANAGER, the next apply of that manager removes it together with"
             " what needs it"
         )

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.output import echo, echo_data
+from hedgerow.cli.owners.listing import ref_data
 from hedgerow.cli.program import installation, program_name, say
-from hedgerow.cli.targets import ObjectPlace
 from hedgerow.cli.transfers import report
 from hedgerow.cli.transfers.giving_up import (
     co_owning_apply,
@@ -22,7 +22,7 @@ from hedgerow.cli.transfers.giving_up import (
 from hedgerow.cli.transfers.writing import ITS_OWN, applied, for_each, until_settled
 from hedgerow.fields.sets import declaring
 from hedgerow.kube.errors import Garbled, Invalid, Missing
-from hedgerow.objects import Salvaged, metadata
+from hedgerow.objects import ObjectRef, Salvaged, metadata
 from hedgerow.plan.finalizers import finalization
 from hedgerow.plan.installations import STATUS, named, reporters
 from hedgerow.plan.oversized import WHY_UNREADABLE
@@ -65,7 +65,7 @@ class Order:
 class Result:
     """What happened, or would happen, to one object or its status; `lost` are changed values."""
 
-    place: ObjectPlace
+    ref: ObjectRef
     endpoint: str
     fate: Fate
     fields: int = 0
@@ -76,8 +76,8 @@ class Result:
 
     def __str__(self) -> str:
         """Return the object's title: `BlueGreen shop/demo status`."""
-        name = "/".join(filter(None, (self.place.namespace, self.place.name)))
-        return " ".join(filter(None, (self.place.api.kind, name, self.endpoint)))
+        name = "/".join(filter(None, (self.ref.namespace, self.ref.name)))
+        return " ".join(filter(None, (self.ref.api.kind, name, self.endpoint)))
 
 
 async def withdraw(cluster: Cluster, order: Order, output: str) -> Exit:
@@ -125,7 +125,7 @@ async def withdraw(cluster: Cluster, order: Order, output: str) -> Exit:
 
 async def _found(cluster: Cluster, order: Order) -> list[_Withdrawal]:
     """Return the objects, children first: another operator acts when the resources change."""
-    found: dict[tuple[str, ObjectPlace], _Withdrawal] = {}
+    found: dict[tuple[str, ObjectRef], _Withdrawal] = {}
     for controller in order.controllers:
         manager = installation(order.instance).field_manager(controller.name)
 
@@ -139,10 +139,10 @@ async def _found(cluster: Cluster, order: Order) -> list[_Withdrawal]:
                 listing = await cluster.list(api, order.namespace, reduce=reduce)
             except Missing:
                 continue  # a kind that is not served has no objects
-            for place in (ObjectPlace(api, *item["at"]) for item in listing.items if item):
+            for ref in (ObjectRef(api, *item["at"]) for item in listing.items if item):
                 # Controllers of one name may hold fields of objects of one kind.
-                made = _Withdrawal(cluster, order, controller, place, manager)
-                found.setdefault((manager, place), made)
+                made = _Withdrawal(cluster, order, controller, ref, manager)
+                found.setdefault((manager, ref), made)
     return [*found.values()]
 
 
@@ -153,7 +153,7 @@ class _Withdrawal:
     cluster: Cluster
     order: Order
     controller: Controller[Resource]
-    place: ObjectPlace
+    ref: ObjectRef
     manager: str
 
     async def carry_out(self) -> list[Result]:
@@ -161,7 +161,7 @@ class _Withdrawal:
         try:
             live = await self._read()
         except ITS_OWN as error:
-            return [Result(self.place, "", "failed", why=error.message)]
+            return [Result(self.ref, "", "failed", why=error.message)]
         found = [await self._given_up(each) for each in endpoints(live or {}, self.manager)]
         return [result for result in found if result]
 
@@ -180,7 +180,7 @@ class _Withdrawal:
             why = str(refusal)
         except ITS_OWN as error:
             why = error.message
-        return Result(self.place, endpoint, "failed", why=why)
+        return Result(self.ref, endpoint, "failed", why=why)
 
     async def _attempt(self, live: Object, endpoint: str) -> Result:
         fields = count(live, self.manager, endpoint)
@@ -189,11 +189,11 @@ class _Withdrawal:
         if not blocking or self.order.drop or self._is_reported_elsewhere(live, endpoint):
             if self.order.yes:
                 await self._apply(self._rest(live, endpoint), endpoint)
-            return Result(self.place, endpoint, "given up", fields, lost)
+            return Result(self.ref, endpoint, "given up", fields, lost)
         if self.order.to:
             return await self._hand_over(live, endpoint, fields)
         freed = await self._free(live) if not endpoint else False
-        return Result(self.place, endpoint, "kept", fields, blocking, freed=freed)
+        return Result(self.ref, endpoint, "kept", fields, blocking, freed=freed)
 
     async def _lost(self, live: Object, endpoint: str) -> tuple[Change, ...]:
         """Return what would change, by a dry run; if the server refuses it, everything is lost."""
@@ -211,7 +211,7 @@ class _Withdrawal:
         if endpoint or not self.order.drop:
             return body
         shared = self.controller.shared.items()
-        kept = (name for kind, names in shared if kind.api == self.place.api for name in names)
+        kept = (name for kind, names in shared if kind.api == self.ref.api for name in names)
         return {
             **{name: live[name] for name in kept if name in live},
             **body,
@@ -219,7 +219,7 @@ class _Withdrawal:
 
     async def _hand_over(self, live: Object, endpoint: str, fields: int) -> Result:
         """Make the new manager hold what would be lost, then give it up; no value changes."""
-        done = Result(self.place, endpoint, "handed over", fields)
+        done = Result(self.ref, endpoint, "handed over", fields)
         places = co_owning_apply(live, self.manager, endpoint)
         body = declaring(live, self.order.to, places, endpoint)
         now = await self._apply(body, endpoint, manager=self.order.to, dry_run=not self.order.yes)
@@ -229,14 +229,14 @@ class _Withdrawal:
         if all(is_mark(change.field_path) for change in changed):
             changed = losses(now, await self._apply(nothing(now), endpoint, dry_run=True))
         if told := tuple(change for change in changed if not is_mark(change.field_path)):
-            return Result(self.place, endpoint, "kept", fields, told, why="admission changes")
+            return Result(self.ref, endpoint, "kept", fields, told, why="admission changes")
         await self._apply(nothing(now), endpoint)
         return done
 
     async def _free(self, live: Object) -> bool:
         """Remove our finalizers; otherwise nobody would, and the object could never be deleted."""
         given_up = self.controller.child_finalizers | {self.controller.built_in.hold_finalizer}
-        write = finalization(self.place.api, live, self.manager, given_up)
+        write = finalization(self.ref.api, live, self.manager, given_up)
         if write is None:
             return False
         if self.order.yes:
@@ -250,7 +250,7 @@ class _Withdrawal:
 
     async def _read(self) -> Object | None:
         """Return the object, None if there is none; raises Garbled if it is not read exactly."""
-        live = await self.cluster.read(self.place.api, self.place.name, self.place.namespace)
+        live = await self.cluster.read(self.ref.api, self.ref.name, self.ref.namespace)
         if isinstance(live, Salvaged):
             raise Garbled(f"it {WHY_UNREADABLE}")
         return live
@@ -260,7 +260,7 @@ class _Withdrawal:
     ) -> Object:
         return await applied(
             self.cluster,
-            self.place,
+            self.ref,
             body,
             manager or self.manager,
             subresource=endpoint,
@@ -292,12 +292,8 @@ def _paths(lost: Iterable[Change]) -> str:
 
 
 def _listed(result: Result) -> Object:
-    place = result.place
     return {
-        "apiVersion": place.api.group_version,
-        "kind": place.api.kind,
-        **({"namespace": place.namespace} if place.namespace else {}),
-        "name": place.name,
+        **ref_data(result.ref),
         **({"subresource": result.endpoint} if result.endpoint else {}),
         "fate": result.fate,
         "fields": result.fields,

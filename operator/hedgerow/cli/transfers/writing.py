@@ -17,8 +17,8 @@ from hedgerow.plan.transfers import MoveRefused
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from hedgerow.cli.targets import ObjectPlace
     from hedgerow.kube.cluster import Cluster
+    from hedgerow.objects import ObjectRef
     from hedgerow_schemas.base import Object
 
 T = TypeVar("T")
@@ -41,15 +41,15 @@ class Subject:
     """The object of a command in its cluster; `live` is how it was read first."""
 
     cluster: Cluster
-    place: ObjectPlace
+    ref: ObjectRef
     live: Object
 
     async def again(self) -> Object:
         """Return the object as it is now; raises MoveRefused if it is another one of that name."""
-        live = await targets.read_exactly(self.cluster, self.place)
+        live = await targets.read_exactly(self.cluster, self.ref)
         if metadata(live)["uid"] != metadata(self.live)["uid"]:
             raise MoveRefused(
-                f"{self.place} was deleted and created again meanwhile; look at the new object"
+                f"{self.ref} was deleted and created again meanwhile; look at the new object"
             )
         return live
 
@@ -58,19 +58,19 @@ class Subject:
     ) -> Object:
         """Apply as a manager, unforced, and return the object; raises KubeError."""
         return await applied(
-            self.cluster, self.place, body, manager, subresource=subresource, dry_run=dry_run
+            self.cluster, self.ref, body, manager, subresource=subresource, dry_run=dry_run
         )
 
 
 async def subject(cluster: Cluster, words: Sequence[str], namespace: str | None) -> Subject:
     """Return the object that KIND/NAME or KIND NAME means, for writes that are based on it."""
-    place = await targets.located(cluster, targets.parted(targets.joined(words)), namespace)
-    return Subject(cluster, place, await targets.read_exactly(cluster, place))
+    ref = await targets.located(cluster, targets.parted(targets.joined(words)), namespace)
+    return Subject(cluster, ref, await targets.read_exactly(cluster, ref))
 
 
 async def applied(
     cluster: Cluster,
-    place: ObjectPlace,
+    ref: ObjectRef,
     body: Object,
     manager: str,
     *,
@@ -78,9 +78,9 @@ async def applied(
     dry_run: bool = False,
 ) -> Object:
     """Apply to an object as a manager, unforced, and return the object; raises KubeError."""
-    with withholding(place.api):
+    with withholding(ref.api):
         answer = await cluster.apply(
-            place.api, body, manager=manager, subresource=subresource, dry_run=dry_run
+            ref.api, body, manager=manager, subresource=subresource, dry_run=dry_run
         )
     return answer.object
 

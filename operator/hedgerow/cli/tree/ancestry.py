@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 from hedgerow.cli.exits import CommandError
 from hedgerow.cli.program import program_name, registry, typed
-from hedgerow.cli.targets import ObjectPlace, found_kind, read
+from hedgerow.cli.targets import found_kind, read
 from hedgerow.cli.tree.resources import is_ours
 from hedgerow.fields.managed_fields import managers
-from hedgerow.objects import controller_of, metadata
+from hedgerow.objects import ObjectRef, controller_of, metadata
 from hedgerow_schemas.base import View
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ async def resource_of(
     """
     ours = registry().controllers
     place = namespace if api.namespaced else ""
-    live = asked = await read(cluster, ObjectPlace(api, place, name))
+    live = asked = await read(cluster, ObjectRef(api, place, name))
     if any(_same(each.resource.api, live) and _is_resource(each, live) for each in ours):
         return None
     for _ in range(DEEPEST):

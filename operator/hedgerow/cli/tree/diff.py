@@ -11,7 +11,8 @@ from hedgerow.plan.conflict_messages import sentence
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from hedgerow.cli.tree.resources import ShownCondition, ShownConflict, TreeNode
+    from hedgerow.cli.tree.resources import TreeNode
+    from hedgerow_schemas.base import Condition, ContestedField
 
 Key = tuple[str, str, str]
 
@@ -77,7 +78,7 @@ def _progress(old: TreeNode, new: TreeNode) -> Iterator[str]:
         yield f"changed by {new.changed.manager}"
 
 
-def _conditions(old: Iterable[ShownCondition], new: Iterable[ShownCondition]) -> Iterator[str]:
+def _conditions(old: Iterable[Condition], new: Iterable[Condition]) -> Iterator[str]:
     before = {condition.type: condition for condition in old}
     for condition in new:
         was = before.pop(condition.type, None)
@@ -87,9 +88,9 @@ def _conditions(old: Iterable[ShownCondition], new: Iterable[ShownCondition]) ->
     yield from (f"no longer {kind}" for kind in before)
 
 
-def _content(condition: ShownCondition) -> tuple[str, ...]:
+def _content(condition: Condition) -> tuple[str, ...]:
     return condition.status, condition.reason, condition.message
 
 
-def _held(conflict: ShownConflict, program: str) -> str:
+def _held(conflict: ContestedField, program: str) -> str:
     return f"{conflict.path}: {sentence(conflict, program)}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from hedgerow.cli.owners.listing import holder_data
@@ -10,7 +9,8 @@ from hedgerow.cli.owners.listing import holder_data
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from hedgerow.cli.tree.resources import ShownConflict, TreeNode
+    from hedgerow.cli.tree.resources import TreeNode
+    from hedgerow_schemas.base import Condition, ContestedField
 
 
 def listed(trees: Iterable[TreeNode], unread: Mapping[str, str]) -> dict[str, Any]:
@@ -22,11 +22,6 @@ def listed(trees: Iterable[TreeNode], unread: Mapping[str, str]) -> dict[str, An
 
 
 def _member(node: TreeNode) -> dict[str, Any]:
-    conditions = [
-        {"type": c.type, "status": c.status, "reason": c.reason, "message": c.message,
-         "lastTransitionTime": c.since}
-        for c in node.conditions
-    ]  # fmt: skip
     full = {
         "apiVersion": node.api_version,
         "kind": node.kind,
@@ -39,7 +34,7 @@ def _member(node: TreeNode) -> dict[str, Any]:
         "replica": node.replica,
         "asked": node.asked,
         "changed": holder_data(node.changed) if node.changed else None,
-        "conditions": conditions,
+        "conditions": [_condition(one) for one in node.conditions],
         "contested": [_conflict(conflict) for conflict in node.conflicts],
         "warning": node.warning,
         "children": [_member(child) for child in node.children],
@@ -47,10 +42,12 @@ def _member(node: TreeNode) -> dict[str, Any]:
     return {key: value for key, value in full.items() if value}
 
 
-def _conflict(conflict: ShownConflict) -> dict[str, str]:
-    """Return what is known of a contested field, in the order of a status."""
-    told = asdict(conflict)
-    names = ("reason", "declared", "live")
-    values = {name: told[name] for name in names if told[name] is not None}
-    others = ("manager", "operation", "subresource", "since")
-    return {"path": conflict.path, **values, **{name: told[name] for name in others if told[name]}}
+def _condition(condition: Condition) -> dict[str, str]:
+    told = condition.wire()
+    names = ("type", "status", "reason", "message", "lastTransitionTime")
+    return {name: told.get(name, "") for name in names}
+
+
+def _conflict(conflict: ContestedField) -> dict[str, str]:
+    """Return a contested field as in a status, without its object, which has it."""
+    return {name: value for name, value in conflict.wire().items() if name != "object"}

@@ -22,6 +22,8 @@ from hedgerow_schemas.base import Object, View
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
+    from hedgerow_schemas.base import Condition, ContestedField
+
 KEPT_METADATA: Final = (
     "name", "namespace", "uid", "generation", "creationTimestamp", "deletionTimestamp",
     "finalizers", "ownerReferences",
@@ -34,32 +36,6 @@ DEEPEST: Final = 16
 thousands of levels."""
 _TOO_DEEP: Final = f"what it owns is not shown: it is {DEEPEST} levels below its resource"
 _TAKEN: Final = "exists and is not controlled by"
-
-
-@dataclass(frozen=True, slots=True)
-class ShownConflict:
-    """A `ContestedField` as a status has it, whatever is missing in it."""
-
-    path: str
-    object: str
-    manager: str
-    operation: str
-    subresource: str
-    since: str
-    reason: str | None = None
-    declared: str | None = None
-    live: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ShownCondition:
-    """A condition of the resource's status."""
-
-    type: str
-    status: str
-    reason: str
-    message: str
-    since: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +54,8 @@ class TreeNode:
     uid: str
     readiness: Readiness
     changed: Holder | None = None
-    conditions: tuple[ShownCondition, ...] = ()
-    conflicts: tuple[ShownConflict, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+    conflicts: tuple[ContestedField, ...] = ()
     children: tuple[TreeNode, ...] = ()
     past: bool = False
     asked: bool = False
@@ -204,27 +180,29 @@ class _TreeBuilder:
         self._view = View(resource)
         self._owned = owned
         self._stock = index
-        says = self._view if custom else _says(resource)
-        self._says = says
-        self._conditions = tuple(_conditions(says))
-        self._contested: dict[str, list[ShownConflict]] = {}
-        for ref, conflict in _contested(says):
-            self._contested.setdefault(ref, []).append(conflict)
+        self._says = said(resource, custom=custom)
+        self._contested: dict[str, list[ContestedField]] = {}
+        for conflict in self._says.contested:
+            self._contested.setdefault(conflict.object, []).append(conflict)
 
     def tree(self) -> TreeNode:
         root = self._member(self._resource)
         silent = Readiness(
             "InProgress", "no status yet: see its Events, and whether the operator runs"
         )
-        is_silent = self._custom and root.readiness.verdict == "Current" and not self._conditions
+        is_silent = (
+            self._custom and root.readiness.verdict == "Current" and not self._says.conditions
+        )
         if not self._custom:
-            root = replace(root, readiness=reported(self._resource, self._says))
+            root = replace(
+                root, readiness=reported(self._resource, View({"status": self._says.wire()}))
+            )
         there = {str(child) for child in root.children}
         absent = tuple(self._absent(there | {str(root)}))
         return replace(
             root,
             readiness=silent if is_silent else root.readiness,
-            conditions=self._conditions,
+            conditions=self._says.conditions,
             children=self._sorted((*root.children, *absent)),
             warning=doubly_reported(self._resource, self._program),
         )
@@ -256,7 +234,7 @@ class _TreeBuilder:
         ranks = {kind: rank for rank, kind in enumerate(self._owned)}
         return tuple(sorted(nodes, key=lambda m: (ranks.get(m.kind, len(ranks)), m.kind, m.name)))
 
-    def _conflicts(self, ref: str) -> tuple[ShownConflict, ...]:
+    def _conflicts(self, ref: str) -> tuple[ContestedField, ...]:
         return tuple(self._contested.get(ref, ()))
 
     def _absent(self, there: Collection[str]) -> Iterator[TreeNode]:
@@ -279,7 +257,7 @@ class _TreeBuilder:
 
     def _spoken_of(self) -> Iterator[tuple[str, str]]:
         """Yield the children that the status names, each once, with the reason."""
-        unmet = [c for c in self._conditions if (c.type, c.status) == ("Ready", "False")]
+        unmet = [c for c in self._says.conditions if (c.type, c.status) == ("Ready", "False")]
         spoken: dict[str, str] = {}
         for condition in unmet:
             told = condition.message.partition(UNMATCHED)[0]
@@ -303,11 +281,6 @@ class _TreeBuilder:
         return Readiness("NotFound", f"missing: {reason}")
 
 
-def _says(resource: Object) -> View:
-    """Return what the annotation of a built-in resource says, in the form of a status."""
-    return View({"status": said(resource, custom=False).wire()})
-
-
 _MENTION: Final = re.compile(rf"(\w++)(?:/([a-z0-9](?:[a-z0-9.-]*[a-z0-9])?)( {_TAKEN})?)?")
 """A word of a message; of a child also its name, and the words that say that it is taken."""
 
@@ -321,20 +294,6 @@ def last_change(live: Object) -> Holder | None:
     timed = [holder for holder in managers(live) if holder.time]
     wanted = [holder for holder in timed if holder.subresource != "status"] or timed
     return max(reversed(wanted), key=lambda holder: holder.time, default=None)
-
-
-def _conditions(view: View) -> Iterator[ShownCondition]:
-    for one in map(View, view.items("status", "conditions")):
-        names = ("type", "status", "reason", "message", "lastTransitionTime")
-        yield ShownCondition(*(one.text(name) for name in names))
-
-
-def _contested(view: View) -> Iterator[tuple[str, ShownConflict]]:
-    for one in map(View, view.items("status", "contested")):
-        names = ("path", "object", "manager", "operation", "subresource", "since")
-        values = (one.at(key) for key in ("reason", "declared", "live"))
-        texts = (value if isinstance(value, str) else None for value in values)
-        yield one.text("object"), ShownConflict(*(one.text(name) for name in names), *texts)
 
 
 def _is_spent(live: Object) -> bool:

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from hedgerow.cli.tree.readiness import Verdict
-    from hedgerow.cli.tree.resources import ShownCondition, ShownConflict, TreeNode
+    from hedgerow.cli.tree.resources import TreeNode
+    from hedgerow_schemas.base import Condition, ContestedField
 
 ASKED: Final = " ←"
 """The mark of the object that was asked for, below its resource."""
@@ -151,7 +152,7 @@ def _notes(node: TreeNode, now: datetime) -> Iterator[Note]:
         yield Note(printable(node.warning), True)
 
 
-def _why(told: ShownCondition, node: TreeNode) -> str:
+def _why(told: Condition, node: TreeNode) -> str:
     """Return why a condition is not met, without what is said at the contested objects."""
     if not _is_conflict(told.reason, node):
         return told.message
@@ -164,9 +165,9 @@ def _is_conflict(reason: str, node: TreeNode) -> bool:
     return reason == "FieldConflict" and any(each.conflicts for each in node.walk())
 
 
-def _held(conflict: ShownConflict, now: datetime) -> str:
-    since = conflict.since if conflict.reason in (None, OTHER_VALUE) else ""
-    told = f" for {age(since, now)}" if since else ""
+def _held(conflict: ContestedField, now: datetime) -> str:
+    since = conflict.since if conflict.reason in (None, OTHER_VALUE) else None
+    told = f" for {age(since.isoformat(), now)}" if since else ""
     return printable(f"{conflict.path}: {sentence(conflict, program_name())}{told}")
 
 

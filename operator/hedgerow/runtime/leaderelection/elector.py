@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 import anyio
 import structlog
 
+from hedgerow.errors import OneLineError
 from hedgerow.kube.errors import AlreadyExists, Conflict, KubeError, Stale
 from hedgerow.kube.retry import backoff
 from hedgerow.runtime.clock import unique
@@ -46,10 +47,8 @@ _RIVALS = (Stale, AlreadyExists)
 log = structlog.get_logger(__name__)
 
 
-class LeadershipLost(Exception):  # noqa: N818 - named for the situation
+class LeadershipLost(OneLineError):  # noqa: N818 - named for the situation
     """Somebody else leads, or may lead: nothing may be written any more. The message says why."""
-
-    explains_itself = True
 
 
 def identity() -> str:

@@ -9,7 +9,8 @@ from cryptography.hazmat.primitives import hashes
 
 from hedgerow.kube.errors import Conflict
 from hedgerow.serving.admission.configuration import MUTATING, VALIDATING
-from hedgerow.serving.certificates.issuing import MOST, UnusableError, certificates, pem
+from hedgerow.serving.certificates.issuing import MOST, UnusableError, certificates
+from hedgerow.x509 import pem
 from hedgerow_schemas.base import View
 
 if TYPE_CHECKING:

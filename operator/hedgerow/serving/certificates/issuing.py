@@ -1,29 +1,22 @@
-"""Issuing: certificate authorities, the server certificates they sign, and both as PEM."""
+"""Issuing: certificate authorities, the server certificates they sign, and how both are kept."""
 
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from dataclasses import dataclass, field
 from datetime import timedelta
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-    load_pem_private_key,
-)
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from hedgerow.x509 import key_usage
+from hedgerow.x509 import Pair, key_pem, pem, self_signed, signed_by, subject
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
 
@@ -34,14 +27,6 @@ _UNREADABLE: Final = (ValueError, x509.DuplicateExtension, x509.UnsupportedGener
 """Errors of reading extensions, which are parsed lazily; a stored certificate may be anything."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """A certificate and its private key (ECDSA on P-256)."""
-
-    certificate: x509.Certificate
-    key: ec.EllipticCurvePrivateKey = field(repr=False)
-
-
 class Authority(Pair):
     """A self-signed certificate, and the key that signs others."""
 
@@ -50,33 +35,21 @@ class Authority(Pair):
     @classmethod
     def create(cls, now: datetime, validity: timedelta) -> Self:
         """Return a new authority, valid from `now` for `validity`, and for `SKEW` before."""
-        key = ec.generate_private_key(ec.SECP256R1())
-        subject = _name(f"{_ISSUER}@{now:%Y-%m-%dT%H:%M:%SZ}")
-        certificate = (
-            _unsigned(subject, subject, key, now, now + validity)
-            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-            .add_extension(key_usage(signs=True), critical=True)
-            .sign(key, hashes.SHA256())
-        )
-        return cls(certificate, key)
+        name = _subject(f"{_ISSUER}@{now:%Y-%m-%dT%H:%M:%SZ}")
+        made = self_signed(name, now - SKEW, now + validity)
+        return cls(made.certificate, made.key)
 
     def issue(self, names: Sequence[str], now: datetime, validity: timedelta) -> Pair:
         """Return a certificate for these DNS names and IP addresses; it ends with the authority."""
-        key = ec.generate_private_key(ec.SECP256R1())
         until = min(now + validity, self.certificate.not_valid_after_utc)
-        signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key())
-        certificate = (
-            _unsigned(_name(names[0]), self.certificate.subject, key, now, until)
-            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(key_usage(signs=False), critical=True)
-            .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-            .add_extension(signer, critical=False)
-            .add_extension(
-                x509.SubjectAlternativeName([_general(name) for name in names]), critical=False
-            )
-            .sign(self.key, hashes.SHA256())
+        return signed_by(
+            self,
+            _subject(names[0]),
+            now - SKEW,
+            until,
+            usages=[ExtendedKeyUsageOID.SERVER_AUTH],
+            names=names,
         )
-        return Pair(certificate, key)
 
 
 def issued(certificate: x509.Certificate) -> datetime:
@@ -93,32 +66,9 @@ def names_of(certificate: x509.Certificate) -> frozenset[str]:
     return frozenset(str(name.value) for name in found)
 
 
-def _unsigned(
-    subject: x509.Name,
-    issuer: x509.Name,
-    key: ec.EllipticCurvePrivateKey,
-    since: datetime,
-    until: datetime,
-) -> x509.CertificateBuilder:
-    public = key.public_key()
-    return (
-        x509.CertificateBuilder(issuer, subject, public, x509.random_serial_number())
-        .not_valid_before(since - SKEW)
-        .not_valid_after(until)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
-    )
-
-
-def _name(common: str) -> x509.Name:
+def _subject(common: str) -> x509.Name:
     """Return a certificate's subject; X.509 allows 64 characters, and clients do not use it."""
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common[:64])])
-
-
-def _general(name: str) -> x509.GeneralName:
-    try:
-        return x509.IPAddress(ip_address(name))
-    except ValueError:
-        return x509.DNSName(name)
+    return subject(common[:64])
 
 
 CERTIFICATE, KEY, BUNDLE = "tls.crt", "tls.key", "ca.crt"
@@ -156,12 +106,12 @@ class Material:
         """Return a Secret's `data`."""
         found = {
             CERTIFICATE: pem([self.leaf.certificate]),
-            KEY: key_pem(self.leaf),
+            KEY: key_pem(self.leaf.key),
             BUNDLE: pem(self.bundle),
         }
         if self.coming:
             found |= {NEXT_CERTIFICATE: pem([self.coming.certificate])}
-            found |= {NEXT_KEY: key_pem(self.coming)}
+            found |= {NEXT_KEY: key_pem(self.coming.key)}
         return {name: b64encode(value).decode() for name, value in found.items()}
 
     @classmethod
@@ -190,7 +140,7 @@ class Served:
     @classmethod
     def of(cls, leaf: Pair) -> Served:
         """Return one of our certificates in the form for a TLS server."""
-        return cls.by(leaf.certificate, pem([leaf.certificate]), key_pem(leaf))
+        return cls.by(leaf.certificate, pem([leaf.certificate]), key_pem(leaf.key))
 
     @classmethod
     def by(cls, first: x509.Certificate, chain: bytes, key: bytes) -> Served:
@@ -213,16 +163,6 @@ def certificates(text: bytes, what: str) -> list[x509.Certificate]:
         return x509.load_pem_x509_certificates(text)
     except _NO_PEM:
         raise UnusableError(f"{what} holds no certificate") from None
-
-
-def pem(bundle: Iterable[x509.Certificate]) -> bytes:
-    """Return certificates in PEM, one after the other."""
-    return b"".join(one.public_bytes(Encoding.PEM) for one in bundle)
-
-
-def key_pem(pair: Pair) -> bytes:
-    """Return a private key in PEM, as PKCS #8."""
-    return pair.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
 
 def _pair(secret: Mapping[str, Any], certificate: str, key: str) -> Pair:

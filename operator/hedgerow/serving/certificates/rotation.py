@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from cryptography import x509
 
-    from hedgerow.serving.certificates.issuing import Pair
+    from hedgerow.x509 import Pair
 
 _RENEWED_AT: Final = 1 / 2
 _JITTER: Final = 1 / 12

@@ -23,6 +23,8 @@ import anyio.lowlevel
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from hedgerow.errors import OneLineError
+
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable
@@ -223,10 +225,8 @@ async def accept(
 BACKLOG = 128
 
 
-class ListenError(Exception):
+class ListenError(OneLineError):
     """A server cannot listen at an address; the text says why in one line."""
-
-    explains_itself = True
 
 
 class AddressInUseError(ListenError):

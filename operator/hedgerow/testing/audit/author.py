@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hedgerow.fields.canonical import identical
 from hedgerow.fields.managed_fields import entry, held
-from hedgerow.fields.paths import path_of
+from hedgerow.fields.paths import path_of, show
 from hedgerow.fields.redaction import shown
 from hedgerow.fields.sets import ABSENT, Values, leaves
 from hedgerow.testing.audit.causes import causes, taker
@@ -338,7 +338,7 @@ class Author:
         values = Values(live)
         fields = (
             FieldView(
-                path_of(place),
+                tuple(map(show, place)),
                 "" if values.at(place) is ABSENT else _text(sample, place, values.at(place)),
                 sample.before.get(place, ()),
                 _holders(live, place),

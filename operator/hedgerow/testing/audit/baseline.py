@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from hedgerow.errors import OneLineError
 from hedgerow.testing.audit.rules import BY_NAME
 from hedgerow.texts import escaped
 
@@ -28,10 +29,8 @@ _HEAD: Final = (
 _WORDS: Final = FIRST.rpartition(" ")[0]
 
 
-class BaselineError(Exception):
+class BaselineError(OneLineError):
     """Why a file is no baseline, in one sentence."""
-
-    explains_itself = True
 
 
 @dataclass(frozen=True, slots=True)

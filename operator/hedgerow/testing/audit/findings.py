@@ -124,12 +124,18 @@ class RuleResult:
 class FieldView:
     """One field of a sample, and who holds it before the operator is started, and then."""
 
-    path: str
+    steps: tuple[str, ...]
+    """The elements of its path as they are shown: `.spec`, `.ports`, `[name="a"]`."""
     value: str
     before: tuple[FieldHolder, ...]
     """The holders right after the author applied it, before the operator was started."""
     after: tuple[FieldHolder, ...]
     """The holders once it is quiet; a field that was not there before has none `before`."""
+
+    @property
+    def path(self) -> str:
+        """The path in one text."""
+        return "".join(self.steps)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from hedgerow.errors import OneLineError
 from hedgerow.fields.paths import is_map
 from hedgerow.manifest import objects_in, texts
 from hedgerow.testing.audit.access import Role
@@ -23,10 +24,8 @@ _DEFINITION: Final = "CustomResourceDefinition"
 _MOST_SAMPLES: Final = 50
 
 
-class AuditError(Exception):
+class AuditError(OneLineError):
     """Why an audit cannot begin, or cannot go on, in one sentence."""
-
-    explains_itself = True
 
 
 @dataclass(frozen=True, slots=True)

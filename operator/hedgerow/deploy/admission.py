@@ -1,4 +1,4 @@
-"""CEL: expressions that admission policies have in common."""
+"""Admission: the frame and the CEL expressions that admission policies have in common."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Final
 from hedgerow.encoding import to_ascii
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from hedgerow.contract import Fields
-    from hedgerow_schemas.base import ApiResource
+    from hedgerow.deploy.names import Names
+    from hedgerow_schemas.base import ApiResource, Object
 
+VERSION: Final = "admissionregistration.k8s.io/v1"
 WRITTEN_BY_SERVER: Final[Fields] = (
     ("metadata", "generation"),
     ("metadata", "managedFields"),
@@ -21,6 +23,53 @@ WRITTEN_BY_SERVER: Final[Fields] = (
 """What may differ after any update."""
 WIDEST: Final = 1000
 """The most keys of a map that are looked at: the API server's time for it is quadratic."""
+
+
+def admission_policy(
+    names: Names,
+    name: str,
+    rules: tuple[Iterable[tuple[str, str]], Sequence[str]],
+    variables: Mapping[str, str],
+    validations: Iterable[Object],
+    *,
+    conditions: Mapping[str, str] | None = None,
+) -> list[Object]:
+    """Return a ValidatingAdmissionPolicy and its binding.
+
+    `rules` are the resources that it judges, each a group and a plural, and the operations.
+    `variables` and `conditions` are expressions by name.
+    """
+    plurals: defaultdict[str, set[str]] = defaultdict(set)
+    for group, plural in rules[0]:
+        plurals[group].add(plural)
+    judged = [
+        {
+            "apiGroups": [group],
+            "apiVersions": ["*"],
+            "operations": list(rules[1]),
+            "resources": sorted(found),
+        }
+        for group, found in sorted(plurals.items())
+    ]
+    named, met = (
+        [{"name": one, "expression": expression} for one, expression in some.items()]
+        for some in (variables, conditions or {})
+    )
+    spec = {
+        "failurePolicy": "Fail",
+        "matchConstraints": {"resourceRules": judged},
+        **({"matchConditions": met} if met else {}),
+        "variables": named,
+        "validations": list(validations),
+    }
+    made = names.cluster_wide(VERSION, "ValidatingAdmissionPolicy", name)
+    return [made | {"spec": spec}, binding(names, name)]
+
+
+def binding(names: Names, name: str) -> Object:
+    """Return a policy's binding: it applies everywhere, and denies what is not allowed."""
+    made = names.cluster_wide(VERSION, "ValidatingAdmissionPolicyBinding", name)
+    return made | {"spec": {"policyName": name, "validationActions": ["Deny"]}}
 
 
 def either(expressions: Iterable[str]) -> str:
