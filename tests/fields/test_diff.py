@@ -12,7 +12,6 @@ from support.objects.judged import OURS, item, live, want
 
 Object = dict[str, Any]
 TREE = {"f:spec": {"f:a": {}}}
-BODY = {"a": 1}
 
 
 def look(*entries: tuple[str, Object], **spec: Any) -> Object:
