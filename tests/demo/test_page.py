@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-
 import pytest
 from rich.console import Console
 
@@ -12,11 +10,6 @@ from hedgerow.sandbox.locks import LockNotice
 
 pytestmark = pytest.mark.anyio
 LONG = "word " * 40
-
-
-@pytest.fixture
-def shown():
-    return io.StringIO()
 
 
 @pytest.fixture
