@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -17,18 +18,23 @@ from support.operator.registered import ALL, RESOURCES
 REPOSITORY = Path(__file__).parents[1]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def run():
     app = Typer()
     app.command()(generate.main)
     return lambda *args: CliRunner().invoke(app, [str(arg) for arg in args])
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory, run):
+    place, document = tmp_path_factory.mktemp("written"), REPOSITORY / generate.OPENAPI
+    assert run("--root", place, "--openapi", document).exit_code == 0
+    return place
+
+
 @pytest.fixture
-def root(tmp_path, run):
-    document = REPOSITORY / generate.OPENAPI
-    assert run("--root", tmp_path, "--openapi", document).exit_code == 0
-    return tmp_path
+def root(tmp_path, written):
+    return shutil.copytree(written, tmp_path / "root")
 
 
 class TestTheRepository:

@@ -599,8 +599,10 @@ REFUSED = [
 ]
 
 
-def small(root: Path) -> Checkout:
-    """Return a checkout of only what is looked at before anything is built."""
+@pytest.fixture(scope="module")
+def small(tmp_path_factory) -> Path:
+    """Return the root of a checkout of only what is looked at before anything is built."""
+    root = tmp_path_factory.mktemp("small")
     shutil.copytree(ROOT / ".ci/release", root / ".ci/release")
     (root / "kept").mkdir()
     (root / "kept/letters").write_text("precious")
@@ -612,13 +614,13 @@ def small(root: Path) -> Checkout:
         '[project]\nversion = "0.1.0"\n\n[tool.hedgerow.release]\nregistry = ""\nbase = ""\n'
     )
     (root / ".gitignore").write_text("__pycache__/\n")
-    return begun(Checkout(root))
+    return begun(Checkout(root)).root
 
 
 class TestRefusals:
     @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.name)
-    def test_one_line_says_what_is_in_the_way(self, case, tmp_path):
-        checkout = small(tmp_path)
+    def test_one_line_says_what_is_in_the_way(self, case, small, tmp_path):
+        checkout = Checkout(shutil.copytree(small, tmp_path, dirs_exist_ok=True))
         case.change(checkout)
         done = checkout.release(*case.words)
 

@@ -97,6 +97,23 @@ def offered(monkeypatch, capsys):
     return press
 
 
+class TestCommands:
+    @pytest.mark.parametrize(
+        ("line", "found"),
+        [
+            ("sand", ["sandbox"]),
+            ("sandbox e", ["env"]),
+            ("run --lea", ["--leader-elect", "--lease-duration"]),
+            ("tree --output j", ["json"]),
+            ("wat", ["watch"]),
+            ("watch --s", ["--selector", "--seed-format"]),
+            ("completion z", ["zsh"]),
+        ],
+    )
+    def test_commands_options_and_choices_are_offered(self, offered, line, found):
+        assert offered(f"hedgerow {line}") == found
+
+
 class TestNames:
     @pytest.mark.parametrize(
         ("line", "found"),

@@ -42,8 +42,15 @@ class TestWrongUsage:
             (("owners", "x/y", "--manager"), "requires an argument; see `hedgerow owners --help`"),
             (("run", "--webhooks=x"), "does not take a value; see `hedgerow run --help`"),
             (("sandbox", "up", "--x"), "No such option: --x; see `hedgerow sandbox up --help`"),
-            (("sandbox", "up", "--nodes", "x"), "'--nodes': must be an integer; see `hedgerow san"),
-            (("sandbox", "up", "--nodes", "1001"), "'--nodes': must be at most 1000; see `hedger"),
+            (("run", "--bogus"), "No such option: --bogus; see `hedgerow run --help`"),
+            (
+                ("sandbox", "up", "--nodes", "x"),
+                "'--nodes': must be an integer; see `hedgerow sandbox up --help`",
+            ),
+            (
+                ("sandbox", "up", "--nodes", "1001"),
+                "'--nodes': must be at most 1000; see `hedgerow sandbox up --help`",
+            ),
             (
                 ("tree", "-o", "x"),
                 "'x' is not one of 'tree', 'json', 'yaml'; see `hedgerow tree --help`",
@@ -54,10 +61,12 @@ class TestWrongUsage:
         ids=lambda words: " ".join(words) if isinstance(words, tuple) else "",
     )
     def test_it_is_told_in_one_line_that_leads_to_the_commands_help(self, typing, words, said):
-        code, _, err = typing(*words)
+        code, out, err = typing(*words)
 
         assert code == 2
-        assert said in err
+        assert out == "" or words == ("sandbox",)  # which shows its help besides
+        assert err.startswith("hedgerow: ")
+        assert err.endswith(f"{said}\n")
         assert err.count("\n") == 1
 
 
@@ -137,22 +146,6 @@ class TestVersion:
 
 
 class TestErrors:
-    @pytest.mark.parametrize(
-        ("words", "said"),
-        [
-            (("bogus",), "No such command 'bogus'; see `hedgerow --help`"),
-            (("run", "--bogus"), "No such option: --bogus; see `hedgerow run --help`"),
-            (("sandbox", "up", "--nodes", "x"), "see `hedgerow sandbox up --help`"),
-        ],
-    )
-    def test_wrong_usage_is_one_line_that_names_the_help_and_exit_code_2(self, typing, words, said):
-        code, out, err = typing(*words)
-
-        assert (code, out) == (2, "")
-        assert err.startswith("hedgerow: ")
-        assert err.endswith(f"{said}\n")
-        assert err.count("\n") == 1
-
     def test_a_failure_is_one_line_without_traceback(self, typing, failing):
         failing(DemoError("it is not so", "look there"))
 

@@ -287,13 +287,6 @@ HEALTH = [
     Health("nothing yet", 3, (), "False/Unavailable", "it has no Deployment of its own yet"),
     Health("all up", 3, (deployment(),), "True/Serving", "every node is available"),
     Health(
-        "one is missing",
-        3,
-        (deployment(up=2),),
-        "False/Unavailable",
-        "2 of 3 replicas are available",
-    ),
-    Health(
         "one is missing, and it says why",
         3,
         (
@@ -302,13 +295,6 @@ HEALTH = [
         ),
         "False/Unavailable",
         "2 of 3 replicas are available, pod a: ErrImagePull",
-    ),
-    Health(
-        "the newest size is not seen yet",
-        3,
-        (deployment(seen=0),),
-        "False/Unavailable",
-        "its controller has not seen the newest generation yet",
     ),
     Health("none wanted, none there", 0, (deployment(0),), "True/ScaledToZero", "the size is 0"),
     Health(

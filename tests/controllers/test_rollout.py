@@ -1,4 +1,4 @@
-"""Which pods are a Deployment's, and when it counts as available."""
+"""Which pods are a Deployment's, when it counts as available, and how a pod is asked."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hedgerow.controllers.memcached import ONE_BY_ONE
-from hedgerow.workloads import replicas_of, waits_for
+from hedgerow.workloads import answers, replicas_of, waits_for
 from hedgerow_schemas.builtin import Deployment, Pod
 
 
@@ -173,5 +172,9 @@ class TestReplicasOf:
         assert [one.name for one in found] == ["a", "b"]
 
 
-def test_pods_are_replaced_one_by_one_none_going_before_another_came():
-    assert ONE_BY_ONE["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
+def test_it_asks_for_a_connection_at_the_given_pace():
+    assert answers(80, every=5, failures=2) == {
+        "tcpSocket": {"port": 80},
+        "periodSeconds": 5,
+        "failureThreshold": 2,
+    }

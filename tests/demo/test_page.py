@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import sys
 
@@ -15,11 +14,6 @@ from hedgerow.sandbox.locks import LockNotice
 
 pytestmark = pytest.mark.anyio
 LONG = "word " * 40
-
-
-@pytest.fixture
-def shown():
-    return io.StringIO()
 
 
 @pytest.fixture

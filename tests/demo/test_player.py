@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 
 import pytest
@@ -21,11 +20,6 @@ BEGINS = """echo '{"event": "started"}'; echo '{"event": "caches are filled"}'""
 WAITS = "trap 'exit 0' TERM; while :; do sleep 0.05; done"
 HEARS = """trap 'echo "{\\"event\\": \\"stopped\\"}"; exit 0' TERM"""
 WELL = f"{HEARS}\n{BEGINS}\nwhile :; do sleep 0.05; done"
-
-
-@pytest.fixture
-def shown():
-    return io.StringIO()
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import subprocess
 
@@ -15,11 +14,6 @@ from hedgerow.demo.page import Page
 from hedgerow.demo.shell import Ended, Shell
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def shown():
-    return io.StringIO()
 
 
 @pytest.fixture

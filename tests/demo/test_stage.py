@@ -28,11 +28,6 @@ class Cluster:
 
 
 @pytest.fixture
-def shown():
-    return io.StringIO()
-
-
-@pytest.fixture
 def page(shown):
     return Page(Console(file=shown, width=80))
 

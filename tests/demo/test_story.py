@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import re
 
@@ -34,11 +33,6 @@ def definition(established="True", manager="hedgerow-install"):
         "metadata": {"managedFields": [{"manager": manager, "operation": "Apply"}]},
         "status": {"conditions": [{"type": "Established", "status": established}]},
     }
-
-
-@pytest.fixture
-def shown():
-    return io.StringIO()
 
 
 @pytest.fixture

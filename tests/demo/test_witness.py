@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-
 import pytest
 from rich.console import Console
 
@@ -24,11 +22,6 @@ class Empty:
 
     async def read(self, _api, _name, _namespace):
         return None
-
-
-@pytest.fixture
-def shown():
-    return io.StringIO()
 
 
 @pytest.fixture

@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 
-from hedgerow.fields.diff import Line, difference
+from hedgerow.fields.diff import difference
 from hedgerow.fields.redaction import HIDDEN
 from support.objects.judged import OURS, item, live, want
 
 Object = dict[str, Any]
 TREE = {"f:spec": {"f:a": {}}}
-BODY = {"a": 1}
 
 
 def look(*entries: tuple[str, Object], **spec: Any) -> Object:
@@ -113,9 +112,3 @@ class TestSecrets:
         mine = {**self.secret("a"), "apiVersion": "x.example/v1"}
 
         assert [line.new for line in difference(None, mine, OURS)] == [HIDDEN, "a", HIDDEN]
-
-
-def test_a_line_prints_its_path():
-    line = Line("added", ("f:spec", 'k:{"name":"a"}'), None, 1, (), ())
-
-    assert line.path == '.spec[name="a"]'

@@ -9,11 +9,7 @@ from hypothesis import strategies as st
 
 from hedgerow.fields.applyconfiguration import extract
 from hedgerow.fields.ownership import judge
-from hedgerow.testing.memory.kinds import BUILTIN
-from hedgerow.testing.memory.server import Server
-from model.bodies import NAMESPACE
-from model.ours import bluegreen, cronjob, memcached
-from model.programs import APPLIERS, ModelWorld, laid, programs
+from model.programs import APPLIERS, laid, opened, programs
 from model.subjects import SUBJECTS
 
 Object = dict[str, Any]
@@ -202,14 +198,6 @@ class TestApplyingAnew:
         answer = world.server.apply(body, APPLIERS[0])[0]
         event("unchanged" if answer == there else "what is empty changed hands")
         assert bare(answer) == bare(there)
-
-
-def opened(kind: str) -> tuple[ModelWorld, Object]:
-    """Return an empty cluster, and the object to be."""
-    kinds = (*BUILTIN, bluegreen(), memcached(), cronjob())
-    metadata = {"name": "x", "namespace": NAMESPACE}
-    target = {"apiVersion": SUBJECTS[kind].api_version, "kind": kind, "metadata": metadata}
-    return ModelWorld(Server(kinds, [NAMESPACE])), target
 
 
 def bare(obj: Object) -> Object:

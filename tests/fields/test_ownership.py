@@ -173,11 +173,6 @@ class TestChanged:
 
         assert not judge(declared, found, OURS).settled
 
-    def test_a_whole_float_is_the_integer(self) -> None:
-        declared = want(spec={"replicas": 1.0})
-
-        assert judge(declared, live(declared, (OURS, SPEC), spec={"replicas": 1}), OURS).settled
-
     def test_an_atomic_field_is_compared_whole(self) -> None:
         declared = want(spec={"selector": {"a": "1"}})
         tree = {"f:spec": {"f:selector": {}}}

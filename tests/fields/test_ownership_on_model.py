@@ -12,11 +12,7 @@ from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 
 from hedgerow.fields.ownership import judge, leave_out, residual
-from hedgerow.testing.memory.kinds import BUILTIN
-from hedgerow.testing.memory.server import Server
-from model.bodies import NAMESPACE
-from model.ours import bluegreen, memcached
-from model.programs import APPLIERS, Apply, ModelWorld, Outcome, laid, programs, requests
+from model.programs import APPLIERS, Apply, ModelWorld, Outcome, laid, opened, programs, requests
 from model.subjects import SUBJECTS
 from support.objects.judged import Object
 
@@ -30,13 +26,7 @@ class Played:
 
     def __init__(self, kind: str, data: st.DataObject) -> None:
         self.subject, self.data = SUBJECTS[kind], data
-        metadata = {"name": "x", "namespace": NAMESPACE}
-        self.target = {
-            "apiVersion": self.subject.api_version,
-            "kind": kind,
-            "metadata": metadata,
-        }
-        self.world = ModelWorld(Server((*BUILTIN, bluegreen(), memcached()), [NAMESPACE]))
+        self.world, self.target = opened(kind)
         program = data.draw(programs(self.subject))
         for request in program:
             request.run(self.world, self.target)

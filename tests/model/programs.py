@@ -12,9 +12,12 @@ from hypothesis import strategies as st
 
 from hedgerow.kube import errors
 from hedgerow.testing.memory.answers import Refused
+from hedgerow.testing.memory.kinds import BUILTIN
 from hedgerow.testing.memory.schema import Object
 from hedgerow.testing.memory.server import Server
-from model.subjects import Subject
+from model.bodies import NAMESPACE
+from model.ours import bluegreen, cronjob, memcached
+from model.subjects import SUBJECTS, Subject
 
 APPLIERS = ("one", "two", "three")
 MANAGED = ("metadata", "managedFields")
@@ -116,6 +119,14 @@ class ModelWorld:
 
     def get(self, target: Object) -> Object | None:
         return self.server.get(target)
+
+
+def opened(kind: str) -> tuple[ModelWorld, Object]:
+    """Return an empty cluster, and the object to be."""
+    kinds = (*BUILTIN, bluegreen(), memcached(), cronjob())
+    metadata = {"name": "x", "namespace": NAMESPACE}
+    target = {"apiVersion": SUBJECTS[kind].api_version, "kind": kind, "metadata": metadata}
+    return ModelWorld(Server(kinds, [NAMESPACE])), target
 
 
 def _asked(act: Callable[[], tuple[Any, bool]]) -> Outcome:

@@ -358,12 +358,12 @@ def long_texts(size: int) -> Case:
 
     There are terms that nearly fit.
     """
-    texts = [char * 10 * size for char in '1[].,"\\\x1bzé -\n']
+    texts = [char * 20 * size for char in '1[].,"\\\x1bzé -\n']
     want, there, later = (
         deployment(
             spec(
                 [*({"name": text, "value": text + end} for text in texts), *env(size // 2, end)],
-                name="z" * 10 * size,
+                name="z" * 20 * size,
             )
         )
         for end in ("", "!", "?")

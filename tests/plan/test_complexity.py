@@ -37,8 +37,11 @@ CONTEST = ("contest",)
 """The situation in which a function is measured for which there is no better one."""
 TEXTS = "long_texts"
 """The situation in which every function is measured, since every one may meet a long text."""
-DOUBLED = 2.25
-"""How many times more steps twice as many items may take: 2 for n, up to 2.25 for n log n."""
+DOUBLED = 2.05
+"""How many times more steps twice as many items may take: hardly more than 2, for a sort too counts
+the same for each of its items. So one step for each pair is seen beside 2,000 for each item."""
+STEEPER = {("status.report", "vanished"): 2.2}
+"""The first fifty contested fields take fewer steps than each further one."""
 Object = dict[str, Any]
 Function = Callable[[Any, Case], object]
 
@@ -167,7 +170,7 @@ def texts(case: Case) -> list[str]:
 
 
 def weights(m: Any, case: Case) -> Any:
-    return {m.oversized.Family("c", f"ns{n % 100}", str(n)): n for n in range(case.size)}
+    return {m.oversized.Family("c", f"ns{n % 10}", str(n)): n for n in range(case.size)}
 
 
 def selector(case: Case) -> Any:
@@ -621,9 +624,9 @@ EXCEPT: dict[str, str] = {
 
 
 def sizes(name: str, where: str) -> tuple[int, ...]:
-    """A plan is measured at every size in one situation, all else at the two largest."""
+    """A plan is measured at every size in one situation, all else at the two smallest."""
     every = name == "plan.plan" and where == MORE[name][0]
-    return SIZES if every else SIZES[1:]
+    return SIZES if every else SIZES[:2]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -658,12 +661,13 @@ def forget() -> None:
         if where in (TEXTS, *MORE.get(name, CONTEST))
     ],
 )
-def test_twice_as_many_items_take_at_most_two_and_a_quarter_times_the_steps(name, where):
+def test_twice_as_many_items_take_hardly_more_than_twice_the_steps(name, where):
     modules, function = counted(), GATE[name]
+    doubled = STEEPER.get((name, where), DOUBLED)
     taken, before = float("inf"), 1
     for size in sizes(name, where):
         case = situation(where, size)
-        granted = taken * DOUBLED ** log2(size / before)
+        granted = taken * doubled ** log2(size / before)
         forget()
         try:
             taken = COUNTER.count(lambda case=case: function(modules, case), granted)
@@ -705,6 +709,9 @@ SLOW = {
     "an inner loop": "def f(a, n):\n    return [any(x is y for y in a) for x in a]",
     "a lazy inner loop": "def f(a, n):\n    return [list(map(str, a)) for _ in a]",
     "a text made each time": "import json\ndef f(a, n):\n    return [json.dumps(a) for _ in a]",
+    "a search beside much else": (
+        "def f(a, n):\n    return [(x in a, [y for y in range(2000)]) for x in list(a)]"
+    ),
     "one of ours": "def g(a):\n    return max(a)\ndef f(a, n):\n    return [g(a) for _ in a]",
 }
 FAST = {

@@ -19,7 +19,7 @@ from hedgerow.plan.status import MOST_LISTINGS, StatusReport, read, said
 from hedgerow.plan.status import report as made_report
 from hedgerow_schemas.base import ContestedField, Status
 from hedgerow_schemas.bluegreen import BlueGreen, BlueGreenStatus
-from plan.made import MANAGER, entry, without
+from plan.made import entry, without
 
 Object = dict[str, Any]
 
@@ -163,23 +163,6 @@ class TestSettled:
 
         assert report(plan_input(LATER), live, COMPOSED, (FIELD,), ()).body is None
 
-    def test_a_condition_whose_words_alone_change_keeps_its_time(self):
-        live = applied(body_of(fresh()))
-        other = COMPOSED.model_copy(update={"conditions": (ready(True, "Serving", "anew"),)})
-
-        body = body_of(report(plan_input(LATER), live, other, (), ()))
-
-        (condition,) = body["status"]["conditions"]
-        assert condition["lastTransitionTime"] == "2026-01-01T12:00:00Z"
-
-    def test_a_condition_that_turns_takes_the_time_of_turning(self):
-        live = applied(body_of(fresh()))
-        other = COMPOSED.model_copy(update={"conditions": (ready(False, "Gone"),)})
-
-        conditions = body_of(report(plan_input(LATER), live, other, (), ()))["status"]["conditions"]
-
-        assert {c["lastTransitionTime"] for c in conditions} == {"2026-01-01T13:00:00Z"}
-
     def test_what_is_contested_no_longer_is_taken_off(self):
         live = applied(body_of(fresh(contested=(FIELD,))))
 
@@ -303,9 +286,6 @@ class TestOwnStatusContested:
 
 
 class TestScene:
-    def test_it_writes_as_the_controllers_field_manager(self):
-        assert plan_input().field_manager == MANAGER
-
     @pytest.mark.parametrize("instance", ["", "two"])
     def test_the_instance_is_part_of_the_field_manager(self, instance):
         made = PlanInput(OWNER, "bluegreen", Installation(instance), NOW, {})

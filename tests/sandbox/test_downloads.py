@@ -21,7 +21,6 @@ from support.programs.projects import (
     BINARIES,
     CUT,
     HELD,
-    SILENT,
     WRONG,
     Projects,
     archive,
@@ -170,19 +169,15 @@ class TestRefused:
         assert world.notices(f"{OTHER} is published in")
         assert world.nothing_half_done()
 
-    @pytest.mark.parametrize("how", [CUT, SILENT, 503])
-    async def test_what_is_cut_once_is_tried_once_more(self, world, how, monkeypatch) -> None:
-        monkeypatch.setattr(fetch, "_SILENCE", 1.0 if how == SILENT else 15.0)
-        world.projects.wish(world.projects.asset("etcd").url, how)
+    async def test_what_is_cut_once_is_tried_once_more(self, world: World) -> None:
+        world.projects.wish(world.projects.asset("etcd").url, CUT)
 
         assert await world.fetch("etcd") == ["etcd"]
         assert world.projects.downloads("etcd") == 2
         assert len(world.notices("trying once more")) == 1
 
-    @pytest.mark.parametrize("how", [CUT, SILENT, 503])
-    async def test_what_is_cut_twice_is_given_up(self, world, how, monkeypatch) -> None:
-        monkeypatch.setattr(fetch, "_SILENCE", 1.0 if how == SILENT else 15.0)
-        world.projects.wish(world.projects.asset("etcd").url, how, how)
+    async def test_what_is_cut_twice_is_given_up(self, world: World) -> None:
+        world.projects.wish(world.projects.asset("etcd").url, CUT, CUT)
 
         assert await world.fetch("etcd") == []
         assert world.projects.downloads("etcd") == 2

@@ -10,7 +10,6 @@ from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.crd import crd_name, render
 from hedgerow_schemas.cronjob import CronJob
 from hedgerow_schemas.definition import EDITOR, Column, Definition
-from hedgerow_schemas.memcached import Memcached
 from support.operator.registered import ALL
 
 DOCUMENT = packaged_document()
@@ -97,12 +96,6 @@ class TestRender:
 
         assert version["subresources"] == {"status": {}}
         assert (version["name"], version["served"], version["storage"]) == ("v1", True, True)
-
-    def test_scale_is_one_where_the_resource_says_so(self):
-        scale = Memcached.definition.scale
-        version = render(Memcached, DOCUMENT, describe=False)["spec"]["versions"][0]
-
-        assert version["subresources"] == {"status": {}, "scale": scale.wire()}
 
     def test_the_server_hears_of_metadata_only_that_it_is_there(self):
         properties = root(bluegreen())["properties"]

@@ -38,6 +38,7 @@ WIDTH = 70
 """How long a line of a signature may be."""
 
 
+@cache
 def pages() -> dict[str, str]:
     """Return the pages by their places."""
     by_topic = defaultdict[str, dict[str, Any]](dict)

@@ -45,6 +45,7 @@ def place(path: str) -> str:
     return f"{DIRECTORY}/{name}.md"
 
 
+@cache
 def pages() -> dict[str, str]:
     """Return the pages by their places."""
     known = commands()

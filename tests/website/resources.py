@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from hedgerow.registry import ours
@@ -32,6 +33,7 @@ def place(resource: type[CustomResource]) -> str:
     return f"{DIRECTORY}/{resource.api.kind.lower()}.md"
 
 
+@cache
 def pages() -> dict[str, str]:
     """Return the pages by their places."""
     resources = ours().resources

@@ -25,11 +25,6 @@ Object = dict[str, Any]
 MANAGER = "hedgerow-bluegreen"
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 def service(name: str = "demo", **meta: Any) -> Object:
     return {
         "apiVersion": "v1",

@@ -39,11 +39,6 @@ CLUSTER_SCOPED = (
 )
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 def of_kind(version: str, kind: str, name: str | None, more: Object, **meta: Any) -> Object:
     named = {"name": name} if name is not None else {}
     return {"apiVersion": version, "kind": kind, "metadata": {**named, **meta}, **more}

@@ -29,11 +29,6 @@ BY_CLIENT = UserApply()
 BLUE = "Deployment/demoblue-deployment"
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 def manifest(name: str = "demo", namespace: str = NS, **spec: Any) -> Object:
     usual = {"routeTo": "Blue", "blueSpec": pods("blue"), "greenSpec": pods("green")}
     return {

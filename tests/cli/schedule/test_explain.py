@@ -357,20 +357,6 @@ class TestFile:
             "hedgerow: cronjob.yaml: there is no CronJob of batch.tutorial.kubebuilder.io/v1 in it"
         )
 
-    def test_a_cronjob_of_another_version_is_told_which_it_has_to_be(self, typed):
-        _, _, err = typed(HOURLY.replace("batch/v1", "batch/v1beta1"))
-
-        assert err.splitlines()[0] == (
-            "hedgerow: cronjob.yaml: CronJob/theirs of batch/v1beta1 is skipped: its apiVersion has"
-            " to be batch.tutorial.kubebuilder.io/v1, or batch/v1 for one of Kubernetes itself"
-        )
-
-    def test_a_schedule_that_is_not_quoted_is_told_to_be(self, typed):
-        _, _, err = typed(DEMO.replace('"30 1,2 * * *"', "*/5 * * * *"))
-
-        assert "line 6: " in err
-        assert 'quote the schedule, as in schedule: "*/5 * * * *"' in err
-
     def test_every_field_that_is_wrong_is_a_line_and_nothing_is_explained(self, typed):
         wrong = HOURLY.replace("@hourly", "61 * * * *").replace("jobT", "suspend: 5, jobT")
         code, out, err = typed(f"{DEMO}---{wrong}---{HOURLY.replace('@hourly', '* *')}")
@@ -407,12 +393,6 @@ class TestFile:
 
         assert ended.value.code == 1
         assert "/nowhere/cronjob.yaml: No such file" in capsys.readouterr().err
-
-    def test_a_title_cannot_play_with_the_terminal(self, typed):
-        _, _, err = typed('{kind: "\\e[31mred", apiVersion: v1}')
-
-        assert "\x1b" not in err
-        assert r"\u001b[31mred/? of v1 is skipped" in err
 
 
 class TestCluster:

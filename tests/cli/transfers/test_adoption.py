@@ -9,11 +9,7 @@ from hypothesis import strategies as st
 from hedgerow.cli.transfers.adoption import Adoption, AdoptRequest, NewManager, adopt
 from hedgerow.fields.sets import leaves
 from hedgerow.plan.transfers import MoveRefused, changes, holdings
-from hedgerow.testing.memory.kinds import BUILTIN
-from hedgerow.testing.memory.server import Server
-from model.bodies import NAMESPACE
-from model.ours import bluegreen, cronjob, memcached
-from model.programs import APPLIERS, UPDATERS, Apply, ModelWorld, programs
+from model.programs import APPLIERS, UPDATERS, Apply, ModelWorld, opened, programs
 from model.subjects import SUBJECTS
 from support.objects.judged import OURS, item, live, want
 
@@ -307,11 +303,3 @@ def moved(world: ModelWorld, before: Object, wish: AdoptRequest) -> Object:
 def is_bare(value: Any) -> bool:
     """Return whether nothing in a value can be held: the server books an empty list on nobody."""
     return value == [] or (isinstance(value, dict) and all(map(is_bare, value.values())))
-
-
-def opened(kind: str) -> tuple[ModelWorld, Object]:
-    """Return an empty cluster, and the object to be."""
-    kinds = (*BUILTIN, bluegreen(), memcached(), cronjob())
-    metadata = {"name": "x", "namespace": NAMESPACE}
-    target = {"apiVersion": SUBJECTS[kind].api_version, "kind": kind, "metadata": metadata}
-    return ModelWorld(Server(kinds, [NAMESPACE])), target

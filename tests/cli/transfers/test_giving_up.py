@@ -13,11 +13,7 @@ from hedgerow.objects import CONTROLLER_LABEL
 from hedgerow.plan.field_patterns import steps_of
 from hedgerow.plan.transfers import MoveRefused, changes, holdings
 from hedgerow.plan.yield_and_claim import LONGEST, YIELD, field_policy_of
-from hedgerow.testing.memory.kinds import BUILTIN
-from hedgerow.testing.memory.server import Server
-from model.bodies import NAMESPACE
-from model.ours import bluegreen, cronjob, memcached
-from model.programs import APPLIERS, ModelWorld, programs
+from model.programs import APPLIERS, opened, programs
 from model.subjects import SUBJECTS
 from support.objects.judged import OURS, item, live, want
 
@@ -233,11 +229,3 @@ def is_filled(value: Any) -> bool:
     if isinstance(value, dict):
         return any(map(is_filled, value.values()))
     return value not in (ABSENT, None, [])
-
-
-def opened(kind: str) -> tuple[ModelWorld, Object]:
-    """Return an empty cluster, and the object to be."""
-    kinds = (*BUILTIN, bluegreen(), memcached(), cronjob())
-    metadata = {"name": "x", "namespace": NAMESPACE}
-    target = {"apiVersion": SUBJECTS[kind].api_version, "kind": kind, "metadata": metadata}
-    return ModelWorld(Server(kinds, [NAMESPACE])), target

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -595,14 +593,6 @@ class TestWatch:
 
         assert watched(meanwhile, "demo")[0] == 130
         assert (len(drawn) >= 10) is ages
-
-    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-    def test_other_signals_end_it_too(self, watched, cluster, number):
-        async def meanwhile() -> None:
-            os.kill(os.getpid(), number)
-            await anyio.sleep_forever()
-
-        assert watched(meanwhile, "demo")[0] == 128 + number
 
 
 def memcached(name: str, namespace: str = "ns") -> dict[str, Any]:

@@ -216,16 +216,6 @@ def secret(value: str) -> dict:
 
 
 class TestEnds:
-    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-    def test_other_signals_end_it_too(self, typed, cluster, number):
-        async def end() -> None:
-            os.kill(os.getpid(), number)
-            await anyio.sleep_forever()
-
-        cluster.end = end
-
-        assert typed()[0] == 128 + number
-
     def test_it_ends_well_when_nobody_reads_on(self, typed, cluster, monkeypatch):
         silenced: list[bool] = []
         monkeypatch.setattr("hedgerow.cli.exits.silence", lambda: silenced.append(True))

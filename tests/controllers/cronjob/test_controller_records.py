@@ -303,7 +303,7 @@ class TestManyJobs:
             cj = cronjob(recorded(0), concurrencyPolicy=policy, activeLimit=10**6)
             return counted(lambda: composed(cj, at(step * count + 1), *there))
 
-        assert steps(1600) <= 2.5 * steps(800)
+        assert steps(400) <= 2.2 * steps(200)
 
 
 def counted(work: Any) -> int:

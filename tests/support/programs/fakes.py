@@ -21,11 +21,6 @@ if "version" in flags:
     sys.exit(0)
 if wishes.get("deaf"):
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-if "tarries" in wishes:
-    def end(*_):
-        (here / f"{name}.ending").touch()
-        threading.Timer(wishes["tarries"], os._exit, [0]).start()
-    signal.signal(signal.SIGTERM, end)
 with open(here / "starts", "a") as log:
     log.write(f"{name} {os.getpid()}\n")
 starts = (here / "starts").read_text().count(f"{name} ")
