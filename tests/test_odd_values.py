@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from hedgerow.cli.plan.client_side_apply import LAST_APPLIED, patch
-from hedgerow.cli.plan.merge import put
 from hedgerow.controllers.cronjob.schedule.durations import nanoseconds
 from hedgerow.controllers.cronjob.schedule.errors import ScheduleError
 from hedgerow.controllers.cronjob.schedule.parser import parse as schedule
@@ -16,6 +15,7 @@ from hedgerow.controllers.cronjob.starts import start_of
 from hedgerow.controllers.scaler.record import recorded
 from hedgerow.controllers.secretsync.sharing import SOURCES, origins_of
 from hedgerow.fields.canonical import canonical
+from hedgerow.fields.edits import put
 from hedgerow.fields.paths import parse, show
 from hedgerow.kube.errors import Garbled, from_status
 from hedgerow.kube.wire import seconds

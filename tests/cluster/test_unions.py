@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hedgerow.cli.plan.merge import put
+from hedgerow.fields.edits import put
 from hedgerow.fields.paths import path_of
 from hedgerow.fields.sets import ABSENT, FieldPath, Values, declaring
 from hedgerow.fields.unions import UNIONS, Union, in_the_way

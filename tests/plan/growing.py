@@ -33,6 +33,7 @@ MODULES = {
     "contract_relations": "hedgerow.contract.relations",
     "declaration": "hedgerow.plan.declaration",
     "diff": "hedgerow.fields.diff",
+    "edits": "hedgerow.fields.edits",
     "field_patterns": "hedgerow.plan.field_patterns",
     "finalizers": "hedgerow.plan.finalizers",
     "forecast": "hedgerow.cli.plan.forecast",

@@ -394,12 +394,13 @@ GATE: dict[str, Function] = {
     "managed.Entries.elements": lambda m, c: m.managed.held(c.live).elements(),
     "merge.merge": lambda m, c: m.merge.merge(c.live, c.want, MANAGER),
     "merge.taken": lambda m, c: m.merge.taken(c.live, c.verdict.contested, MANAGER),
-    "merge.put": lambda m, c: m.merge.put(c.live, dict.fromkeys(c.steps, "x")),
-    "merge.without": lambda m, c: m.merge.without(c.live, c.steps),
+    "edits.put": lambda m, c: m.edits.put(c.live, dict.fromkeys(c.steps, "x")),
+    "edits.without": lambda m, c: m.edits.without(c.live, c.steps),
     "merge.tree_of": lambda m, c: m.merge.tree_of(
         c.want, [tree for _, _, tree in m.managed.entries(c.live)]
     ),
-    "merge.keyed": lambda m, c: m.merge.keyed(
+    "edits.inside": lambda m, c: m.edits.inside([tree for _, _, tree in m.managed.entries(c.live)]),
+    "edits.keyed": lambda m, c: m.edits.keyed(
         c.want, [tree for _, _, tree in m.managed.entries(c.live)]
     ),
     "objects.controller_of": lambda m, c: m.objects.controller_of(c.live),

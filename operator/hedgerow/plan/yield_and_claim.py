@@ -27,8 +27,7 @@ from msgspec import Struct
 
 from hedgerow.encoding import to_ascii
 from hedgerow.fields.managed_fields import entries
-from hedgerow.fields.paths import SELF, Tree
-from hedgerow.fields.sets import FieldPath, is_key
+from hedgerow.fields.sets import FieldPath, is_key, members
 from hedgerow.objects import labelling_program, metadata
 from hedgerow.plan import field_patterns
 from hedgerow.plan.field_patterns import (
@@ -374,8 +373,9 @@ def _met(written: Sequence[tuple[str, PolicyEntry]], child: ChildId, live: Objec
     """Yield the positions of the terms that cover a field of a child."""
     meant = [number for number, (_, entry) in enumerate(written) if entry.names(*child)]
     patterns = joined(written[number][1] for number in meant)
-    for field_path in _places(live) if meant else ():
-        yield from (meant[index] for index in patterns.covering(field_path))
+    for _, _, tree in entries(live) if meant else ():
+        for field_path in members(tree):
+            yield from (meant[index] for index in patterns.covering(field_path))
 
 
 def joined(policy_entries: Iterable[PolicyEntry]) -> FieldPatterns:
@@ -383,19 +383,3 @@ def joined(policy_entries: Iterable[PolicyEntry]) -> FieldPatterns:
     paths = [entry.path for entry in policy_entries]
     together = tuple(chain.from_iterable(path.patterns for path in paths))
     return FieldPatterns(together, paths[0].comparisons if paths else None)
-
-
-def _places(live: Object) -> Iterator[FieldPath]:
-    for _, _, tree in entries(live):
-        yield from _held(tree, ())
-
-
-def _held(tree: Tree, above: FieldPath) -> Iterator[FieldPath]:
-    """Yield each place that is held itself, not only something below it."""
-    for element, below in tree.items():
-        if element == SELF:
-            continue
-        field_path = (*above, element)
-        if not below or SELF in below:
-            yield field_path
-        yield from _held(below, field_path)

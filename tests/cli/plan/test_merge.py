@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
-from hedgerow.cli.plan.merge import keyed, merge, put, taken, tree_of, without
+from hedgerow.cli.plan.merge import merge, taken, tree_of
 from hedgerow.fields import ownership
 from hedgerow.testing.memory.server import Server
 from support.objects.judged import OURS
@@ -100,31 +100,6 @@ class TestAgainstAServer:
         )  # fmt: skip
 
 
-class TestKeyed:
-    PORTS: ClassVar = {"f:ports": {'k:{"port":80,"protocol":"TCP"}': {".": {}, "f:port": {}}}}
-
-    def test_a_key_that_is_left_to_a_default_is_told(self):
-        want = {"spec": {"ports": [{"port": 80, "name": "web"}], "size": 1}}
-
-        assert keyed(want, [{"f:spec": self.PORTS}]) == {
-            "spec": {"ports": [{"port": 80, "protocol": "TCP", "name": "web"}], "size": 1}
-        }
-
-    @pytest.mark.parametrize(
-        "want",
-        [
-            {"ports": [{"port": 80, "protocol": "UDP"}]},
-            {"ports": [{"port": 81, "protocol": "TCP"}]},
-            {"ports": ["odd"]},
-            {"ports": []},
-            {"other": [{"port": 80}]},
-        ],
-        ids=str,
-    )
-    def test_everything_else_stays_as_it_is(self, want):
-        assert keyed(want, [self.PORTS]) == want
-
-
 class TestTaken:
     def test_the_value_and_the_field_change_hands(self):
         server = Server()
@@ -183,37 +158,7 @@ class TestTaken:
         assert ownership.entry(after, "other") == {}
 
 
-class TestPlaces:
-    @pytest.mark.parametrize(
-        ("value", "field_path", "want", "after"),
-        [
-            ({"a": 1}, ("f:a",), 2, {"a": 2}),
-            (None, ("f:a", "f:b"), 2, {"a": {"b": 2}}),
-            ([{"n": "x"}], ('k:{"n":"x"}', "f:v"), 2, [{"n": "x", "v": 2}]),
-            ([], ('k:{"n":"x"}', "f:v"), 2, [{"n": "x", "v": 2}]),
-            (None, ('v:"x"',), "x", ["x"]),
-            ([{"n": "y"}], ('k:{"n":"x"}',), {"n": "x"}, [{"n": "y"}, {"n": "x"}]),
-        ],
-    )
-    def test_a_value_is_put_there(self, value, field_path, want, after):
-        assert put(value, {field_path: want}) == after
-
-    @pytest.mark.parametrize(
-        ("value", "field_path", "after"),
-        [
-            ({"a": 1, "b": 2}, ("f:a",), {"b": 2}),
-            ({"a": {"b": 1}}, ("f:a", "f:b"), {}),
-            ({"a": {"b": 1, "c": 2}}, ("f:a", "f:b"), {"a": {"c": 2}}),
-            ({}, ("f:a", "f:b"), {}),
-            ([{"n": "x"}, {"n": "y"}], ('k:{"n":"x"}',), [{"n": "y"}]),
-            ([{"n": "x", "v": 1}], ('k:{"n":"x"}', "f:v"), [{"n": "x"}]),
-            (["x", "y"], ('v:"x"',), ["y"]),
-            ("text", ("f:a",), "text"),
-        ],
-    )
-    def test_a_value_is_taken_away(self, value, field_path, after):
-        assert without(value, [field_path]) == after
-
+class TestTreeOf:
     def test_items_without_keys_are_left_out_of_a_tree(self):
         known = [{'k:{"name":"a"}': {".": {}, "f:name": {}}}]
 

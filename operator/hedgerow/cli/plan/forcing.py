@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hedgerow.cli.plan.merge import keyed
 from hedgerow.fields.applyconfiguration import without_nulls
 from hedgerow.fields.canonical import identical
+from hedgerow.fields.edits import keyed
 from hedgerow.fields.managed_fields import Holder, entries, held
 from hedgerow.fields.ownership import Leaf
 from hedgerow.fields.paths import path_of

@@ -10,18 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 from hedgerow.fields import ownership
 from hedgerow.fields.canonical import builtin
+from hedgerow.fields.edits import inside, put, without
 from hedgerow.fields.managed_fields import entries, held
 from hedgerow.fields.ownership import GRANULAR
 from hedgerow.fields.paths import (
     SELF,
-    Positions,
     Tree,
     assign,
     by_element,
     coin,
     is_list,
     is_map,
-    parse,
     shapes,
 )
 from hedgerow.fields.sets import FieldPath, cut, subtree
@@ -88,105 +87,23 @@ def taken(
     return {**live, "metadata": {**metadata(live), "managedFields": moved}}
 
 
-def put(value: Any, wants: Mapping[FieldPath, Any]) -> Any:
-    """Return a JSON value with new values at some places; missing parents are created.
-
-    No place may be below another one.
-    """
-    if () in wants:
-        return wants[()]
-    found = by_element(wants)
-    if not found:
-        return value
-    if next(iter(found)).startswith("f:"):
-        fields: Object = value if is_map(value) else {}
-        return fields | {e[2:]: put(fields.get(e[2:]), below) for e, below in found.items()}
-    items: list[Any] = list(value) if is_list(value) else []
-    where = Positions(tuple(items))
-    for element, below in found.items():
-        at = where.of(element)
-        if at:
-            items[at[0]] = put(items[at[0]], below)
-        else:
-            items.append(put(_keys(element), below))
-    return items
-
-
-def without(value: Any, places: Iterable[FieldPath]) -> Any:
-    """Return a JSON value without some places, and without maps and lists that this empties.
-
-    The value itself stays, even if it is empty.
-    """
-    return _without(value, dict.fromkeys(places))
-
-
-def _without(value: Any, places: Mapping[FieldPath, None]) -> Any:
-    found = by_element(places)
-    if is_map(value):
-        left = {
-            name: _without(inner, found["f:" + name])
-            for name, inner in value.items()
-            if "f:" + name in found and () not in found["f:" + name]
-        }
-        return {
-            name: left.get(name, inner)
-            for name, inner in value.items()
-            if "f:" + name not in found or left.get(name)
-        }
-    if not is_list(value):
-        return value
-    where = Positions(value)
-    below: dict[int, dict[FieldPath, None]] = {}
-    for element, inner in found.items():
-        for index in where.of(element):
-            below.setdefault(index, {}).update(inner)
-    return [
-        _without(item, below[index]) if index in below else item
-        for index, item in enumerate(value)
-        if () not in below.get(index, ())
-    ]
-
-
 def tree_of(want: Any, known: Sequence[Tree], *, granular: bool = False) -> Tree:
     """Return the fieldsV1 tree of a declaration; `known` are the entries' trees at its place."""
-    inside = _inside(known)
-    if is_map(want) and want and (granular or inside or not known):
+    below = inside(known)
+    if is_map(want) and want and (granular or below or not known):
         return {
             "f:" + name: tree_of(
-                inner, inside.get("f:" + name, ()), granular="f:" + name in GRANULAR
+                inner, below.get("f:" + name, ()), granular="f:" + name in GRANULAR
             )
             for name, inner in want.items()
         }
-    if not is_list(want) or not inside:
+    if not is_list(want) or not below:
         return {}
-    coined = shapes(inside)
-    named = zip(want, assign(want, inside), strict=True)
+    coined = shapes(below)
+    named = zip(want, assign(want, below), strict=True)
     items = [(element or coin(item, coined), item) for item, element in named]
-    trees = {element: tree_of(item, inside.get(element, ())) for element, item in items if element}
-    return {element: {SELF: {}, **below} if below else {} for element, below in trees.items()}
-
-
-def keyed(want: Any, known: Sequence[Tree]) -> Any:
-    """Return a declaration with the list keys that it left to a default, taken from `known`."""
-    inside = _inside(known)
-    if is_map(want):
-        return {name: keyed(inner, inside.get("f:" + name, ())) for name, inner in want.items()}
-    if not is_list(want) or not inside:
-        return want
-    return [
-        keyed({**_keys(element), **item}, inside[element]) if element and is_map(item) else item
-        for item, element in zip(want, assign(want, inside), strict=True)
-    ]
-
-
-def _inside(trees: Iterable[Tree]) -> dict[str, list[Tree]]:
-    """Return the subtrees of these trees, grouped by element."""
-    found: dict[str, list[Tree]] = {}
-    for tree in trees:
-        for element, below in tree.items():
-            if element != SELF:
-                found.setdefault(element, []).append(below)
-    return found
+    trees = {element: tree_of(item, below.get(element, ())) for element, item in items if element}
+    return {element: {SELF: {}, **tree} if tree else {} for element, tree in trees.items()}
 
 
 def _booked(
@@ -242,9 +159,3 @@ def _planted(tree: Tree, places: Mapping[FieldPath, Tree]) -> Tree:
         below: Tree = inner[()] if () in inner else _planted(tree.get(element, {}), inner)
         grown[element] = {SELF: {}, **below} if below and element.startswith("k:") else below
     return grown
-
-
-def _keys(step: str) -> Any:
-    """Return a list item with only its keys."""
-    read = parse(step)
-    return dict(zip(read.names, read.values, strict=True)) if read.kind == "k" else {}

@@ -9,12 +9,13 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from hedgerow.fields.canonical import identical
+from hedgerow.fields.edits import keyed
 from hedgerow.fields.managed_fields import entry, held
 from hedgerow.fields.paths import path_of, show
 from hedgerow.fields.redaction import shown
 from hedgerow.fields.sets import ABSENT, Values, leaves
 from hedgerow.testing.audit.causes import causes, taker
-from hedgerow.testing.audit.edits import held_fields, spread, with_keys, with_value, without
+from hedgerow.testing.audit.edits import held_fields, spread, with_value, without
 from hedgerow.testing.audit.findings import (
     AuditedObject,
     FieldHolder,
@@ -133,7 +134,7 @@ class Author:
             schema=self._machine.inputs.schema(version, kind),
             fields=fields,
             before={place: _holders(live, place) for place in fields},
-            wanted=with_keys(manifest, entry(live, AUTHOR) or {}),
+            wanted=keyed(manifest, [entry(live, AUTHOR) or {}]),
         )
 
     def _resource(self, version: str, kind: str) -> Object | None:

@@ -1,0 +1,112 @@
+"""Edits: a JSON value with other values at some places, without some, or with its list keys."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hedgerow.fields.paths import (
+    SELF,
+    Positions,
+    Tree,
+    assign,
+    by_element,
+    is_list,
+    is_map,
+    parse,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from hedgerow.fields.sets import FieldPath
+    from hedgerow_schemas.base import Object
+
+
+def put(value: Any, wants: Mapping[FieldPath, Any], *, add_items: bool = True) -> Any:
+    """Return a JSON value with new values at some places; missing parents are created.
+
+    No place may be below another one. Without `add_items`, list items are not created.
+    """
+    if () in wants:
+        return wants[()]
+    found = by_element(wants)
+    if not found:
+        return value
+    if next(iter(found)).startswith("f:"):
+        fields: Object = value if is_map(value) else {}
+        return fields | {
+            e[2:]: put(fields.get(e[2:]), below, add_items=add_items) for e, below in found.items()
+        }
+    items: list[Any] = list(value) if is_list(value) else []
+    where = Positions(tuple(items))
+    for element, below in found.items():
+        at = where.of(element)
+        if at:
+            items[at[0]] = put(items[at[0]], below, add_items=add_items)
+        elif add_items:
+            items.append(put(_keys(element), below))
+    return items
+
+
+def without(value: Any, places: Iterable[FieldPath], *, keep_empty: bool = False) -> Any:
+    """Return a JSON value without some places, and without maps and lists that this empties.
+
+    The value itself stays, even if it is empty; with `keep_empty` all do.
+    """
+    return _without(value, dict.fromkeys(places), keep_empty=keep_empty)
+
+
+def _without(value: Any, places: Mapping[FieldPath, None], *, keep_empty: bool) -> Any:
+    found = by_element(places)
+    if is_map(value):
+        left = {
+            name: _without(inner, found["f:" + name], keep_empty=keep_empty)
+            for name, inner in value.items()
+            if "f:" + name in found and () not in found["f:" + name]
+        }
+        return {
+            name: left.get(name, inner)
+            for name, inner in value.items()
+            if "f:" + name not in found or left.get(name) or (keep_empty and name in left)
+        }
+    if not is_list(value):
+        return value
+    where = Positions(value)
+    below: dict[int, dict[FieldPath, None]] = {}
+    for element, inner in found.items():
+        for index in where.of(element):
+            below.setdefault(index, {}).update(inner)
+    return [
+        _without(item, below[index], keep_empty=keep_empty) if index in below else item
+        for index, item in enumerate(value)
+        if () not in below.get(index, ())
+    ]
+
+
+def keyed(want: Any, known: Sequence[Tree]) -> Any:
+    """Return a declaration with the list keys that it left to a default, taken from `known`."""
+    below = inside(known)
+    if is_map(want):
+        return {name: keyed(inner, below.get("f:" + name, ())) for name, inner in want.items()}
+    if not is_list(want) or not below:
+        return want
+    return [
+        keyed({**_keys(element), **item}, below[element]) if element and is_map(item) else item
+        for item, element in zip(want, assign(want, below), strict=True)
+    ]
+
+
+def inside(trees: Iterable[Tree]) -> dict[str, list[Tree]]:
+    """Return the subtrees of these trees, grouped by element."""
+    found: dict[str, list[Tree]] = {}
+    for tree in trees:
+        for element, below in tree.items():
+            if element != SELF:
+                found.setdefault(element, []).append(below)
+    return found
+
+
+def _keys(step: str) -> Any:
+    """Return a list item with only its keys."""
+    read = parse(step)
+    return dict(zip(read.names, read.values, strict=True)) if read.kind == "k" else {}
