@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, cast
 
 import yaml
 
+from hedgerow.errors import OneLineError
 from hedgerow.fields.paths import is_list, is_map
 from hedgerow.texts import escaped_lines
 
@@ -48,10 +49,8 @@ _NOT_JSON: Final = ("binary", "set", "omap", "pairs")
 _ENDINGS: Final = frozenset({".yaml", ".yml", ".json"})
 
 
-class ManifestError(ValueError):
-    """A text that cannot be read; the message says where and why, in one line."""
-
-    explains_itself = True
+class ManifestError(OneLineError):
+    """A text that cannot be read; the message says where and why."""
 
 
 def sources(given: Iterable[str]) -> Iterator[tuple[str, str]]:

@@ -10,6 +10,7 @@ from hedgerow.cli.exits import Exit
 from hedgerow.cli.install.definitions import InstallError
 from hedgerow.demo import DemoError
 from hedgerow.kube import errors as kube
+from hedgerow.manifest import ManifestError
 from hedgerow.sandbox.errors import SandboxError
 from hedgerow.settings import Settings
 
@@ -25,6 +26,7 @@ CASES = {
     "the sandbox": (SandboxError("no Go", "install it"), 1, "no Go; install it"),
     "the installer": (InstallError("being deleted", "wait"), 1, "being deleted; wait"),
     "the demo": (DemoError("not so", "look"), 1, "not so; look"),
+    "a manifest": (ManifestError("x.yaml: line 2: no"), 1, "x.yaml: line 2: no"),
     "a file": (FileNotFoundError(2, "No such file", "/x/y"), 1, "/x/y: No such file"),
     "an error without a file": (OSError("odd"), 1, "a mistake in hedgerow"),
     "a mistake": (ValueError("boo"), 1, "ValueError: boo; this is a mistake in hedgerow"),

@@ -10,7 +10,7 @@ import pytest
 
 from hedgerow.controllers.scaler.windows import HOLDS, OUT_REPLICAS
 from hedgerow.deploy import authors
-from hedgerow.deploy.admission import WIDEST
+from hedgerow.deploy.admission_policies import WIDEST
 from hedgerow.deploy.names import Names
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
 from hedgerow.sandbox.cluster import Sandbox

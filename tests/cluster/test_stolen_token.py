@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from hedgerow.contract import Controller
-from hedgerow.deploy.admission import WIDEST
+from hedgerow.deploy.admission_policies import WIDEST
 from hedgerow.deploy.confinement import EVENTS
 from hedgerow.deploy.names import Names
 from hedgerow.deploy.overlays import parts

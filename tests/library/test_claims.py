@@ -15,7 +15,7 @@ import hedgerow
 from hedgerow.cli.targets import is_meant
 from hedgerow.cli.tree.resources import ObjectIndex, is_ours, reduced, resource_tree
 from hedgerow.deploy import authors, confinement
-from hedgerow.deploy.admission import unchanged_but
+from hedgerow.deploy.admission_policies import unchanged_but
 from hedgerow.deploy.names import Names
 from hedgerow.deploy.overlays import parts
 from hedgerow.deploy.rights import Right, of_controllers

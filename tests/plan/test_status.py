@@ -84,6 +84,20 @@ class TestRead:
         live["spec"] = {"routeTo": "Blue", "blueSpec": pods, "greenSpec": pods}
         assert read(BlueGreen, live).status.route_to == "Blue"
 
+    def test_one_condition_or_contested_field_is_left_out_of_several(self):
+        condition = {"type": "Ready", "status": "True", "reason": "Serving", "message": "m"}
+        condition["lastTransitionTime"] = "2026-01-01T12:00:00Z"
+        live = resource(
+            {
+                "conditions": [{"type": "Progressing"}, condition],
+                "contested": [self.HELD, {**self.HELD, "since": "yesterday"}],
+            }
+        )
+        found = said(live)
+
+        assert [c.wire() for c in found.conditions] == [condition]
+        assert [f.wire() for f in found.contested] == [self.HELD]
+
     @pytest.mark.parametrize("status", ["Ready", ["Ready"], None])
     def test_a_status_that_is_no_map_says_nothing(self, status):
         assert said({**resource(), "status": status}) == Status()

@@ -23,16 +23,16 @@ Key = tuple[str, str]
 
 
 class Mirror:
-    """The objects of each kind that was read, and the problem of each that cannot be followed.
+    """The objects of each kind, and the problem of each kind that cannot be read or followed.
 
-    `told` is called after each change.
+    `on_change` is called after each change.
     """
 
-    def __init__(self, cluster: Cluster, told: Callable[[], None] | None = None) -> None:
+    def __init__(self, cluster: Cluster, on_change: Callable[[], None] | None = None) -> None:
         self.objects: dict[ApiResource, dict[Key, Object]] = {}
         self.problems: dict[ApiResource, KubeError] = {}
-        self._cluster, self._told = cluster, told
-        self._news = anyio.Event()
+        self._cluster, self._on_change = cluster, on_change
+        self._changed = anyio.Event()
 
     async def read(
         self,
@@ -73,15 +73,15 @@ class Mirror:
                 self.tell()
 
     def tell(self) -> None:
-        """Have whoever waits in `changed` go on."""
-        self._news.set()
-        if self._told:
-            self._told()
+        """Wake whoever waits in `changed`, and call `on_change`."""
+        self._changed.set()
+        if self._on_change:
+            self._on_change()
 
     async def changed(self) -> None:
         """Wait until something has changed since the last call."""
-        await self._news.wait()
-        self._news = anyio.Event()
+        await self._changed.wait()
+        self._changed = anyio.Event()
 
     def _take(self, api: ApiResource, event: Snapshot | Changed | Bookmark) -> None:
         match event:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from hedgerow.deploy.admission import WIDEST, admission_policy, either, is_of
+from hedgerow.deploy.admission_policies import WIDEST, admission_policy, either, is_of
 from hedgerow.deploy.names import AUTHORS, Names
 from hedgerow.encoding import to_ascii
 from hedgerow.plan.yield_and_claim import CLAIM

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hedgerow.deploy.admission import admission_policy, either, is_of, unchanged_but
+from hedgerow.deploy.admission_policies import admission_policy, either, is_of, unchanged_but
 from hedgerow.deploy.names import CHILDREN, Names
 from hedgerow.encoding import to_ascii
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION

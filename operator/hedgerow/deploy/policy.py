@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from hedgerow.deploy import admission
+from hedgerow.deploy import admission_policies
 from hedgerow.deploy.names import Names
 from hedgerow.manifest import from_yaml
 from hedgerow.objects import renamed
@@ -32,7 +32,7 @@ def policy(names: Names) -> Object:
 
 def binding(names: Names) -> Object:
     """Return the policy's binding."""
-    return admission.binding(names, _name(names))
+    return admission_policies.binding(names, _name(names))
 
 
 def _name(names: Names) -> str:

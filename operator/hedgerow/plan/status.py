@@ -71,7 +71,8 @@ class _Reporting(Model):
 def read(model: type[M], live: Object) -> M:
     """Return a resource as its model; raises ValidationError, but not because of the status.
 
-    Only the unreadable fields of the status are left out: the rest may be the only record.
+    Only what cannot be read of the status is left out: a field, or a single condition or contested
+    field. The rest may be the only record.
     """
     try:
         return model.model_validate(live)
@@ -79,9 +80,14 @@ def read(model: type[M], live: Object) -> M:
         places = [item["loc"] for item in error.errors()]
         if any(place[:1] != ("status",) for place in places):
             raise
-        bad = {place[1] for place in places if len(place) > 1}
-        status: Object = live["status"] if bad else {}
+        below = [place[1:3] for place in places if place[1:]]
+        items = {place for place in below if place[0] in EMPTIED and place[1:]}
+        bad = {place[0] for place in below if place not in items}
+        status: Object = live["status"] if bad or items else {}
         readable = {name: value for name, value in status.items() if name not in bad}
+        for name in readable.keys() & EMPTIED:
+            kept_items = (item for n, item in enumerate(readable[name]) if (name, n) not in items)
+            readable[name] = tuple(kept_items)
         return model.model_validate({**live, "status": readable})
 
 

@@ -272,6 +272,8 @@ class TestResource:
         assert tree(of=bare).readiness == Readiness(
             "InProgress", "no status yet: see its Events, and whether the operator runs"
         )
+        unread = kin.resource(conditions=[{"type": "Ready", "status": "True"}])
+        assert tree(of=unread).readiness == Readiness("Current", "Ready")
         going = {**bare, "metadata": {**bare["metadata"], "deletionTimestamp": kin.NOON}}
         assert tree(of=going).readiness == Readiness("Terminating", "being deleted")
 

@@ -55,7 +55,10 @@ Target = Annotated[
 Filename = Annotated[
     str | None,
     typer.Option(
-        "--filename", "-f", metavar="FILE", help="YAML or JSON with CronJobs; - is standard input."
+        "--filename",
+        "-f",
+        metavar="FILE",
+        help="YAML or JSON with CronJobs: a file, a directory of them, or - for standard input.",
     ),
 ]
 Since = Annotated[

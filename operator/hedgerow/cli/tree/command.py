@@ -81,7 +81,7 @@ def tree_command(
 
     watched, number = anyio.run(carry_out)
     if not watch:
-        if output == "tree" and not watched.trees():
+        if output == "tree" and not watched.has_resources:
             say(f"there are no resources of {program_name()} here")
         following.print_once(TreesView(watched), output)
     elif number:

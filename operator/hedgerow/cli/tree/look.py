@@ -64,6 +64,11 @@ class WatchedTrees:
         shards = Mirror(cluster, self._mirror.tell)
         self._shards = WatchedShards(shards, ours, ours.system_namespace)
 
+    @property
+    def has_resources(self) -> bool:
+        """Whether there is any tree."""
+        return any(any(self._resources(controller)) for controller in self.controllers)
+
     def trees(self) -> tuple[TreeNode, ...]:
         """Return the trees, sorted by namespace."""
         found = [obj for kind in self._objects.values() for obj in kind.values()]

@@ -190,9 +190,9 @@ class _TreeBuilder:
         silent = Readiness(
             "InProgress", "no status yet: see its Events, and whether the operator runs"
         )
-        is_silent = (
-            self._custom and root.readiness.verdict == "Current" and not self._says.conditions
-        )
+        # Of a status that cannot be read something is there, all the same.
+        has_conditions = bool(self._view.items("status", "conditions"))
+        is_silent = self._custom and root.readiness.verdict == "Current" and not has_conditions
         if not self._custom:
             root = replace(
                 root, readiness=reported(self._resource, View({"status": self._says.wire()}))

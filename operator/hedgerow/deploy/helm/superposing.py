@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from hedgerow.deploy.admission import either
+from hedgerow.deploy.admission_policies import either
 from hedgerow.deploy.helm.template import Only, Text, escaped
 from hedgerow.encoding import to_json
 

@@ -98,7 +98,8 @@ class RunAudit(Protocol):
         """Audit an operator on a cluster of its own, as `hedgerow audit` does; it takes minutes.
 
         `report.findings` are what was found, `report.failing()` those that fail an audit. Raises
-        AuditError for files that are no definitions or samples.
+        AuditError for files that are no definitions or samples, ManifestError for files that cannot
+        be read.
         """
         ...
 
