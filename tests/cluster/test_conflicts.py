@@ -45,6 +45,10 @@ from support.programs.typed import Typing, typing
 pytestmark = pytest.mark.cluster
 
 USER = "hedgerow-conflicts-under-test"
+FREED = "freed"
+"""A BlueGreen whose Service's name somebody had, and gave up: names are read anew in time."""
+GONE = "gone"
+"""One that was deleted: the garbage collector comes within a minute and a half."""
 ADMISSION = {
     "apiGroups": ["admissionregistration.k8s.io"],
     "resources": ["mutatingwebhookconfigurations", "mutatingadmissionpolicies"],
@@ -130,7 +134,15 @@ def tried(operator: Operator, api: Api, nodes_sandbox: Sandbox) -> Iterator[Look
     """Another one, for the remedies: the operator sees some of it late, so it begins first."""
     world = Looks(api, api.namespace("remedies"), nodes_sandbox)
     world.allow_claims()
+    squatter = {**world.target("Service", FREED), "spec": {"ports": [{"port": 1}]}}
+    world.api.apply(squatter, "squatter").must()
+    world.apply(FREED)
+    world.apply(GONE)
     come_about(world, (*(trial.situation for trial in TRIALS), TOLD, IGNORED, ADOPTED))
+    eventually(lambda: world.said("BlueGreen", FREED, "Stalled") == "True/NameTaken")
+    world.delete("Service", FREED)
+    eventually(lambda: world.pods(deployment(GONE)), what="all that it has")
+    world.delete("BlueGreen", GONE)
     yield world
     api.raw("DELETE", "/api/v1/namespaces/remedies")
 
@@ -451,6 +463,20 @@ class TestSecondOperator:
             eventually(lambda: second.logged("resources are left alone"), within=60)
             silence.kept_on(4, "with a second installation")
         assert [world.told("BlueGreen", name) for name in ("demo", "claiming")] == [(), ()]
+
+
+class TestWhatTookTime:
+    """What is waited for began with this module, and comes while other tests go on."""
+
+    def test_a_name_that_is_free_again_is_taken_up(self, tried: Looks):
+        eventually(lambda: tried.said("BlueGreen", FREED, "Ready") == "True/Serving", within=60)
+        assert tried.said("BlueGreen", FREED, "Stalled") == ""
+        assert tried.selected(FREED) == "Blue"
+
+    def test_all_that_was_made_for_one_goes_with_it(self, tried: Looks):
+        children = (("Service", GONE), ("Deployment", deployment(GONE)))
+        eventually(lambda: not any(tried.get(*child) for child in children), within=90)
+        eventually(lambda: not tried.pods(deployment(GONE)), what="its pods are gone too")
 
 
 def make(world: Looks, *names: str) -> None:

@@ -10,7 +10,7 @@ from http import HTTPStatus
 import pytest
 
 from hedgerow.sandbox.cluster import Sandbox
-from hedgerow.testing.api import Api
+from hedgerow.testing.api import Api, Reply
 from hedgerow.testing.audit_log import AuditLog, must_be_unforced_applies
 from hedgerow.testing.silence import Silence
 from hedgerow.testing.waiting import eventually
@@ -21,8 +21,10 @@ from support.cluster.cronjobs import (
     USER,
     World,
     created,
+    ended,
     prepare,
     seconds_of,
+    template,
 )
 from support.operator.running import Operator, RunAs
 
@@ -54,10 +56,51 @@ def world(operator: Operator, nodes_sandbox: Sandbox, nodes_namespace: str) -> I
     api.close()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def minutely(operator: Operator, nodes_sandbox: Sandbox) -> Iterator[World]:
+    """A namespace with a CronJob whose minute passes while the other tests do what they do."""
+    api = Api(nodes_sandbox.kubeconfig)
+    world = World(api, api.namespace("every-minute"))
+    world.apply("minutely", "*/1 * * * *")
+    yield world
+    api.raw("DELETE", f"/api/v1/namespaces/{world.namespace}")
+    api.close()
+
+
+class TestRules:
+    """What the definition has the server refuse."""
+
+    @pytest.mark.parametrize(
+        ("name", "spec", "said"),
+        [
+            ("x" * 53, {}, "the name must be no more than 52 characters"),
+            ("zoned", {"schedule": "TZ=UTC @daily", "timeZone": "UTC"}, "the zone is given twice"),
+        ],
+        ids=["name", "zone"],
+    )
+    def test_what_no_schema_can_say_is_refused(self, minutely: World, name, spec, said):
+        refused = tried(minutely, name, **spec)
+
+        assert refused.status == HTTPStatus.UNPROCESSABLE_ENTITY
+        assert said in refused.body["message"]
+
+    def test_the_longest_name_and_one_zone_are_taken(self, minutely: World):
+        assert tried(minutely, "x" * 52, timeZone="UTC").ok
+
+
+def tried(world: World, name: str, **spec: str) -> Reply:
+    """Return what the server answers when a CronJob is applied as a dry run."""
+    full = {"schedule": "@daily", "jobTemplate": template(), **spec}
+    return world.api.apply({**world.target(name), "spec": full}, "user", dry_run=True)
+
+
 class TestStarting:
     def test_every_start_gets_one_job_named_after_its_second(self, world: World):
         # Of starts that are missed only the latest is made up for: the pace leaves room for none.
         live = world.apply("hello", "@every 3s", successfulJobsHistoryLimit=10)
+        hopeless = template(600)
+        hopeless["spec"]["activeDeadlineSeconds"] = 1
+        world.apply("bad", "@every 3s", jobTemplate=hopeless)
 
         eventually(lambda: len(world.names("hello")) >= 2, what="two Jobs")
         names = world.names("hello")
@@ -74,8 +117,13 @@ class TestStarting:
         assert owner["controller"] is True
         assert "finalizers" not in meta
 
-        world.edit("hello", schedule="0 0 1 1 *", successfulJobsHistoryLimit=0)
-        eventually(lambda: not world.names("hello"), what="none of what ended is kept")
+        eventually(lambda: any(ended(job, "Failed") for job in world.jobs("bad")), what="failed")
+        last = eventually(lambda: world.status("hello").get("lastScheduleTime"))
+        for name, limit in (("hello", "successful"), ("bad", "failed")):
+            world.edit(name, schedule="0 0 1 1 *", **{f"{limit}JobsHistoryLimit": 0})
+        for name in ("hello", "bad"):
+            eventually(lambda name=name: not world.names(name), what="none of what ended is kept")
+        assert world.status("hello")["lastScheduleTime"] >= last
 
 
 @pytest.mark.oldest
@@ -84,8 +132,8 @@ class TestStartGuard:
         self, world: World, nodes_audit: AuditLog
     ):
         mark = nodes_audit.mark()
-        world.apply("hello", "@every 2s", startGuard=True, successfulJobsHistoryLimit=10)
-        eventually(lambda: len(world.names("hello")) >= 2, what="two Jobs")
+        world.apply("hello", "@every 2s", runs_for=60, startGuard=True)
+        eventually(lambda: len(world.running("hello")) >= 2, what="two Jobs side by side")
         name = world.names("hello")[0]
         eventually(lambda: "finalizers" not in world.get(name, "Job")["metadata"])
 
@@ -136,6 +184,14 @@ class TestQuiet:
         assert operator.stop() == 0
         operator.start()
         silence.kept_on(2, "after a restart")
+
+
+def test_one_of_every_minute_starts_on_the_minute(minutely: World):
+    (name, *_) = eventually(lambda: minutely.names("minutely"), 70, "its minute")
+
+    assert seconds_of(name) % 60 == 0
+    (job, *_) = minutely.jobs("minutely")
+    assert created(job).timestamp() - seconds_of(name) < 20
 
 
 def test_every_write_was_an_unforced_apply_or_a_guarded_delete(began: int, nodes_audit: AuditLog):

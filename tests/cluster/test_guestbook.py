@@ -130,9 +130,13 @@ def ready(world: World, size: int, name: str = "book", within: float = 30) -> No
 
 class TestConverging:
     def test_one_pod_is_active_and_the_others_take_over(self, world: World):
-        world.make(size=3, alias="Phone")
+        uid = world.make(size=3, alias="Phone")["metadata"]["uid"]
 
         ready(world, 3)
+        for child in (("ConfigMap", "pages"), ("Deployment", "book")):
+            (owner,) = world.get(*child)["metadata"]["ownerReferences"]
+            named = [owner[key] for key in ("apiVersion", "kind", "name", "uid", "controller")]
+            assert named == [Guestbook.api.group_version, "Guestbook", "book", uid, True]
         page = world.get("ConfigMap", "pages")["data"]["index.html"]
         assert "sign with your phone" in page
         first, *standby = (world.status()["active"], *world.status()["standby"])

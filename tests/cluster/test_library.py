@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import library.greeter
+import library.scaler
 from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.testing.api import Api
+from hedgerow.testing.audit_log import AuditLog, must_be_unforced_applies
 from hedgerow.testing.waiting import eventually
+from library.scaler import WANTED
 from support.programs.packages import Package
 
 pytestmark = pytest.mark.cluster
@@ -27,6 +31,10 @@ CRD = {
     "kind": "CustomResourceDefinition",
     "metadata": {"name": "greetings.greeter.example.com"},
 }
+LABELS = {"app": "web"}
+POD = {"metadata": {"labels": LABELS}, "spec": {"containers": [{"name": "web", "image": "web:1"}]}}
+SCALED = {"selector": {"matchLabels": LABELS}, "template": POD}
+PORTS = ("--metrics-bind-address", "0", "--health-probe-bind-address", "0")
 
 
 @pytest.fixture
@@ -51,9 +59,7 @@ def test_it_installs_runs_and_shows_what_it_does(
     assert "greetings.greeter.example.com created" in installed.stdout + installed.stderr
     assert "bluegreens" not in installed.stdout + installed.stderr
 
-    ports = ("--metrics-bind-address", "0", "--health-probe-bind-address", "0")
-    running = package.start(tmp_path / "log", "run", "-n", namespace, *ports)
-    try:
+    with at_work(package, namespace, tmp_path / "log"):
         body = {**GREETING, "metadata": {"name": "hello", "namespace": namespace}}
         api.apply(body, "user").must()
 
@@ -75,10 +81,46 @@ def test_it_installs_runs_and_shows_what_it_does(
         assert {e["manager"] for e in definition["metadata"]["managedFields"]} >= {
             "greeter-install"
         }
-    finally:
-        running.terminate()
-        assert running.wait(30) == 0, (tmp_path / "log").read_text()
 
     shown = package.call("tree", "-n", namespace, "-o", "json")
     assert "ConfigMap" in shown.stdout, shown.stderr
     assert package.call("uninstall", "--delete-resources").returncode == 0
+
+
+def test_a_settled_claim_is_not_written_again_by_a_new_process(
+    sandbox: Sandbox, api: Api, namespace: str, tmp_path: Path, audit_log: AuditLog
+):
+    package = Package(library.scaler, tmp_path, sandbox.kubeconfig)
+
+    def want(name: str, number: str) -> None:
+        meta = {"name": name, "namespace": namespace, "annotations": {WANTED: number}}
+        target = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta}
+        api.apply({**target, "spec": SCALED}, "helm").must()
+        eventually(lambda: held(target) == {"f:spec": {"f:replicas": {}}}, what=f"{name}'s claim")
+        assert api.get(target).must()["spec"]["replicas"] == int(number)
+
+    def held(target: dict[str, Any]) -> Any:
+        entries = api.get(target).must()["metadata"]["managedFields"]
+        return next((e["fieldsV1"] for e in entries if e["manager"] == "hedgerow-scaler"), None)
+
+    with at_work(package, namespace, tmp_path / "log"):
+        want("web", "3")
+    mark = audit_log.mark()
+    with at_work(package, namespace, tmp_path / "log"):
+        want("late", "2")  # behind the other one, which it knew before
+
+    written = audit_log.writes(mark, agent="hedgerow", namespace=namespace)
+    assert [entry["objectRef"]["name"] for entry in written] == ["late"]
+    must_be_unforced_applies(written, "hedgerow-scaler")
+
+
+@contextmanager
+def at_work(package: Package, namespace: str, log: Path) -> Iterator[None]:
+    """Have its operator run meanwhile, in that namespace, once it knows what there is."""
+    running = package.start(log, "run", "-n", namespace, *PORTS)
+    try:
+        eventually(lambda: "caches are filled" in log.read_text(), what="it knows what there is")
+        yield
+    finally:
+        running.terminate()
+        assert running.wait(30) == 0, log.read_text()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import anyio
@@ -63,7 +63,7 @@ def windows(begins: timedelta = -HOUR, ends: timedelta = 2 * HOUR) -> dict[str, 
 class Shop:
     """A namespace whose owner applies a workload, and perhaps an autoscaler."""
 
-    def __init__(self, api: Api, namespace: str, typed: Typing) -> None:
+    def __init__(self, api: Api, namespace: str, typed: Typing | None = None) -> None:
         self.api, self.namespace, self.typed = api, namespace, typed
 
     def object(self, kind: str, **annotations: str) -> Object:
@@ -104,6 +104,7 @@ class Shop:
 
     def tree(self) -> str:
         """Return what `hedgerow tree` tells of the workload, its lines as one."""
+        assert self.typed
         told = self.typed("tree", "deployment/web")
         assert told.code == 0, told.err
         return " ".join(told.out.split())
@@ -163,6 +164,17 @@ def shop(
         assert "force" not in uri or BEFORE in body["metadata"]["annotations"]
     read = {e["objectRef"].get("name") for e in asked if e["verb"] == "get" and e.get("objectRef")}
     assert "foreign" not in read
+
+
+@pytest.fixture(scope="module", autouse=True)
+def early(sandbox: Sandbox, operator: Operator) -> Iterator[Shop]:
+    """A shop whose window begins with the next minute, while the other tests do what they do."""
+    assert operator.running
+    api = Api(sandbox.kubeconfig)
+    shop = Shop(api, api.namespace("early"))
+    shop.deploy(windows(timedelta(minutes=1)))
+    yield shop
+    api.close()
 
 
 def forced(audit_log: AuditLog, mark: int, namespace: str) -> int:
@@ -250,3 +262,17 @@ def test_an_autoscaler_with_a_competing_applier(shop: Shop):
     shop.deploy(windows(-HOUR, -HOUR / 2))
     shop.soon(1, HPA)
     eventually(lambda: not (shop.held(HPA) or shop.held()), what="given back")
+
+    shop.deploy(windows())
+    shop.soon(10, HPA)
+    shop.api.delete(shop.object("Deployment")).must()
+    shop.soon(1, HPA)
+    eventually(lambda: not shop.held(HPA), what="given back")
+
+
+def test_the_clock_begins_a_window(early: Shop):
+    early.soon(10)
+    live = early.live()["metadata"]
+    (ours,) = (e for e in live["managedFields"] if e["manager"] == MANAGER)
+    wrote = datetime.fromisoformat(ours["time"])
+    assert live["annotations"][SCALE_OUT] == f"{wrote.minute} {wrote.hour} * * *"

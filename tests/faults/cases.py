@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 from faults import troubles
@@ -593,13 +594,15 @@ class Clock:
 class Starts:
     """A run in which Jobs start while the wall clock is wrong: starts go on, each once.
 
-    It has no reference: what is due by a wrong clock is started, and an hour of starts is missed.
+    It has no reference: what is due by a wrong clock is started. Of the hour or year of starts that
+    a clock ahead has passed over, the newest is made, and what it leaves on record is put right.
     """
 
     scenario: Scenario
     seconds: float
 
     def __call__(self, world: World) -> Outcome:
+        ahead = self.seconds > 0
         with prepared(world, self.scenario) as run:
             run.operator.start()
 
@@ -608,7 +611,7 @@ class Starts:
                 apply(CRON, schedule=EVERY_SECOND, jobTemplate=template)(run.people)
                 self._starts(run, "at first")
                 run.operator.clock.write_text(str(self.seconds), "utf-8")
-                if self.seconds > 0:
+                if ahead:
                     self._starts(run, "by a wrong clock")
                 else:
                     run.until(lambda: run.silent() > 2.0, "no start until its time")
@@ -617,9 +620,20 @@ class Starts:
                 run.people.edit(CRON, {"spec": {"suspend": True}}, "kubectl-edit")
                 run.until(lambda: run.silent() > 2.0, "no more writes")
                 run.rest()
-                return broken(run)
+                return [*broken(run), *(self._unlike_one_missed_time(run) if ahead else ())]
 
             return judged(run, act, lambda: True)
+
+    def _unlike_one_missed_time(self, run: Run) -> Iterator[str]:
+        seconds = sorted(
+            int(job["metadata"]["name"].rpartition("-")[2]) for job in jobs(run.people)
+        )
+        if max(later - one for one, later in pairwise(seconds)) < self.seconds - 60:
+            yield f"starts that were missed are made up for: {seconds}"
+        told = {reason for _, reason, _ in warnings(run.people, run.namespace)}
+        yield from (
+            f"no Event {one}" for one in ("TooManyMissedTimes", "RecordAhead") if one not in told
+        )
 
     def _starts(self, run: Run, when: str) -> None:
         before = {job["metadata"]["name"] for job in jobs(run.people)}

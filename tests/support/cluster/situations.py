@@ -166,6 +166,14 @@ SITUATIONS = (
         kind="Memcached",
     ),
     Situation(
+        "scale-colour",
+        lambda world, name: (
+            world.kubectl("scale", f"deployment/{deployment(name)}", "--replicas=3") and None
+        ),
+        lambda world, name: replicas(world, deployment(name)),
+        3,
+    ),
+    Situation(
         "set-image",
         lambda world, name: world.set_image(deployment(name), "blue", "set/echo:9") and None,
         image,
