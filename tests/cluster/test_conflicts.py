@@ -362,8 +362,9 @@ class TestRemedies:
         )
 
     def test_the_values_of_both_are_told_wherever_a_conflict_is_shown(
-        self, tried: Looks, typed: Typing
+        self, tried: Looks, typed: Typing, monkeypatch: pytest.MonkeyPatch
     ):
+        monkeypatch.setenv("COLUMNS", "200")
         said = "you declare example/echo:1, it is set/echo:9; held by kubectl-set (Update)"
         child = deployment(TOLD.name)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator
-from io import StringIO
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -400,7 +400,7 @@ def test_commands_read_odd_objects(
     planned = manifest("app.demo.kakao.com/v1", "BlueGreen", "planned", TENANT)
     if api.get(planned).status == 404:
         Odd(api).create(planned, ODD["deepest"])
-    monkeypatch.setattr(sys, "stdin", StringIO(json.dumps(planned)))
+    monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(json.dumps(planned).encode())))
     done = answer(capsys, *command, "--kubeconfig", str(cluster.kubeconfig))
     assert done.code in (0, 2), done.err
 
