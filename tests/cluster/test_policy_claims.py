@@ -142,7 +142,7 @@ class TestSize:
 
             must_refuse(us.apply(wanted, MANAGER, force=True), "other (Apply)")
         finally:
-            admin.delete(wanted)
+            forget(admin, wanted)
 
 
 class TestDefinitions:
@@ -168,7 +168,7 @@ class TestDefinitions:
 
             eventually(respelt)
         finally:
-            admin.delete(definition(group, NOTES))
+            forget(admin, definition(group, NOTES))
 
 
 NOTES = {"type": "object", "additionalProperties": {"type": "string"}}
@@ -177,6 +177,17 @@ NOTES = {"type": "object", "additionalProperties": {"type": "string"}}
 def large_definition(words: str) -> Object:
     fields = {f"p{number}": {"type": "string", "description": words} for number in range(1300)}
     return definition("large.hedgerow.example", {"type": "object", "properties": fields})
+
+
+def forget(admin: Api, defined: Object) -> None:
+    """Delete a definition, and wait until other tests no longer find its group."""
+    admin.delete(defined)
+    group = defined["spec"]["group"]
+
+    def groups() -> list[str]:
+        return [one["name"] for one in admin.raw("GET", "/apis").must()["groups"]]
+
+    eventually(lambda: group not in groups(), what=f"{group} is gone")
 
 
 def definition(group: str, notes: Object) -> Object:

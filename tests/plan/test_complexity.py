@@ -554,7 +554,7 @@ MORE: dict[str, tuple[str, ...]] = {
 EXCEPT: dict[str, str] = {
     **dict.fromkeys(
         (
-            "oversized.problem", "oversized.readable",
+            "oversized.problem", "oversized.readable", "texts.numbered",
             "contract_relations.namesake", "contract_relations.unreduced",
             "contract_observed.Observed.is_refused", "contract_observed.Observed.word",
             "policy.FieldPolicy.word",
