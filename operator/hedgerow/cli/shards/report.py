@@ -200,11 +200,11 @@ def _assignment(lease: Object, names: Mapping[str, str]) -> ShownAssignment | No
 
     Its author is called by the name of its own Lease, of which `names` has the replica.
     """
-    view, status = View(lease), assignment.read(annotation(lease, ASSIGNMENT))
+    view, stored = View(lease), assignment.read(annotation(lease, ASSIGNMENT))
     since = _time(view, "renewTime") or _time(view, "acquireTime")
     holder = view.text("spec", "holderIdentity")
     author = names.get(holder) or pod_of(holder)
-    return ShownAssignment(status.epoch, since, author) if status else None
+    return ShownAssignment(stored.epoch, since, author) if stored else None
 
 
 def _gaps(members: Iterable[Replica], assigned: ShownAssignment | None) -> Iterable[Gap]:
