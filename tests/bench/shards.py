@@ -30,7 +30,7 @@ from bench.bars import Bar, bars
 from bench.scale import neutral
 from hedgerow.objects import annotation
 from hedgerow.sandbox.cluster import Options, Sandbox
-from hedgerow.shards.members import SAID, parse_status
+from hedgerow.shards.members import MEMBER_STATUS, parse_status
 from hedgerow.shards.slices import Slices, point_of
 from hedgerow.testing.process import OperatorProcess
 from hedgerow.testing.sandboxes import running
@@ -199,7 +199,7 @@ class Holders:
         self._longest = 0.0
 
     def _take(self, lease: Any) -> bool:
-        if text := annotation(lease, SAID):
+        if text := annotation(lease, MEMBER_STATUS):
             self._holds[lease["metadata"]["name"]] = parse_status(text)[1]
         at = now()
         for point in self._points:

@@ -35,7 +35,7 @@ from bench.shards import Answered, Holders, shares, sizes, unanswered
 from bench.shards import table as of_shards
 from hedgerow.controllers.bluegreen import controller as bluegreen
 from hedgerow.serving.admission.answering import Answering
-from hedgerow.shards.members import SAID, MemberStatus, status_text
+from hedgerow.shards.members import MEMBER_STATUS, MemberStatus, status_text
 from hedgerow.shards.slices import ALL, written
 
 Result = dict[str, Any]
@@ -217,7 +217,7 @@ class TestShards:
                 self.slim(lease("a", written(ALL)))
 
         def lease(name: str, holds: str) -> Any:
-            told = {SAID: status_text(MemberStatus(holds=holds))} if holds != "x" else {}
+            told = {MEMBER_STATUS: status_text(MemberStatus(holds=holds))} if holds != "x" else {}
             return {"metadata": {"name": name, "annotations": told}}
 
         times = iter(range(20))

@@ -29,7 +29,14 @@ from hedgerow.serving.health import Health
 from hedgerow.settings import Settings
 from hedgerow.shards import members
 from hedgerow.shards.member import QuietSlices
-from hedgerow.shards.members import ASSIGNMENT, LABEL, MOST_WATCHES, SAID, MemberStatus, status_text
+from hedgerow.shards.members import (
+    ASSIGNMENT,
+    LABEL,
+    MEMBER_STATUS,
+    MOST_WATCHES,
+    MemberStatus,
+    status_text,
+)
 from hedgerow.shards.slices import ALL, NONE, Slices, point_of
 from hedgerow.testing.memory import kinds
 from hedgerow.testing.memory.cluster import Sent
@@ -203,7 +210,7 @@ async def test_replicas_share_all_and_hand_over_what_they_served(monkeypatch):
         )
         assert one.budget.most_decoded == DECODED // 3
         place = world.leases()["hedgerow-shards"]
-        assert {SAID} == world.leases()[one.name]["metadata"]["annotations"].keys()
+        assert {MEMBER_STATUS} == world.leases()[one.name]["metadata"]["annotations"].keys()
         assert place["metadata"]["labels"] == {LABEL: "hedgerow"}
         assert ASSIGNMENT in place["metadata"]["annotations"]
         serving = [each.permits("default") for each in (one, two, three)]
@@ -479,7 +486,7 @@ class TestRetries:
                     "namespace": "hedgerow-system",
                     "labels": {LABEL: "hedgerow"},
                 }
-                meta["annotations"] = {SAID: status_text(MemberStatus())}
+                meta["annotations"] = {MEMBER_STATUS: status_text(MemberStatus())}
                 released = {**PLACE, "metadata": meta, "spec": {"holderIdentity": ""}}
                 world.server.apply(released, "hedgerow-lease")
             one = world.start(tasks)

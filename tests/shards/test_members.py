@@ -17,10 +17,10 @@ from hedgerow.shards.members import (
     LABEL,
     LEAP,
     LONGEST_NAME,
+    MEMBER_STATUS,
     MOST_HEIRS,
     MOST_KNOWN,
     MOST_WATCHES,
-    SAID,
     HandedOver,
     Members,
     MemberStatus,
@@ -36,7 +36,7 @@ GIVEN = Assignment(3, "n", ("own", "other"), ((0, 0), (10, 1)))
 def lease(name: str, version: int = 1, what: MemberStatus | str = "", holder: str = "x") -> Object:
     told = what if isinstance(what, str) else status_text(what)
     meta = {"name": name, "uid": f"u-{name}", "resourceVersion": str(version)}
-    meta |= {"labels": {LABEL: "hedgerow"}, "annotations": {SAID: told}}
+    meta |= {"labels": {LABEL: "hedgerow"}, "annotations": {MEMBER_STATUS: told}}
     return {"metadata": meta, "spec": {"holderIdentity": holder, "renewTime": str(version)}}
 
 

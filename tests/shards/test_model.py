@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from hedgerow.shards.assigner import Assigner, Proposal
 from hedgerow.shards.assignment import LAST_EPOCH, Assignment, read, text
 from hedgerow.shards.member import Member
-from hedgerow.shards.members import ASSIGNMENT, SAID, Members, Sighting
+from hedgerow.shards.members import ASSIGNMENT, MEMBER_STATUS, Members, Sighting
 from hedgerow.shards.slices import ALL, NONE, Slices
 from shards.world import PLACE, Faults, Node, OutOfDate, TwoWriters, World
 
@@ -80,7 +80,7 @@ def remove_assignment(world: World, node: Node, _: float) -> None:
 
 
 def forge_lease(world: World, node: Node, amount: float) -> None:
-    forge(world, node.name, SAID, "{" if amount < 0.5 else '{"holds": "0-9", "epoch": -1}')
+    forge(world, node.name, MEMBER_STATUS, "{" if amount < 0.5 else '{"holds": "0-9", "epoch": -1}')
 
 
 def forge_assignment(world: World, node: Node, amount: float) -> None:

@@ -19,7 +19,7 @@ from hedgerow.runtime.leaderelection.record import Election, Read, Take, Timing,
 from hedgerow.shards import assignment, members
 from hedgerow.shards.assigner import Assigner, Proposal
 from hedgerow.shards.member import Member, Orders
-from hedgerow.shards.members import ASSIGNMENT, SAID, Members, Sighting
+from hedgerow.shards.members import ASSIGNMENT, MEMBER_STATUS, Members, Sighting
 from hedgerow.shards.slices import ALL, NONE, Slices
 
 TIMING = Timing()
@@ -348,8 +348,8 @@ class Node:
         if isinstance(step, Read):
             self.request(lambda: store.leases.get(name), done, what)
         elif isinstance(step, Take):
-            said = {SAID: self.told()} if what == "own" else {}
-            asked = said.get(SAID, "")
+            said = {MEMBER_STATUS: self.told()} if what == "own" else {}
+            asked = said.get(MEMBER_STATUS, "")
 
             def act() -> Object:
                 applied = store.apply(self.world.now, name, step.meta, step.spec, said)
@@ -592,7 +592,9 @@ class Node:
             step = election.give_up()
             if step is not None:
                 said = (
-                    {SAID: members.status_text(self.member.status())} if name == self.name else {}
+                    {MEMBER_STATUS: members.status_text(self.member.status())}
+                    if name == self.name
+                    else {}
                 )
                 try:
                     self.world.store.apply(self.world.now, name, step.meta, step.spec, said)

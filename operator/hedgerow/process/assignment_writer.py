@@ -45,7 +45,7 @@ class AssignmentWriter:
         cluster: Cluster,
         clock: Clock,
         members: Members,
-        election: Elector,
+        elector: Elector,
         *,
         namespace: str,
         manager: str,
@@ -53,8 +53,8 @@ class AssignmentWriter:
         marks: Object,
         backoff: Callable[[int, KubeError], float],
     ) -> None:
-        self._fenced = cluster.fenced(election.remaining, election.unanswered)
-        self._clock, self._members, self._election = clock, members, election
+        self._fenced = cluster.fenced(elector.remaining, elector.unanswered)
+        self._clock, self._members, self._elector = clock, members, elector
         self._namespace, self._manager, self._duration = namespace, manager, duration
         self._marks, self._backoff = marks, backoff
         self._assigner = Assigner(members)
@@ -76,13 +76,13 @@ class AssignmentWriter:
         """Be elected again and again: another leader keeps nobody from working."""
         while True:
             with suppress(LeadershipLost):
-                await self._election.lead(elected)
+                await self._elector.lead(elected)
             log.info("another replica leads")
             self._assigner.forget()
 
     def assign(self, now: float) -> None:
         """If we lead, have the next assignment written."""
-        if not self._election.leading or self._proposal is not None:
+        if not self._elector.leading or self._proposal is not None:
             return
         self._proposal = self._assigner.next(now, unique())
         if self._proposal:
@@ -139,7 +139,7 @@ class AssignmentWriter:
         failures = 0
         while True:
             failed: KubeError | None = None
-            for each in self._members.superfluous() if self._election.leading else ():
+            for each in self._members.superfluous() if self._elector.leading else ():
                 uid, version = each.mark[:2]
                 try:
                     await self._fenced.delete(

@@ -25,7 +25,7 @@ from hedgerow.runtime.leaderelection.elector import (
 from hedgerow.runtime.leaderelection.record import LEASES
 from hedgerow.shards import assignment, members
 from hedgerow.shards.member import Member
-from hedgerow.shards.members import LABEL, MOST_KNOWN, SAID, Members, MemberStatus
+from hedgerow.shards.members import LABEL, MEMBER_STATUS, MOST_KNOWN, Members, MemberStatus
 from hedgerow.shards.slices import ALL, Slices
 
 if TYPE_CHECKING:
@@ -79,12 +79,12 @@ class Coordinator:
             silent=silent,
         )
         self.own = lead(name=name, marks=self._marks, own=True)
-        self.election = lead(name=self._base, marks=self._common_marks)
+        self.elector = lead(name=self._base, marks=self._common_marks)
         self._writer = AssignmentWriter(
             cluster,
             clock,
             self.members,
-            self.election,
+            self.elector,
             namespace=self._namespace,
             manager=manager,
             duration=times.duration,
@@ -121,7 +121,7 @@ class Coordinator:
 
     def remaining(self) -> float:
         """Return the seconds for which we may write for what we serve; callable anywhere."""
-        return min(self.own.remaining(), self.election.lease.shared_for(self._deadline))
+        return min(self.own.remaining(), self.elector.lease.shared_for(self._deadline))
 
     def age(self) -> float:
         """Return for how many seconds we have known the assignment, 0 without one."""
@@ -180,12 +180,15 @@ class Coordinator:
         """End our part: all passes have ended. It raises nothing."""
         self.member.end()
         await self.own.release()
-        await self.election.release()
+        await self.elector.release()
 
     def _marks(self) -> Object:
         """Return the label, annotation and owner of our own Lease."""
         status = replace(self.member.status(self._load), facts=self._facts)
-        marks = {**self._common_marks(), "annotations": {SAID: members.status_text(status)}}
+        marks = {
+            **self._common_marks(),
+            "annotations": {MEMBER_STATUS: members.status_text(status)},
+        }
         return {**marks, "ownerReferences": [self._pod]} if self._pod else marks
 
     def _common_marks(self) -> Object:

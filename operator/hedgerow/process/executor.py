@@ -168,7 +168,7 @@ class Executor:
         in a former pod of our Deployment, which stops once its successors are ready.
         """
         coordinator = self._coordinator
-        may_serve = coordinator.member.is_settled or coordinator.election.lease.is_led_alone
+        may_serve = coordinator.member.is_settled or coordinator.elector.lease.is_led_alone
         self._was_ready = self._was_ready or may_serve
         return "" if self._was_ready else WAITS
 

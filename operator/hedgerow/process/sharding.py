@@ -85,7 +85,7 @@ async def sharing(
 
         part = _coordinating(settings, clock, meters, name, silent=silent, post=post)
         async with thread.entered(part) as coordinator:
-            meters.leads(lambda: coordinator.election.leading)
+            meters.leads(lambda: coordinator.elector.leading)
             meter = meters.shards(
                 held=lambda: coordinator.member.begun,
                 unserved=coordinator.members.unserved,

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 LABEL: Final = "hedgerow.dev/shards"
 """The label of all Leases of an installation, whose value is its name."""
-SAID: Final = LABEL
-"""Annotation: what a member says in its Lease."""
+MEMBER_STATUS: Final = LABEL
+"""Annotation: a member's status, in its own Lease."""
 ASSIGNMENT: Final = "hedgerow.dev/assignment"
 """Annotation: the assignment, in a Lease of its own."""
 _LONGEST: Final = 64 * 1024
@@ -144,7 +144,7 @@ def mark(lease: Mapping[str, Any]) -> tuple[str, str, str]:
 def sighting(lease: Mapping[str, Any], now: float) -> Sighting:
     """Return what is seen of a member's Lease."""
     view = View(lease)
-    found, holds = parse_status(annotation(lease, SAID))
+    found, holds = parse_status(annotation(lease, MEMBER_STATUS))
     return Sighting(
         view.name,
         mark(lease),

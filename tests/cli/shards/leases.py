@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from hedgerow.runtime.leaderelection.record import NAMESPACES, micro_time
-from hedgerow.shards.members import ASSIGNMENT, LABEL, SAID
+from hedgerow.shards.members import ASSIGNMENT, LABEL, MEMBER_STATUS
 from hedgerow.shards.slices import COUNT
 
 Object = dict[str, Any]
@@ -44,7 +44,7 @@ def member(pod: str, holds: str, ago: float = 1, holder: str | None = None, **sa
     }  # fmt: skip
     text = said.pop("text", json.dumps(told | said))
     identity = f"{pod}_x1" if holder is None else holder
-    return lease(f"hedgerow-{pod}", identity, ago, annotations={SAID: text})
+    return lease(f"hedgerow-{pod}", identity, ago, annotations={MEMBER_STATUS: text})
 
 
 def election(pod: str = "a", ago: float = 1, namespaces: str = "") -> Object:

@@ -24,7 +24,7 @@ from hedgerow.cli.shards.listing import listed
 from hedgerow.cli.shards.report import reported
 from hedgerow.cli.shards.terminal import lines, unserved, words
 from hedgerow.encoding import to_json
-from hedgerow.shards.members import SAID
+from hedgerow.shards.members import MEMBER_STATUS
 from hedgerow.shards.slices import COUNT, point_of, written
 
 
@@ -141,7 +141,7 @@ HOSTILE = [
     member("\x1b[31m" + "a" * 500, ALL, revision="r\n"),
     member("a", ALL, facts={"namespaces": -1, "resources": 1e300, "passes": 1e300, "lag": -2}),
     member("a", ALL, text=json.dumps({"facts": {"lag": "x"}, "holds": 7})),
-    lease("hedgerow-a", "a", annotations={SAID: None}),
+    lease("hedgerow-a", "a", annotations={MEMBER_STATUS: None}),
     lease("hedgerow-a", ["a"], renewTime="yesterday", acquireTime=3),
     lease("hedgerow-a", "a", renewTime="9999-99-99", leaseDurationSeconds=-3),
     lease("hedgerow-a", "a", renewTime="2026-01-01T12:00:00", leaseDurationSeconds=10**30),
