@@ -23,7 +23,7 @@ from hedgerow.runtime.cache.caches import build
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.runtime.credentials import Credentials
 from hedgerow.runtime.events.recorder import BURST, Limits
-from hedgerow.runtime.heavy import Lanes
+from hedgerow.runtime.large import Lanes
 from hedgerow.runtime.logs import configure
 from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.namespaces import Namespaces

@@ -133,7 +133,7 @@ class Installation(Struct, frozen=True):
         """Return the value of `label_key` on a controller's children."""
         return ".".join(filter(None, (self.instance, controller)))
 
-    def marks(self, obj: Mapping[str, Any], controller: str) -> bool:
+    def is_labelled(self, obj: Mapping[str, Any], controller: str) -> bool:
         """Return whether an object has the label of a controller's children."""
         labels: Mapping[str, str] = metadata(obj).get("labels") or {}
         return labels.get(self.label_key) == self.label(controller)

@@ -17,7 +17,7 @@ from hedgerow.contract import BuiltIn, Controller
 from hedgerow.kube.errors import one_line
 from hedgerow.objects import DOMAIN
 from hedgerow.plan.installations import OTHER_MANAGERS
-from hedgerow.runtime.durations import Duration, of_lag
+from hedgerow.runtime.metric_names import Duration, of_lag
 from hedgerow_schemas.base import ApiResource
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def _with_informed(controllers: Iterable[Controller[Any]]) -> Iterable[Controlle
 
 
 def check(controller: Controller[Any]) -> None:
-    """Raise ValueError if a controller's name or kinds are invalid."""
+    """Raise ValueError if a controller declares what it may not; see `Controller`."""
     name = controller.name
     _check_classes(controller)
     if not _NAME.fullmatch(name) or len(name) > LONGEST or name in OTHER_MANAGERS:

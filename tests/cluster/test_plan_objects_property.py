@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from hedgerow.cli.plan.objects import ObjectPlanner
-from hedgerow.cli.plan.planner import Planner
+from hedgerow.cli.plan.forecaster import Forecaster
+from hedgerow.cli.plan.objects import ObjectForecaster
 from hedgerow.cli.plan.submission import FORCED, Submission, UserApply
 from hedgerow.fields.diff import difference
 from hedgerow.kube.client import connect
@@ -67,8 +67,8 @@ class Trial:
                 now = SystemClock().now()
                 submission = Submission(self.ref, manifest, stored, applier, now)
                 said = await submission.dry_run(cluster, absent=False)
-                planner = Planner(cluster, SystemClock(), applier=applier)
-                forecast = await ObjectPlanner(planner, self.ref.namespace).of(manifest)
+                forecaster = Forecaster(cluster, SystemClock(), applier=applier)
+                forecast = await ObjectForecaster(forecaster, self.ref.namespace).of(manifest)
                 reply = self.api.apply(manifest, MANAGER, force=force)
                 assert said.merged == "" or said.merged.startswith(FORCED)
                 [found] = forecast.objects

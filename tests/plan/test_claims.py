@@ -15,7 +15,7 @@ from hedgerow.objects import Installation, ObjectRef
 from hedgerow.plan.input import ChildHistory, PlanInput
 from hedgerow.plan.plan import Plan, plan, plan_own
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION, said
-from hedgerow.plan.writes import ChildId, Write, judge, normal_form, release, unguarded
+from hedgerow.plan.writes import ChildId, Write, judge_respelled, normal_form, release, unguarded
 from hedgerow.plan.yield_and_claim import NO_FIELD_POLICY, FieldPolicy, field_policy_of
 from hedgerow.testing.memory.server import Server
 from hedgerow_schemas.base import Status
@@ -351,13 +351,13 @@ class TestSpelling:
         live["spec"]["replicas"] = 4  # as admission changes it: it stays in our own entry
 
         verdict = ownership.judge(want, live, MANAGER)
-        known = judge(want, live, MANAGER, normal_form(want, verdict))
+        known = judge_respelled(want, live, MANAGER, normal_form(want, verdict))
 
         assert not verdict.settled
         assert known.settled
         assert [leaf.live for leaf in known.rewritten] == [4]
-        assert not judge(want, live, MANAGER, "another").settled
-        assert not judge(want, live, MANAGER, "").settled
+        assert not judge_respelled(want, live, MANAGER, "another").settled
+        assert not judge_respelled(want, live, MANAGER, "").settled
 
 
 class TestWaiting:

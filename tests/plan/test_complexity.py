@@ -47,7 +47,7 @@ Function = Callable[[Any, Case], object]
 
 
 def judged(m: Any, case: Case) -> Any:
-    return m.writes.judge(case.want, case.live, MANAGER, "x")
+    return m.writes.judge_respelled(case.want, case.live, MANAGER, "x")
 
 
 def owned(case: Case) -> Any:
@@ -279,7 +279,7 @@ GATE: dict[str, Function] = {
     "writes.declare": lambda m, c: m.writes.declare(c.child, c.owner, "bluegreen"),
     "writes.unguarded": lambda m, c: m.writes.unguarded(c.want),
     "writes.normal_form": lambda m, c: m.writes.normal_form(c.want, c.verdict),
-    "writes.judge": judged,
+    "writes.judge_respelled": judged,
     "writes.claimed": lambda m, c: m.writes.claimed(deployed(m), c.child.fields),
     "writes.release": lambda m, c: m.writes.release(deployed(m).api, c.live, MANAGER),
     "writes.given_back": lambda m, c: m.writes.given_back(deployed(m).api, c.live, ("spec",)),
@@ -577,7 +577,7 @@ EXCEPT: dict[str, str] = {
             "installations.program_of", "policy.is_controller_label", "objects.labelling_program",
             "objects.renamed", "objects.variable_prefix",
             "objects.Installation.common_manager",
-            "objects.Installation.marks", "objects.Installation.selector",
+            "objects.Installation.is_labelled", "objects.Installation.selector",
             "remedies.without_effect", "redaction.is_private", "redaction.is_secret",
             "starts.is_ahead", "starts.is_made_here", "policy.allows_claims",
             "policy.claims_refused", "validation.path", "release.is_mark",

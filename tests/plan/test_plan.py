@@ -123,7 +123,7 @@ class TestSettled:
         def walked(*_: Any, **__: Any) -> Any:
             raise AssertionError("walked again")
 
-        monkeypatch.setattr("hedgerow.plan.plan.judge", walked)
+        monkeypatch.setattr("hedgerow.plan.plan.judge_respelled", walked)
 
         assert planned(plan_input(seen, history=history, content_version=1)).writes == ()
 
@@ -169,7 +169,7 @@ class TestSettled:
         mark = normal_form(WANT, ownership.judge(WANT, answer, MANAGER))
 
         assert planned(plan_input(answer)).writes
-        assert planned(plan_input(answer, history=ChildHistory(mark=mark))).writes == ()
+        assert planned(plan_input(answer, history=ChildHistory(respelling=mark))).writes == ()
 
     def test_leftovers_of_an_older_declaration_are_given_up(self):
         less = Apply(ConfigMap, "settings", {"data": {"a": "1"}})

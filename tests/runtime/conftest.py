@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hedgerow.runtime import heavy
+from hedgerow.runtime import large
 from hedgerow.testing.virtual import BACKEND
 from runtime.world import World
 
@@ -29,4 +29,4 @@ def on_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     async def here(work: Callable[[], Any]) -> Any:
         return work()
 
-    monkeypatch.setattr(heavy.PASSES, "run", here)
+    monkeypatch.setattr(large.PASSES, "run", here)

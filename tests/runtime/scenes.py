@@ -12,7 +12,7 @@ from hedgerow.kube import errors
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
 from hedgerow.runtime import observation
 from hedgerow.runtime.cache import caches
-from hedgerow.runtime.heavy import LARGE, USUAL
+from hedgerow.runtime.large import LARGE, USUAL
 from hedgerow.testing.memory.cluster import Sent
 from runtime.shop import Shop
 from runtime.world import World

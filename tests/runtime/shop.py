@@ -12,7 +12,7 @@ import anyio
 from hedgerow.contract import Desired
 from hedgerow.objects import Installation
 from hedgerow.runtime.cache.caches import build
-from hedgerow.runtime.heavy import Lanes
+from hedgerow.runtime.large import Lanes
 from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow.runtime.runner import ControllerRunner

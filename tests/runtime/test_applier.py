@@ -86,7 +86,7 @@ class TestApplying:
         applied = await applier.apply(write, None)
 
         assert (applied.action, applied.settled) == ("created", False)
-        assert applied.mark
+        assert applied.respelling
         assert len(world.cluster.writes) == 1
 
     async def test_what_it_is_known_to_add_is_no_change(self, world, applier):
@@ -99,7 +99,7 @@ class TestApplying:
 
         [env] = applied.obj["spec"]["template"]["spec"]["containers"][0]["env"]
         assert env["valueFrom"]["fieldRef"]["apiVersion"] == "v1"
-        assert (applied.mark, applied.settled) == ("", True)
+        assert (applied.respelling, applied.settled) == ("", True)
 
     async def test_a_quantity_in_another_spelling_needs_no_mark(self, world, applier):
         await carry_out(applier, world, cpu="1000m")

@@ -13,7 +13,7 @@ from hedgerow.plan.oversized import Family, Oversize
 from hedgerow.runtime.applier import Applier
 from hedgerow.runtime.cache.budget import Budget, Weigher
 from hedgerow.runtime.child_finalizers import Finalizers
-from hedgerow.runtime.heavy import USUAL
+from hedgerow.runtime.large import USUAL
 from hedgerow.runtime.refusals import RefusalLog
 from runtime.clockwork import CRONJOBS, MINUTE, Clockwork, guarded_jobs, started
 from runtime.scenes import refuse

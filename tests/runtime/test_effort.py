@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from hedgerow.fields import ownership
 from hedgerow.kube import errors
 from hedgerow.objects import ObjectRef
-from hedgerow.runtime.heavy import USUAL, PassLimits
+from hedgerow.runtime.large import USUAL, PassLimits
 from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow.runtime.runner import SHARE
 from hedgerow.runtime.workqueue import FAIR_EVERY, Priority

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hedgerow.runtime.heavy import Lane
+from hedgerow.runtime.large import Lane
 
 
 class TestLane:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from hedgerow.runtime import heavy
-from hedgerow.runtime.heavy import LARGE, USUAL
+from hedgerow.runtime import large
+from hedgerow.runtime.large import LARGE, USUAL
 from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow.runtime.state import ResourceState
 from runtime.scenes import settled, take_label
@@ -86,7 +86,7 @@ class TestLook:
             with ThreadPoolExecutor(1) as threads:
                 return threads.submit(work).result()
 
-        monkeypatch.setattr(heavy.PASSES, "run", elsewhere)
+        monkeypatch.setattr(large.PASSES, "run", elsewhere)
         there = await planner(world).observe(DEMO, state(world), limits=LARGE)
 
         assert here is not None
@@ -102,6 +102,6 @@ class TestLook:
             world.going.add("default")
             return found
 
-        monkeypatch.setattr(heavy.PASSES, "run", slowly)
+        monkeypatch.setattr(large.PASSES, "run", slowly)
 
         assert await planner(world).observe(DEMO, remembered, limits=LARGE) is None

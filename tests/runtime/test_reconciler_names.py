@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from hedgerow.runtime import heavy
-from hedgerow.runtime.heavy import LARGE
+from hedgerow.runtime import large
+from hedgerow.runtime.large import LARGE
 from hedgerow.testing.memory.cluster import Sent
 from runtime.scenes import (
     BLUE,
@@ -162,7 +162,7 @@ class TestNames:
             store.adopt(service)  # as a watch does while a thread works
             return work()
 
-        monkeypatch.setattr(heavy.PASSES, "run", late)
+        monkeypatch.setattr(large.PASSES, "run", late)
         planner, state = reconciler.context.planner, reconciler.states[key]
         found = await planner.observe(key, state, limits=LARGE)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
-from hedgerow.runtime.heavy import PassLimits
+from hedgerow.runtime.large import PassLimits
 from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow.runtime.state import MOST_REPEATS
 from runtime.scenes import IMAGE, annotate, limit_comparisons, settled, take_image, writes_of
@@ -251,25 +251,25 @@ class TestMisread:
         limit_comparisons(monkeypatch, usual=1)
         world.apply("other")
         await world.settle()
-        assert world.cache.slow == set()
+        assert world.cache.many_comparisons == set()
         assert {each.is_large for each in noticed} == {False}
 
         noticed.clear()
         annotate(world, yields=f"Deployment/*: {IMAGE}")
         await world.settle()
         assert (world.contested(), world.condition("Stalled"), image(world)) == ([], "", "theirs:9")
-        assert world.cache.slow == {("default", "demo")}
+        assert world.cache.many_comparisons == {("default", "demo")}
         assert [each.is_large for each in noticed] == [False, *[True] * (len(noticed) - 1)]
 
         annotate(world, yields=None)
         await world.settle()
-        assert world.cache.slow == set()
+        assert world.cache.many_comparisons == set()
 
         annotate(world, yields=f"Deployment/*: {IMAGE}")
         await world.settle()
         world.delete("BlueGreen", "demo")
         await world.settle()
-        assert world.cache.slow == set()
+        assert world.cache.many_comparisons == set()
 
 
 class TestUnmatched:

@@ -19,7 +19,7 @@ from hedgerow.plan.conditions import Problem
 from hedgerow.runtime import refusals
 from hedgerow.runtime.events.publisher import MOST_ATTEMPTS, MOST_UNSENT, EventPublisher
 from hedgerow.runtime.events.recorder import BURST, Recorder
-from hedgerow.runtime.heavy import USUAL
+from hedgerow.runtime.large import USUAL
 from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.observation import Observation
 from hedgerow.runtime.refusals import (

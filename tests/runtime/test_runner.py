@@ -12,7 +12,7 @@ import pytest
 from hedgerow.contract import Key
 from hedgerow.kube.watch import Bookmark, Changed, Snapshot
 from hedgerow.runtime.cache.caches import Cache
-from hedgerow.runtime.heavy import LARGE, USUAL, Lanes, PassLimits
+from hedgerow.runtime.large import LARGE, USUAL, Lanes, PassLimits
 from hedgerow.runtime.reconciler import Reconciler
 from hedgerow.runtime.resource_pass import Outcome
 from hedgerow.runtime.runner import WALL_CHECK, WORKERS, ControllerRunner
@@ -51,7 +51,7 @@ class TestRunning:
             assert len(shop.logged("caches are filled")) == 1
 
     @pytest.mark.usefixtures("on_the_loop")
-    async def test_heavy_resources_are_passed_over_one_at_a_time_and_keep_nobody_waiting(
+    async def test_large_resources_are_passed_over_one_at_a_time_and_keep_nobody_waiting(
         self, monkeypatch
     ):
         heavy = [f"heavy{number}" for number in range(2 * WORKERS)]

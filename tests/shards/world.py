@@ -548,7 +548,7 @@ class Node:
 
         def act() -> None:
             live = store.leases.get(gone.name)
-            if live and members.mark(live) == gone.mark:
+            if live and members.version_of(live) == gone.version:
                 store.delete(self.world.now, gone.name)
                 self.world.changed()
 

@@ -78,7 +78,7 @@ class Claim:
 
     `fields` are among those that the controller declares, as `Claimable.fields` or for the built-in
     resource itself as `BuiltIn.claims`. `waits`: why nothing is taken by force now, although the
-    author may claim it; empty if it may be taken at any time.
+    user may claim it; empty if it may be taken at any time.
     """
 
     kind: type[View]

@@ -60,7 +60,7 @@ class Observed:
     namespace: str = "*"
     """The namespace of the resource's children; empty for a cluster-scoped one."""
     said: Callable[[str, str, tuple[str, ...]], Word] = _unsaid
-    """What the author of the resource says of a field; see `word`."""
+    """What the user says of a field, by the annotations of the resource; see `word`."""
     check: Callable[[type[View]], None] = _any_kind
     """Called with each kind that is asked for; it raises an error for one that is never read."""
 

@@ -112,9 +112,12 @@ class Copies:
     the metadata alone: what our field manager holds of that of a live child, or that of one that is
     declared.
 
-    `Observed.in_use` of a source is true while any child is made from it and not being deleted,
-    while `Desired.reports` has its key, and until each resource of this controller has had a pass
-    since the start whose objects could be read.
+    `Observed.in_use` of a source is true in each of these cases:
+
+    - A child is made from it, and is not being deleted.
+    - `Desired.reports` of a resource has its key.
+    - Not every resource of this controller has had a pass since the start whose objects could be
+      read: whether there are such children is not known yet.
 
     `shared` are kinds of children of which others may have parts, such as keys of a Secret. While
     another field manager holds such a part, the child is given back instead of deleted: what only

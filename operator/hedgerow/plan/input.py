@@ -43,7 +43,7 @@ class ChildHistory(Struct, frozen=True):
     `settled`: the child when it was last settled. `restored`: when each vanished field was put
     back. `taken`: the name belongs to somebody else's object. `other_installation`: the other
     installation of hedgerow that has the object, if any. `field_policy`: what the user yielded and
-    claimed at that time. `mark`: how the server respelled the last write.
+    claimed at that time. `respelling`: how the server respelled the last write.
     """
 
     settled: SettledChild | None = None
@@ -51,7 +51,7 @@ class ChildHistory(Struct, frozen=True):
     taken: bool = False
     other_installation: Installation | None = None
     field_policy: FieldPolicy = NO_FIELD_POLICY
-    mark: str = ""
+    respelling: str = ""
 
 
 NO_HISTORY: Final = ChildHistory()

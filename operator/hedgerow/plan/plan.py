@@ -47,7 +47,7 @@ from hedgerow.plan.writes import (
     content,
     declare,
     given_back,
-    judge,
+    judge_respelled,
     others_hold_a_part,
     release,
 )
@@ -213,7 +213,7 @@ class ChildPlanner:
         return self._write(write, found)
 
     def _judge(self, want: Object, live: Object) -> Verdict:
-        return judge(want, live, self.plan_input.field_manager, self.history.mark)
+        return judge_respelled(want, live, self.plan_input.field_manager, self.history.respelling)
 
     def _unproven(self, declared: Object, live: Object) -> tuple[Leaf, ...]:
         return tuple(
@@ -528,13 +528,13 @@ def relabelled(plan_input: PlanInput, api: ApiResource, live: Object) -> Plan:
     """
     installation, controller = plan_input.installation, plan_input.controller
     body = extract(live, plan_input.field_manager)
-    if body is None or is_terminating(live) or installation.marks(live, controller):
+    if body is None or is_terminating(live) or installation.is_labelled(live, controller):
         return Plan()
     meta: Object = body["metadata"]
     label = {installation.label_key: installation.label(controller)}
     body = {**body, "metadata": {**meta, "labels": {**meta.get("labels", {}), **label}}}
     ref = replace(plan_input.ref(api, meta["name"]), uid=meta["uid"])
-    if contested := judge(body, live, plan_input.field_manager).contested:
+    if contested := ownership.judge(body, live, plan_input.field_manager).contested:
         return Plan(contested=tuple(plan_input.report(ref, leaf) for leaf in contested))
     return Plan(writes=(Write(ref, body, checksum(body), create=False, once=True),))
 

@@ -134,7 +134,7 @@ def own(owner: ObjectRef) -> str:
 
 
 def without_effect(word: str, reason: str, field_path: FieldPath) -> str:
-    """Return why a term of annotation `word` has no effect on a field contested for `reason`."""
+    """Return why an entry of annotation `word` has no effect on a field contested for `reason`."""
     if is_ours(field_path):
         return "fields that mark a child as hedgerow's can be neither yielded nor claimed"
     if reason in (DECLARED_NO_MORE, UNKNOWN_OWNER):

@@ -88,7 +88,7 @@ def holdings(live: Object) -> dict[FieldPath, tuple[Holder, ...]]:
 
 
 def patterns(kind: str, name: str, fields: Sequence[str]) -> tuple[PolicyEntry, ...]:
-    """Return terms for the requested fields of one object, each a path as in `yield`.
+    """Return entries for the requested fields of one object, each a path as in `yield`.
 
     Raises MoveRefused if a path cannot be read, or would start an entry about another object.
     """

@@ -105,14 +105,16 @@ def settles(write: Write, answer: Object, verdict: Verdict) -> bool:
     )
 
 
-def judge(want: Object, live: Object, field_manager: str, mark: str = "") -> Verdict:
+def judge_respelled(
+    want: Object, live: Object, field_manager: str, respelling: str = ""
+) -> Verdict:
     """Return a verdict that accepts how the server respelled the declaration.
 
-    `mark` is the `normal_form` of the last answer; after a restart it is unknown. If it is for
-    exactly this declaration and exactly these differences, the object is settled.
+    `respelling` is the `normal_form` of the last answer; after a restart it is unknown. If it is
+    for exactly this declaration and exactly these differences, the object is settled.
     """
     verdict = ownership.judge(want, live, field_manager)
-    if not mark or verdict.contested or normal_form(want, verdict) != mark:
+    if not respelling or verdict.contested or normal_form(want, verdict) != respelling:
         return verdict
     # A value that the server only added to is not rewritten.
     rewritten = tuple(
@@ -195,8 +197,8 @@ def release(
         if ownership.judge(want, live, manager).settled:
             return None
     body = {**want, "metadata": {**want["metadata"], "uid": ref.uid}}
-    mark = checksum(body, metadata(live).get("managedFields"))
-    return Write(ref, body, mark, create=False, foreign=True)
+    fingerprint = checksum(body, metadata(live).get("managedFields"))
+    return Write(ref, body, fingerprint, create=False, foreign=True)
 
 
 def given_back(api: ApiResource, live: Object, keeps: Iterable[str]) -> Write:

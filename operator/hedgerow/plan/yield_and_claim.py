@@ -2,7 +2,7 @@
 
 The grammar of the resource's annotation:
 
-    terms   = entry *( ( ";" / newline ) entry )
+    policy  = entry *( ( ";" / newline ) entry )
     entry   = kind "/" name ":" path *( "," path )
     kind    = a kind, or "*"
     name    = a child's name; one "*" in it stands for any characters
@@ -100,7 +100,7 @@ class FieldPolicyError(ValueError):
 
 
 class PolicyEntry(Struct, frozen=True):
-    """One pattern: the objects and the field that it covers; `text` is as the user wrote it."""
+    """One entry: the objects and the field that it covers; `text` is as the user wrote it."""
 
     kind: str
     name: Part
@@ -108,11 +108,11 @@ class PolicyEntry(Struct, frozen=True):
     text: str
 
     def names(self, kind: str, name: str) -> bool:
-        """Return whether the term covers an object."""
+        """Return whether the entry covers an object."""
         return self.kind in ("*", kind) and fits(self.name, name)
 
     def covers(self, kind: str, name: str, place: FieldPath | str) -> bool:
-        """Return whether the term covers a field of an object.
+        """Return whether the entry covers a field of an object.
 
         `place` may be a printed path; there, a key with dots counts as several steps.
         """
@@ -270,7 +270,7 @@ def _read(
 
 
 def parse(text: str, comparisons: Comparisons | None = None) -> Iterator[PolicyEntry]:
-    """Yield the terms of a text. Raises FieldPolicyError, which names the invalid entry."""
+    """Yield the entries of a text. Raises FieldPolicyError, which names the invalid entry."""
     count = 0
     for entry in _split(text, ";\n"):
         if not entry.strip():

@@ -36,8 +36,8 @@ log = structlog.get_logger(__name__)
 class AssignmentWriter:
     """Stands for election; while elected, writes assignments and removes Leases of former members.
 
-    `marks` are the labels that an assignment has, and `backoff` returns the seconds until what has
-    failed so many times is tried again.
+    `lease_metadata` is what an assignment's Lease has besides name and namespace. `backoff` returns
+    the seconds until what has failed so many times is tried again.
     """
 
     def __init__(
@@ -50,13 +50,13 @@ class AssignmentWriter:
         namespace: str,
         manager: str,
         duration: float,
-        marks: Object,
+        lease_metadata: Object,
         backoff: Callable[[int, KubeError], float],
     ) -> None:
         self._fenced = cluster.fenced(elector.remaining, elector.unanswered)
         self._clock, self._members, self._elector = clock, members, elector
         self._namespace, self._manager, self._duration = namespace, manager, duration
-        self._marks, self._backoff = marks, backoff
+        self._lease_metadata, self._backoff = lease_metadata, backoff
         self._assigner = Assigner(members)
         self._proposal: Proposal | None = None
         self._news = anyio.Event()
@@ -113,7 +113,7 @@ class AssignmentWriter:
         place = {"name": self._members.assignment_lease, "namespace": self._namespace}
         exact = {"uid": seen.uid, "resourceVersion": seen.version} if seen else None
         told = {ASSIGNMENT: assignment.text(proposal.assignment)}
-        meta = {**place, **self._marks, "annotations": told}
+        meta = {**place, **self._lease_metadata, "annotations": told}
         spec = {"holderIdentity": self._members.own, "acquireTime": wall, "renewTime": wall}
         seconds = self._duration / 3
         try:
@@ -140,7 +140,7 @@ class AssignmentWriter:
         while True:
             failed: KubeError | None = None
             for each in self._members.superfluous() if self._elector.leading else ():
-                uid, version = each.mark[:2]
+                uid, version = each.version[:2]
                 try:
                     await self._fenced.delete(
                         LEASES, each.name, self._namespace, uid=uid, version=version

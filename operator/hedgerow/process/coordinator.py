@@ -78,8 +78,8 @@ class Coordinator:
             namespaces=settings.namespaces,
             silent=silent,
         )
-        self.own = lead(name=name, marks=self._marks, own=True)
-        self.elector = lead(name=self._base, marks=self._common_marks)
+        self.own = lead(name=name, lease_metadata=self._lease_metadata, own=True)
+        self.elector = lead(name=self._base, lease_metadata=self._common_metadata)
         self._writer = AssignmentWriter(
             cluster,
             clock,
@@ -88,7 +88,7 @@ class Coordinator:
             namespace=self._namespace,
             manager=manager,
             duration=times.duration,
-            marks=self._common_marks(),
+            lease_metadata=self._common_metadata(),
             backoff=self._backoff,
         )
         self._pod = _owner()
@@ -182,16 +182,16 @@ class Coordinator:
         await self.own.release()
         await self.elector.release()
 
-    def _marks(self) -> Object:
+    def _lease_metadata(self) -> Object:
         """Return the label, annotation and owner of our own Lease."""
         status = replace(self.member.status(self._load), facts=self._facts)
-        marks = {
-            **self._common_marks(),
+        found = {
+            **self._common_metadata(),
             "annotations": {MEMBER_STATUS: members.status_text(status)},
         }
-        return {**marks, "ownerReferences": [self._pod]} if self._pod else marks
+        return {**found, "ownerReferences": [self._pod]} if self._pod else found
 
-    def _common_marks(self) -> Object:
+    def _common_metadata(self) -> Object:
         return {"labels": {LABEL: self._base}}
 
     async def _watch(self) -> None:

@@ -1,4 +1,4 @@
-"""Applier: carries out planned writes, each an unforced apply or a guarded delete."""
+"""Applier: carries out planned writes: applies, forced only for claimed fields, and deletions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hedgerow.kube.errors import Conflict, KubeError
 from hedgerow.kube.withholding import withholding
 from hedgerow.objects import ObjectRef, metadata
 from hedgerow.plan.writes import normal_form, settles, unguarded
-from hedgerow.runtime.heavy import USUAL, PassLimits
+from hedgerow.runtime.large import USUAL, PassLimits
 from hedgerow.runtime.metrics import Meter, Meters
 
 if TYPE_CHECKING:
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 class Applied(Struct, frozen=True):
     """The response to an apply: the object, and whether it was created, configured or unchanged.
 
-    `mark` is how the server respelled it. `settled`: nothing is left to do about the object.
+    `respelling` is how the server respelled it. `settled`: nothing is left to do about the object.
     """
 
     obj: Object
     action: str
-    mark: str = ""
+    respelling: str = ""
     settled: bool = False
 
 
@@ -54,7 +54,7 @@ class Applier:
         """
         try:
             with withholding(write.ref.api):
-                answer, mark, settled = await self._apply(write, limits)
+                answer, respelling, settled = await self._apply(write, limits)
         except KubeError as error:
             if isinstance(error, Conflict):
                 self._meter.wrote("conflicted")
@@ -66,7 +66,7 @@ class Applier:
         self._meter.wrote("released" if given_up else action)
         holders = (holder.manager for leaf in write.claims for holder in leaf.holders)
         self._meter.claimed(holders)
-        return Applied(answer, action, mark, settled)
+        return Applied(answer, action, respelling, settled)
 
     async def _apply(self, write: Write, limits: PassLimits) -> tuple[Object, str, bool]:
         applied = await self._cluster.apply(
@@ -78,8 +78,8 @@ class Applier:
         )
         answer = applied.object
         want = unguarded(write.body)
-        mark, settled = await limits.compute(self._judge, write, want, answer)
-        return answer, mark, settled
+        respelling, settled = await limits.compute(self._judge, write, want, answer)
+        return answer, respelling, settled
 
     def _judge(self, write: Write, want: Object, answer: Object) -> tuple[str, bool]:
         """Return how the server respelled the write, and whether the response settles it."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from hedgerow.plan.writes import Write
     from hedgerow.runtime.applier import Applier
     from hedgerow.runtime.cache.caches import Cache
-    from hedgerow.runtime.heavy import PassLimits
+    from hedgerow.runtime.large import PassLimits
     from hedgerow_schemas.base import ApiResource, Object, Resource
 
 
@@ -54,7 +54,7 @@ class Finalizers:
         """
         known = self._refused.pop(key, None) or Refusals()
         asked = {write.id: write for write in await self._due(key)}
-        known.keep({child: _mark(write) for child, write in asked.items()})
+        known.keep({child: _attempt(write) for child, write in asked.items()})
         try:
             for write in asked.values():
                 await self._take_off(write, known, limits)
@@ -103,8 +103,8 @@ class Finalizers:
         return found if metadata(found or {}).get("uid") == ref.uid else None
 
     async def _take_off(self, write: Write, known: Refusals, limits: PassLimits) -> None:
-        mark = _mark(write)
-        if known.waiting(write.id, mark, self._refusal_log.now()):
+        attempt = _attempt(write)
+        if known.waiting(write.id, attempt, self._refusal_log.now()):
             return
         kind, name = write.id
         store = self._cache.child_store(kind, write.ref.namespace)
@@ -115,13 +115,13 @@ class Finalizers:
             if refusals.rule(RequestKind.FINALIZER, error).reaction is Reaction.PUT_OFF:
                 raise
             self._refusal_log.record(
-                known, write.id, mark, request=RequestKind.FINALIZER, ref=write.ref, error=error
+                known, write.id, attempt, request=RequestKind.FINALIZER, ref=write.ref, error=error
             )
             return
         known.clear(write.id)
         store.absorb(answer)
 
 
-def _mark(write: Write) -> str:
+def _attempt(write: Write) -> str:
     """Return the version that the write is for; for another version it is tried again at once."""
     return str(metadata(write.body).get("resourceVersion", write.fingerprint))

@@ -22,7 +22,7 @@ from prometheus_client import (
 )
 from prometheus_client.registry import Collector
 
-from hedgerow.runtime.durations import Duration, of_lag
+from hedgerow.runtime.metric_names import Duration, of_lag
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

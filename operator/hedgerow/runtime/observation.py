@@ -39,7 +39,7 @@ from hedgerow.plan.yield_and_claim import (
     claims_refused,
     field_policy_of,
 )
-from hedgerow.runtime.heavy import LARGE, USUAL, PassLimits
+from hedgerow.runtime.large import LARGE, USUAL, PassLimits
 from hedgerow.runtime.report import reporter_of
 from hedgerow.runtime.source_reports import Reports
 from hedgerow.validation import in_a_line
@@ -207,7 +207,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
 
     def is_watched(self, child: Object) -> bool:
         """Return whether the watches of children select an object."""
-        return self.installation.marks(child, self.controller.name)
+        return self.installation.is_labelled(child, self.controller.name)
 
     async def observe(
         self,
@@ -248,7 +248,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             if comparisons.left < 0 and not limits.is_large:
                 raise TooManyComparisonsError
             if limits.is_large and comparisons.left > limits.comparisons - USUAL.comparisons:
-                self.cache.slow.discard(key)
+                self.cache.many_comparisons.discard(key)
             # Nothing has changed meanwhile unless there was a wait for a thread.
             if limits.is_large and self.writable(key, state) is None:
                 return None

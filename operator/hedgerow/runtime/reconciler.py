@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from hedgerow.objects import Installation
     from hedgerow.runtime.applier import Applier
     from hedgerow.runtime.events.publisher import EventPublisher
-    from hedgerow.runtime.heavy import PassLimits
+    from hedgerow.runtime.large import PassLimits
     from hedgerow.runtime.observation import ResourcePlanner
     from hedgerow_schemas.base import Object
 
@@ -112,7 +112,8 @@ class Reconciler:
         for key in list(filter(which, self.states)):
             del self.states[key]
             self.context.meter.contest(key, ())
-        self.context.cache.slow.difference_update(list(filter(which, self.context.cache.slow)))
+        many = self.context.cache.many_comparisons
+        many.difference_update(list(filter(which, many)))
         self._finalizers.forget(which)
 
     def other_installation(self, key: Key) -> Installation | None:
@@ -141,7 +142,7 @@ class Reconciler:
     async def _gone(self, key: Key) -> Outcome:
         """Forget a resource, and read its unwatched children, until they are gone too."""
         self.states.pop(key, None)
-        self.context.cache.slow.discard(key)
+        self.context.cache.many_comparisons.discard(key)
         self.context.meter.contest(key, ())
         self._unmanaged(key)
         remains = await read_unwatched(self.context, key)
@@ -156,8 +157,9 @@ class Reconciler:
 
         One that is being deleted says so.
         """
+        # A resource that is writable only waits until it is known whether its namespace allows
+        # claims: it stays ours.
         if not this.is_writable:
-            # Otherwise it is only not known yet whether the namespace allows claims.
             self._unmanaged(this.key)
         outcome = self._other_installations_own(this.key)
         again = await self.context.reporter.report_deletion(this)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from hedgerow.objects import ChildId
     from hedgerow.plan.conditions import Problem
     from hedgerow.runtime.context import PassContext
-    from hedgerow.runtime.heavy import PassLimits
+    from hedgerow.runtime.large import PassLimits
     from hedgerow.runtime.observation import Observation
     from hedgerow.runtime.state import ResourceState
     from hedgerow_schemas.base import Resource
@@ -86,12 +86,12 @@ class Pass:
         try:
             await self.reads.begin()
             while await self.observe():
-                steps = self.plan()
+                steps = self.next_steps()
                 outcome = await (self.carry_out(steps) if steps else self.report())
                 if outcome is not None:
                     return outcome
         except TooManyComparisonsError:
-            self.context.cache.slow.add(self.key)
+            self.context.cache.many_comparisons.add(self.key)
             return Outcome(unfinished=True)
         return None
 
@@ -109,7 +109,7 @@ class Pass:
         self.observation = await self._purity_checked(found)
         return True
 
-    def plan(self) -> tuple[Write | Deletion, ...]:
+    def next_steps(self) -> tuple[Write | Deletion, ...]:
         """Return the next writes or deletions, which have not failed in this pass and do not wait.
 
         Children that were pruned before are skipped: they are being deleted already.
@@ -126,7 +126,7 @@ class Pass:
         if not found or not self.has_written:
             for extension in self.context.extensions:
                 extension.looked(self)
-        # The first child decides which of two installations has the resource with all children.
+        # Whoever creates the first child has the resource: of two installations, only one can.
         alone = _creates(found) and self.context.planner.is_new(self.observation.live, state)
         return found[: 1 if alone else self.limits.parallel_writes]
 

@@ -20,7 +20,7 @@ from hedgerow.runtime.clock import Wall
 from hedgerow.runtime.events.publisher import EventPublisher
 from hedgerow.runtime.events.recorder import Limits, Recorder
 from hedgerow.runtime.handover import HandOver
-from hedgerow.runtime.heavy import Lane, Lanes
+from hedgerow.runtime.large import Lane, Lanes
 from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.reconciler import Reconciler
 from hedgerow.runtime.sharding import ShardedQueue
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from hedgerow.kube.cluster import Cluster
     from hedgerow.runtime.cache.caches import Source
     from hedgerow.runtime.cache.store import Store
-    from hedgerow.runtime.heavy import PassLimits
+    from hedgerow.runtime.large import PassLimits
     from hedgerow.runtime.metrics import Meter
     from hedgerow.runtime.observation import ResourcePlanner
     from hedgerow.runtime.sharding import Division
@@ -348,6 +348,9 @@ class ControllerRunner:
             return "put_off"
         except Exception as error:  # noqa: BLE001 - one resource's failure must not affect others
             return self._failed(key, error)
+        if outcome.requeue_after is not None:
+            seconds = outcome.requeue_after.total_seconds()
+            self.queue.add_after(key, seconds, is_requested=outcome.is_requested)
         if outcome.failure is not None:
             return self._failed(key, outcome.failure)
         self.failures.pop(key, None)
@@ -358,9 +361,6 @@ class ControllerRunner:
             self.queue.forget(key)
         if outcome.unfinished:
             self.queue.add(key)
-        if outcome.requeue_after is not None:
-            seconds = outcome.requeue_after.total_seconds()
-            self.queue.add_after(key, seconds, is_requested=outcome.is_requested)
         return "retry" if outcome.retry or outcome.refused else "success"
 
     def _failed(self, key: Key, error: Exception) -> str:

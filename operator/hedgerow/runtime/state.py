@@ -178,7 +178,7 @@ class ResourceState(Struct):
         return True
 
     def renew(self, generation: int, field_policy: str = "") -> None:
-        """Take in the generation and terms; if they are new, try again what was given up.
+        """Take in the generation and the field policy; if new, try again what was given up.
 
         Only a user changes these, so this cannot keep a fight with another program going.
         """
@@ -205,14 +205,14 @@ class ResourceState(Struct):
         self,
         write: Write,
         now: datetime,
-        mark: str = "",
+        respelling: str = "",
         *,
         settled: SettledChild | None = None,
         field_policy: FieldPolicy = NO_FIELD_POLICY,
     ) -> None:
         """Remember that a write was accepted, and what it restored, created or settled.
 
-        `mark` is a digest of how the server respelled it.
+        `respelling` is a digest of how the server respelled it.
         """
         if write.create and write.once:
             self.created_once[write.id] = None
@@ -224,7 +224,7 @@ class ResourceState(Struct):
         self.history[write.id] = replace(
             history,
             restored=restored,
-            mark=mark,
+            respelling=respelling,
             settled=settled or history.settled,
             field_policy=field_policy if settled else history.field_policy,
         )

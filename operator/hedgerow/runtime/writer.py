@@ -102,7 +102,7 @@ class Writer:
         state.accept(
             write,
             plan_input.now,
-            applied.mark,
+            applied.respelling,
             settled=settled,
             field_policy=plan_input.field_policy,
         )

@@ -109,7 +109,7 @@ class Sighting(Struct):
     """A member's Lease as it was last seen, and since when it has been like that."""
 
     name: str
-    mark: tuple[str, str, str]
+    version: tuple[str, str, str]
     """Its uid, version and renewTime. After a restore of the store versions are given again."""
     holder: str
     created: str
@@ -135,7 +135,7 @@ class Sighting(Struct):
         return self.status.token if self.status else ""
 
 
-def mark(lease: Mapping[str, Any]) -> tuple[str, str, str]:
+def version_of(lease: Mapping[str, Any]) -> tuple[str, str, str]:
     """Return what is another one after each change of a Lease."""
     view = View(lease)
     return view.uid, view.text("metadata", "resourceVersion"), view.text("spec", "renewTime")
@@ -147,7 +147,7 @@ def sighting(lease: Mapping[str, Any], now: float) -> Sighting:
     found, holds = parse_status(annotation(lease, MEMBER_STATUS))
     return Sighting(
         view.name,
-        mark(lease),
+        version_of(lease),
         view.text("spec", "holderIdentity"),
         view.text("metadata", "creationTimestamp"),
         found,
@@ -197,12 +197,12 @@ class Members:
         seen = sighting(lease, now)
         if seen.name == self.assignment_lease:
             kept = assignment.read(annotation(lease, ASSIGNMENT))
-            self.stored = StoredAssignment(seen.mark[0], seen.mark[1], kept)
+            self.stored = StoredAssignment(seen.version[0], seen.version[1], kept)
         elif seen.name != self._election:
             before = self.known.get(seen.name)
             if before is None and self._is_full(seen.name):
                 self._leave_out()
-            elif before is None or not before.exists or before.mark != seen.mark:
+            elif before is None or not before.exists or before.version != seen.version:
                 seen.took_part = seen.took_part or (before is not None and before.took_part)
                 self.known[seen.name] = seen
 
@@ -259,10 +259,10 @@ class Members:
         """Take in all Leases as a consistent read showed them, which began then."""
         self._looked = began
         found = {View(lease).name: lease for lease in leases}
-        marks = {name: mark(lease) for name, lease in found.items()}
-        self.ready = self.ready or self._is_complete(marks.keys(), began)
+        versions = {name: version_of(lease) for name, lease in found.items()}
+        self.ready = self.ready or self._is_complete(versions.keys(), began)
         for name, each in tuple(self.known.items()):
-            if marks.get(name) == (each.mark if each.exists else None):
+            if versions.get(name) == (each.version if each.exists else None):
                 each.silent = max(each.silent, began - each.since)
             if not each.exists and self.is_gone(each):
                 self.known.pop(name)

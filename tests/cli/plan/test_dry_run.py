@@ -9,7 +9,7 @@ import pytest
 
 from cli.plan.asked import Asked
 from hedgerow.cli.plan.dry_run import DryRunCluster
-from hedgerow.cli.plan.planner import Planner
+from hedgerow.cli.plan.forecaster import Forecaster
 from hedgerow.contract import Apply, Controller, Desired, Notice
 from hedgerow.kube.errors import AlreadyExists, Stale
 from hedgerow.objects import metadata
@@ -101,7 +101,7 @@ class TestEnd:
             child_names={Service: ("{}-*",)},
         )
         cluster = cast("Any", Asked(world.server))
-        found = await Planner(cluster, world.clock).of_name(controller, "demo", NS)
+        found = await Forecaster(cluster, world.clock).of_name(controller, "demo", NS)
 
         assert found is not None
         assert {one.reason for one in found.after} == {"NotPure"}
@@ -118,7 +118,7 @@ class TestEnd:
         count = itertools.count()
         controller = type(CONTROLLER)("bluegreen", CONTROLLER.resource, restless, ())
         cluster = cast("Any", Asked(world.server))
-        found = await Planner(cluster, world.clock).of_name(controller, "demo", NS)
+        found = await Forecaster(cluster, world.clock).of_name(controller, "demo", NS)
 
         assert found is not None
         assert {one.reason for one in found.after} == {"NotPure"}
@@ -139,7 +139,7 @@ class TestEnd:
             child_names={Service: ("{}-*",)},
         )
         cluster = cast("Any", Asked(world.server))
-        found = await Planner(cluster, world.clock).of_name(controller, "demo", NS)
+        found = await Forecaster(cluster, world.clock).of_name(controller, "demo", NS)
 
         assert found is not None
         assert found.unchecked == (ENDLESS,)

@@ -10,8 +10,8 @@ import pytest
 from cli.plan.asked import Asked
 from cli.plan.test_command import printed
 from hedgerow.cli.plan.forecast import Forecast
-from hedgerow.cli.plan.objects import CHANGED_KIND, NO_KIND, NO_NAME, NO_VERSION, ObjectPlanner
-from hedgerow.cli.plan.planner import Planner
+from hedgerow.cli.plan.forecaster import Forecaster
+from hedgerow.cli.plan.objects import CHANGED_KIND, NO_KIND, NO_NAME, NO_VERSION, ObjectForecaster
 from hedgerow.cli.plan.submission import FORCED, NOT_SHOWN, UserApply
 from hedgerow.kube.errors import Cause, Conflict, Forbidden, Invalid, Unavailable, Unreachable
 from hedgerow.testing.memory.kind import ServedKind, custom
@@ -66,13 +66,13 @@ class Plan:
         more = [*CLUSTER_SCOPED, *([custom(WIDGET)] if served else [])]
         self.server._kinds |= {kind.key: kind for kind in more}
         self.cluster = Asked(self.server, *lacks)
-        self.planner = ObjectPlanner(
-            Planner(cast("Any", self.cluster), self.world.clock, applier=applier), NS
+        self.forecaster = ObjectForecaster(
+            Forecaster(cast("Any", self.cluster), self.world.clock, applier=applier), NS
         )
 
     async def of(self, *manifests: Object) -> list[Forecast]:
         version = self.server.version
-        found = [await self.planner.of(manifest) for manifest in manifests]
+        found = [await self.forecaster.of(manifest) for manifest in manifests]
         assert self.server.version == version
         assert [str(s) for s in self.cluster.sent if s.writes or s.force] == []
         return found

@@ -11,7 +11,7 @@ from pydantic_core import to_json
 
 from hedgerow.objects import digest, metadata
 from hedgerow.plan.oversized import Family
-from hedgerow.runtime.cache.budget import AT_A_TIME, DECODED, HEAVY, OVERHEAD, Budget, Weigher
+from hedgerow.runtime.cache.budget import AT_A_TIME, DECODED, LARGE_FROM, OVERHEAD, Budget, Weigher
 from hedgerow.runtime.cache.packing import Packing
 from hedgerow.runtime.cache.store import Store
 from runtime.things import contents, owners, replaced, thing
@@ -186,8 +186,8 @@ class TestStore:
             store.put({**thing(f"n{number}", owner="x"), "text": "x" * 10_000})
         heavy = budget.weight
 
-        assert budget.of(Family("c", "ns", "x")) > HEAVY
-        assert heavy > HEAVY / 2
+        assert budget.of(Family("c", "ns", "x")) > LARGE_FROM
+        assert heavy > LARGE_FROM / 2
 
     def test_a_family_that_was_large_is_packed_once_it_is_asked_for(self):
         store, budget = packing_store()

@@ -181,7 +181,7 @@ class TestGaining:
         """It may write only for so long after it has seen that nobody leads alone."""
         vacant(server)
         marks = {"labels": {LABEL: "hedgerow"}}
-        a, b = (Candidate(server, name, marks=lambda: marks) for name in "ab")
+        a, b = (Candidate(server, name, lease_metadata=lambda: marks) for name in "ab")
         async with living(a):
             await anyio.sleep(1)
             async with living(b):

@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from controllers.subject import Subject
-from hedgerow.cli.plan.planner import Planner
+from hedgerow.cli.plan.forecaster import Forecaster
 from hedgerow.cli.plan.submission import UserApply
 from hedgerow.kube.cluster import Cluster
 from hedgerow.objects import metadata
@@ -74,7 +74,7 @@ class Trial:
             before[f"{controller.resource.api.kind}/{name}"] = self._stored(manifest)
             self.clock.move(timedelta(hours=1))
         applier = UserApply(server_side=self.applies is None)
-        plan = await Planner(self.cluster, self.clock, applier=applier).of_manifest(
+        plan = await Forecaster(self.cluster, self.clock, applier=applier).of_manifest(
             controller, planned
         )
         if not self._submit(planned):

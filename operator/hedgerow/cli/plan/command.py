@@ -26,8 +26,8 @@ from hedgerow.cli.plan.files import (
     titled,
 )
 from hedgerow.cli.plan.forecast import worst
-from hedgerow.cli.plan.objects import ObjectPlanner
-from hedgerow.cli.plan.planner import Planner
+from hedgerow.cli.plan.forecaster import Forecaster
+from hedgerow.cli.plan.objects import ObjectForecaster
 from hedgerow.cli.plan.submission import UserApply
 from hedgerow.cli.program import installation, program_name, registry, say, typed
 from hedgerow.cli.targets import is_meant
@@ -149,19 +149,19 @@ def plan_command(
     async def carry_out() -> list[Forecast]:
         ours = installation(Settings(instance=instance).instance)
         async with connected(kubeconfig, context, "plan") as cluster:
-            planner = Planner(cluster, SystemClock(), ours, applier)
+            forecaster = Forecaster(cluster, SystemClock(), ours, applier)
             with _quiet(), Terminal(stderr=True).status("reading") as progress:
                 if names:
                     place = namespace or cluster.namespace
                     progress.update(one_line(f"planning {', '.join(names)}"))
-                    return [f for name in names for f in await _named(planner, name, place)]
+                    return [f for name in names for f in await _named(forecaster, name, place)]
                 if kustomize is None:
                     manifests = sources(filename or ())
                 else:
                     manifests = [(kustomize, await kustomized(kustomize))]
                 if as_manager is not None:
-                    return await _of_objects(planner, manifests, namespace, progress)
-                return await _of_files(planner, manifests, namespace, progress)
+                    return await _of_objects(forecaster, manifests, namespace, progress)
+                return await _of_files(forecaster, manifests, namespace, progress)
 
     try:
         forecasts = anyio.run(carry_out)
@@ -197,16 +197,16 @@ def _applier(
 
 
 async def _of_objects(
-    planner: Planner,
+    forecaster: Forecaster,
     manifests: Iterable[tuple[str, str]],
     namespace: str | None,
     progress: Status,
 ) -> list[Forecast]:
-    place = namespace or planner.cluster.namespace
+    place = namespace or forecaster.cluster.namespace
     wanted = _once(
         [(name, obj) for name, text in manifests for obj in objects_in(name, text)], place
     )
-    planned = ObjectPlanner(planner, place)
+    planned = ObjectForecaster(forecaster, place)
     forecasts: list[Forecast] = []
     for number, manifest in enumerate(wanted, 1):
         progress.update(one_line(f"planning {titled(manifest)}, {number} of {len(wanted)}"))
@@ -228,16 +228,18 @@ def _once(found: Iterable[tuple[str, Object]], place: str) -> list[Object]:
 
 
 async def _of_files(
-    planner: Planner,
+    forecaster: Forecaster,
     manifests: Iterable[tuple[str, str]],
     namespace: str | None,
     progress: Status,
 ) -> list[Forecast]:
-    wanted = _declared(manifests, namespace, planner.cluster.namespace)
+    wanted = _declared(manifests, namespace, forecaster.cluster.namespace)
     forecasts: list[Forecast] = []
     for number, (found, coming) in enumerate(wanted, 1):
         progress.update(one_line(f"planning {found.title}, {number} of {len(wanted)}"))
-        forecasts.append(await planner.of_manifest(found.controller, found.manifest, coming=coming))
+        forecasts.append(
+            await forecaster.of_manifest(found.controller, found.manifest, coming=coming)
+        )
     return forecasts
 
 
@@ -276,7 +278,7 @@ def _declared(
     return list(found.values())
 
 
-async def _named(planner: Planner, given: str, namespace: str) -> list[Forecast]:
+async def _named(forecaster: Forecaster, given: str, namespace: str) -> list[Forecast]:
     """Return the forecasts for a name; without a kind, for every kind that is served."""
     kind, slash, name = given.rpartition("/")
     if not name or "/" in kind or bool(slash) != bool(kind):
@@ -289,7 +291,7 @@ async def _named(planner: Planner, given: str, namespace: str) -> list[Forecast]
     unserved: list[Missing] = []
     for controller in controllers:
         try:
-            forecast = await planner.of_name(controller, name, namespace)
+            forecast = await forecaster.of_name(controller, name, namespace)
         except Missing as error:
             unserved.append(error)
         else:

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from hedgerow.contract import Apply
+from hedgerow.fields import ownership
 from hedgerow.fields.paths import is_list, is_map
 from hedgerow.objects import ChildId
 from hedgerow.plan.field_patterns import TooManyComparisonsError
 from hedgerow.plan.input import contested_field
 from hedgerow.plan.installations import KEPT_ELSEWHERE
 from hedgerow.plan.plan import ChildPlanner
-from hedgerow.plan.writes import judge
 from hedgerow_schemas.base import View, instant
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def yielded(plan_input: PlanInput, desired: Desired) -> Iterator[ContestedField]
             if live is None or not isinstance(child, Apply):
                 continue
             planner = ChildPlanner(plan_input, child)
-            for leaf in judge(planner.want, live, plan_input.field_manager).leaves:
+            for leaf in ownership.judge(planner.want, live, plan_input.field_manager).leaves:
                 kind, name = planner.id
                 if leaf.holders and plan_input.field_policy.yielded(kind, name, leaf.field_path):
                     yield held_by(planner.ref, leaf)

@@ -22,7 +22,7 @@ from hedgerow.objects import ObjectRef, is_terminating, metadata
 from hedgerow_schemas.base import ApiResource
 
 if TYPE_CHECKING:
-    from hedgerow.cli.plan.planner import Planner
+    from hedgerow.cli.plan.forecaster import Forecaster
     from hedgerow.cli.plan.submission import UserApply
     from hedgerow_schemas.base import Object
 
@@ -36,10 +36,10 @@ BEING_DELETED = "it is being deleted, whatever is applied to it"
 
 
 @dataclass(slots=True)
-class ObjectPlanner:
+class ObjectForecaster:
     """Makes the forecasts of a sequence of objects; `namespace` is that of those without one."""
 
-    planner: Planner
+    forecaster: Forecaster
     namespace: str
     kinds: KnownKinds = field(init=False)
     _made: set[str] = field(default_factory=set[str])
@@ -47,12 +47,12 @@ class ObjectPlanner:
 
     def __post_init__(self) -> None:
         """Begin without knowing any kind."""
-        self.kinds = KnownKinds(self.planner.cluster)
+        self.kinds = KnownKinds(self.forecaster.cluster)
 
     @property
     def applier(self) -> UserApply:
         """How the objects are applied."""
-        return self.planner.applier
+        return self.forecaster.applier
 
     async def of(self, manifest: Object) -> Forecast:
         """Return what would happen if the next object were applied.
@@ -81,8 +81,8 @@ class ObjectPlanner:
         controller = registry().of(ref.api.group_version, ref.api.kind)
         if controller is not None:
             coming = ref.namespace in self._made
-            return await self.planner.of_manifest(controller, manifest, coming=coming)
-        cluster = self.planner.cluster
+            return await self.forecaster.of_manifest(controller, manifest, coming=coming)
+        cluster = self.forecaster.cluster
         stored = await cluster.read(ref.api, ref.name, ref.namespace)
         absent = stored is None and await self._is_absent(ref.namespace)
         submission = self._submission(ref, manifest, stored)
@@ -110,14 +110,14 @@ class ObjectPlanner:
         stored, why = None, NO_KIND
         other = await self.kinds.in_other_version(ref.api)
         if other is not None:
-            found = await self.planner.cluster.read(other, ref.name, ref.namespace)
+            found = await self.forecaster.cluster.read(other, ref.name, ref.namespace)
             stored, why = found and {**found, "apiVersion": ref.api.group_version}, NO_VERSION
         submitted = self._submission(ref, manifest, stored).merged(why)
         return self._forecast(ref, stored, submitted)
 
     async def _is_absent(self, namespace: str) -> bool:
         if namespace and namespace not in self._absent:
-            self._absent[namespace] = await self.planner.namespace(namespace) is None
+            self._absent[namespace] = await self.forecaster.namespace(namespace) is None
         return self._absent.get(namespace, False)
 
     async def _with_remedy(self, ref: ObjectRef, stored: Object, submitted: Submitted) -> Submitted:
@@ -152,7 +152,7 @@ class ObjectPlanner:
 
     def _submission(self, ref: ObjectRef, manifest: Object, stored: Object | None) -> Submission:
         coming = ref.namespace in self._made
-        now = self.planner.clock.now()
+        now = self.forecaster.clock.now()
         return Submission(ref, manifest, stored, self.applier, now, coming=coming)
 
     def _forecast(self, ref: ObjectRef, stored: Object | None, submitted: Submitted) -> Forecast:

@@ -12,7 +12,7 @@ from hedgerow.runtime.applier import Applied, Applier
 from hedgerow.runtime.cache.caches import build
 from hedgerow.runtime.events.publisher import EventPublisher
 from hedgerow.runtime.events.recorder import Recorder
-from hedgerow.runtime.heavy import USUAL, PassLimits
+from hedgerow.runtime.large import USUAL, PassLimits
 from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow.runtime.reconciler import Reconciler
 from hedgerow.runtime.resource_pass import Outcome

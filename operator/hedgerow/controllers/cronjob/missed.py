@@ -130,7 +130,7 @@ def missed_count(
     cj: CronJob,
     schedule: Schedule,
     record: StartRecord,
-    plan: MissedStarts,
+    found: MissedStarts,
     *,
     since: datetime,
     now: datetime,
@@ -153,7 +153,7 @@ def missed_count(
         since = record.before
     remembered = 0 if record.fresh else cj.status.missed or 0
     return MissedCount(
-        missed=plan.missed or max(passed, remembered, 0),
+        missed=found.missed or max(passed, remembered, 0),
         since=since,
-        too_many=too_many or plan.too_many,
+        too_many=too_many or found.too_many,
     )

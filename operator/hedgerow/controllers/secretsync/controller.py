@@ -94,7 +94,7 @@ def copies(options: Selection, namespace: TargetNamespace, observed: Observed) -
     # What a source is to have is not known while its annotations cannot be read, nor is it
     # copied before our finalizer holds it: what there is of it stays as it is.
     unclear = {source.key for source in sources} - {source.key for source in present}
-    # One that is being deleted is nothing to keep: whose finalizer it waits for is theirs to know.
+    # A copy that is being deleted cannot be kept, and only whoever set a finalizer can let it go.
     there = {
         copy.name: copy
         for copy in observed.children

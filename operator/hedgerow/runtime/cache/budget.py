@@ -125,7 +125,7 @@ LOW: Final = 0.9
 """The part of the budget to which the caches are reduced, and up to which they fill again."""
 STEP: Final = 1.05
 """If a sweep leaves the caches over the budget, sweep again at this factor of their weight."""
-HEAVY: Final = 256 * 1024
+LARGE_FROM: Final = 256 * 1024
 """Bytes of a resource and its children from which its passes run one at a time, and beside the
 loop. A pass over this many takes about 8 ms of CPU; one over a usual BlueGreen, of 45 KiB, 2.
 Their objects are never packed: decoding them would hold the loop."""
@@ -287,7 +287,7 @@ class Budget:
                 told.warning("object is too large", weight=weight, most=most)
 
     def _may_pack(self, kept: Kept) -> bool:
-        return kept.packable and self.of(kept.family) < HEAVY
+        return kept.packable and self.of(kept.family) < LARGE_FROM
 
     def opened(self, place: Place) -> None:
         """Record that somebody asks for an object, which is decoded from now on."""

@@ -15,9 +15,9 @@ from hedgerow.fields import managed_fields
 from hedgerow.objects import Installation, controller_of, metadata
 from hedgerow.plan.finalizers import finalizers_of
 from hedgerow.plan.oversized import Family, oversize_of
-from hedgerow.runtime.cache.budget import HEAVY, Budget, Weigher
+from hedgerow.runtime.cache.budget import LARGE_FROM, Budget, Weigher
 from hedgerow.runtime.cache.store import Index, Store, key_of
-from hedgerow.runtime.heavy import LARGE, USUAL, PassLimits
+from hedgerow.runtime.large import LARGE, USUAL, PassLimits
 from hedgerow_schemas.base import ApiResource, Object, Resource, View
 
 if TYPE_CHECKING:
@@ -92,8 +92,8 @@ class Cache(Struct, frozen=True, dict=True, eq=False):
     controller: str = ""
     budget: Budget | None = None
     claimed: tuple[Source, ...] = ()
-    slow: set[Key] = field(default_factory=set["Key"])
-    """Resources whose passes take long for another reason than the size of their objects."""
+    many_comparisons: set[Key] = field(default_factory=set["Key"])
+    """Resources whose `yield` and `claim` take so many comparisons that their passes are large."""
 
     # A pass asks for the sources a hundred times.
 
@@ -120,8 +120,8 @@ class Cache(Struct, frozen=True, dict=True, eq=False):
     def limits(self, key: Key) -> PassLimits:
         """Return a resource's limits, mostly by the bytes that it takes with its children."""
         budget = self.budget
-        is_large = key in self.slow or (
-            budget is not None and budget.of(Family(self.controller, *key)) >= HEAVY
+        is_large = key in self.many_comparisons or (
+            budget is not None and budget.of(Family(self.controller, *key)) >= LARGE_FROM
         )
         return LARGE if is_large else USUAL
 
@@ -459,7 +459,7 @@ def _finalized(controller: Controller[Resource]) -> Index:
 
 def _unwatched(controller: Controller[Resource], installation: Installation) -> Index:
     def index(obj: Object) -> Iterable[Hashable]:
-        watched = installation.marks(obj, controller.name)
+        watched = installation.is_labelled(obj, controller.name)
         return () if watched else owner_key(controller, obj)
 
     return index

@@ -61,7 +61,7 @@ def _turns() -> float:
     return 0.0
 
 
-def _unmarked() -> Object:
+def _no_metadata() -> Object:
     """Return no more metadata."""
     return {}
 
@@ -102,11 +102,11 @@ class _Lease:
         namespace: str,
         manager: str,
         namespaces: str,
-        marks: Callable[[], Object],
+        lease_metadata: Callable[[], Object],
     ) -> None:
         self._cluster, self._clock, self._election = cluster, clock, election
         self._name, self._namespace, self._manager = name, namespace, manager
-        self._namespaces, self._marks = namespaces, marks
+        self._namespaces, self._lease_metadata = namespaces, lease_metadata
         self.looked = float("-inf")
         """When the last request began that showed how the Lease was then."""
 
@@ -135,10 +135,10 @@ class _Lease:
 
     async def apply(self, step: Take, seconds: float) -> None:
         """Write the Lease. Raises KubeError."""
-        began, marks = self._clock.elapsed(), self._marks()
-        meta: Object = {"name": self._name, "namespace": self._namespace, **step.meta, **marks}
+        began, given = self._clock.elapsed(), self._lease_metadata()
+        meta: Object = {"name": self._name, "namespace": self._namespace, **step.meta, **given}
         if self._namespaces:
-            meta["annotations"] = {**marks.get("annotations", {}), NAMESPACES: self._namespaces}
+            meta["annotations"] = {**given.get("annotations", {}), NAMESPACES: self._namespaces}
         body: Object = {"metadata": meta, "spec": step.spec}
         try:
             applied = await self._cluster.apply(
@@ -178,10 +178,10 @@ class Elector:
     turned. After DEAD seconds the Lease is neither taken nor renewed; otherwise a process whose
     loop hangs would lead for ever.
 
-    `marks` returns the labels, annotations and owner references that the Lease must have, at each
-    write. With marks, all replicas work while one leads: so each looks at the Lease as often as the
-    leader renews it, also after failures. If it is `own`, nobody else has its name: it may be
-    created at once.
+    `lease_metadata` returns the labels, annotations and owner references that the Lease must have,
+    at each write. Where it is given, all replicas work while one leads: so each looks at the Lease
+    as often as the leader renews it, also after failures. If it is `own`, nobody else has its name:
+    it may be created at once.
     """
 
     def __init__(
@@ -196,7 +196,7 @@ class Elector:
         timing: Timing,
         namespaces: tuple[str, ...] = (),
         silent: Callable[[], float] = _turns,
-        marks: Callable[[], Object] = _unmarked,
+        lease_metadata: Callable[[], Object] = _no_metadata,
         own: bool = False,
     ) -> None:
         self._clock, self._timing = clock, timing
@@ -211,9 +211,9 @@ class Elector:
             namespace=namespace,
             manager=manager,
             namespaces=",".join(sorted(self._namespaces)),
-            marks=marks,
+            lease_metadata=lease_metadata,
         )
-        self._own, self._all_work = own, marks is not _unmarked
+        self._own, self._all_work = own, lease_metadata is not _no_metadata
         if own:
             self._election.removed()
         self._woken = anyio.Event()
@@ -226,7 +226,7 @@ class Elector:
         self.unanswered = Unanswered(clock, timing.duration - timing.deadline)
 
     def wake(self) -> None:
-        """Renew the Lease at once, because its marks have changed."""
+        """Renew the Lease at once, because its metadata have changed."""
         self._woken.set()
 
     def remaining(self) -> float:

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from hedgerow.runtime.heavy import LARGE, USUAL, PassLimits
+from hedgerow.runtime.large import LARGE, USUAL, PassLimits
 
 pytestmark = pytest.mark.anyio
 

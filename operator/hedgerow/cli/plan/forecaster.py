@@ -1,4 +1,4 @@
-"""Planner: the forecast of one resource, from the cluster and from what would be applied."""
+"""Forecaster: the forecast of one resource, from the cluster and from what would be applied."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _COPY = ("f:metadata", "f:annotations", f"f:{LAST_APPLIED}")
 
 
 @dataclass(frozen=True, slots=True)
-class Planner:
+class Forecaster:
     """Makes forecasts for one cluster, with one user's rights; writes nothing."""
 
     cluster: Cluster

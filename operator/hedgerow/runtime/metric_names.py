@@ -1,4 +1,4 @@
-"""Durations: the names of hedgerow's own metrics in seconds, which no controller's lag may have."""
+"""Metric names: those of hedgerow's own metrics in seconds, which no controller's lag may have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Planner, over the cluster in memory: what is foretold of each situation, and what is sent."""
+"""Forecaster, over the cluster in memory: what is foretold of each situation, and what is sent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cli.plan.asked import Asked
 from hedgerow.cli.plan.client_side_apply import LAST_APPLIED
 from hedgerow.cli.plan.client_side_apply import MANAGER as CLIENT_SIDE
 from hedgerow.cli.plan.forecast import Forecast, ObjectForecast
-from hedgerow.cli.plan.planner import Planner
+from hedgerow.cli.plan.forecaster import Forecaster
 from hedgerow.cli.plan.submission import STORED_LIMIT, Submission, UserApply
 from hedgerow.kube.errors import Cause, Conflict, Forbidden, Invalid, Missing, Unavailable
 from hedgerow.objects import Installation, ObjectRef
@@ -49,17 +49,17 @@ class Plan:
     def __init__(self, world: World, *lacks: str, applier: UserApply = BY_SERVER) -> None:
         self.world = world
         self.cluster = Asked(world.server, *lacks)
-        self.planner = Planner(cast("Any", self.cluster), world.clock, applier=applier)
+        self.forecaster = Forecaster(cast("Any", self.cluster), world.clock, applier=applier)
 
     async def of(self, body: Object, *, coming: bool = False) -> Forecast:
         version = self.world.server.version
-        found = await self.planner.of_manifest(CONTROLLER, body, coming=coming)
+        found = await self.forecaster.of_manifest(CONTROLLER, body, coming=coming)
         assert self.world.server.version == version
         assert [str(s) for s in self.cluster.writes if not s.dry_run or s.force] == []
         return found
 
     async def of_name(self, name: str = "demo") -> Forecast | None:
-        return await self.planner.of_name(CONTROLLER, name, NS)
+        return await self.forecaster.of_name(CONTROLLER, name, NS)
 
 
 def actions(forecast: Forecast) -> dict[str, str]:
@@ -221,7 +221,7 @@ class TestSituations:
 
     async def test_a_resource_of_another_installation_is_left_alone_and_that_is_told(self):
         plan = Plan(await settled())
-        plan.planner = replace(plan.planner, installation=Installation("two"))
+        plan.forecaster = replace(plan.forecaster, installation=Installation("two"))
 
         forecast = await plan.of(manifest(routeTo="Green"))
 

@@ -1,4 +1,4 @@
-"""Heavy: passes over large resources work in a thread beside the loop, one after another."""
+"""Large: passes over large resources work in a thread beside the loop, one after another."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ class Lane:
     def call(self) -> None:
         """Call the one that was turned away first, if nobody is in; its namespace goes to the end.
 
-        Who was called may not need the lane any more: then nobody leaves it, who would call the
-        next one. So whoever begins a pass without it does.
+        A resource that was called may have become small: its pass begins without the lane, and
+        never leaves it. `skip` then calls the next one.
         """
         namespaces = (name for name in self._turned_away if name not in self._called.values())
         namespace = None if self._is_taken else next(namespaces, None)
