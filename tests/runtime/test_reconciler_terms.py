@@ -236,18 +236,18 @@ class TestMisread:
         assert world.condition("Stalled") == ""
 
     @pytest.mark.usefixtures("on_the_loop")
-    async def test_what_takes_long_to_compare_counts_as_heavy_and_is_read(self, monkeypatch):
+    async def test_what_takes_long_to_compare_counts_as_large_and_is_read(self, monkeypatch):
         """A light object may have few fields that cost much; the loop waits for none of them."""
         noticed: list[PassLimits] = []
 
-        async def noted(self: ResourcePlanner, *args: Any, limits: PassLimits, **named: Any) -> Any:
-            noticed.append(limits)
-            return await observe(self, *args, limits=limits, **named)
+        async def noted(self: ResourcePlanner, *args: Any) -> Any:
+            noticed.append(args[-1])
+            return await plan(self, *args)
 
         world = await settled()
         take_image(world)
-        observe = ResourcePlanner.observe
-        monkeypatch.setattr(ResourcePlanner, "observe", noted)
+        plan = ResourcePlanner.plan
+        monkeypatch.setattr(ResourcePlanner, "plan", noted)
         limit_comparisons(monkeypatch, usual=1)
         world.apply("other")
         await world.settle()

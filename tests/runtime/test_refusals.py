@@ -11,7 +11,7 @@ from typing import Any, ClassVar, cast
 import anyio
 import pytest
 
-from hedgerow.contract import Notice
+from hedgerow.contract import Desired, Notice
 from hedgerow.kube import errors
 from hedgerow.kube.errors import Cause, KubeError
 from hedgerow.objects import ObjectRef
@@ -21,7 +21,6 @@ from hedgerow.runtime.events.publisher import MOST_ATTEMPTS, MOST_UNSENT, EventP
 from hedgerow.runtime.events.recorder import BURST, Recorder
 from hedgerow.runtime.large import USUAL
 from hedgerow.runtime.metrics import Meters
-from hedgerow.runtime.observation import Observation
 from hedgerow.runtime.refusals import (
     EVENTS,
     FIRST_WAIT,
@@ -34,6 +33,7 @@ from hedgerow.runtime.refusals import (
     Refusals,
     RequestKind,
 )
+from hedgerow.runtime.resource_pass import Pass
 from hedgerow.runtime.state import ResourceState, Unsent
 from hedgerow.testing.memory.cluster import Sent
 from hedgerow_schemas.base import Status
@@ -49,6 +49,12 @@ def held_back(meters: Meters, outcome: str) -> float | None:
     """Return how many Events became so."""
     labels = {"controller": "bluegreen", "outcome": outcome}
     return meters.registry.get_sample_value("hedgerow_events_held_back_total", labels)
+
+
+def ready(world: World) -> str:
+    """Return the message of the resource's condition `Ready`."""
+    (found,) = (c for c in world.status()["conditions"] if c["type"] == "Ready")
+    return found["message"]
 
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -286,6 +292,32 @@ class TestRefused:
         assert shop.world.condition("Ready") == "False/Refused"
         assert shop.world.condition("Stalled") == ""
 
+    async def test_a_refused_status_does_not_wait_for_the_next_try_of_a_compose_that_fails(self):
+        bug: Exception = ValueError()
+
+        def failing(resource: Any, observed: Any) -> Desired:
+            raise bug
+
+        async def hook(sent: Sent) -> None:
+            if "status" in str(sent) and not refused:
+                refused.append(sent)
+                raise errors.Forbidden("may not", code=403)
+
+        refused: list[Sent] = []
+        shop = Shop(compose=failing)
+        shop.world.apply()
+        async with shop.open():
+            await anyio.sleep(3600)  # compose is tried again in some minutes then
+            bug = LookupError()
+            shop.cluster.before = hook
+            shop.edit(shop.world.apply, ports=[{"port": 81, "name": "x"}])
+            await quiet()
+            assert "ValueError" in ready(shop.world)
+            await anyio.sleep(2 * FIRST_WAIT)
+
+        assert len(refused) == 1
+        assert "LookupError" in ready(shop.world)
+
     async def test_a_change_of_the_child_is_no_reason_to_send_a_refused_write_at_once(self):
         shop = Shop()
         shop.world.apply()
@@ -363,14 +395,16 @@ class TestPatience:
 
 
 class TestEvents:
-    async def observed(self) -> tuple[World, ResourceState, EventPublisher, Observation]:
-        """Return a settled world, what is known of its resource, and who tells of that."""
+    async def observed(self) -> tuple[World, ResourceState, EventPublisher, Pass]:
+        """Return a settled world, what is known of its resource, and a pass that has looked."""
         world = await settled()
         reconciler, key = world.runner._reconciler, ("default", "demo")
         state, context = reconciler.states[key], reconciler.context
+        this = Pass(context, key, state, USUAL)
         observation = await context.planner.observe(key, state, limits=USUAL)
         assert observation
-        return world, state, context.publisher, observation
+        this.observation = observation
+        return world, state, context.publisher, this
 
     async def test_they_are_given_up_within_an_hour_and_said_to_be(self):
         shop = Shop()
@@ -386,38 +420,38 @@ class TestEvents:
         assert shop.world.condition("Contested") == "True/FieldConflict"
 
     async def test_while_one_waits_the_others_wait_with_it_unasked(self):
-        world, state, publisher, observation = await self.observed()
+        world, state, publisher, this = await self.observed()
         before = len(world.writes)
         refuse(world, errors.Forbidden("may not", code=403), times=1)
         for number in range(MOST_ATTEMPTS + 4):
             notice = Notice("R", f"note {number}", "Warning")
-            await publisher._publish(observation, state, notice, "1")
+            await publisher._publish(this, notice, "1")
 
         assert len(world.writes) - before == 1
         assert len(state.unsent) == MOST_ATTEMPTS + 4
 
         world.server.now += 2
-        await publisher.resend(observation, state)
+        await publisher.resend(this)
         assert len(world.writes) - before == 1 + MOST_ATTEMPTS + 4
         assert not state.unsent
         assert EVENTS not in state.refusals
 
         state.refusals.record(EVENTS, "", None, world.clock.now(), draw=1.0)
-        await publisher._publish(observation, state, Notice("R", "note 1", "Warning"), "1")
+        await publisher._publish(this, Notice("R", "note 1", "Warning"), "1")
         assert not state.unsent  # it was told already
 
     async def test_warnings_beyond_the_share_of_their_namespace_come_later(self):
-        world, state, publisher, observation = await self.observed()
+        world, state, publisher, this = await self.observed()
         for number in range(BURST + 7):
             notice = Notice("R", f"note {number}", "Warning")
-            await publisher._publish(observation, state, notice, "1")
+            await publisher._publish(this, notice, "1")
         assert len(world.events()) == BURST
         assert state.refusals.due_in(world.clock.now()) == timedelta(seconds=1)
         assert held_back(world.meters, "put_off") == 1
 
         for _ in range(3):
             world.server.now += 5
-            await publisher.resend(observation, state)
+            await publisher.resend(this)
 
         assert len(world.events()) == BURST + 7
         assert not state.unsent

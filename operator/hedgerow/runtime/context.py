@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from anyio import CapacityLimiter
 
@@ -31,6 +31,12 @@ class Extension:
 
     By default nothing is done there. A controller that needs no more has no extension.
     """
+
+    def begin(self, known: Callable[[], Iterable[Key] | None]) -> None:
+        """Take in that passes will be made; `known` returns all keys, None until that is known."""
+
+    def restart(self) -> None:
+        """Forget all that passes have found, as if this process had just begun."""
 
     def looked(self, this: Pass) -> None:
         """Take in what a pass has observed and planned: before its first write, and at its end."""

@@ -87,6 +87,10 @@ class Observation(Struct, frozen=True, kw_only=True):
     """Whether the reports of other resources are complete; see `Reports.are_whole`."""
     failure: Exception | None = None
     """Why compose returned nothing that can be done: the pass ends with it, once it is told."""
+    hindrance: Problem | None = None
+    """What is wrong with the annotations `yield` and `claim`."""
+    comparisons: Comparisons | None = None
+    """How many comparisons of `yield` and `claim` with fields are left."""
 
     def with_failure(
         self,
@@ -210,59 +214,81 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         return self.installation.is_labelled(child, self.controller.name)
 
     async def observe(
+        self, key: Key, state: ResourceState, *, limits: PassLimits = LARGE
+    ) -> Observation | None:
+        """Return the plan from what is cached now; None if nothing may be written."""
+        while (found := self.look(key, state, limits=limits)) is not None:
+            if (planned := await self.plan(found, state, limits)) is not None:
+                return planned
+        return None
+
+    def look(
         self,
         key: Key,
         state: ResourceState,
         *,
-        limits: PassLimits = LARGE,
+        limits: PassLimits,
         failed: frozenset[ChildId] = frozenset(),
         began: datetime | None = None,
         whole: Mapping[ChildId, Object] | None = None,
     ) -> Observation | None:
-        """Return the plan from what is cached now; None if nothing may be written.
+        """Return what is cached now, without a plan; None if nothing may be written, or not yet.
 
         `limits` are those of the pass. `failed` are the children that this pass could not
         write. `began` is when the pass began, which compose gets as the time: so a time in a
         declaration is the same at each look. `whole` are children of which only a part is cached.
+        """
+        live = self.writable(key, state)
+        if live is None:
+            return None
+        comparisons = Comparisons(limits.comparisons)
+        field_policy, hindrance = self._field_policy(live, self.controller.home(key), comparisons)
+        if field_policy is None:
+            return None
+        found = self._cached(
+            key,
+            live,
+            state,
+            began=began or self.clock.now(),
+            refused=state.refusals.children | failed,
+            field_policy=field_policy,
+            whole=whole or {},
+        )
+        return replace(found, hindrance=hindrance, comparisons=comparisons)
+
+    async def plan(
+        self, found: Observation, state: ResourceState, limits: PassLimits
+    ) -> Observation | None:
+        """Return a look with what it declares and the plan of it; None if it is out of date.
+
         Raises TooManyComparisonsError if `yield` and `claim` take more than a usual pass may.
         """
-        began = began or self.clock.now()
-        while (live := self.writable(key, state)) is not None:
-            comparisons = Comparisons(limits.comparisons)
-            field_policy, hindrance = self._field_policy(
-                live, self.controller.home(key), comparisons
-            )
-            if field_policy is None:
-                return None
-            refused = state.refusals.children
-            cached = self._cached(
-                key,
-                live,
-                state,
-                began=began,
-                refused=refused | failed,
-                field_policy=field_policy,
-                whole=whole or {},
-            )
-            observation = await limits.compute(self._planned, cached, hindrance, limits.is_large)
-            if comparisons.left < 0 and not limits.is_large:
-                raise TooManyComparisonsError
-            if limits.is_large and comparisons.left > limits.comparisons - USUAL.comparisons:
-                self.cache.many_comparisons.discard(key)
-            # Nothing has changed meanwhile unless there was a wait for a thread.
-            if limits.is_large and self.writable(key, state) is None:
-                return None
-            if not observation.has_declaration:
-                state.refusals.keep({})  # there are no writes, so none is to be sent again
-                return observation
-            if _cached_since(observation.plan_input):
-                continue
-            state.learn(observation.plan.history, observation.plan_input.live)
-            state.refusals.keep({step.id: step.fingerprint for step in observation.plan.requests})
-            if state.refusals.children == refused:
-                return observation
-            # A refused write is no longer planned, but compose was told that it was refused.
-        return None
+        refused, comparisons = state.refusals.children, found.comparisons
+        observation = await limits.compute(self._planned, found, limits.is_large)
+        if comparisons is not None:
+            self._note_comparisons(found.plan_input.owner.key, comparisons, limits)
+        # Nothing has changed meanwhile unless there was a wait for a thread.
+        if limits.is_large and self.writable(found.plan_input.owner.key, state) is None:
+            return None
+        if not observation.has_declaration:
+            state.refusals.keep({})  # there are no writes, so none is to be sent again
+            return observation
+        if _cached_since(observation.plan_input):
+            return None
+        state.learn(observation.plan.history, observation.plan_input.live)
+        state.refusals.keep({step.id: step.fingerprint for step in observation.plan.requests})
+        # A refused write is no longer planned, but compose was told that it was refused.
+        return observation if state.refusals.children == refused else None
+
+    def _note_comparisons(self, key: Key, comparisons: Comparisons, limits: PassLimits) -> None:
+        """Remember whether a resource takes so many comparisons that its passes are large.
+
+        Raises TooManyComparisonsError if this pass is not.
+        """
+        if comparisons.left < 0 and not limits.is_large:
+            raise TooManyComparisonsError
+        if limits.is_large and comparisons.left > limits.comparisons - USUAL.comparisons:
+            self.cache.many_comparisons.discard(key)
 
     def compose(self, observation: Observation) -> Desired:
         """Return what compose declares from a look. Raises whatever it raises."""
@@ -338,26 +364,27 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             is_informed=self.reports.are_whole(name),
         )
 
-    def _planned(
-        self, cached: Observation, hindrance: Problem | None, is_last: bool
-    ) -> Observation:
+    def _planned(self, cached: Observation, is_last: bool) -> Observation:
         """Return what is declared and planned; it changes nothing, so it may run in a thread.
 
         Annotations that take too long to compare with all fields count as unreadable, if this
         `is_last` try of it.
         """
         try:
-            return self._composed(cached, hindrance)
+            return self._composed(cached)
         except TooManyComparisonsError:
             if not is_last:
                 raise
         ignored = replace(cached.plan_input, field_policy=NO_FIELD_POLICY)
         observed = dataclasses.replace(cached.observed, said=NO_FIELD_POLICY.word)
-        unread = replace(cached, plan_input=ignored, observed=observed)
-        return self._composed(unread, Problem(MISREAD, TOO_MANY))
+        hindrance = Problem(MISREAD, TOO_MANY)
+        return self._composed(
+            replace(cached, plan_input=ignored, observed=observed, hindrance=hindrance)
+        )
 
-    def _composed(self, cached: Observation, hindrance: Problem | None) -> Observation:
-        live, controller, reporter = cached.live, self.controller, self.reporter
+    def _composed(self, cached: Observation) -> Observation:
+        live, hindrance = cached.live, cached.hindrance
+        controller, reporter = self.controller, self.reporter
         problems = size_problems(cached)
         again = ROOM_AGAIN * (0.5 + self.clock.jitter()) if problems else None
         resource: Resource | None = None

@@ -61,7 +61,7 @@ class Pass:
     """One pass over the resource with this key, and all that is known only while it runs."""
 
     observation: Observation
-    """The last look: what the caches held, what compose declared, and the plan; see `observe`."""
+    """What the caches held last, what compose declared from it, and the plan; see `plan`."""
 
     def __init__(
         self, context: PassContext, key: Key, state: ResourceState, limits: PassLimits
@@ -76,6 +76,8 @@ class Pass:
         self.has_written = False
         self.reads = Reads(context, key, state)
         self._looks = 0
+        self._took_held_back = False
+        """Whether a change was held back that no plan has taken in."""
 
     async def run(self) -> Outcome | None:
         """Return the outcome; None if nothing may be written for the resource, or not yet.
@@ -85,8 +87,10 @@ class Pass:
         """
         try:
             await self.reads.begin()
-            while await self.observe():
-                steps = self.next_steps()
+            while (found := await self.observe()) is not None:
+                steps = await self.plan(found)
+                if steps is None:
+                    continue
                 outcome = await (self.carry_out(steps) if steps else self.report())
                 if outcome is not None:
                     return outcome
@@ -95,21 +99,42 @@ class Pass:
             return Outcome(unfinished=True)
         return None
 
-    async def observe(self) -> bool:
-        """Take in what is cached now; return False if nothing may be written for the resource.
+    async def observe(self) -> Observation | None:
+        """Return what is cached now; None if nothing may be written for the resource.
 
         What is cached includes the changes that were held back, as they may be our own writes. If
         the resource is gone or was created again, only another pass can take them in.
         """
-        found = await self._look()
-        while found is not None and await self.reads.read_kept_children(found):
-            found = await self._look()
-        if found is None:
-            return False
-        self.observation = await self._purity_checked(found)
-        return True
+        await self.reads.read_partial_children()
+        self._took_held_back |= self.context.in_flight.take(self.key)
+        found = self.context.planner.look(
+            self.key,
+            self.state,
+            limits=self.limits,
+            failed=frozenset(self.problems),
+            began=self.began,
+            whole=self.reads.whole,
+        )
+        if found is None and self._took_held_back:
+            self.context.in_flight.put_back(self.key)
+        return found
 
-    def next_steps(self) -> tuple[Write | Deletion, ...]:
+    async def plan(self, found: Observation) -> tuple[Write | Deletion, ...] | None:
+        """Plan from what was observed; return the next steps, or None to observe again.
+
+        That is for what was cached meanwhile: by a watch, while the plan was made in a thread, or
+        because a child that is to be kept had to be read.
+        """
+        planned = await self.context.planner.plan(found, self.state, self.limits)
+        if planned is None:
+            return None
+        self._took_held_back = False
+        if await self.reads.read_kept_children(planned):
+            return None
+        self.observation = await self._purity_checked(planned)
+        return self._next_steps()
+
+    def _next_steps(self) -> tuple[Write | Deletion, ...]:
         """Return the next writes or deletions, which have not failed in this pass and do not wait.
 
         Children that were pruned before are skipped: they are being deleted already.
@@ -193,21 +218,6 @@ class Pass:
             refused=bool(known),
             is_requested=observation.has_declaration and asked is not None and found == asked,
         )
-
-    async def _look(self) -> Observation | None:
-        await self.reads.read_partial_children()
-        was_held_back = self.context.in_flight.take(self.key)
-        found = await self.context.planner.observe(
-            self.key,
-            self.state,
-            limits=self.limits,
-            failed=frozenset(self.problems),
-            began=self.began,
-            whole=self.reads.whole,
-        )
-        if found is None and was_held_back:
-            self.context.in_flight.put_back(self.key)
-        return found
 
     async def _purity_checked(self, observation: Observation) -> Observation:
         """Return a look, as failed if compose declares something else for the same objects.

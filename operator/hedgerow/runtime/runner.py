@@ -17,7 +17,7 @@ from hedgerow.objects import metadata
 from hedgerow.plan.oversized import oversize_of
 from hedgerow.runtime.applier import Applier
 from hedgerow.runtime.clock import Wall
-from hedgerow.runtime.events.publisher import EventPublisher
+from hedgerow.runtime.events import publisher_of
 from hedgerow.runtime.events.recorder import Limits, Recorder
 from hedgerow.runtime.handover import HandOver
 from hedgerow.runtime.large import Lane, Lanes
@@ -87,7 +87,7 @@ class ControllerRunner:
         self._reconciler = Reconciler(
             planner,
             Applier(cluster, field_manager, self._meter),
-            EventPublisher(
+            publisher_of(
                 cluster,
                 planner,
                 Recorder(
@@ -130,8 +130,8 @@ class ControllerRunner:
         if self._cache.budget is not None:
             self._cache.budget.on_room[self.controller.title] = self.queue.add
         planner.reports.on_news(self.controller.name, self._add_informed)
-        if self.controller.copies is not None:
-            planner.reports.expect(self.controller.copies.sources.name, self._known_keys)
+        for extension in self._reconciler.context.extensions:
+            extension.begin(self._known_keys)
         self._meter.queue(self.queue.__len__)
         _measure(self._meter, self._cache)
 
@@ -169,9 +169,9 @@ class ControllerRunner:
             for key in list(filter(is_lost, remembered)):
                 remembered.pop(key, None)
         self._lanes.forget(lambda who: who[0] is self and is_lost(who[1]))
-        copies = self.controller.copies
-        if copies is not None and is_lost(ALL_KEYS):
-            self._reports.restart(copies.sources.name)
+        if is_lost(ALL_KEYS):
+            for extension in self._reconciler.context.extensions:
+                extension.restart()
         return await self.watches.select(slices)
 
     async def begin(self, slices: Slices, quiet: Iterable[QuietSlices] = ()) -> None:

@@ -160,6 +160,14 @@ class Informing(Extension):
         self._copies = copies
         self._name = copies.sources.name
 
+    def begin(self, known: Callable[[], Iterable[Key] | None]) -> None:
+        """Expect a report by each of the resources."""
+        self._reports.expect(self._name, known)
+
+    def restart(self) -> None:
+        """Forget all reports."""
+        self._reports.restart(self._name)
+
     def looked(self, this: Pass) -> None:
         """Report what is known: before children are written, and after."""
         if not this.observation.has_declaration:

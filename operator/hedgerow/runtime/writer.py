@@ -113,7 +113,7 @@ class Writer:
             else:
                 state.note_created(write.ref)
         log.info("claimed" if write.claims else applied.action, child=str(write.ref))
-        await context.publisher.publish_write(this.observation, write, state)
+        await context.publisher.publish_write(this, write)
 
     def _settled(self, write: Write, answer: Object) -> SettledChild | None:
         """Return what to remember of a child that a write settled, if it is cached like that."""
@@ -187,7 +187,7 @@ class Writer:
         self._state.note(write.id, write.intent_digest, plan_input.now)
         paths = tuple(map(path_of, places))
         log.info("taken over", child=str(write.ref), fields=paths)
-        await context.publisher.publish_taken_over(this.observation, write, paths, self._state)
+        await context.publisher.publish_taken_over(this, write, paths)
         return True
 
     async def _reread(self, step: Write | Deletion) -> bool:

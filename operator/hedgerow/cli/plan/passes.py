@@ -10,7 +10,7 @@ from hedgerow.kube.errors import Forbidden
 from hedgerow.objects import ObjectRef, metadata
 from hedgerow.runtime.applier import Applied, Applier
 from hedgerow.runtime.cache.caches import build
-from hedgerow.runtime.events.publisher import EventPublisher
+from hedgerow.runtime.events import publisher_of
 from hedgerow.runtime.events.recorder import Recorder
 from hedgerow.runtime.large import USUAL, PassLimits
 from hedgerow.runtime.observation import ResourcePlanner
@@ -87,7 +87,7 @@ class Simulation:
         self._reconciler = Reconciler(
             self._planner,
             _RecordingApplier(dry_run, self.field_manager),
-            EventPublisher(cluster, self._planner, Recorder(cluster, clock, self.field_manager)),
+            publisher_of(cluster, self._planner, Recorder(cluster, clock, self.field_manager)),
         )
 
     @property

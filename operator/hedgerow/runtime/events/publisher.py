@@ -16,12 +16,10 @@ from hedgerow.runtime.events import mutations, notices
 from hedgerow.runtime.events.recorder import PutOff, event_name
 from hedgerow.runtime.metrics import Meter, Meters
 from hedgerow.runtime.refusals import EVENTS, RefusalLog, RequestKind
-from hedgerow.runtime.source_reports import told_elsewhere
 from hedgerow.runtime.state import Unsent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from datetime import datetime
 
     from hedgerow.kube.cluster import Cluster
     from hedgerow.kube.errors import KubeError
@@ -30,6 +28,7 @@ if TYPE_CHECKING:
     from hedgerow.plan.writes import Write
     from hedgerow.runtime.events.recorder import Recorder
     from hedgerow.runtime.observation import Observation, ResourcePlanner
+    from hedgerow.runtime.resource_pass import Pass
     from hedgerow.runtime.state import ResourceState
     from hedgerow_schemas.base import ContestedField, Object
 
@@ -63,146 +62,110 @@ class EventPublisher:
         """Forget which Events were sent."""
         self._recorder.rewind()
 
-    async def publish_write(
-        self, observation: Observation, write: Write, state: ResourceState
-    ) -> None:
+    async def publish_write(self, this: Pass, write: Write) -> None:
         """Send Events about the fields that a write restored, and those that it took by force.
 
         Each field and holder gets an Event at most once in ten minutes; more than ten fields share
         one Event.
         """
-        now = observation.plan_input.now
+        state, now = this.state, this.now
         at = now.isoformat()
         restored = [
             leaf for leaf in write.restores if state.may_send_event(write.id, leaf.path, "", now)
         ]
         for notice in notices.of_each(write.ref, restored, notices.restored, notices.many_restored):
-            await self._publish(observation, state, notice, at)
+            await self._publish(this, notice, at)
         claimed = [
             leaf
             for leaf in write.claims
             if state.may_send_event(write.id, leaf.path, notices.holders(leaf), now)
         ]
         for notice in notices.of_each(write.ref, claimed, notices.claimed, notices.many_claimed):
-            await self._publish(observation, state, notice, at)
-            await self._publish(observation, state, notice, at, about=str(write.ref))
+            await self._publish(this, notice, at)
+            await self._publish(this, notice, at, about=str(write.ref))
 
-    async def publish_taken_over(
-        self, observation: Observation, write: Write, paths: Sequence[str], state: ResourceState
-    ) -> None:
+    async def publish_taken_over(self, this: Pass, write: Write, paths: Sequence[str]) -> None:
         """Send an Event about fields without holder that were taken over, to be removed.
 
         It is sent at most once in ten minutes.
         """
-        now = observation.plan_input.now
-        if state.may_send_event(write.id, paths[0], notices.TAKEN_OVER, now):
-            notice = notices.taken_over(write.ref, paths)
-            await self._publish(observation, state, notice, now.isoformat())
+        now = this.now
+        if this.state.may_send_event(write.id, paths[0], notices.TAKEN_OVER, now):
+            await self._publish(this, notices.taken_over(write.ref, paths), now.isoformat())
 
-    async def publish_created(self, observation: Observation, state: ResourceState) -> None:
+    async def publish_created(self, this: Pass) -> None:
         """Send one Event about all children that were created since the last one."""
-        created, state.created = state.created, {}
+        created, this.state.created = this.state.created, {}
         if created:
             children = ", ".join(sorted(created))
             notice = Notice("Created", f"created {children}")
-            await self._publish(observation, state, notice, observation.plan_input.now.isoformat())
+            await self._publish(this, notice, this.now.isoformat())
 
     async def publish_warnings(
-        self,
-        observation: Observation,
-        state: ResourceState,
-        report: StatusReport,
-        problems: Iterable[Problem],
-        rewritten: str,
+        self, this: Pass, report: StatusReport, problems: Iterable[Problem], rewritten: str
     ) -> None:
         """Send warning Events about what the live status does not say yet, and log conflicts."""
-        meta = metadata(observation.live)
-        generation = str(meta.get("generation", ""))
-        before = observation.plan_input.before
+        observation, before = this.observation, this.observation.plan_input.before
+        await self._publish_conflicts(this, report)
+        for field in notices.settled(report.contested, before):
+            told = f"{field.object}: {field.path}"
+            if this.state.may_send_event(LOGGED, told, str(field.since), this.now):
+                log.info("field no longer contested", told=told)
+        due = notices.due(
+            observation.desired, tuple(problems), before, rewritten, observation.plan.ignored
+        )
+        for notice, occurrence in due:
+            if notice.type == "Warning":
+                await self._warn(this, notice, occurrence or _generation(observation))
+
+    async def _publish_conflicts(self, this: Pass, report: StatusReport) -> None:
+        """Send an Event about each field that is contested since the last report, and log it."""
+        observation, state = this.observation, this.state
+        owner = observation.plan_input.owner
         told = notices.conflicts(
-            observation.plan_input.owner,
+            owner,
             report,
             observation.live,
-            before,
+            observation.plan_input.before,
             partial(_is_dated, observation),
             program=self._planner.installation.program,
         )
-        for conflict_event in tuple(told):
-            if not state.may_send_event(
-                LOGGED, conflict_event.words, conflict_event.since, observation.plan_input.now
-            ):
+        for event in tuple(told):
+            if not state.may_send_event(LOGGED, event.words, event.since, this.now):
                 continue
-            log.warning("field contested", told=conflict_event.words)
+            log.warning("field contested", told=event.words)
             # After a crash the version is still the same, so the Event gets the same name again.
-            since = conflict_event.since or meta["resourceVersion"]
-            await self._publish(observation, state, conflict_event.notice, since)
-            if conflict_event.object != str(observation.plan_input.owner):
-                await self._publish_about(
-                    observation, state, conflict_event.notice, since, conflict_event.object
-                )
-        for field in notices.settled(report.contested, before):
-            told = f"{field.object}: {field.path}"
-            if state.may_send_event(LOGGED, told, str(field.since), observation.plan_input.now):
-                log.info("field no longer contested", told=told)
-        ignored = observation.plan.ignored
-        controller, copies = self._planner.controller, self._planner.controller.copies
-        told_here = tuple(problems)
-        if copies is not None and told_here:
-            elsewhere = told_elsewhere(controller, copies, observation)
-            told_here = tuple(one for one in told_here if one.about not in elsewhere)
-        due = notices.due(observation.desired, told_here, before, rewritten, ignored)
-        for notice, occurrence in due:
-            if notice.type == "Warning" and copies is not None:
-                self._log(notice, state, observation.plan_input.now)
-            elif notice.type == "Warning":
-                await self._publish(observation, state, notice, occurrence or generation)
+            since = event.since or metadata(observation.live)["resourceVersion"]
+            await self._publish(this, event.notice, since)
+            if event.object != str(owner):
+                await self._publish_about(this, event.notice, since, event.object)
 
-    async def _publish_about(
-        self,
-        observation: Observation,
-        state: ResourceState,
-        notice: Notice,
-        occurrence: str,
-        about: str,
-    ) -> None:
-        """Send an Event about a contested child, unless an earlier process may have sent it.
+    async def _publish_about(self, this: Pass, notice: Notice, occurrence: str, about: str) -> None:
+        """Send an Event about a contested child."""
+        await self._publish(this, notice, occurrence, about=about)
 
-        What says that a child is contested is then another resource, a source. After
-        a start it says what is new itself.
-        """
-        child = self._child(observation, about)
-        if child is not None and self._planner.may_lack_reports:
-            self._recorder.remember(event_name(child, notice, occurrence))
-        await self._publish(observation, state, notice, occurrence, about=about)
+    async def _warn(self, this: Pass, notice: Notice, occurrence: str) -> None:
+        """Send a warning Event about the resource."""
+        await self._publish(this, notice, occurrence)
 
-    def _log(self, notice: Notice, state: ResourceState, now: datetime) -> None:
-        """Log what is wrong with a resource that gets neither a status nor Events."""
-        if state.may_send_event(LOGGED, f"{notice.reason}: {notice.note}", "", now):
-            log.warning("problem", reason=notice.reason, told=notice.note)
-            self._meter.logged()
-
-    async def publish_status_refused(
-        self, observation: Observation, state: ResourceState, error: KubeError
-    ) -> None:
+    async def publish_status_refused(self, this: Pass, error: KubeError) -> None:
         """Send a warning Event about a status that the API server refused: nothing else shows it.
 
         It is sent at most once in ten minutes.
         """
-        owner, now = observation.plan_input.owner, observation.plan_input.now
-        if state.may_send_event(ChildId(owner.api.kind, owner.name), "status", "", now):
+        owner = this.observation.plan_input.owner
+        if this.state.may_send_event(ChildId(owner.api.kind, owner.name), "status", "", this.now):
             notice = Notice("StatusRefused", f"the status was refused: {error.message}", "Warning")
-            generation = str(metadata(observation.live).get("generation", ""))
-            await self._publish(observation, state, notice, generation)
+            await self._publish(this, notice, _generation(this.observation))
 
-    async def publish_normal(self, observation: Observation, state: ResourceState) -> None:
+    async def publish_normal(self, this: Pass) -> None:
         """Send the Normal Events that compose returned.
 
         This comes after the status was written, so that the status does not wait for Events.
         """
-        generation = str(metadata(observation.live).get("generation", ""))
-        for notice in observation.desired.events:
+        for notice in this.observation.desired.events:
             if notice.type == "Normal":
-                await self._publish(observation, state, notice, generation)
+                await self._publish(this, notice, _generation(this.observation))
 
     async def rewritten(self, observation: Observation) -> str:
         """Return what mutating admission changed, and who may have done it; empty for no change.
@@ -225,20 +188,12 @@ class EventPublisher:
             )
         return f"{told}, by mutating admission: {suspects}"
 
-    async def _publish(
-        self,
-        observation: Observation,
-        state: ResourceState,
-        notice: Notice,
-        occurrence: str,
-        about: str = "",
-    ) -> None:
+    async def _publish(self, this: Pass, notice: Notice, occurrence: str, about: str = "") -> None:
+        """Send an Event, or keep it for later; without `about`, it regards the resource."""
+        observation, state = this.observation, this.state
         owner = observation.plan_input.owner
-        if not about and self._planner.controller.copies is not None:
-            return  # the sources get the Events
         regarding = self._child(observation, about) if about else owner
-        key = owner.key
-        if regarding is None or self._planner.writable(key, state) is None:
+        if regarding is None or self._planner.writable(owner.key, state) is None:
             return
         event = Unsent(regarding, notice, occurrence)
         if state.refusals.waiting(EVENTS, "", self._refusal_log.now()):
@@ -279,14 +234,13 @@ class EventPublisher:
             del state.unsent[next(iter(state.unsent))]
             self._meter.held_back["left_out"].inc()
 
-    async def resend(self, observation: Observation, state: ResourceState) -> None:
+    async def resend(self, this: Pass) -> None:
         """Write the Events that could not be written before, once their backoff is over."""
-        now = self._refusal_log.now()
+        state, now = this.state, self._refusal_log.now()
         if not state.unsent or state.refusals.waiting(EVENTS, "", now):
             return
-        key = observation.plan_input.owner.key
         for name, event in tuple(state.unsent.items()):
-            if self._planner.writable(key, state) is None:
+            if self._planner.writable(this.key, state) is None:
                 return
             error = await self._recorder.publish(*event)
             if error is not None:
@@ -303,6 +257,10 @@ class EventPublisher:
         if live is None or kind not in apis:
             return None
         return replace(observation.plan_input.ref(apis[kind], name), uid=metadata(live)["uid"])
+
+
+def _generation(observation: Observation) -> str:
+    return str(metadata(observation.live).get("generation", ""))
 
 
 def _is_dated(observation: Observation, field: ContestedField) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hedgerow.runtime.report.annotation import AnnotationReporter
+from hedgerow.runtime.report.annotation import AnnotationReporter, SilentReporter
 from hedgerow.runtime.report.status import StatusReporter
 
 if TYPE_CHECKING:
@@ -14,8 +14,11 @@ if TYPE_CHECKING:
 
 IN_STATUS: Final = StatusReporter()
 IN_ANNOTATION: Final = AnnotationReporter()
+BY_SOURCES: Final = SilentReporter()
 
 
 def reporter_of(controller: Controller[Resource]) -> Reporter:
     """Return the reporter of a controller: custom resources have a status of ours, others not."""
-    return IN_STATUS if controller.is_custom else IN_ANNOTATION
+    if controller.is_custom:
+        return IN_STATUS
+    return IN_ANNOTATION if controller.copies is None else BY_SOURCES

@@ -44,9 +44,9 @@ class AnnotationReporter(Reporter):
         # An earlier process may have said more: that stays until all is known.
         text = new_text if observation.is_informed else None
         this.context.meter.contest(this.key, (field.manager or "" for field in report.contested))
-        await publisher.resend(observation, state)
+        await publisher.resend(this)
         if text is not None and text != annotation(live, STATUS_ANNOTATION):
-            await publisher.publish_warnings(observation, state, report, problems, rewritten)
+            await publisher.publish_warnings(this, report, problems, rewritten)
         if (write := self._due(this, text)) is not None:
             try:
                 await Writer(this).write(write)
@@ -55,8 +55,8 @@ class AnnotationReporter(Reporter):
                 return this.outcome()
             state.refusals.clear(STATUS)
             return None
-        await publisher.publish_created(observation, state)
-        await publisher.publish_normal(observation, state)
+        await publisher.publish_created(this)
+        await publisher.publish_normal(this)
         return this.outcome()
 
     def _due(self, this: Pass, text: str | None) -> Write | None:
@@ -68,8 +68,6 @@ class AnnotationReporter(Reporter):
         state, plan_input, controller = this.state, this.observation.plan_input, this.controller
         if not this.observation.has_declaration or not this.is_writable:
             return None
-        if controller.copies is not None:
-            return None  # it is reported elsewhere
         claims = claims_of(plan_input, this.observation.desired, controller.claimed)
         own = plan_own(plan_input, claims, text)
         for write in own.writes:
@@ -80,4 +78,11 @@ class AnnotationReporter(Reporter):
                 else write
             )
         state.refusals.clear(STATUS)
+        return None
+
+
+class SilentReporter(AnnotationReporter):
+    """Writes nothing on the resource: its children are copies, and their sources say it."""
+
+    def _due(self, this: Pass, text: str | None) -> Write | None:  # noqa: ARG002 - as the method that it replaces
         return None

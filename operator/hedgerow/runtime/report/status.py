@@ -53,11 +53,11 @@ class StatusReporter(Reporter):
         rewritten = await publisher.rewritten(observation)
         report = await _judged(this, problems, rewritten)
         this.context.meter.contest(this.key, (field.manager or "" for field in report.contested))
-        await publisher.resend(observation, state)
+        await publisher.resend(this)
         if report.body is None:
             # The status is unchanged, so its Events were already sent.
             return await _stored(this, report.contested)
-        await publisher.publish_warnings(observation, state, report, problems, rewritten)
+        await publisher.publish_warnings(this, report, problems, rewritten)
         version: str = metadata(observation.live)["resourceVersion"]
         waits = state.refusals.waiting(STATUS, version, now)
         if waits or not this.is_writable:
@@ -69,7 +69,7 @@ class StatusReporter(Reporter):
             await _apply(this, owner, version, report)
         except KubeError as error:
             return await self._refused(this, version, error)
-        await publisher.publish_normal(observation, state)
+        await publisher.publish_normal(this)
         return None
 
     async def report_deletion(self, this: Pass) -> timedelta | None:
@@ -120,7 +120,7 @@ class StatusReporter(Reporter):
         refusal = self.refused(this, error, RequestKind.STATUS, owner, version)
         # A conflict is reported in the status itself, once it has been seen; others pass.
         if refusal.attempts > 1 and isinstance(error, Forbidden | Invalid):
-            await this.context.publisher.publish_status_refused(this.observation, state, error)
+            await this.context.publisher.publish_status_refused(this, error)
         return this.outcome()
 
 
@@ -162,7 +162,7 @@ async def _apply(this: Pass, owner: ObjectRef, version: str, report: StatusRepor
 async def _stored(this: Pass, contested: Iterable[ContestedField]) -> Outcome:
     """Return the outcome of a pass whose status is stored."""
     state, owner = this.state, this.observation.plan_input.owner
-    await this.context.publisher.publish_created(this.observation, state)
+    await this.context.publisher.publish_created(this)
     state.refusals.clear(STATUS)
     if not any(field.object == str(owner) for field in contested):
         # If the status is contested, only this remembers them.
