@@ -96,17 +96,21 @@ class Controller(Generic[R]):
         Controller("greeter", Greeting, compose, owns=(ConfigMap,))
 
     `name` is the suffix of its field manager, `hedgerow-<name>`, and the value of the label
-    `hedgerow.dev/controller` on its children. `compose` gets a `resource` and what is observed, and
-    returns all children, which are of the kinds that it `owns`, and the status. Objects that it
-    only reads are those of `relates`. If the resource is a Namespace, its children are in it.
+    `hedgerow.dev/controller` on its children; it has lower-case letters and digits, at most 40.
+    `compose` gets a `resource` and what is observed, and returns all children, which are of the
+    kinds that it `owns`, and the status. Objects that it only reads are those of `relates`. A
+    resource in a namespace has its children there, a Namespace in itself, and one of another
+    cluster-scoped kind has cluster-scoped children.
 
-    Children have the resource's own name, or names by the patterns of `child_names`, which the
-    admission policy enforces; `names_of` explains the patterns.
+    Children have the resource's own name, or names by the patterns of `child_names`; a pass fails
+    that declares another name, and the admission policy refuses it. `names_of` explains the
+    patterns.
 
-    Two functions are for admission, before a resource is stored; like `compose` they are pure and
-    total. `validate` yields every error of a resource: at least all for which compose would report
-    Stalled because of the spec alone, by the same rules. `default` returns an object with defaults;
-    it only adds fields, and changes none.
+    `compose` is pure: it returns the same for the same arguments, whenever it is called. Two more
+    functions are for admission, before a custom resource is stored. They are pure as well, and
+    never raise. `validate` yields every error of a resource: at least all for which compose would
+    report Stalled because of the spec alone, by the same rules. `default` returns an object with
+    defaults; it only adds fields, and changes none.
 
     The rest is for what few controllers do, and absent otherwise:
 
@@ -115,9 +119,9 @@ class Controller(Generic[R]):
     - `child_finalizers`: finalizers that its children may have, until `RemoveFinalizer` or the
       end of the resource itself.
     - `lag`: how late its children are created is measured.
-    - `claims`: it holds fields of objects that it does not own.
-    - `built_in`: its resource is of a built-in kind. Several controllers for such kinds may have
-      one name, and so one field manager: these are chosen together, and own no children.
+    - `claims`: it holds fields of other objects than its resource and its children.
+    - `built_in`: its resource is of a built-in kind. Controllers for several such kinds may have
+      one name, if they own no children: they are one field manager then, and chosen together.
     - `copies`: its children are made from the resources of another controller.
     """
 
