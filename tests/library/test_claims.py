@@ -336,7 +336,7 @@ class TestTree:
 
     def test_it_shows_what_the_annotation_says(self):
         live = reduced(self.LIVE)
-        tree = resource_tree(live, (), ObjectIndex([live]), custom=SCALER.is_custom)
+        tree = resource_tree(SCALER, live, ObjectIndex([live]))
 
         assert [one.type for one in tree.conditions] == ["Contested"]
         assert [one.path for one in tree.conflicts] == [".spec.replicas"]

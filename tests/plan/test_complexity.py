@@ -153,7 +153,8 @@ def deployed(m: Any) -> Any:
 
 
 def member(case: Case) -> Any:
-    return counted().resources.resource_tree(case.resource, ["Deployment"], stock(case))
+    m = counted()
+    return m.resources.resource_tree(m.bluegreen.CONTROLLER, case.resource, stock(case))
 
 
 def stock(case: Case) -> Any:
@@ -461,6 +462,7 @@ GATE: dict[str, Function] = {
     "redaction.shown": lambda m, c: m.redaction.shown("Deployment", ("f:spec",), c.live),
     "redaction.worded": lambda m, c: m.redaction.worded(c.live),
     "starts.record": lambda m, c: m.starts.record(cronjob("Allow"), jobs(c), None, NOW),
+    "status.reader_of": lambda m, c: m.status.reader_of(m.bluegreen.CONTROLLER)(c.resource),
     "status.said": lambda m, c: m.status.said(c.resource),
     "status.read": lambda m, c: m.status.read(m.status.Status, c.resource),
     "status.kept": lambda m, c: m.status.kept(c.resource, MANAGER),

@@ -17,8 +17,9 @@ from hedgerow.plan.writes import checksum
 from hedgerow_schemas.base import Condition, ContestedField, Model, Object, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from hedgerow.contract import Controller
     from hedgerow.plan.conditions import Problem
     from hedgerow.plan.input import PlanInput
     from hedgerow.plan.plan import Plan
@@ -52,13 +53,13 @@ class StatusReport(Struct, frozen=True):
         return checksum(_lasting((self.body or {}).get("status")))
 
 
-def said(live: Object, *, custom: bool = True) -> Status:
-    """Return what a resource says: its live status, or its annotation if it is not `custom`.
+def reader_of(controller: Controller[Any]) -> Callable[[Object], Status]:
+    """Return how to read what a resource of a controller says: its status, or its annotation."""
+    return said if controller.is_custom else status_annotation.said
 
-    The fields of a status that cannot be read are left out; such an annotation counts as empty.
-    """
-    if not custom:
-        return status_annotation.said(live)
+
+def said(live: Object) -> Status:
+    """Return the live status of a custom resource, without the fields that cannot be read."""
     return read(_Reporting, {"status": live.get("status") or {}}).status
 
 

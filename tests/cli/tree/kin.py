@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
 from hedgerow.cli.tree.resources import ObjectIndex, TreeNode, resource_tree
+from hedgerow.controllers.bluegreen.controller import CONTROLLER as BLUEGREEN
+from hedgerow_schemas.builtin import ConfigMap, Deployment, Service
+from hedgerow_schemas.job import Job
 from plan import one_child
 
 Object = dict[str, Any]
 NOON = "2026-01-01T12:00:00Z"
 OURS = "app.demo.kakao.com/v1"
-OWNED = ("Deployment", "Service", "Job", "ConfigMap")
+CONTROLLER = replace(BLUEGREEN, owns=(Deployment, Service, Job, ConfigMap))
 DEPLOYMENT: Object = {"apiVersion": "apps/v1", "kind": "Deployment"}
 SET: Object = {"apiVersion": "apps/v1", "kind": "ReplicaSet"}
 POD: Object = {"apiVersion": "v1", "kind": "Pod"}
@@ -79,11 +83,9 @@ def contested(
     return {**held, "since": since} if since else held
 
 
-def tree(
-    *more: Object, unread: Collection[str] = (), of: Object | None = None, owns: Any = OWNED
-) -> TreeNode:
+def tree(*more: Object, unread: Collection[str] = (), of: Object | None = None) -> TreeNode:
     return resource_tree(
-        of or resource(), owns, ObjectIndex([*objects(), *more], frozenset(unread))
+        CONTROLLER, of or resource(), ObjectIndex([*objects(), *more], frozenset(unread))
     )
 
 

@@ -21,6 +21,7 @@ from hedgerow.fields.managed_fields import Holder
 from hedgerow.plan.conditions import UNMATCHED
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow_schemas.base import instant
+from library.scaler import SCALER
 
 
 def names(node: Any) -> list[str]:
@@ -36,7 +37,7 @@ class TestBuiltIn:
         said = json.dumps({"conditions": conditions})
         meta = {**live["metadata"], "annotations": {STATUS_ANNOTATION: said}}
         resource = reduced({**live, "metadata": meta})
-        return resource_tree(resource, (), ObjectIndex([resource]), custom=False).readiness
+        return resource_tree(SCALER, resource, ObjectIndex([resource])).readiness
 
     def test_what_our_controller_says_counts_beside_its_own_progress(self):
         deployment = owned(DEPLOYMENT, "web", by="nobody")
@@ -314,7 +315,7 @@ class TestReduced:
 
         small = [reduced(obj) for obj in objects]
 
-        assert resource_tree(reduced(whole), kin.OWNED, ObjectIndex(small)) == tree(of=whole)
+        assert resource_tree(kin.CONTROLLER, reduced(whole), ObjectIndex(small)) == tree(of=whole)
         assert "fieldsV1" not in str(small)
 
     def test_a_secret_keeps_no_value(self):

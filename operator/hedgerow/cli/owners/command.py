@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import anyio
 import typer
@@ -19,13 +19,15 @@ from hedgerow.fields.field_tree import owners
 from hedgerow.fields.unserved import unserved
 from hedgerow.kube.discovery import group_versions
 from hedgerow.kube.errors import Forbidden, Missing
-from hedgerow.objects import ObjectRef, Salvaged, annotation, controller_of, metadata, ref_of
+from hedgerow.objects import Salvaged, annotation, controller_of, metadata, ref_of
+from hedgerow.plan.status import reader_of
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow.runtime.clock import SystemClock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
+    from hedgerow.contract import Controller
     from hedgerow.fields.field_tree import Ownership
     from hedgerow.kube.cluster import Cluster
     from hedgerow_schemas.base import ApiResource, Object
@@ -119,15 +121,15 @@ def owners_command(
             found = await _declarer(cluster, live, required=contested)
             if found is None:
                 return live, owners(live), NO_DISPUTES
-            owner, resource = found
-            custom = _ours(owner.api.group_version, owner.api.kind) is not None
-            whole = owners(live, selection.contested_in(live, resource, custom=custom))
+            controller, resource = found
+            reader = reader_of(controller)
+            whole = owners(live, selection.contested_in(live, resource, reader))
             told = selection.disputes(
                 live,
                 resource,
-                owner,
+                ref_of(controller.resource.api, resource),
                 program_name(),
-                custom=custom,
+                reader=reader,
                 all_told=contested,
                 command=typed(),
             )
@@ -160,41 +162,41 @@ async def _read(cluster: Cluster, kind: str, name: str, namespace: str) -> Objec
 
 async def _declarer(
     cluster: Cluster, live: Object, *, required: bool = False
-) -> tuple[ObjectRef, Object] | None:
+) -> tuple[Controller[Any], Object] | None:
     """Return the hedgerow resource that controls the object, or that the object itself is.
 
-    Otherwise return the one that may claim fields of it, if any. Raises KubeError if that resource
-    is `required` and may not be read.
+    Otherwise return the one that may claim fields of it, if any; each with its controller. Raises
+    KubeError if that resource is `required` and may not be read.
     """
-    own = _ours(live["apiVersion"], live["kind"])
-    if own:
-        return ref_of(own, live), live
+    own = _controller(live["apiVersion"], live["kind"])
+    if own and own.is_custom:
+        return own, live
     owner = controller_of(live)
-    api = _ours(owner.get("apiVersion", ""), owner.get("kind", ""))
-    if api is not None:
-        resource = await _resource(cluster, api, owner["name"], live, required=required)
-        if resource is None or metadata(resource).get("uid") != owner["uid"]:
-            return None
-        return ref_of(api, resource), resource
-    built_in = _built_in(live["apiVersion"], live["kind"])
-    if built_in and annotation(live, STATUS_ANNOTATION):
-        return ref_of(built_in, live), live
-    api, name = _claimant(live)
-    if api is None:
+    above = _controller(owner.get("apiVersion", ""), owner.get("kind", ""))
+    if above and above.is_custom:
+        resource = await _resource(cluster, above, owner["name"], live, required=required)
+        is_same = resource is not None and metadata(resource).get("uid") == owner["uid"]
+        return (above, resource) if resource and is_same else None
+    if own and annotation(live, STATUS_ANNOTATION):
+        return own, live
+    claimant, name = _claimant(live)
+    if claimant is None:
         return None
-    resource = await _resource(cluster, api, name, live, required=required)
-    return (ref_of(api, resource), resource) if resource else None
+    resource = await _resource(cluster, claimant, name, live, required=required)
+    return (claimant, resource) if resource else None
 
 
 async def _resource(
-    cluster: Cluster, api: ApiResource, name: str, live: Object, *, required: bool
+    cluster: Cluster, controller: Controller[Any], name: str, live: Object, *, required: bool
 ) -> Object | None:
-    """Return the resource of an object in its namespace; None if there is none to be read.
+    """Return the controller's resource in an object's namespace; None if there is none to be read.
 
     Raises KubeError if it may not be read and is `required`.
     """
     try:
-        return await cluster.read(api, name, metadata(live).get("namespace", ""))
+        return await cluster.read(
+            controller.resource.api, name, metadata(live).get("namespace", "")
+        )
     except (Forbidden, Missing) as error:
         if required:
             raise
@@ -202,31 +204,27 @@ async def _resource(
         return None
 
 
-def _claimant(live: Object) -> tuple[ApiResource | None, str]:
-    """Return the kind and name of the resource that may claim fields of an object, if any."""
+def _claimant(live: Object) -> tuple[Controller[Any] | None, str]:
+    """Return the controller and name of the resource that may claim fields of an object, if any."""
     for controller in registry().controllers:
         for claimable in controller.claims:
             view = claimable.kind(live)
-            if _among((claimable.kind.api,), live["apiVersion"], live["kind"]) is None:
+            if not _is_of(claimable.kind.api, live["apiVersion"], live["kind"]):
                 continue
             key = claimable.of(view) if claimable.concerns(view) else None
             if key is not None and key[0] == view.namespace:
-                return controller.resource.api, key[1]
+                return controller, key[1]
     return None, ""
 
 
-def _ours(group_version: str, kind: str) -> ApiResource | None:
-    return _among((resource.api for resource in registry().resources), group_version, kind)
+def _controller(group_version: str, kind: str) -> Controller[Any] | None:
+    """Return the controller of the resources of a kind, in whatever version; None if none has."""
+    ours = registry().controllers
+    return next((one for one in ours if _is_of(one.resource.api, group_version, kind)), None)
 
 
-def _built_in(group_version: str, kind: str) -> ApiResource | None:
-    found = (one.resource.api for one in registry().controllers if not one.is_custom)
-    return _among(found, group_version, kind)
-
-
-def _among(apis: Iterable[ApiResource], group_version: str, kind: str) -> ApiResource | None:
-    group = group_version.rpartition("/")[0]
-    return next((api for api in apis if (api.group, api.kind) == (group, kind)), None)
+def _is_of(api: ApiResource, group_version: str, kind: str) -> bool:
+    return (api.group, api.kind) == (group_version.rpartition("/")[0], kind)
 
 
 def _print(

@@ -19,16 +19,17 @@ if TYPE_CHECKING:
     from hedgerow.fields.managed_fields import Holder
     from hedgerow.objects import ObjectRef
     from hedgerow.plan.remedies import Remedy
-    from hedgerow_schemas.base import ContestedField, Object
+    from hedgerow_schemas.base import ContestedField, Object, Status
 
 
-def contested_in(live: Object, resource: Object, *, custom: bool = True) -> dict[str, str]:
-    """Return an object's contested paths, from `status.contested` of a resource.
+def contested_in(
+    live: Object, resource: Object, reader: Callable[[Object], Status] = said
+) -> dict[str, str]:
+    """Return an object's contested paths, as a resource lists them for this `reader`.
 
-    Each value is the resource's name, such as `BlueGreen/demo`. One that is not `custom` says it in
-    its annotation.
+    Each value is the resource's name, such as `BlueGreen/demo`.
     """
-    name, fields = _named(live), said(resource, custom=custom).contested
+    name, fields = _named(live), reader(resource).contested
     return {field.path: _named(resource) for field in fields if field.object == name}
 
 
@@ -63,17 +64,17 @@ def disputes(
     owner: ObjectRef,
     program: str = PROGRAM,
     *,
-    custom: bool = True,
+    reader: Callable[[Object], Status] = said,
     all_told: bool = False,
     command: str = "",
 ) -> Disputes:
-    """Return an object's contested fields with remedies, from `status.contested` of its resource.
+    """Return an object's contested fields with remedies, as its resource lists them.
 
-    `owner` refers to that resource; one that is not `custom` says it in its annotation.
-    `program` manages it, and is called by `command`.
+    `owner` refers to that resource, `reader` reads what it says; `program` manages it, and is
+    called by `command`.
     """
     annotations: Mapping[str, str] = metadata(resource).get("annotations") or {}
-    found = [f for f in said(resource, custom=custom).contested if f.object == _named(live)]
+    found = [f for f in reader(resource).contested if f.object == _named(live)]
     settled = {"program": program, "command": command}
     each = (Dispute(f, remedies(owner, annotations, f, **settled)) for f in found)
     return Disputes(tuple(each), all_told, tuple(together(owner, annotations, found, **settled)))

@@ -76,14 +76,7 @@ class WatchedTrees:
         shared = self._shards.report(SystemClock().now()) if self._shards.is_shared else None
         roots = [
             replace(
-                resource_tree(
-                    resource,
-                    tuple(kind.api.kind for kind in controller.owns),
-                    index,
-                    program_name(),
-                    custom=controller.is_custom,
-                    asked=self._asked,
-                ),
+                resource_tree(controller, resource, index, program_name(), asked=self._asked),
                 replica=_replica(controller, resource, shared) if shared else "",
             )
             for controller in self.controllers

@@ -15,13 +15,14 @@ from hedgerow.fields.managed_fields import Holder, managers
 from hedgerow.objects import PROGRAM, annotation, controller_of, is_terminating, metadata
 from hedgerow.plan.conditions import UNMATCHED
 from hedgerow.plan.installations import doubly_reported, instance_of
-from hedgerow.plan.status import said
+from hedgerow.plan.status import reader_of
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow_schemas.base import Object, View
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
+    from hedgerow.contract import Controller
     from hedgerow_schemas.base import Condition, ContestedField
 
 KEPT_METADATA: Final = (
@@ -35,6 +36,9 @@ DEEPEST: Final = 16
 """The most levels below a resource; a rollout has three. Owner references may go round, or on for
 thousands of levels."""
 _TOO_DEEP: Final = f"what it owns is not shown: it is {DEEPEST} levels below its resource"
+_SILENT: Final = Readiness(
+    "InProgress", "no status yet: see its Events, and whether the operator runs"
+)
 _TAKEN: Final = "exists and is not controlled by"
 
 
@@ -139,73 +143,70 @@ def is_ours(resource: Object, controller: str, program: str = PROGRAM) -> bool:
 
 
 def resource_tree(
+    controller: Controller[Any],
     resource: Object,
-    owned: Sequence[str],
     index: ObjectIndex,
     program: str = PROGRAM,
     *,
-    custom: bool = True,
     asked: str = "",
 ) -> TreeNode:
-    """Return the tree of one of our resources, whose children are of the `owned` kinds.
+    """Return the tree of a resource of a controller.
 
-    What it says is in its status, or in its annotation if it is not `custom`. `program` manages it.
-    The object `asked`, as `Kind/name`, is marked.
-    Children are sorted by the order of the `owned` kinds, then by name. Raises nothing.
+    `program` manages it. The object `asked`, as `Kind/name`, is marked. Children are sorted by the
+    order of the kinds that the controller owns, then by name. Raises nothing.
     """
-    return _TreeBuilder(resource, tuple(owned), index, program, custom=custom, asked=asked).tree()
+    return _TreeBuilder(controller, resource, index, program, asked).tree()
 
 
 class _TreeBuilder:
     """Builds one tree."""
 
     __slots__ = (
-        "_asked", "_conditions", "_contested", "_custom", "_owned", "_program", "_resource",
-        "_says", "_stock", "_view",
+        "_asked", "_contested", "_controller", "_owned", "_program", "_resource", "_says", "_stock",
+        "_view",
     )  # fmt: skip
 
     def __init__(
         self,
+        controller: Controller[Any],
         resource: Object,
-        owned: tuple[str, ...],
         index: ObjectIndex,
         program: str,
-        *,
-        custom: bool,
         asked: str,
     ) -> None:
         self._asked = asked
-        self._program, self._custom = program, custom
+        self._program, self._controller = program, controller
         self._resource = resource
         self._view = View(resource)
-        self._owned = owned
+        self._owned = tuple(kind.api.kind for kind in controller.owns)
         self._stock = index
-        self._says = said(resource, custom=custom)
+        self._says = reader_of(controller)(resource)
         self._contested: dict[str, list[ContestedField]] = {}
         for conflict in self._says.contested:
             self._contested.setdefault(conflict.object, []).append(conflict)
 
     def tree(self) -> TreeNode:
         root = self._member(self._resource)
-        silent = Readiness(
-            "InProgress", "no status yet: see its Events, and whether the operator runs"
-        )
-        # Of a status that cannot be read something is there, all the same.
-        has_conditions = bool(self._view.items("status", "conditions"))
-        is_silent = self._custom and root.readiness.verdict == "Current" and not has_conditions
-        if not self._custom:
-            root = replace(
-                root, readiness=reported(self._resource, View({"status": self._says.wire()}))
-            )
         there = {str(child) for child in root.children}
         absent = tuple(self._absent(there | {str(root)}))
         return replace(
             root,
-            readiness=silent if is_silent else root.readiness,
+            readiness=self._readiness(root.readiness),
             conditions=self._says.conditions,
             children=self._sorted((*root.children, *absent)),
             warning=doubly_reported(self._resource, self._program),
         )
+
+    def _readiness(self, own: Readiness) -> Readiness:
+        """Return the resource's readiness: its `own`, with what the controller says of it.
+
+        A custom resource that says nothing had no pass yet; for a built-in one that is usual.
+        """
+        if not self._controller.is_custom:
+            return reported(self._resource, View({"status": self._says.wire()}))
+        # Of a status that cannot be read something is there, all the same.
+        has_conditions = bool(self._view.items("status", "conditions"))
+        return _SILENT if own.verdict == "Current" and not has_conditions else own
 
     def _member(self, live: Object, level: int = 0, *, past: bool = False) -> TreeNode:
         view, own = View(live), readiness(live)
