@@ -17,8 +17,8 @@ from hedgerow.cli.exits import Exit
 from hedgerow.cli.install import definitions as installing
 from hedgerow.cli.install.command import (
     install_command,
-    run_install,
-    run_uninstall,
+    installed,
+    show,
     told,
     uninstall_command,
 )
@@ -37,7 +37,7 @@ from hedgerow_schemas.base import ApiResource
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.crd import crd_name
 from hedgerow_schemas.openapi import DOCUMENT_PATH
-from support.operator.registered import RESOURCES
+from support.operator.registered import ALL, RESOURCES
 
 NAME = "bluegreens.app.demo.kakao.com"
 pytestmark = pytest.mark.anyio
@@ -410,62 +410,34 @@ class TestCommands:
         return Console(width=500, record=True)
 
     async def test_an_installation_says_what_changed_and_how_large_it_is(self, cluster, out):
-        code = await run_install(cluster, RESOURCES, plain=True, dry_run=False, out=out)
+        show(await applied(cluster), plain=True, dry_run=False, out=out)
         size = f"{installing.size(cluster.crds[NAME]) // 1000}"
 
-        assert code == 0
         assert out.export_text().startswith(f"customresourcedefinition/{NAME} created: {size[:2]}")
 
     async def test_a_kubernetes_that_is_not_supported_is_told_of_in_one_line(self, cluster, capsys):
         cluster.version = "v1.29.4"
 
-        assert await run_install(cluster, RESOURCES, plain=True, dry_run=True) == 0
+        await applied(cluster, dry_run=True)
         told = "hedgerow: Kubernetes 1.29 is not supported: 1.35 is the oldest that is\n"
         assert capsys.readouterr().err.startswith(told)
 
     async def test_a_conflict_names_the_field_the_manager_and_the_remedy(self, cluster, out):
         cluster.conflicts[NAME] = (Cause(".spec.versions", "kubectl", "conflict with …"),)
-        code = await run_install(cluster, RESOURCES, plain=True, dry_run=False, out=out)
+        show(await applied(cluster), plain=True, dry_run=False, out=out)
         text = out.export_text()
 
-        assert code == Exit.CONFLICT
         assert ".spec.versions is held by kubectl" in text
         assert "hedgerow install --dry-run --plain | kubectl apply" in text
         assert f"--field-manager={FIELD_MANAGER}" in text
 
     async def test_a_dry_run_prints_yaml_alone_on_standard_output(self, cluster, capsys):
-        assert await run_install(cluster, RESOURCES, plain=True, dry_run=True) == 0
+        show(await applied(cluster, dry_run=True), plain=True, dry_run=True)
         printed = capsys.readouterr()
 
         shown = [crd["metadata"]["name"] for crd in yaml.load_all(printed.out, yaml.CSafeLoader)]
         assert shown == [crd_name(resource) for resource in RESOURCES]
         assert f"{NAME} created (dry run)" in printed.err
-
-    @pytest.mark.parametrize("dry_run", [False, True])
-    async def test_as_json_each_definition_is_an_entry(self, cluster, capsys, dry_run):
-        cluster.conflicts[NAME] = (Cause(".spec.versions", "kubectl", "conflict with …"),)
-        code = await run_install(cluster, RESOURCES, plain=True, dry_run=dry_run, output="json")
-        out, err = capsys.readouterr()
-        told = json.loads(out)
-        found = {each["name"]: each for each in told["definitions"]}
-
-        assert (code, err, told["dryRun"]) == (Exit.CONFLICT, "", dry_run)
-        assert list(found) == [crd_name(resource) for resource in RESOURCES]
-        held = found.pop(NAME)
-        assert (held["action"], held["conflicts"]) == (
-            "conflicted",
-            [{"path": ".spec.versions", "manager": "kubectl"}],
-        )
-        assert held["bytes"] > 1000
-        assert {(each["action"], *each["conflicts"]) for each in found.values()} == {("created",)}
-
-    async def test_an_uninstallation_says_what_is_gone_and_what_was_not_there(self, cluster, out):
-        await install(cluster, plain=True)
-
-        assert await run_uninstall(cluster, RESOURCES, delete_resources=False, out=out) == 0
-        first, *others = out.export_text().splitlines()
-        assert first == f"customresourcedefinition/{NAME} deleted"
-        assert [line.split()[-1] for line in others] == ["absent"] * (len(RESOURCES) - 1)
 
     async def test_a_described_definition_says_where_its_descriptions_come_from(self, cluster):
         (change,) = await install(cluster, dry_run=True)
@@ -510,6 +482,35 @@ class TestCommandLine:
 
         assert run("install", "--plain").exit_code == Exit.CONFLICT
 
+    @pytest.mark.parametrize("dry_run", [False, True])
+    def test_as_json_each_definition_is_an_entry(self, connected, cluster, run, dry_run):
+        cluster.conflicts[NAME] = (Cause(".spec.versions", "kubectl", "conflict with …"),)
+        ended = run("install", "--plain", "-o", "json", *["--dry-run"] * dry_run)
+        told = json.loads(ended.stdout)
+        found = {each["name"]: each for each in told["definitions"]}
+
+        assert (ended.exit_code, ended.stderr, told["dryRun"]) == (Exit.CONFLICT, "", dry_run)
+        assert list(found) == [crd_name(resource) for resource in RESOURCES]
+        held = found.pop(NAME)
+        assert (held["action"], held["conflicts"]) == (
+            "conflicted",
+            [{"path": ".spec.versions", "manager": "kubectl"}],
+        )
+        assert held["bytes"] > 1000
+        assert {(each["action"], *each["conflicts"]) for each in found.values()} == {("created",)}
+
+    def test_an_uninstallation_says_what_is_gone_and_what_was_not_there(
+        self, connected, cluster, run
+    ):
+        run("install", "--plain")
+        cluster.crds = {NAME: cluster.crds[NAME]}
+        ended = run("uninstall")
+        first, *others = ended.stdout.splitlines()
+
+        assert ended.exit_code == 0
+        assert first == f"customresourcedefinition/{NAME} deleted"
+        assert [line.split()[-1] for line in others] == ["absent"] * (len(ALL.resources) - 1)
+
     def test_controllers_without_a_custom_resource_need_none_and_that_is_told(self, connected, run):
         ended = run("install", "--controllers", "scaler")
 
@@ -524,7 +525,10 @@ class TestCommandLine:
         assert (ended.exit_code, connected) == (0, [])
 
     def test_flags_reach_the_server(self, connected, cluster, run):
-        assert "kind: CustomResourceDefinition" in run("install", "--dry-run", "--plain").output
+        ended = run("install", "--dry-run", "--plain")
+
+        assert ended.exit_code == 0
+        assert "kind: CustomResourceDefinition" in ended.output
         assert cluster.crds == {}
 
     def test_resources_are_deleted_only_when_told(self, connected, cluster, run):
@@ -533,6 +537,10 @@ class TestCommandLine:
 
         assert isinstance(run("uninstall").exception, InstallError)
         assert run("uninstall", "--delete-resources").exit_code == 0
+
+
+async def applied(cluster, *, dry_run=False):
+    return await installed(cluster, RESOURCES, plain=True, dry_run=dry_run)
 
 
 def described(document):

@@ -82,24 +82,21 @@ def install_command(
     names = Settings(controllers=tuple(controllers or ())).controllers
     if told := registry().unknown(names):
         raise typer.BadParameter(f"--controllers: {told}")
-    installed = registry().limited(names).resources
-    resources = tuple(definitions.rendered(installed, program_name(), say))
+    wanted = registry().limited(names).resources
+    resources = tuple(definitions.rendered(wanted, program_name(), say))
 
-    lacking = Exit.FAILED if len(resources) < len(installed) else Exit.DONE
-    if not resources:
-        if not lacking:
-            say(f"nothing to install: no custom resource belongs to {', '.join(names)}")
-        if output == "json":
-            echo_data(as_data((), dry_run=dry_run))
-        raise typer.Exit(lacking)
+    lacking = Exit.FAILED if len(resources) < len(wanted) else Exit.DONE
+    if not resources and not lacking:
+        say(f"nothing to install: no custom resource belongs to {', '.join(names)}")
 
-    async def carry_out() -> int:
+    async def carry_out() -> Sequence[DefinitionChange]:
         async with connected(kubeconfig, context) as cluster:
-            return await run_install(
-                cluster, resources, plain=plain, dry_run=dry_run, output=output
-            )
+            return await installed(cluster, resources, plain=plain, dry_run=dry_run)
 
-    raise typer.Exit(anyio.run(carry_out) or lacking)
+    changes = anyio.run(carry_out) if resources else ()
+    show(changes, plain=plain, dry_run=dry_run, output=output)
+    is_contested = any(change.conflicts for change in changes)
+    raise typer.Exit(Exit.CONFLICT if is_contested else lacking)
 
 
 def uninstall_command(
@@ -122,55 +119,53 @@ def uninstall_command(
     """
     resources = registry().resources
 
-    async def carry_out() -> int:
+    async def carry_out() -> Sequence[DefinitionChange]:
         async with connected(kubeconfig, context) as cluster:
-            return await run_uninstall(cluster, resources, delete_resources=delete_resources)
+            return await uninstalled(cluster, resources, delete_resources=delete_resources)
 
-    raise typer.Exit(anyio.run(carry_out))
+    _say(Terminal(), *map(str, anyio.run(carry_out)))
 
 
-async def run_install(
-    cluster: Cluster,
-    resources: Resources,
+async def installed(
+    cluster: Cluster, resources: Resources, *, plain: bool, dry_run: bool
+) -> Sequence[DefinitionChange]:
+    """Install, with a spinner; return what changed. Raises InstallError and KubeError."""
+    if warning := untested(await cluster.get("/version")):
+        say(warning)
+    words = "applying the definitions and waiting until they are served"
+    with Terminal(stderr=True).status(words):
+        return await definitions.install(
+            cluster, resources, plain=plain, dry_run=dry_run, program=program_name()
+        )
+
+
+async def uninstalled(
+    cluster: Cluster, resources: Resources, *, delete_resources: bool
+) -> Sequence[DefinitionChange]:
+    """Uninstall, with a spinner; return what changed. Raises InstallError and KubeError."""
+    with Terminal(stderr=True).status("deleting the definitions and waiting until they are gone"):
+        return await definitions.uninstall(
+            cluster, resources, delete_resources=delete_resources, program=program_name()
+        )
+
+
+def show(
+    changes: Sequence[DefinitionChange],
     *,
     plain: bool,
     dry_run: bool,
     output: str = "text",
     out: Console | None = None,
-) -> int:
-    """Install and print what changed; return the exit code. Raises InstallError and KubeError."""
-    if warning := untested(await cluster.get("/version")):
-        say(warning)
-    aside = Terminal(stderr=True)
-    shown = aside if dry_run else out or Terminal()
-    with aside.status("applying the definitions and waiting until they are served"):
-        changes = await definitions.install(
-            cluster, resources, plain=plain, dry_run=dry_run, program=program_name()
-        )
+) -> None:
+    """Print what an installation changed, or would change."""
     if output == "json":
         echo_data(as_data(changes, dry_run=dry_run))
-    else:
-        if dry_run:
-            echo_lines(to_yaml(*(change.definition for change in changes)), nl=False)
-        for change in changes:
-            _say(shown, *told(change, plain=plain, dry_run=dry_run))
-    return Exit.CONFLICT if any(change.conflicts for change in changes) else Exit.DONE
-
-
-async def run_uninstall(
-    cluster: Cluster,
-    resources: Resources,
-    *,
-    delete_resources: bool,
-    out: Console | None = None,
-) -> int:
-    """Uninstall and print what changed; return the exit code. Raises InstallError and KubeError."""
-    with Terminal(stderr=True).status("deleting the definitions and waiting until they are gone"):
-        changes = await definitions.uninstall(
-            cluster, resources, delete_resources=delete_resources, program=program_name()
-        )
-    _say(out or Terminal(), *(str(change) for change in changes))
-    return Exit.DONE
+        return
+    if dry_run:
+        echo_lines(to_yaml(*(change.definition for change in changes)), nl=False)
+    shown = Terminal(stderr=True) if dry_run else out or Terminal()
+    for change in changes:
+        _say(shown, *told(change, plain=plain, dry_run=dry_run))
 
 
 def as_data(changes: Iterable[DefinitionChange], *, dry_run: bool) -> dict[str, Any]:

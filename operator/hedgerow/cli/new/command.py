@@ -68,11 +68,7 @@ def new_command(
     folder = Path(operator.name)
     if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
         raise typer.BadParameter(f"{folder} is there already, and it is not an empty folder")
-    for path, text in files(operator).items():
-        target = folder / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8")
-    (folder / INSTALL).write_text(_manifests(operator, folder), encoding="utf-8")
+    _write(operator, folder)
     echo(
         f"{folder}: an operator for {operator.kind} ({operator.group}/v1); next:"
         f" cd {folder} && pip install --editable '.[dev]' && task"
@@ -85,6 +81,15 @@ def _checked(what: str, check: Callable[[], T]) -> T:
         return check()
     except ValueError as error:
         raise typer.BadParameter(f"{what}: {error}") from None
+
+
+def _write(operator: NewOperator, folder: Path) -> None:
+    """Write the files of the new operator, and then what it makes of them itself."""
+    for path, text in files(operator).items():
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+    (folder / INSTALL).write_text(_manifests(operator, folder), encoding="utf-8")
 
 
 def _manifests(operator: NewOperator, folder: Path) -> str:

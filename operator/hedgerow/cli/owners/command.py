@@ -102,11 +102,11 @@ def owners_command(
                 "--by-manager goes with -l, -n and --output tree, json or yaml, and -l with it"
             )
 
-        async def count() -> None:
+        async def count() -> many.Count:
             async with connected(kubeconfig, context) as cluster:
-                await many.show(cluster, namespace or cluster.namespace, selector or "", output)
+                return await many.count(cluster, namespace or cluster.namespace, selector or "")
 
-        anyio.run(count)
+        many.show(anyio.run(count), output)
         return
     if not target:
         raise typer.BadParameter("name a KIND/NAME, such as deployment/web, or --by-manager")

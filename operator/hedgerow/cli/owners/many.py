@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hedgerow.cli.objects import listed, say_unread
 from hedgerow.cli.output import echo, echo_data, echo_lines
@@ -39,8 +39,17 @@ _KINDS: Final = 4
 """The most kinds that a line names."""
 
 
-async def show(cluster: Cluster, namespace: str, labels: str, output: str) -> None:
-    """Print who holds how many fields of a namespace's objects. Raises KubeError."""
+class Count(NamedTuple):
+    """The objects in scope with their holders, what is left over, and why the rest is `unread`."""
+
+    objects: Sequence[CountedObject]
+    leftovers: Sequence[Leftover]
+    scope: CountScope
+    unread: Mapping[str, str]
+
+
+async def count(cluster: Cluster, namespace: str, labels: str) -> Count:
+    """Return who holds how many fields of a namespace's objects. Raises KubeError."""
     served = await discovered(cluster)
     unreadable: dict[str, str] = {}
 
@@ -57,15 +66,10 @@ async def show(cluster: Cluster, namespace: str, labels: str, output: str) -> No
 
     found = await listed(cluster, served, reduce, namespace=namespace, labels=labels)
     objects = [CountedObject(api, made["tally"]) for api, made in found.objects]
-    unread = {**found.unread, **unreadable}
     scope = CountScope(namespace, labels, typed())
     scalers = await _scalers(cluster, namespace) if any(o.tally.scaled for o in objects) else None
-    told = leftovers(objects, scope, scalers)
-    if output == "tree":
-        say_unread(unread)
-        _print(objects, told, scope)
-    else:
-        echo_data(by_manager.listed(objects, told, scope, unread), output)
+    left = leftovers(objects, scope, scalers)
+    return Count(objects, left, scope, {**found.unread, **unreadable})
 
 
 async def _scalers(cluster: Cluster, namespace: str) -> frozenset[tuple[str, str]] | None:
@@ -81,6 +85,15 @@ async def _scalers(cluster: Cluster, namespace: str) -> frozenset[tuple[str, str
     except (Forbidden, Missing):
         return None
     return frozenset((item["kind"], item["name"]) for item in listing.items)
+
+
+def show(found: Count, output: str) -> None:
+    """Print a count in the requested format."""
+    if output == "tree":
+        say_unread(found.unread)
+        _print(found.objects, found.leftovers, found.scope)
+    else:
+        echo_data(by_manager.listed(*found), output)
 
 
 def _print(objects: Sequence[CountedObject], told: Sequence[Leftover], scope: CountScope) -> None:

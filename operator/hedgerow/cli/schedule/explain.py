@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import anyio
 import typer
@@ -159,7 +159,12 @@ def explain_command(  # noqa: PLR0917 - the parameters are the command's flags, 
         raise typer.BadParameter(
             "-f asks no cluster: -n, --kubeconfig and --context are not for it"
         )
-    _show(_documents(filename or ""), asked, output)
+    found = _documents(filename or "")
+    for line in (*found.skipped, *found.problems):
+        say(line)
+    if found.problems:
+        raise typer.Exit(Exit.USAGE)
+    _show(found.documents, asked, output)
 
 
 def _show(documents: Iterable[Document], asked: Asked, output: str) -> None:
@@ -232,8 +237,16 @@ def _explained(document: Document, cj: CronJob, asked: Asked, now: datetime) -> 
     return ExplainedCronJob(cj, schedule.zone, document.foreign, question, forecast(cj, question))
 
 
-def _documents(filename: str) -> list[Document]:
-    """Return the file's documents; print what is not a CronJob, and exit if one is invalid."""
+class _FileContents(NamedTuple):
+    """The documents of a file, which ones are `skipped`, and what is wrong with the others."""
+
+    documents: list[Document]
+    skipped: list[str]
+    problems: list[str]
+
+
+def _documents(filename: str) -> _FileContents:
+    """Return the file's documents. Raises BadParameter if it is no manifest."""
     try:
         found = [
             (name, of_object(obj))
@@ -243,16 +256,14 @@ def _documents(filename: str) -> list[Document]:
     except ManifestError as error:
         raise typer.BadParameter(str(error)) from error
     problems = [f"{name}: {doc.title}: {each}" for name, doc in found for each in doc.problems]
-    others = [(name, doc) for name, doc in found if not doc.resource and not doc.problems]
-    if len(others) == len(found):
+    skipped = [
+        f"{name}: {doc.title} is skipped: {doc.skipped}"
+        for name, doc in found
+        if not doc.resource and not doc.problems
+    ]
+    if len(skipped) == len(found):
         problems = [f"{filename}: there is no CronJob of {CronJob.api.group_version} in it"]
-    for name, document in others:
-        say(f"{name}: {document.title} is skipped: {document.skipped}")
-    for problem in problems:
-        say(problem)
-    if problems:
-        raise typer.Exit(Exit.USAGE)
-    return [document for _, document in found]
+    return _FileContents([document for _, document in found], skipped, problems)
 
 
 def _interval(text: str, zone: tzinfo) -> tuple[datetime, datetime]:
