@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cli.gardens import NAME, OURS, Garden
-from hedgerow.cli.transfers import withdraw, writing
+from hedgerow.cli.transfers import writing
 from hedgerow.kube import client, errors
 from hedgerow.kube.retry import RetryClock
 from hedgerow.process import leadership
@@ -186,9 +186,9 @@ class TestAsDone:
     @pytest.mark.parametrize(
         ("error", "verb"),
         [
-            *((error, "read") for error in withdraw.ITS_OWN),
+            *((error, "read") for error in writing.ITS_OWN),
             # An apply that is refused as invalid keeps what it was to give up: see below.
-            *((error, "apply") for error in withdraw.ITS_OWN if error is not errors.Invalid),
+            *((error, "apply") for error in writing.ITS_OWN if error is not errors.Invalid),
         ],
     )
     def test_what_is_wrong_with_one_object_leaves_the_rest(self, garden, typed, error, verb):

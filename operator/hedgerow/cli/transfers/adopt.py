@@ -26,7 +26,6 @@ from hedgerow.cli.options import (
     field_option,
     kustomize_option,
 )
-from hedgerow.cli.output import echo, echo_data, echo_lines
 from hedgerow.cli.owners.selection import contested_in
 from hedgerow.cli.program import field_manager, program_name, typed
 from hedgerow.cli.targets import joined
@@ -221,18 +220,8 @@ def adopt_command(
     async def carry_out() -> None:
         async with connected(kubeconfig, context) as cluster:
             found = await subject(cluster, words, namespace)
-            if why := refusal(found.live, await group_versions(cluster)):
-                told = renamed(why, program_name(), typed())
-                raise MoveRefused(f"{found.ref}: {told} {found.ref}")
-            task = _Task(found, request, await _target(found, instance, to))
-            with withholding(found.ref.api):
-                plan = await _planned(task, found.live) if dry_run else await _carried_out(task)
-            if output == "json":
-                echo_data(report.listed(found.live, plan.moves, dry_run=dry_run))
-                return
-            echo_lines(report.table(plan.moves))
-            for line in _notes(task, plan, dry_run=dry_run):
-                echo(line)
+            done = await _adopted(found, request, instance, to, dry_run=dry_run)
+            report.show(done, output)
 
     anyio.run(carry_out)
 
@@ -258,6 +247,19 @@ def _order(
     if not asked.managers or not asked.to:
         raise typer.BadParameter("--from and --to name the managers of many objects")
     return AdoptOrder("adopt", meant, asked, save=save)
+
+
+async def _adopted(
+    found: Subject, request: AdoptRequest, instance: str | None, to: str, *, dry_run: bool
+) -> report.Transfer:
+    """Adopt fields of one object; raises CommandError, MoveRefused and KubeError."""
+    if why := refusal(found.live, await group_versions(found.cluster)):
+        told = renamed(why, program_name(), typed())
+        raise MoveRefused(f"{found.ref}: {told} {found.ref}")
+    task = _Task(found, request, await _target(found, instance, to))
+    with withholding(found.ref.api):
+        plan = await _planned(task, found.live) if dry_run else await _carried_out(task)
+    return report.Transfer(found.live, plan.moves, _notes(task, plan, dry_run=dry_run), dry_run)
 
 
 async def _target(found: Subject, instance: str | None, to: str) -> NewManager:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
 import typer
@@ -13,11 +14,10 @@ from hedgerow.cli.connecting import connected
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.objects import say_unread
 from hedgerow.cli.output import echo, echo_data, echo_lines
-from hedgerow.cli.owners.listing import ref_data
 from hedgerow.cli.plan.files import kustomized
 from hedgerow.cli.program import say, typed
-from hedgerow.cli.transfers import bulk, undo_file
-from hedgerow.cli.transfers.bulk import AdoptOutcome, FoundObjects, Task
+from hedgerow.cli.transfers import bulk, report, undo_file
+from hedgerow.cli.transfers.bulk import FoundObjects, Task
 from hedgerow.cli.transfers.relabelling import (
     BEFORE_FIRST_APPLY,
     CLIENT_SIDE,
@@ -25,7 +25,6 @@ from hedgerow.cli.transfers.relabelling import (
     repair,
     takeover,
 )
-from hedgerow.cli.transfers.report import columns, holder_words, source_data
 from hedgerow.cli.transfers.undo_file import UndoFile
 from hedgerow.cli.transfers.writing import for_each
 from hedgerow.fields.managed_fields import entries
@@ -36,11 +35,12 @@ from hedgerow.objects import metadata
 from hedgerow.texts import numbered, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from hedgerow.cli.transfers.bulk import Plan
     from hedgerow.cli.transfers.undo_file import AdoptedObject
+    from hedgerow.cli.transfers.writing import ObjectOutcome
     from hedgerow.kube.cluster import Cluster
     from hedgerow.kube.discovery import ServedKinds
     from hedgerow_schemas.base import Object
@@ -51,6 +51,8 @@ _HEADERS: Final = ("OBJECT", "FIELDS", "FROM")
 _WIDEST: Final = (60, 6, 60)
 _DONE: Final = {"adopt": "adopted", "repair": "repaired", "undo": "restored"}
 """What is told of an object, by action."""
+_TOLD: Final = ("changed", "failed")
+"""The outcomes that people are told of one by one; of others they are told how many there are."""
 CLIENT_SIDE_LATER: Final = (
     "A later `kubectl apply` without --server-side takes its fields back without asking and removes"
     " what its file no longer has: change to `kubectl apply --server-side`."
@@ -99,6 +101,11 @@ class AdoptOrder:
         """Who gets the fields of an adoption."""
         return self.asked.to if self.asked else ""
 
+    @property
+    def is_done(self) -> bool:
+        """Whether objects are written, not only shown."""
+        return self.yes and not self.dry_run
+
 
 def carry_out(order: AdoptOrder, kubeconfig: str | None, context: str | None) -> None:
     """Show what would be done, or do it; raises Exit, BadParameter, CommandError and KubeError."""
@@ -108,41 +115,41 @@ def carry_out(order: AdoptOrder, kubeconfig: str | None, context: str | None) ->
     async def work() -> None:
         records = undo_file.read(order.undone) if order.undone else []
         async with connected(kubeconfig, context) as cluster:
-            if code := await _carried_out(cluster, order, records):
+            if code := await _show(order, await _begun(cluster, order, records)):
                 raise typer.Exit(code)
 
     interrupts.run(work)
 
 
-async def _carried_out(
-    cluster: Cluster, order: AdoptOrder, records: Sequence[AdoptedObject]
-) -> Exit:
-    told = _Report(order)
-    is_done = order.yes and not order.dry_run
+@dataclass(frozen=True, slots=True)
+class _Handled:
+    """The objects of a command: how many, what becomes of each, and kinds that were not read."""
+
+    total: int
+    outcomes: AsyncIterator[ObjectOutcome]
+    unread: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+async def _begun(cluster: Cluster, order: AdoptOrder, records: Sequence[AdoptedObject]) -> _Handled:
+    """Find the objects, which are handled while the outcomes are iterated over."""
     task = Task(
         cluster,
         write=order.yes or order.dry_run,
         dry_run=order.dry_run,
-        record=UndoFile(order.save) if order.save and is_done else None,
+        record=UndoFile(order.save) if order.save and order.is_done else None,
         asked=order.asked,
     )
     if order.action == "undo":
         by_object: dict[str, list[AdoptedObject]] = {}
         for record in records:
             by_object.setdefault(record.uid, []).append(record)
-        told.total = len(by_object)
-        with told:
-            await for_each([*by_object.values()], lambda some: bulk.undo(task, some), told.add)
-        return told.exit
+        undone = for_each([*by_object.values()], partial(bulk.undo, task))
+        return _Handled(len(by_object), undone)
     served = await discovered(cluster)
     plan = _plan(order, served)
     found = await _found(cluster, order, served)
-    told.total, told.unread = len(found.refs) + len(found.refused), found.unread
-    with told:
-        for refused in found.refused:
-            told.add(refused)
-        await for_each(found.refs, lambda ref: task.carry_out(ref, plan), told.add)
-    return told.exit
+    outcomes = for_each(found.objects, partial(task.carry_out, plan))
+    return _Handled(len(found.objects), outcomes, found.unread)
 
 
 def _plan(order: AdoptOrder, served: ServedKinds) -> Plan:
@@ -181,79 +188,61 @@ async def _texts(objects: Objects) -> Iterable[tuple[str, str]]:
     return sources(objects.files)
 
 
-@dataclass
-class _Report:
-    """What is told while objects are handled, and at the end, also if that comes early."""
+async def _show(order: AdoptOrder, handled: _Handled) -> Exit:
+    """Print each object that is written at once, and the end, also if that comes early."""
+    outcomes: list[ObjectOutcome] = []
+    is_early = True
+    try:
+        async for outcome in handled.outcomes:
+            outcomes.append(outcome)
+            if order.is_done and order.output == "text" and outcome.fate in _TOLD:
+                echo(report.outcome_line(outcome, _words(outcome, order)))
+        is_early = False
+    finally:
+        _show_end(order, handled, outcomes, is_early=is_early)
+    return Exit.FAILED if any(outcome.fate == "failed" for outcome in outcomes) else Exit.DONE
 
-    order: AdoptOrder
-    total: int = 0
-    unread: Mapping[str, str] = field(default_factory=dict[str, str])
-    outcomes: list[AdoptOutcome] = field(default_factory=list[AdoptOutcome])
 
-    def __enter__(self) -> None:
-        """Begin."""
-
-    def __exit__(self, *failed: object) -> None:
-        """Tell the end, and whether it came early."""
-        is_early = failed[0] is not None
-        say_unread(self.unread)
-        if self.order.output == "json":
-            echo_data(_listed(self, is_early=is_early))
-        else:
-            self._end(is_early=is_early)
-        if self._count["failed"]:
-            say(f"{numbered(self._count['failed'], 'object')} failed, see above")
-
-    def add(self, outcome: AdoptOutcome) -> None:
-        """Tell of one object at once if it was written."""
-        self.outcomes.append(outcome)
-        if self._is_done and self.order.output == "text" and outcome.fate in {"changed", "failed"}:
-            echo(_line(outcome, _DONE[self.order.action]))
-
-    @property
-    def exit(self) -> Exit:
-        """The exit code."""
-        return Exit.FAILED if self._count["failed"] else Exit.DONE
-
-    @property
-    def _is_done(self) -> bool:
-        return self.order.yes and not self.order.dry_run
-
-    @property
-    def _count(self) -> Counter[str]:
-        return Counter(outcome.fate for outcome in self.outcomes)
-
-    def _end(self, *, is_early: bool) -> None:
-        shown = [one for one in self.outcomes if one.fate in {"changed", "failed"}]
-        if shown and not self._is_done:
-            echo_lines(columns([_HEADERS, *map(_row, shown)], _WIDEST))
-        echo(self._summary())
+def _show_end(
+    order: AdoptOrder, handled: _Handled, outcomes: Sequence[ObjectOutcome], *, is_early: bool
+) -> None:
+    count = Counter(outcome.fate for outcome in outcomes)
+    say_unread(handled.unread)
+    if order.output == "json":
+        echo_data(_listed(order, handled, outcomes, is_early=is_early))
+    else:
+        shown = [outcome for outcome in outcomes if outcome.fate in _TOLD]
+        if shown and not order.is_done:
+            echo_lines(report.columns([_HEADERS, *map(_row, shown)], _WIDEST))
+        echo(_summary(order, count, sum(outcome.fields for outcome in outcomes)))
         if is_early:
-            left = numbered(self.total - len(self.outcomes), "object")
+            left = numbered(handled.total - len(outcomes), "object")
             echo(f"It ended early: {left} left. Run the command again to go on.")
-        for note in _notes(self.order, shown):
+        for note in _notes(order, shown):
             echo(note)
-
-    def _summary(self) -> str:
-        done, count = _DONE[self.order.action], self._count
-        fields = sum(one.fields for one in self.outcomes)
-        what = f"{numbered(fields, 'field')} of {numbered(count['changed'], 'object')}"
-        to = f" by {printable(self.order.to)}" if self.order.to else ""
-        rest = [
-            f"{numbered(count[fate], 'object')} {words}"
-            for fate, words in (("nothing", "with nothing to do"), ("absent", "not there"))
-            if count[fate]
-        ]
-        more = f" ({', '.join(rest)})" if rest else ""
-        if not count["changed"]:
-            return f"Nothing {'was' if self._is_done else 'would be'} {done}{to}{more}."
-        if self._is_done:
-            return f"{what} {done}{to}, no value changed{more}."
-        undone = "" if self.order.action == "undo" else ", and --save FILE keeps what undoes it"
-        return f"{what} would be {done}{to}{more}; nothing was changed. --yes does it{undone}."
+    if count["failed"]:
+        say(f"{numbered(count['failed'], 'object')} failed, see above")
 
 
-def _notes(order: AdoptOrder, shown: Iterable[AdoptOutcome]) -> Iterable[str]:
+def _summary(order: AdoptOrder, count: Mapping[str, int], fields: int) -> str:
+    done = _DONE[order.action]
+    what = f"{numbered(fields, 'field')} of {numbered(count['changed'], 'object')}"
+    to = f" by {printable(order.to)}" if order.to else ""
+    rest = [
+        f"{numbered(count[fate], 'object')} {words}"
+        for fate, words in (("nothing", "with nothing to do"), ("absent", "not there"))
+        if count[fate]
+    ]
+    more = f" ({', '.join(rest)})" if rest else ""
+    if not count["changed"]:
+        return f"Nothing {'was' if order.is_done else 'would be'} {done}{to}{more}."
+    if order.is_done:
+        return f"{what} {done}{to}, no value changed{more}."
+    undone = "" if order.action == "undo" else ", and --save FILE keeps what undoes it"
+    return f"{what} would be {done}{to}{more}; nothing was changed. --yes does it{undone}."
+
+
+def _notes(order: AdoptOrder, shown: Iterable[ObjectOutcome]) -> Iterable[str]:
     managers = {holder.manager for one in shown for holder, _ in one.sources}
     if order.save and order.yes and managers:
         yield (
@@ -271,46 +260,36 @@ def _notes(order: AdoptOrder, shown: Iterable[AdoptOutcome]) -> Iterable[str]:
         yield CLIENT_SIDE_LATER
 
 
-def _title(outcome: AdoptOutcome) -> str:
-    ref = outcome.ref
-    name = "/".join(filter(None, (ref.namespace, ref.name)))
-    return printable(f"{ref.api.kind} {name}")
+def _sources(outcome: ObjectOutcome) -> str:
+    return ", ".join(dict.fromkeys(report.holder_words(holder) for holder, _ in outcome.sources))
 
 
-def _sources(outcome: AdoptOutcome) -> str:
-    return ", ".join(dict.fromkeys(holder_words(holder) for holder, _ in outcome.sources))
-
-
-def _row(outcome: AdoptOutcome) -> tuple[str, str, str]:
+def _row(outcome: ObjectOutcome) -> tuple[str, str, str]:
     if outcome.fate == "failed":
-        return _title(outcome), "-", f"failed: {printable(outcome.why)}"
-    return _title(outcome), str(outcome.fields), _sources(outcome)
+        return printable(str(outcome)), "-", f"failed: {printable(outcome.why)}"
+    return printable(str(outcome)), str(outcome.fields), _sources(outcome)
 
 
-def _line(outcome: AdoptOutcome, done: str) -> str:
-    if outcome.fate == "failed":
-        return f"{_title(outcome)}: failed: {printable(outcome.why)}"
+def _words(outcome: ObjectOutcome, order: AdoptOrder) -> str:
     fields = numbered(outcome.fields, "field")
-    return f"{_title(outcome)}: {fields} {done} from {_sources(outcome)}"
+    return f"{fields} {_DONE[order.action]} from {_sources(outcome)}"
 
 
-def _listed(report: _Report, *, is_early: bool) -> Object:
-    order = report.order
+def _listed(
+    order: AdoptOrder, handled: _Handled, outcomes: Iterable[ObjectOutcome], *, is_early: bool
+) -> Object:
     return {
         "action": order.action,
         **({"to": order.to} if order.to else {}),
-        "dryRun": order.dry_run or not order.yes,
+        "dryRun": not order.is_done,
         "complete": not is_early,
-        "objects": [_member(outcome, _DONE[order.action]) for outcome in report.outcomes],
-        "unread": [{"kind": kind, "why": why} for kind, why in report.unread.items()],
+        "objects": [_member(outcome, order) for outcome in outcomes],
+        "unread": [{"kind": kind, "why": why} for kind, why in handled.unread.items()],
     }
 
 
-def _member(outcome: AdoptOutcome, done: str) -> Object:
-    sources = [{**source_data(holder), "fields": count} for holder, count in outcome.sources]
-    return {
-        **ref_data(outcome.ref),
-        "fate": done if outcome.fate == "changed" else outcome.fate,
-        **({"fields": outcome.fields, "from": sources} if sources else {}),
-        **({"why": outcome.why} if outcome.why else {}),
-    }
+def _member(outcome: ObjectOutcome, order: AdoptOrder) -> Object:
+    sources = [{**report.source_data(holder), "fields": count} for holder, count in outcome.sources]
+    more: Object = {"fields": outcome.fields, "from": sources} if sources else {}
+    fate = _DONE[order.action] if outcome.fate == "changed" else outcome.fate
+    return report.outcome_data(outcome, fate, **more)

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from hedgerow.cli.objects import listed
-from hedgerow.cli.program import field_manager, program_name, typed
+from hedgerow.cli.program import field_manager
 from hedgerow.cli.targets import located, parted
 from hedgerow.cli.transfers.relabelling import ValuesNeeded, changed, restoration
 from hedgerow.cli.transfers.undo_file import AdoptedObject
-from hedgerow.cli.transfers.writing import ITS_OWN, applied, until_settled
+from hedgerow.cli.transfers.writing import ITS_OWN, ObjectOutcome, applied, read, tried
 from hedgerow.fields.sets import versioned
-from hedgerow.kube.errors import Missing
 from hedgerow.kube.withholding import withholding
-from hedgerow.objects import ObjectRef, Salvaged, identity, metadata, renamed
-from hedgerow.plan.oversized import WHY_UNREADABLE
+from hedgerow.objects import ObjectRef, Salvaged, identity, metadata
 from hedgerow.plan.transfers import MoveRefused
 from hedgerow_schemas.base import ApiResource
 
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
 
     from hedgerow.cli.transfers.relabelling import Relabelling, Takeover
     from hedgerow.cli.transfers.undo_file import UndoFile
-    from hedgerow.fields.managed_fields import Holder
+    from hedgerow.cli.transfers.writing import ObjectFate
     from hedgerow.kube.cluster import Cluster
     from hedgerow.kube.discovery import ServedKinds
     from hedgerow_schemas.base import Object
@@ -34,35 +32,12 @@ if TYPE_CHECKING:
     Plan = Callable[[ObjectRef, Object], Relabelling | None]
     """Returns the change of a live object that has nothing but metadata."""
 
-NESTED = "its managed fields are nested too deep"
-
-Fate = Literal["changed", "nothing", "absent", "failed"]
-
-
-@dataclass(frozen=True, slots=True)
-class AdoptOutcome:
-    """What happened, or would happen, to one object; `why` it failed.
-
-    `sources` are the holders of the entries that changed, each with the number of its fields.
-    """
-
-    ref: ObjectRef
-    fate: Fate
-    sources: tuple[tuple[Holder, int], ...] = ()
-    why: str = ""
-
-    @property
-    def fields(self) -> int:
-        """The number of fields that changed hands; one that two entries held counts twice."""
-        return sum(count for _, count in self.sources)
-
 
 @dataclass(frozen=True, slots=True)
 class FoundObjects:
-    """The objects of a command, those that cannot be named, and kinds that were not read."""
+    """The objects of a command, or why one cannot be named, and kinds that were not read."""
 
-    refs: list[ObjectRef] = field(default_factory=list["ObjectRef"])
-    refused: list[AdoptOutcome] = field(default_factory=list["AdoptOutcome"])
+    objects: Sequence[ObjectRef | ObjectOutcome]
     unread: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
@@ -80,45 +55,35 @@ class Task:
     record: UndoFile | None = None
     asked: Takeover | None = None
 
-    async def carry_out(self, ref: ObjectRef, plan: Plan) -> AdoptOutcome:
+    async def carry_out(self, plan: Plan, ref: ObjectRef | ObjectOutcome) -> ObjectOutcome:
         """Return what became of an object. Raises KubeError if no object can be written."""
-        try:
-            with withholding(ref.api):
-                return await until_settled("it", lambda _: self._attempt(ref, plan))
-        except MoveRefused as refusal:
-            why = renamed(str(refusal), program_name(), typed())
-        except (*ITS_OWN, Missing) as error:
-            why = error.message
-        except ValueError as error:
-            why = str(error)
-        except RecursionError:
-            why = NESTED
-        return AdoptOutcome(ref, "failed", why=why)
+        if isinstance(ref, ObjectOutcome):
+            return ref
 
-    async def _attempt(self, ref: ObjectRef, plan: Plan) -> AdoptOutcome:
-        live = await self._read(ref, partial=True)
+        async def attempt() -> ObjectOutcome:
+            with withholding(ref.api):
+                return await self._attempt(ref, plan)
+
+        return await tried(ref, attempt)
+
+    async def _attempt(self, ref: ObjectRef, plan: Plan) -> ObjectOutcome:
+        live = await read(self.cluster, ref, partial=True)
         if live is None:
-            return AdoptOutcome(ref, "absent")
+            return ObjectOutcome(ref, "absent")
         is_first = self.asked is not None and self.asked.takes_first(live)
         if self.asked and is_first:
             live = await self._first_apply(ref, live, self.asked.to)
         try:
             change = plan(ref, live)
         except ValuesNeeded:
-            live = await self._read(ref) or live
+            live = await read(self.cluster, ref) or live
             change = plan(ref, live)
         if change is None:
-            return AdoptOutcome(ref, "nothing")
+            return ObjectOutcome(ref, "nothing")
         if self.write and not (is_first and self.dry_run):
             await self._write(ref, live, change)
-        return AdoptOutcome(ref, "changed", change.sources)
-
-    async def _read(self, ref: ObjectRef, *, partial: bool = False) -> Object | None:
-        """Return an object; raises MoveRefused if it is not read exactly."""
-        live = await self.cluster.read(ref.api, ref.name, ref.namespace, partial=partial)
-        if isinstance(live, Salvaged):
-            raise MoveRefused(f"it {WHY_UNREADABLE}")
-        return live
+        fields = sum(count for _, count in change.sources)
+        return ObjectOutcome(ref, "changed", fields=fields, sources=change.sources)
 
     async def _first_apply(self, ref: ObjectRef, live: Object, manager: str) -> Object:
         """Apply nothing, so that the server records who held what before the first apply."""
@@ -145,16 +110,16 @@ def _recorded(
     return AdoptedObject(ref.api, ref.namespace, ref.name, uid, list(before), list(after))
 
 
-async def undo(task: Task, records: Sequence[AdoptedObject]) -> AdoptOutcome:
+async def undo(task: Task, records: Sequence[AdoptedObject]) -> ObjectOutcome:
     """Return what became of an object whose records, the oldest first, are undone.
 
     One record that fits is enough: the others may never have been carried out.
     """
-    outcomes: list[AdoptOutcome] = []
+    outcomes: list[ObjectOutcome] = []
     for record in reversed(records):
         ref = ObjectRef(record.api, record.namespace, record.name)
-        outcomes.append(await task.carry_out(ref, _restoring(record)))
-    order: tuple[Fate, ...] = ("changed", "nothing", "absent", "failed")
+        outcomes.append(await task.carry_out(_restoring(record), ref))
+    order: tuple[ObjectFate, ...] = ("changed", "nothing", "absent", "failed")
     return min(outcomes, key=lambda outcome: order.index(outcome.fate))
 
 
@@ -179,7 +144,7 @@ async def declared(
     cluster: Cluster, manifests: Iterable[Object], namespace: str | None
 ) -> FoundObjects:
     """Return the objects of manifests, each once, in their order. Raises KubeError."""
-    found = FoundObjects()
+    refused: list[ObjectOutcome] = []
     kinds: dict[tuple[str, str], ApiResource | str] = {}
     refs: dict[ObjectRef, None] = {}
     for manifest in manifests:
@@ -192,19 +157,18 @@ async def declared(
         if isinstance(api, str) or not isinstance(name, str) or not name:
             why = api if isinstance(api, str) else "it has no metadata.name"
             ref = ObjectRef(ApiResource(version, kind, ""), "", str(name or ""))
-            found.refused.append(AdoptOutcome(ref, "failed", why=why))
+            refused.append(ObjectOutcome(ref, "failed", why=why))
             continue
         there = str(within or namespace or cluster.namespace)
         refs[ObjectRef(api, there if api.namespaced else "", name)] = None
-    found.refs.extend(refs)
-    return found
+    return FoundObjects([*refused, *refs])
 
 
 async def _kind(cluster: Cluster, group_version: str, kind: str) -> ApiResource | str:
     """Return a kind, or why there is none."""
     try:
         return await cluster.resource(group_version, kind)
-    except (*ITS_OWN, Missing) as error:
+    except ITS_OWN as error:
         return error.message
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import anyio
 import typer
@@ -14,13 +14,13 @@ from hedgerow.cli import interrupts, targets
 from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.exits import CommandError, Exit
 from hedgerow.cli.options import DryRun, Instance, Namespace, Output, check_manager, field_option
-from hedgerow.cli.output import echo, echo_data, echo_lines
+from hedgerow.cli.output import echo
 from hedgerow.cli.program import field_manager, installation, program_name, registry, say
 from hedgerow.cli.times import duration
 from hedgerow.cli.transfers import report
 from hedgerow.cli.transfers.giving_up import PlannedRelease, given_up, left_over, release
 from hedgerow.cli.transfers.removing import remove_unowned
-from hedgerow.cli.transfers.withdraw import Order, withdraw
+from hedgerow.cli.transfers.withdraw import Order, show, withdraw
 from hedgerow.cli.transfers.writing import Subject, pause, subject, until_settled
 from hedgerow.fields.sets import declaring
 from hedgerow.kube.errors import Conflict, Forbidden, Invalid, Stale
@@ -189,16 +189,16 @@ def release_command(
         async with connected(kubeconfig, context) as cluster:
             found = await subject(cluster, words, namespace)
             if unowned:
-                await remove_unowned(found, fields, to, output, dry_run=dry_run)
-                return
-            task = await _planned(found, instance, fields, to)
-            await _refuse_losses(task)
-            await _try_out(task)
-            lost = () if dry_run else await _carried_out(task, patience)
-            _print(task, output, dry_run=dry_run, lost=bool(lost))
-            if lost:
-                told = "; ".join(["but a value has changed meanwhile", *map(report.told, lost)])
-                raise CommandError(told)
+                done = await remove_unowned(found, fields, to, dry_run=dry_run)
+            else:
+                task = await _planned(found, instance, fields, to)
+                if losses := await _losses(task):
+                    _refuse(task, losses)
+                done = await _released(task, patience, dry_run=dry_run)
+            report.show(done, output)
+            if done.lost:
+                told = map(report.told, done.lost)
+                raise CommandError("; ".join(["but a value has changed meanwhile", *told]))
 
     if unowned:
         interrupts.run(carry_out)
@@ -223,7 +223,7 @@ async def _withdrawn(
     order: Order, output: str, kubeconfig: str | None, context: str | None
 ) -> Exit:
     async with connected(kubeconfig, context) as cluster:
-        return await withdraw(cluster, order, output)
+        return await show(order, withdraw(cluster, order), output)
 
 
 def _instance(name: str) -> str:
@@ -253,22 +253,27 @@ async def _planned(found: Subject, instance: str | None, fields: tuple[str, ...]
     return _Task(found, managing, planned, to)
 
 
-async def _refuse_losses(task: _Task) -> None:
-    """Raise CommandError if fields would be lost, after printing what would happen to them."""
-    sole = [move for move in task.planned.moves if move.field_path in task.planned.sole]
-    if task.to or not sole:
-        return
+async def _losses(task: _Task) -> list[str]:
+    """Return what would happen to fields that nobody would hold, in lines for people."""
+    if task.to or not task.planned.sole:
+        return []
     live, manager, places = task.subject.live, task.managing.manager, task.planned.sole
     try:
         after = await task.subject.apply(
             given_up(live, manager, places) or {}, manager, dry_run=True
         )
-        lines = list(map(report.told, changes(live, after, places)))
-        kept = "nobody would hold them, and the next write of somebody else may change them"
     except (Invalid, Stale) as error:
-        lines, kept = [], f"the server would refuse it: {error}"
-    say(f"{task.subject.ref}: nobody but {manager} holds {numbered(len(sole), 'field')} of these")
-    for line in lines or [kept]:
+        return [f"the server would refuse it: {error}"]
+    return list(map(report.told, changes(live, after, places))) or [
+        "nobody would hold them, and the next write of somebody else may change them"
+    ]
+
+
+def _refuse(task: _Task, losses: Iterable[str]) -> NoReturn:
+    """Print what would happen to the fields, and raise CommandError."""
+    fields = numbered(len(task.planned.sole), "field")
+    say(f"{task.subject.ref}: nobody but {task.managing.manager} holds {fields} of these")
+    for line in losses:
         echo(f"  {line}", err=True)
     raise CommandError(
         "name their new field manager with --to, or fewer fields with --field; nothing was changed",
@@ -287,6 +292,22 @@ async def _try_out(task: _Task) -> None:
             f"{printable(task.to)} cannot hold them: {error.message}; nothing was changed",
             Exit.CONFLICT,
         ) from None
+
+
+async def _released(task: _Task, seconds: float, *, dry_run: bool) -> report.Transfer:
+    """Release the fields of one object; raises CommandError, MoveRefused and KubeError."""
+    await _try_out(task)
+    lost = () if dry_run else await _carried_out(task, seconds)
+    field_policy, moves = task.planned.field_policy, task.planned.moves
+    notes: list[str] = []
+    if field_policy:
+        verb = "would be annotated" if dry_run else "is annotated"
+        notes.append(f"{task.owner} {verb} to yield: {printable(field_policy)}")
+    if not dry_run:
+        fields, end = numbered(len(moves), "field"), "" if lost else ", no value changed"
+        notes.append(f"{task.subject.ref}: {task.managing.manager} let go of {fields}{end}")
+    data = {"resource": task.owner, "yield": field_policy} if field_policy else {}
+    return report.Transfer(task.subject.live, moves, notes, dry_run, data, lost)
 
 
 async def _carried_out(task: _Task, seconds: float) -> tuple[Change, ...]:
@@ -359,19 +380,3 @@ async def _let_go(task: _Task, seconds: float) -> Object | None:
                 return live
             await pause(number)
     return None
-
-
-def _print(task: _Task, output: str, *, dry_run: bool, lost: bool) -> None:
-    field_policy, moves = task.planned.field_policy, task.planned.moves
-    if output == "json":
-        told = {"resource": task.owner, "yield": field_policy} if field_policy else {}
-        echo_data(report.listed(task.subject.live, moves, dry_run=dry_run, **told))
-        return
-    if moves:
-        echo_lines(report.table(moves))
-    if field_policy:
-        verb = "would be annotated" if dry_run else "is annotated"
-        echo(f"{task.owner} {verb} to yield: {printable(field_policy)}")
-    if not dry_run:
-        fields, end = numbered(len(moves), "field"), "" if lost else ", no value changed"
-        echo(f"{task.subject.ref}: {task.managing.manager} let go of {fields}{end}")

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import anyio
 
 from hedgerow.cli.exits import CommandError, Exit
-from hedgerow.cli.output import echo, echo_data, echo_lines
 from hedgerow.cli.program import field_manager, program_name
 from hedgerow.cli.transfers import report
 from hedgerow.cli.transfers.unowned import let_go, unowned
@@ -41,27 +40,22 @@ class _Removal:
 
 
 async def remove_unowned(
-    found: Subject, fields: tuple[str, ...], to: str, output: str, *, dry_run: bool
-) -> None:
-    """Remove the fields of an object that nobody holds, or make `to` hold them; print which.
+    found: Subject, fields: tuple[str, ...], to: str, *, dry_run: bool
+) -> report.Transfer:
+    """Remove the fields of an object that nobody holds, or make `to` hold them; return which.
 
     Between its two applies nothing interrupts it: what nobody held would have a holder. Raises
     CommandError, MoveRefused and KubeError.
     """
     removal = _Removal(found, fields, to)
-    moves = unowned(removal.subject.live, fields, to)
+    moves = unowned(found.live, fields, to)
     if dry_run:
-        await _held(removal, removal.subject.live, dry_run=True)
+        await _held(removal, found.live, dry_run=True)
     else:
         with anyio.CancelScope(shield=True):
             moves, changed = await _carried_out(removal)
             _refuse_defaults(removal, moves, changed)
-    if output == "json":
-        echo_data(report.listed(removal.subject.live, moves, dry_run=dry_run))
-        return
-    echo_lines(report.table(moves))
-    for line in _notes(removal, moves, dry_run=dry_run):
-        echo(line)
+    return report.Transfer(found.live, moves, _notes(removal, moves, dry_run=dry_run), dry_run)
 
 
 async def _carried_out(removal: _Removal) -> tuple[tuple[Move, ...], tuple[Change, ...]]:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from hedgerow.cli.owners.listing import holder_data, identity_data
+from hedgerow.cli.output import echo, echo_data, echo_lines
+from hedgerow.cli.owners.listing import holder_data, identity_data, ref_data
 from hedgerow.cli.owners.report import worded
 from hedgerow.cli.widths import natural, table_line
 from hedgerow.fields.sets import ABSENT
 from hedgerow.texts import cut, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from hedgerow.cli.transfers.writing import ObjectOutcome
     from hedgerow.fields.managed_fields import Holder
     from hedgerow.plan.transfers import Change, Move
     from hedgerow_schemas.base import Object
@@ -23,6 +26,51 @@ _WIDEST = (70, 40, 40, 40)
 """The most columns of each cell, but paths are never cut, as their ends may be what differs."""
 _HEADERS = ("FIELD", "VALUE", "FROM", "TO")
 NOBODY = "nobody"
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """What a command did to the fields of one object, or would do; `lost` are changed values.
+
+    `notes` are for people, `data` is for programs.
+    """
+
+    live: Object
+    moves: Sequence[Move]
+    notes: Sequence[str]
+    dry_run: bool
+    data: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    lost: Sequence[Change] = ()
+
+
+def show(transfer: Transfer, output: str) -> None:
+    """Print a transfer."""
+    if output == "json":
+        moves = [_listed(move) for move in transfer.moves]
+        told = {"object": identity_data(transfer.live), "dryRun": transfer.dry_run, "moves": moves}
+        echo_data({**told, **transfer.data})
+        return
+    if transfer.moves:
+        echo_lines(table(transfer.moves))
+    for note in transfer.notes:
+        echo(note)
+
+
+def outcome_line(outcome: ObjectOutcome, words: str) -> str:
+    """Return an outcome in one line, in these words unless it failed."""
+    words = f"failed: {printable(outcome.why)}" if outcome.fate == "failed" else words
+    return f"{printable(str(outcome))}: {words}"
+
+
+def outcome_data(outcome: ObjectOutcome, fate: str, **more: Any) -> Object:
+    """Return an outcome for programs."""
+    return {
+        **ref_data(outcome.ref),
+        **({"subresource": outcome.endpoint} if outcome.endpoint else {}),
+        "fate": fate,
+        **more,
+        **({"why": outcome.why} if outcome.why else {}),
+    }
 
 
 def table(moves: Iterable[Move]) -> str:
@@ -47,16 +95,6 @@ def change_data(change: Change) -> Object:
     """Return a change for programs."""
     values = {"before": change.before, "after": change.after}
     return {"path": change.path} | {k: v for k, v in values.items() if v is not ABSENT}
-
-
-def listed(live: Object, moves: Sequence[Move], *, dry_run: bool, **more: Any) -> Object:
-    """Return all for programs."""
-    return {
-        "object": identity_data(live),
-        "dryRun": dry_run,
-        "moves": [_listed(move) for move in moves],
-        **more,
-    }
 
 
 def source_data(holder: Holder) -> Object:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.output import echo, echo_data
-from hedgerow.cli.owners.listing import ref_data
 from hedgerow.cli.program import installation, program_name, say
-from hedgerow.cli.transfers import report
 from hedgerow.cli.transfers.giving_up import (
     co_owning_apply,
     count,
@@ -19,19 +18,18 @@ from hedgerow.cli.transfers.giving_up import (
     losses,
     nothing,
 )
-from hedgerow.cli.transfers.writing import ITS_OWN, applied, for_each, until_settled
+from hedgerow.cli.transfers.report import change_data, outcome_data, outcome_line
+from hedgerow.cli.transfers.writing import ObjectOutcome, applied, for_each, read, tried
 from hedgerow.fields.sets import declaring
-from hedgerow.kube.errors import Garbled, Invalid, Missing
-from hedgerow.objects import ObjectRef, Salvaged, metadata
+from hedgerow.kube.errors import Invalid, Missing
+from hedgerow.objects import ObjectRef, metadata
 from hedgerow.plan.finalizers import finalization
 from hedgerow.plan.installations import STATUS, named, reporters
-from hedgerow.plan.oversized import WHY_UNREADABLE
-from hedgerow.plan.transfers import MoveRefused
 from hedgerow.process.leadership import refuse_while_at_work
 from hedgerow.texts import numbered, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 
     from hedgerow.contract import Controller
     from hedgerow.kube.cluster import Cluster
@@ -40,8 +38,6 @@ if TYPE_CHECKING:
 
 SHOWN: Final = 3
 """The most fields that a line names."""
-
-Fate = Literal["given up", "handed over", "kept", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,27 +57,8 @@ class Order:
     yes: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
-    """What happened, or would happen, to one object or its status; `lost` are changed values."""
-
-    ref: ObjectRef
-    endpoint: str
-    fate: Fate
-    fields: int = 0
-    lost: tuple[Change, ...] = ()
-    why: str = ""
-    freed: bool = False
-    """The finalizers were removed, but the rest was kept."""
-
-    def __str__(self) -> str:
-        """Return the object's title: `BlueGreen shop/demo status`."""
-        name = "/".join(filter(None, (self.ref.namespace, self.ref.name)))
-        return " ".join(filter(None, (self.ref.api.kind, name, self.endpoint)))
-
-
-async def withdraw(cluster: Cluster, order: Order, output: str) -> Exit:
-    """Print what an installation holds, or with `yes` give it up; return the exit code.
+async def withdraw(cluster: Cluster, order: Order) -> AsyncGenerator[list[ObjectOutcome]]:
+    """Give up what an installation holds, or without `yes` try it; yield each object's outcomes.
 
     Raises AnotherOperatorError if the installation is still at work, and KubeError.
     """
@@ -91,27 +68,24 @@ async def withdraw(cluster: Cluster, order: Order, output: str) -> Exit:
         namespaces=(order.namespace,) if order.namespace else (),
         system_namespace=order.system_namespace,
     )
-    counts = Counter[Fate]()
-    """An object whose status has another fate counts for both."""
-    let_go = 0
-    listed: list[Object] = []
+    async for outcomes in for_each(await _found(cluster, order), _Withdrawal.carry_out):
+        yield outcomes
 
-    def tell(results: list[Result]) -> None:
-        nonlocal let_go
-        fates: set[Fate] = {result.fate for result in results}
-        counts.update(fates)
-        let_go += bool(fates) and fates <= {"given up", "handed over"}
-        for result in results:
-            if output == "text":
-                echo(_line(result, yes=order.yes))
-            else:
-                listed.append(_listed(result))
 
-    await for_each(await _found(cluster, order), _Withdrawal.carry_out, tell)
+async def show(order: Order, withdrawn: AsyncIterator[list[ObjectOutcome]], output: str) -> Exit:
+    """Print the outcomes of each object, as text at once, and the end; return the exit code."""
+    found: list[list[ObjectOutcome]] = []
+    async for outcomes in withdrawn:
+        found.append(outcomes)
+        for outcome in outcomes if output == "text" else ():
+            echo(_line(outcome, yes=order.yes))
     if output == "json":
+        listed = [_listed(outcome) for outcomes in found for outcome in outcomes]
         echo_data({"instance": order.instance, "dryRun": not order.yes, "objects": listed})
     else:
-        echo(_summary(order, let_go) if counts else f"{_who(order)} holds nothing there.")
+        echo(_summary(order, found))
+    # An object whose status has another fate counts for both.
+    counts = Counter(fate for outcomes in found for fate in {each.fate for each in outcomes})
     if counts["kept"]:
         say(
             f"{counts['kept']} kept, because nobody else holds their values: --to MANAGER hands"
@@ -156,44 +130,33 @@ class _Withdrawal:
     ref: ObjectRef
     manager: str
 
-    async def carry_out(self) -> list[Result]:
-        """Give up what is held through each endpoint, while the object exists; return results."""
-        try:
-            live = await self._read()
-        except ITS_OWN as error:
-            return [Result(self.ref, "", "failed", why=error.message)]
-        found = [await self._given_up(each) for each in endpoints(live or {}, self.manager)]
-        return [result for result in found if result]
+    async def carry_out(self) -> list[ObjectOutcome]:
+        """Give up what is held through each endpoint, while the object exists; return outcomes."""
+        found = await tried(self.ref, self._endpoints)
+        if isinstance(found, ObjectOutcome):
+            return [found]
+        made = [await tried(self.ref, partial(self._attempt, each), each) for each in found]
+        return [outcome for outcome in made if outcome]
 
-    async def _given_up(self, endpoint: str) -> Result | None:
-        """Try, again if the object changes; return the result, None if nothing is left."""
+    async def _endpoints(self) -> tuple[str, ...]:
+        return endpoints(await read(self.cluster, self.ref) or {}, self.manager)
 
-        async def attempt(_: int) -> Result | None:
-            live = await self._read()
-            if live is None or endpoint not in endpoints(live, self.manager):
-                return None
-            return await self._attempt(live, endpoint)
-
-        try:
-            return await until_settled("it", attempt)
-        except MoveRefused as refusal:
-            why = str(refusal)
-        except ITS_OWN as error:
-            why = error.message
-        return Result(self.ref, endpoint, "failed", why=why)
-
-    async def _attempt(self, live: Object, endpoint: str) -> Result:
+    async def _attempt(self, endpoint: str) -> ObjectOutcome | None:
+        """Give up what is held through an endpoint; return None if nothing is left."""
+        live = await read(self.cluster, self.ref)
+        if live is None or endpoint not in endpoints(live, self.manager):
+            return None
         fields = count(live, self.manager, endpoint)
         lost = await self._lost(live, endpoint)
         blocking = tuple(change for change in lost if not is_mark(change.field_path))
         if not blocking or self.order.drop or self._is_reported_elsewhere(live, endpoint):
             if self.order.yes:
                 await self._apply(self._rest(live, endpoint), endpoint)
-            return Result(self.ref, endpoint, "given up", fields, lost)
+            return ObjectOutcome(self.ref, "given up", endpoint, fields, lost=lost)
         if self.order.to:
             return await self._hand_over(live, endpoint, fields)
         freed = await self._free(live) if not endpoint else False
-        return Result(self.ref, endpoint, "kept", fields, blocking, freed=freed)
+        return ObjectOutcome(self.ref, "kept", endpoint, fields, lost=blocking, freed=freed)
 
     async def _lost(self, live: Object, endpoint: str) -> tuple[Change, ...]:
         """Return what would change, by a dry run; if the server refuses it, everything is lost."""
@@ -217,9 +180,9 @@ class _Withdrawal:
             **body,
         }
 
-    async def _hand_over(self, live: Object, endpoint: str, fields: int) -> Result:
+    async def _hand_over(self, live: Object, endpoint: str, fields: int) -> ObjectOutcome:
         """Make the new manager hold what would be lost, then give it up; no value changes."""
-        done = Result(self.ref, endpoint, "handed over", fields)
+        done = ObjectOutcome(self.ref, "handed over", endpoint, fields)
         places = co_owning_apply(live, self.manager, endpoint)
         body = declaring(live, self.order.to, places, endpoint)
         now = await self._apply(body, endpoint, manager=self.order.to, dry_run=not self.order.yes)
@@ -229,7 +192,8 @@ class _Withdrawal:
         if all(is_mark(change.field_path) for change in changed):
             changed = losses(now, await self._apply(nothing(now), endpoint, dry_run=True))
         if told := tuple(change for change in changed if not is_mark(change.field_path)):
-            return Result(self.ref, endpoint, "kept", fields, told, why="admission changes")
+            why = "admission changes"
+            return ObjectOutcome(self.ref, "kept", endpoint, fields, lost=told, why=why)
         await self._apply(nothing(now), endpoint)
         return done
 
@@ -248,13 +212,6 @@ class _Withdrawal:
         found = reporters(live, self.controller.name, program_name())
         return endpoint == STATUS and any(one.instance != self.order.instance for one in found)
 
-    async def _read(self) -> Object | None:
-        """Return the object, None if there is none; raises Garbled if it is not read exactly."""
-        live = await self.cluster.read(self.ref.api, self.ref.name, self.ref.namespace)
-        if isinstance(live, Salvaged):
-            raise Garbled(f"it {WHY_UNREADABLE}")
-        return live
-
     async def _apply(
         self, body: Object, endpoint: str, *, manager: str = "", dry_run: bool = False
     ) -> Object:
@@ -268,21 +225,18 @@ class _Withdrawal:
         )
 
 
-def _line(result: Result, *, yes: bool) -> str:
-    fields = numbered(result.fields, "field")
-    match result.fate:
+def _line(outcome: ObjectOutcome, *, yes: bool) -> str:
+    fields, would = numbered(outcome.fields, "field"), "" if yes else "would be "
+    match outcome.fate:
         case "given up":
-            would = "" if yes else "would be "
-            told = f"{fields} {would}given up"
-            told += f"; {would}removed with it: {_paths(result.lost)}" if result.lost else ""
+            words = f"{fields} {would}given up"
+            words += f"; {would}removed with it: {_paths(outcome.lost)}" if outcome.lost else ""
         case "handed over":
-            told = f"{fields} {'handed over' if yes else 'would be handed over'}, no value changed"
-        case "kept":
-            told = f"{fields} kept: {result.why or 'nobody else holds'} {_paths(result.lost)}"
-            told += "; the finalizer is removed" if result.freed else ""
+            words = f"{fields} {would}handed over, no value changed"
         case _:
-            told = f"failed: {result.why}"
-    return printable(f"{result}: {told}")
+            words = f"{fields} kept: {outcome.why or 'nobody else holds'} {_paths(outcome.lost)}"
+            words += "; the finalizer is removed" if outcome.freed else ""
+    return printable(outcome_line(outcome, words))
 
 
 def _paths(lost: Iterable[Change]) -> str:
@@ -291,24 +245,19 @@ def _paths(lost: Iterable[Change]) -> str:
     return ", ".join(paths[:SHOWN]) + more
 
 
-def _listed(result: Result) -> Object:
-    return {
-        **ref_data(result.ref),
-        **({"subresource": result.endpoint} if result.endpoint else {}),
-        "fate": result.fate,
-        "fields": result.fields,
-        "changes": [report.change_data(change) for change in result.lost],
-        **({"why": result.why} if result.why else {}),
-    }
+def _listed(outcome: ObjectOutcome) -> Object:
+    changed = [change_data(change) for change in outcome.lost]
+    return outcome_data(outcome, outcome.fate, fields=outcome.fields, changes=changed)
 
 
-def _who(order: Order) -> str:
+def _summary(order: Order, found: Iterable[list[ObjectOutcome]]) -> str:
     who = named(order.instance)
-    return who[:1].upper() + who[1:]
-
-
-def _summary(order: Order, let_go: int) -> str:
-    objects = numbered(let_go, "object")
+    who = who[:1].upper() + who[1:]
+    if not any(found):
+        return f"{who} holds nothing there."
+    let_go = {"given up", "handed over"}
+    count = sum(bool(some) and {each.fate for each in some} <= let_go for some in found)
+    objects = numbered(count, "object")
     if order.yes:
-        return f"{_who(order)} let go of {objects}."
-    return f"{_who(order)} would let go of {objects}; nothing was changed. --yes does it."
+        return f"{who} let go of {objects}."
+    return f"{who} would let go of {objects}; nothing was changed. --yes does it."

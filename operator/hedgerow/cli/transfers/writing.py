@@ -1,24 +1,36 @@
-"""Writing: how an object whose fields change managers is read, written and tried again."""
+"""Writing: how objects whose fields change managers are read, written and tried again."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 import anyio
 
 from hedgerow.cli import targets
-from hedgerow.kube.errors import Conflict, Forbidden, Garbled, Invalid, Stale, Unavailable
+from hedgerow.cli.program import program_name, typed
+from hedgerow.kube.errors import (
+    Conflict,
+    Forbidden,
+    Garbled,
+    Invalid,
+    Missing,
+    Stale,
+    Unavailable,
+)
 from hedgerow.kube.retry import RetryClock, backoff
 from hedgerow.kube.withholding import withholding
-from hedgerow.objects import metadata
+from hedgerow.objects import Salvaged, metadata, renamed
+from hedgerow.plan.oversized import WHY_UNREADABLE
 from hedgerow.plan.transfers import MoveRefused
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
+    from hedgerow.fields.managed_fields import Holder
     from hedgerow.kube.cluster import Cluster
     from hedgerow.objects import ObjectRef
+    from hedgerow.plan.transfers import Change
     from hedgerow_schemas.base import Object
 
 T = TypeVar("T")
@@ -28,12 +40,39 @@ ATTEMPTS: Final = 5
 """The most attempts if an object has just changed."""
 LONGEST_PAUSE = 1.0
 """The most seconds between two attempts, and between two reads."""
-ITS_OWN = (Conflict, Forbidden, Garbled, Invalid, Unavailable)
+ITS_OWN = (Conflict, Forbidden, Garbled, Invalid, Missing, Unavailable)
 """What may be wrong with one object while all others are served."""
 AT_ONCE: Final = 8
 """The most objects that are handled at the same time."""
 BATCH: Final = 64
 """The number of objects whose results are told together, in order."""
+
+ObjectFate = Literal["changed", "given up", "handed over", "kept", "nothing", "absent", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectOutcome:
+    """What happened, or would happen, to one object, or to what is held through its `endpoint`.
+
+    `sources` are the holders of the entries that changed, each with the number of its fields.
+    `lost` are values that changed, or would have. `why` it failed, or was kept.
+    """
+
+    ref: ObjectRef
+    fate: ObjectFate
+    endpoint: str = ""
+    fields: int = 0
+    """The number of fields that changed hands; one that two entries held counts twice."""
+    sources: tuple[tuple[Holder, int], ...] = ()
+    lost: tuple[Change, ...] = ()
+    why: str = ""
+    freed: bool = False
+    """The finalizers were removed, but the rest was kept."""
+
+    def __str__(self) -> str:
+        """Return the object's title: `BlueGreen shop/demo status`."""
+        name = "/".join(filter(None, (self.ref.namespace, self.ref.name)))
+        return f"{self.ref.api.kind} {name}" + (f" {self.endpoint}" if self.endpoint else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +124,14 @@ async def applied(
     return answer.object
 
 
+async def read(cluster: Cluster, ref: ObjectRef, *, partial: bool = False) -> Object | None:
+    """Return an object, None if there is none; raises MoveRefused if it is not read exactly."""
+    live = await cluster.read(ref.api, ref.name, ref.namespace, partial=partial)
+    if isinstance(live, Salvaged):
+        raise MoveRefused(f"it {WHY_UNREADABLE}")
+    return live
+
+
 async def until_settled(what: object, attempt: Callable[[int], Awaitable[T]]) -> T:
     """Return what an attempt returns; make another one if the object has just changed.
 
@@ -98,18 +145,36 @@ async def until_settled(what: object, attempt: Callable[[int], Awaitable[T]]) ->
     raise MoveRefused(f"{what} changes all the time; try again")
 
 
+async def tried(
+    ref: ObjectRef, attempt: Callable[[], Awaitable[T]], endpoint: str = ""
+) -> T | ObjectOutcome:
+    """Return what an attempt returns once the object has settled, or why it failed.
+
+    Raises KubeError if no object can be written.
+    """
+    try:
+        return await until_settled("it", lambda _: attempt())
+    except MoveRefused as refusal:
+        why = renamed(str(refusal), program_name(), typed())
+    except ITS_OWN as error:
+        why = error.message
+    except ValueError as error:
+        why = str(error)
+    except RecursionError:
+        why = "its managed fields are nested too deep"
+    return ObjectOutcome(ref, "failed", endpoint, why=why)
+
+
 async def pause(number: int) -> None:
     """Wait until the next attempt, or read."""
     timing = RetryClock()
     await timing.sleep(backoff(number, timing.draw(), longest=LONGEST_PAUSE))
 
 
-async def for_each(
-    items: Sequence[T], work: Callable[[T], Awaitable[R]], tell: Callable[[R], object]
-) -> None:
-    """Work on all items, at most AT_ONCE at the same time; tell the results in order.
+async def for_each(items: Sequence[T], work: Callable[[T], Awaitable[R]]) -> AsyncGenerator[R]:
+    """Work on all items, at most AT_ONCE at the same time; yield the results in order.
 
-    What was begun is finished and told, even if this is cancelled or other work raises.
+    What was begun is finished and yielded, even if this is cancelled or other work raises.
     """
     for start in range(0, len(items), BATCH):
         batch = items[start : start + BATCH]
@@ -127,4 +192,4 @@ async def for_each(
                     tasks.start_soon(one, number, item)
         finally:
             for number in sorted(results):
-                tell(results[number])
+                yield results[number]
