@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from contextlib import redirect_stdout
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
 from importlib.metadata import entry_points
 from pkgutil import iter_modules
@@ -52,17 +53,14 @@ class Registry:
     Only controllers for several built-in kinds may share a name.
     """
 
-    controllers: tuple[Controller[Any], ...]
+    given: tuple[Controller[Any], ...]
 
     def __post_init__(self) -> None:
-        """Take in the controllers that others inform.
-
-        Raises ValueError for an invalid name, and if two have the same name or kind.
+        """Raise ValueError for an invalid name, and if two controllers have the same name or kind.
 
         Webhooks and cached children are identified by the kind without its group. No lag's metric
         may have the name of another metric.
         """
-        object.__setattr__(self, "controllers", tuple(_with_informed(self.controllers)))
         for controller in self.controllers:
             check(controller)
         _check_lags(self.controllers)
@@ -71,6 +69,11 @@ class Registry:
         for what, found in (("named", named), ("for kind", kinds)):
             if twice := _twice(found):
                 raise ValueError(f"two controllers are {what} {twice}")
+
+    @cached_property
+    def controllers(self) -> tuple[Controller[Any], ...]:
+        """The given controllers, and those that they inform."""
+        return tuple(_with_informed(self.given))
 
     @property
     def names(self) -> tuple[str, ...]:
