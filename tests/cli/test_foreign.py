@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from functools import partial
 from typing import Any, get_args
 
 import pytest
@@ -14,6 +13,7 @@ import yaml
 from hedgerow.cli import main
 from hedgerow.cli.commands import LAZY
 from hedgerow.kube import client
+from hedgerow.kube.fallback import HttpxTransport
 from support.objects.foreign import COPY, FORGED, POISON
 from support.programs.odd import Mode, OddServer
 
@@ -134,8 +134,9 @@ def run(monkeypatch, tmp_path, capsys):
         places = {"{poison}": POISON, "{file}": str(file), "{dir}": f"{file}.d"}
         monkeypatch.chdir(tmp_path)
         monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
+        odd = OddServer(mode).transport
         monkeypatch.setattr(
-            client, "connect", partial(client.connect, transport=OddServer(mode).transport)
+            client, "new_transport", lambda _, __, url, ___: HttpxTransport(url, odd)
         )
         with pytest.raises(SystemExit):
             main([places.get(word, word) for word in words])

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from hedgerow.kube.client import connect
+from hedgerow.kube import client
 from hedgerow.kube.cluster import Cluster
+from hedgerow.kube.fallback import HttpxTransport
+from hedgerow.kube.retry import RetryClock
 from kube.fakes import Clock, Server, write_kubeconfig
 
 if TYPE_CHECKING:
@@ -43,13 +45,19 @@ def kubeconfig(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def connected(
-    server: Server, clock: Clock, kubeconfig: Path
+    server: Server, clock: Clock, kubeconfig: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., AbstractAsyncContextManager[Cluster]]:
     """Return `connect`, on the scripted server and the clock."""
 
-    def connected(**more: Any) -> AbstractAsyncContextManager[Cluster]:
-        given = {"kubeconfig": str(kubeconfig), "timing": clock.timing, **more}
-        return connect(transport=httpx.MockTransport(server.answer), **given)
+    def new_transport(_terms: Any, _given: Any, url: httpx.URL, _tls: Any) -> HttpxTransport:
+        return HttpxTransport(url, httpx.MockTransport(server.answer))
+
+    def connected(
+        *, timing: RetryClock = clock.timing, **more: Any
+    ) -> AbstractAsyncContextManager[Cluster]:
+        monkeypatch.setattr(client, "RetryClock", lambda: timing)
+        monkeypatch.setattr(client, "new_transport", new_transport)
+        return client.connect(**{"kubeconfig": str(kubeconfig), **more})
 
     return connected
 

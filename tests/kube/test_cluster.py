@@ -201,15 +201,13 @@ class TestDelete:
 
         async with connected() as cluster:
             assert await cluster.delete(CONFIG_MAP, "x", "ns", uid="u")
-            assert await cluster.delete(
-                CONFIG_MAP, "x", "ns", uid="u", version="5", propagation="Foreground"
-            )
+            assert await cluster.delete(CONFIG_MAP, "x", "ns", uid="u", version="5")
 
         first, second = (json.loads(request.content) for request in server.requests)
         assert server.requests[0].method == "DELETE"
         assert (first["preconditions"], first["propagationPolicy"]) == ({"uid": "u"}, "Background")
         assert second["preconditions"] == {"uid": "u", "resourceVersion": "5"}
-        assert second["propagationPolicy"] == "Foreground"
+        assert second["propagationPolicy"] == "Background"
 
     async def test_is_no_news_when_the_object_is_gone(self, server, connected):
         server.answers = [Recording.load("missing_object").response()]

@@ -256,7 +256,6 @@ GATE: dict[str, Function] = {
     "canonical.identical": lambda m, c: m.canonical.identical(c.live, c.live),
     "canonical.same": lambda m, c: m.canonical.same(c.live, c.after),
     "canonical.canonical": lambda m, c: m.canonical.canonical(c.live),
-    "canonical.canonical_object": lambda m, c: m.canonical.canonical_object(c.live),
     "plan.ChildPlanner.plan": lambda m, c: m.plan.ChildPlanner(c.scene, c.child).plan(),
     "claims.claimed_kinds": lambda m, c: m.claims.claimed_kinds(
         reviewed(m, c), m.bluegreen.CONTROLLER

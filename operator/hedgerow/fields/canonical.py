@@ -12,8 +12,6 @@ from hedgerow.fields.paths import is_list, is_map
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from hedgerow_schemas.base import Object
-
 _DECIMAL: Final = {
     -9: "n",
     -6: "u",
@@ -114,11 +112,6 @@ def canonical(value: Any, field_path: Sequence[str] = ()) -> Any:
     """
     names = tuple(step[2:] for step in field_path if step.startswith("f:"))
     return _respelled(value, names)
-
-
-def canonical_object(want: Object) -> Object:
-    """Return an applied configuration in the server's spelling; a custom resource unchanged."""
-    return canonical(want) if builtin(str(want.get("apiVersion", ""))) else want
 
 
 def _respelled(value: Any, names: tuple[str, ...]) -> Any:

@@ -36,7 +36,7 @@ def written(body: Mapping[str, Any] | Sequence[Any]) -> bytes:
     return content
 
 
-def delete(uid: str, version: str, propagation: str) -> bytes:
+def delete(uid: str, version: str) -> bytes:
     """Return the options for deleting the object with this uid, and this `version` if given."""
     conditions = {"uid": uid, **({"resourceVersion": version} if version else {})}
     return wire.encode(
@@ -44,7 +44,7 @@ def delete(uid: str, version: str, propagation: str) -> bytes:
             "apiVersion": "meta.k8s.io/v1",
             "kind": "DeleteOptions",
             "preconditions": conditions,
-            "propagationPolicy": propagation,
+            "propagationPolicy": "Background",
         }
     )
 

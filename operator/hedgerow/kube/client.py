@@ -54,8 +54,6 @@ async def connect(
     context: str | None = None,
     user_agent: str = "hedgerow",
     concurrency: int | None = None,
-    timing: RetryClock | None = None,
-    transport: httpx.AsyncBaseTransport | None = None,
     on_exchange: Callable[[str, int, float], object] = unheard,
     unacknowledged: float = 0,
 ) -> AsyncGenerator[Cluster]:
@@ -64,12 +62,9 @@ async def connect(
     It sends nothing to the server yet. At most `concurrency` requests are sent at once, by default
     as many as the transport is good for; watches do not count. Bytes that the server has not
     acknowledged after `unacknowledged` seconds are never delivered; 0 leaves this to the kernel.
-    `on_exchange` is that of `Session`; `timing` and `transport` are for tests.
-    Raises ConfigError, in one line with the remedy.
+    `on_exchange` is that of `Session`. Raises ConfigError, in one line with the remedy.
     """
-    terms = _Terms(
-        kubeconfig, user_agent, concurrency, timing or RetryClock(), transport, unacknowledged
-    )
+    terms = _Terms(kubeconfig, user_agent, concurrency, RetryClock(), unacknowledged)
     login = await _log_in(terms, context)
     session = Session(
         login,
@@ -91,7 +86,6 @@ class _Terms(Struct, frozen=True):
     user_agent: str
     concurrency: int | None
     timing: RetryClock
-    transport: httpx.AsyncBaseTransport | None
     unacknowledged: float
 
 
@@ -106,7 +100,7 @@ async def _log_in(terms: _Terms, context: str | None, server: str = "") -> Login
         bearer, url = await _bearer(terms, access, given.token), httpx.URL(given.server)
         requests, watches = [
             Channel(
-                _transport(terms, given, url, trust),
+                new_transport(terms, given, url, trust),
                 url,
                 bearer,
                 terms.user_agent,
@@ -138,12 +132,10 @@ async def _bearer(terms: _Terms, access: ClusterAccess, token: str) -> Bearer:
     return Bearer(token, access.token_file, now=terms.timing.now)
 
 
-def _transport(
+def new_transport(
     terms: _Terms, given: LoginCredentials, url: httpx.URL, verify: ssl.SSLContext | bool
 ) -> Transport:
     """Return our own transport, or httpx's for a proxy and where there is no httptools."""
-    if terms.transport:
-        return HttpxTransport(url, terms.transport)
     options = sockets.options(terms.unacknowledged)
     tls = verify
     if not isinstance(tls, ssl.SSLContext):

@@ -154,7 +154,6 @@ class Cluster:
         *,
         manager: str = adoption.FIELD_MANAGER,
         dry_run: bool = False,
-        timeout: float = 10.0,  # noqa: ASYNC109
     ) -> Object:
         """Relabel, narrow or remove managed fields entries: the one write that is not an apply.
 
@@ -164,7 +163,7 @@ class Cluster:
         request = adoption.request(api, live, edits, manager, dry_run=dry_run)
         sender = self._session if dry_run else self._writes
         try:
-            answer = await sender.send(request, seconds=timeout)
+            answer = await sender.send(request, seconds=10.0)
         except Invalid as error:
             if error.code == HTTPStatus.UNPROCESSABLE_ENTITY and not error.causes:
                 # A failed test of the patch is answered like this, without details.
@@ -310,7 +309,6 @@ class Cluster:
         *,
         uid: str,
         version: str = "",
-        propagation: str = "Background",
         timeout: float = 10.0,  # noqa: ASYNC109
     ) -> bool:
         """Delete the object with this `uid`, and this `version` if given; False if it is gone.
@@ -318,7 +316,7 @@ class Cluster:
         Raises Stale if it exists, but has another version.
         """
         path = wire.path(api, namespace, name)
-        options = bodies.delete(uid, version, propagation)
+        options = bodies.delete(uid, version)
         request = Request("DELETE", path, content=options, content_type=JSON, namespace=namespace)
         try:
             await self._writes.send(request, seconds=timeout)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 V = TypeVar("V")
 
+PATH = "/metrics"
 ADMITTED, REFUSED = 60.0, 10.0
 """Seconds for which a verdict is cached; so a revoked right may last that much longer."""
 REMEMBERED = 256
@@ -70,19 +71,16 @@ class _Recent(OrderedDict[bytes | str, V]):
 
 
 class Access:
-    """Checks bearer tokens for the right to `verb` a non-resource path.
+    """Checks bearer tokens for the right to `get` the path `/metrics`.
 
     A client with invented tokens can use only one of the operator's requests at a time, and one
     check per address. It does not delay known clients: tokens that were admitted before, and
     addresses that sent one, have a lane of their own. Only digests of tokens are kept.
     """
 
-    def __init__(
-        self, cluster: Cluster, clock: Clock, *, path: str = "/metrics", verb: str = "get"
-    ) -> None:
+    def __init__(self, cluster: Cluster, clock: Clock) -> None:
         self._cluster = cluster
         self._clock = clock
-        self._right = verb, path
         self._admitted = _Recent[float]()
         self._refused = _Recent[tuple[AccessVerdict, float]]()
         self._neighbours = _Recent[float]()
@@ -154,7 +152,7 @@ class Access:
         except KubeError as error:
             if self._trouble != str(error):
                 self._trouble = str(error)
-                log.warning("access is not decided", path=self._right[1], error=str(error))
+                log.warning("access is not decided", path=PATH, error=str(error))
             return AccessVerdict.UNDECIDED
         self._trouble = ""
         return verdict
@@ -178,7 +176,7 @@ class Access:
         user = await reviews.authenticate(self._cluster, token)
         if user is None:
             return AccessVerdict.UNKNOWN
-        allowed = await reviews.authorize(self._cluster, user, *self._right)
+        allowed = await reviews.authorize(self._cluster, user, "get", PATH)
         return AccessVerdict.ADMITTED if allowed else AccessVerdict.FORBIDDEN
 
 

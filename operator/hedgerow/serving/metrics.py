@@ -11,7 +11,7 @@ from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from hedgerow.serving.authorization import REFUSED, Access, AccessVerdict
+from hedgerow.serving.authorization import PATH, REFUSED, Access, AccessVerdict
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -44,7 +44,7 @@ def metrics_app(registry: CollectorRegistry, access: Access | None = None) -> St
                 return PlainTextResponse(f"{verdict.value}\n", code, headers)
         return _exposition(registry, request)
 
-    return Starlette(routes=[Route("/metrics", answer)])
+    return Starlette(routes=[Route(PATH, answer)])
 
 
 def _exposition(registry: CollectorRegistry, request: Request) -> Response:

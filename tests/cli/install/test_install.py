@@ -9,7 +9,6 @@ from types import SimpleNamespace
 
 import pytest
 import yaml
-from rich.console import Console
 from typer import Typer
 from typer.testing import CliRunner
 
@@ -405,15 +404,12 @@ class TestUninstall:
 class TestCommands:
     """What is printed, and with which exit code."""
 
-    @pytest.fixture
-    def out(self):
-        return Console(width=500, record=True)
-
-    async def test_an_installation_says_what_changed_and_how_large_it_is(self, cluster, out):
-        show(await applied(cluster), plain=True, dry_run=False, out=out)
+    async def test_an_installation_says_what_changed_and_how_large_it_is(self, cluster, capsys):
+        show(await applied(cluster), plain=True, dry_run=False)
         size = f"{installing.size(cluster.crds[NAME]) // 1000}"
 
-        assert out.export_text().startswith(f"customresourcedefinition/{NAME} created: {size[:2]}")
+        said = capsys.readouterr().out
+        assert said.startswith(f"customresourcedefinition/{NAME} created: {size[:2]}")
 
     async def test_a_kubernetes_that_is_not_supported_is_told_of_in_one_line(self, cluster, capsys):
         cluster.version = "v1.29.4"
@@ -422,10 +418,10 @@ class TestCommands:
         told = "hedgerow: Kubernetes 1.29 is not supported: 1.35 is the oldest that is\n"
         assert capsys.readouterr().err.startswith(told)
 
-    async def test_a_conflict_names_the_field_the_manager_and_the_remedy(self, cluster, out):
+    async def test_a_conflict_names_the_field_the_manager_and_the_remedy(self, cluster, capsys):
         cluster.conflicts[NAME] = (Cause(".spec.versions", "kubectl", "conflict with …"),)
-        show(await applied(cluster), plain=True, dry_run=False, out=out)
-        text = out.export_text()
+        show(await applied(cluster), plain=True, dry_run=False)
+        text = capsys.readouterr().out
 
         assert ".spec.versions is held by kubectl" in text
         assert "hedgerow install --dry-run --plain | kubectl apply" in text

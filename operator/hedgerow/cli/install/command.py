@@ -155,7 +155,6 @@ def show(
     plain: bool,
     dry_run: bool,
     output: str = "text",
-    out: Console | None = None,
 ) -> None:
     """Print what an installation changed, or would change."""
     if output == "json":
@@ -163,7 +162,7 @@ def show(
         return
     if dry_run:
         echo_lines(to_yaml(*(change.definition for change in changes)), nl=False)
-    shown = Terminal(stderr=True) if dry_run else out or Terminal()
+    shown = Terminal(stderr=dry_run)
     for change in changes:
         _say(shown, *told(change, plain=plain, dry_run=dry_run))
 

@@ -60,7 +60,6 @@ def configurations(
     name: str,
     namespace: str,
     service: str = f"{PROGRAM}-webhook",
-    port: int = PORT,
     domain: str = DOMAIN,
 ) -> list[Object]:
     """Return the webhook configurations of these controllers, validating first.
@@ -71,7 +70,7 @@ def configurations(
     that makes the certificates applies it as a field manager of its own.
     """
     controllers = [one for one in controllers if one.is_custom]
-    place = {"name": service, "namespace": namespace, "port": port}
+    place = {"name": service, "namespace": namespace, "port": PORT}
     defaulting = [one for one in controllers if one.default]
     asked: tuple[tuple[ApiResource, Verb, Sequence[Controller[Any]]], ...] = (
         (VALIDATING, "validate", controllers),

@@ -177,7 +177,6 @@ class MemoryCluster:
         *,
         uid: str,
         version: str = "",
-        propagation: str = "Background",
         timeout: float = 10.0,
     ) -> bool:
         """Delete the object of that uid; False if gone; raises Stale for another version."""
