@@ -23,7 +23,7 @@ from hedgerow.runtime.cache.caches import build
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.runtime.credentials import Credentials
 from hedgerow.runtime.events.recorder import BURST, Limits
-from hedgerow.runtime.large import Lanes
+from hedgerow.runtime.large import Turns
 from hedgerow.runtime.logs import configure
 from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.namespaces import Namespaces
@@ -216,7 +216,7 @@ def _runners(
     executor: Executor | None = None,
 ) -> list[ControllerRunner]:
     installation = settings.installation
-    clock, lanes, reports = SystemClock(), Lanes(), Reports()
+    clock, turns, reports = SystemClock(), Turns(), Reports()
     limits = Limits(clock, normal=BURST if settings.events == "all" else 0)
     divisions = {one.name: executor.division(one, controllers) for one in controllers if executor}
     return [
@@ -234,7 +234,7 @@ def _runners(
             ),
             meters,
             limits,
-            lanes,
+            turns,
             division=divisions.get(controller.name),
         )
         for controller in controllers

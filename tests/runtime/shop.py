@@ -12,7 +12,7 @@ import anyio
 from hedgerow.contract import Desired
 from hedgerow.objects import Installation
 from hedgerow.runtime.cache.caches import build
-from hedgerow.runtime.large import Lanes
+from hedgerow.runtime.large import Turns
 from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow.runtime.runner import ControllerRunner
@@ -28,7 +28,7 @@ class Shop:
         self,
         *namespaces: str,
         compose: Callable[..., Desired] | None = None,
-        lanes: Lanes | None = None,
+        turns: Turns | None = None,
     ) -> None:
         self.world = World()
         self.cluster = Watched(self.world.server)
@@ -44,7 +44,7 @@ class Shop:
             allows_claims=lambda _: True,
         )
         self.meters = Meters()
-        self.runner = ControllerRunner(cast("Any", self.cluster), planner, self.meters, lanes=lanes)
+        self.runner = ControllerRunner(cast("Any", self.cluster), planner, self.meters, turns=turns)
 
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[None, None]:

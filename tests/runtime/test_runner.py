@@ -12,7 +12,7 @@ import pytest
 from hedgerow.contract import Key
 from hedgerow.kube.watch import Bookmark, Changed, Snapshot
 from hedgerow.runtime.cache.caches import Cache
-from hedgerow.runtime.large import LARGE, USUAL, Lanes, PassLimits
+from hedgerow.runtime.large import LARGE, USUAL, PassLimits, Turns
 from hedgerow.runtime.reconciler import Reconciler
 from hedgerow.runtime.resource_pass import Outcome
 from hedgerow.runtime.runner import WALL_CHECK, WORKERS, ControllerRunner
@@ -122,8 +122,8 @@ class TestRunning:
         assert {shop.world.selected(name) for name in ("first", "second", "third")} == {"Blue"}
 
     async def test_of_all_controllers_one_pass_begins_in_each_turn_of_the_loop(self, monkeypatch):
-        lanes = Lanes()
-        shops = [Shop(lanes=lanes), Shop(lanes=lanes)]
+        turns = Turns()
+        shops = [Shop(turns=turns), Shop(turns=turns)]
         for shop in shops:
             for number in range(5):
                 shop.world.apply(f"demo{number}")

@@ -86,27 +86,12 @@ class Lane:
         self.call()
 
 
-class Lanes(Struct, frozen=True):
-    """One lane for resources that are managed, one for those that are too large to be.
+class Turns(Struct, frozen=True):
+    """What the controllers of a process share, so that their passes take turns."""
 
-    For the latter only a status is written, but the API server takes seconds for that.
-    """
-
-    managed: Lane = field(default_factory=Lane)
-    oversized: Lane = field(default_factory=Lane)
+    large: Lane = field(default_factory=Lane)
     begin: anyio.Lock = field(default_factory=lambda: anyio.Lock(fast_acquire=True))
     """For the turns in which the passes of all controllers begin: `WorkQueue`."""
-
-    def forget(self, which: Callable[[Any], bool]) -> None:
-        """Forget those who wait for their turn, and will not come."""
-        for lane in (self.managed, self.oversized):
-            lane.forget(which)
-
-    def skip(self, who: Hashable, but: Lane | None) -> None:
-        """Let a pass begin without the lanes, but one."""
-        for lane in (self.managed, self.oversized):
-            if lane is not but:
-                lane.skip(who)
 
 
 P = ParamSpec("P")

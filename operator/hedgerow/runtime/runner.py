@@ -14,13 +14,12 @@ from structlog.contextvars import bound_contextvars
 from hedgerow.kube.errors import KubeError
 from hedgerow.kube.retry import backoff
 from hedgerow.objects import metadata
-from hedgerow.plan.oversized import oversize_of
 from hedgerow.runtime.applier import Applier
 from hedgerow.runtime.clock import Wall
 from hedgerow.runtime.events import publisher_of
 from hedgerow.runtime.events.recorder import Limits, Recorder
 from hedgerow.runtime.handover import HandOver
-from hedgerow.runtime.large import Lane, Lanes
+from hedgerow.runtime.large import Turns
 from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.reconciler import Reconciler
 from hedgerow.runtime.sharding import ShardedQueue
@@ -64,13 +63,14 @@ class ControllerRunner:
         planner: ResourcePlanner,
         meters: Meters | None = None,
         limits: Limits | None = None,
-        lanes: Lanes | None = None,
+        turns: Turns | None = None,
         *,
         division: Division | None = None,
     ) -> None:
         """With a `division`, nothing is watched and no pass is made until `select` and `begin`."""
         self.controller = planner.controller
-        self._lanes = lanes or Lanes()
+        turns = turns or Turns()
+        self._lane = turns.large
         self._clock = planner.clock
         self._meter = (meters or Meters()).of(self.controller.name, self.controller.lag)
         self._cache = planner.cache
@@ -81,7 +81,7 @@ class ControllerRunner:
             self._meter.retried,
             share=SHARE,
             everyone=self._cache.resource_keys,
-            begin=self._lanes.begin,
+            begin=turns.begin,
         )
         field_manager = planner.installation.field_manager(self.controller.name)
         self._reconciler = Reconciler(
@@ -168,7 +168,7 @@ class ControllerRunner:
         for remembered in (self.failures, self._logged):
             for key in list(filter(is_lost, remembered)):
                 remembered.pop(key, None)
-        self._lanes.forget(lambda who: who[0] is self and is_lost(who[1]))
+        self._lane.forget(lambda who: who[0] is self and is_lost(who[1]))
         if is_lost(ALL_KEYS):
             for extension in self._reconciler.context.extensions:
                 extension.restart()
@@ -294,24 +294,24 @@ class ControllerRunner:
             except Closed:
                 return
             limits = self._cache.limits(key)
-            lane = self._lane(key) if limits.is_large else None
-            self._lanes.skip((self, key), but=lane)
-            again = partial(self.queue.add, key, self.queue.priority(key))
-            # If another large pass runs, the lane calls `again` when it is the turn of this one.
-            if lane and not lane.enter(again, (self, key), self.controller.home(key)):
+            # If another large pass runs, the lane calls again when it is the turn of this one.
+            if not self._enter(key, limits):
                 self.queue.done(key)
                 continue
             try:
                 await self._pass(key, limits)
             finally:
                 self.queue.done(key)
-                if lane:
-                    lane.leave()
+                if limits.is_large:
+                    self._lane.leave()
 
-    def _lane(self, key: Key) -> Lane:
-        """Return the lane in which the pass over a large resource waits for its turn."""
-        live = self._cache.resource(key)
-        return self._lanes.oversized if oversize_of(live or {}) else self._lanes.managed
+    def _enter(self, key: Key, limits: PassLimits) -> bool:
+        """Return whether a pass may begin now; that over a large resource waits for its turn."""
+        if not limits.is_large:
+            self._lane.skip((self, key))
+            return True
+        again = partial(self.queue.add, key, self.queue.priority(key))
+        return self._lane.enter(again, (self, key), self.controller.home(key))
 
     async def _pass(self, key: Key, limits: PassLimits) -> None:
         self._check_wall_clock()
