@@ -177,6 +177,23 @@ class TestEnding:
                 await desk.asked.wait()
             await stream.aclose()
 
+    async def test_no_request_and_no_connection_outlives_it(self, monkeypatch) -> None:
+        """One request goes on; of the other one the client does not read the answer."""
+        monkeypatch.setattr(server, "GRACE", 0)
+        desk, made = Desk(), _made(monkeypatch)
+        async with served(desk.app) as url:
+            first, second = await knock(url), await knock(url)
+            await first.send(b"GET /wait HTTP/1.1\r\nHost: x\r\n\r\n")
+            await desk.asked.wait()
+            [waiting] = made[0].tasks
+            await second.send(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert b"200 OK" in await second.receive()
+        with anyio.fail_after(10):
+            while made[0].connections or not waiting.done():
+                await anyio.lowlevel.checkpoint()
+        await first.aclose()
+        await second.aclose()
+
     async def test_signals_stay_the_apps_own(self) -> None:
         before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
         async with served(Desk().app):
@@ -261,6 +278,31 @@ class TestBounds:
                 assert b"200 OK" not in await told(first)
             await second.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
             assert b"200 OK" in await second.receive()
+
+    async def test_a_client_is_idle_from_its_last_answer_on(self) -> None:
+        """The first one to come was also the last one to ask."""
+        async with served(Desk().app, bounds=most(2)) as url, await knock(url) as first:
+            await _ask(first)
+            async with await knock(url) as second, httpx.AsyncClient() as third:
+                await _ask(second)
+                await _ask(first)
+                assert (await third.get(url)).status_code == 200
+                with anyio.fail_after(10):
+                    assert await told(second) == b""
+                await _ask(first)
+
+    async def test_an_idle_connection_is_kept_for_longer_than_by_a_client_in_go(
+        self, monkeypatch
+    ) -> None:
+        """It closes one after 90 seconds; one that we closed would cost it a handshake."""
+        made = _made(monkeypatch)
+        async with served(Desk().app) as url, await knock(url) as stream:
+            began = anyio.current_time()
+            await _ask(stream)
+            timer = made[0].timeout_keep_alive_task
+
+            assert timer is not None
+            assert timer.when() - began > 90
 
     async def test_while_all_are_being_served_nobody_gives_way(self) -> None:
         desk = Desk()
@@ -390,8 +432,13 @@ class TestBounds:
         assert [line for line in logs if line["log_level"] == "error"] == []
 
 
-def _look(monkeypatch) -> Callable[[int], None]:
-    """Return what looks at all connections so many times, as if so much time had passed."""
+async def _ask(stream: anyio.abc.ByteStream) -> None:
+    await stream.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert b"200 OK" in await stream.receive()
+
+
+def _made(monkeypatch) -> list[connections.Connection]:
+    """Return the connections that will be made, in order."""
     made: list[connections.Connection] = []
     take_in = connections.Connection.connection_made
 
@@ -400,6 +447,12 @@ def _look(monkeypatch) -> Callable[[int], None]:
         made.append(self)
 
     monkeypatch.setattr(connections.Connection, "connection_made", noted)
+    return made
+
+
+def _look(monkeypatch) -> Callable[[int], None]:
+    """Return what looks at all connections so many times, as if so much time had passed."""
+    made = _made(monkeypatch)
 
     def look(times: int) -> None:
         assert made

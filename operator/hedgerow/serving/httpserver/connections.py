@@ -172,7 +172,7 @@ def _cut_idle(connections: set[Connection]) -> bool:
     return bool(idle)
 
 
-HANDSHAKE = 5.0
+HANDSHAKE = 5
 """Seconds for a TLS handshake."""
 MOST_SILENT = 200
 """The most clients of one server during a TLS handshake; for one more, the oldest is cut.
@@ -184,6 +184,14 @@ TLS_BUFFER = 1024
 reads of it. OpenSSL derives new keys for every 27 of them if a client asks for that (a KeyUpdate):
 0.6 ms for this buffer, 150 ms for asyncio's default of 256 KiB. It costs 10 ms for a review of
 1.5 MB, and nothing for one of 10 kB."""
+
+
+class TlsProtocol(sslproto.SSLProtocol):
+    """asyncio's TLS with a buffer of our size: only a subclass can have one of its own."""
+
+    max_size = TLS_BUFFER
+
+
 RETRY = 0.1
 """Seconds until the next attempt if no client can be accepted, as with too many open files."""
 
@@ -193,15 +201,12 @@ async def accept(
 ) -> None:
     """Accept clients until cancelled; `made` returns the protocol of each one."""
     loop, silent = asyncio.get_running_loop(), deque[anyio.CancelScope]()
-    sslproto.SSLProtocol.max_size = TLS_BUFFER
 
     async def greet(client: socket.socket) -> None:
         with anyio.CancelScope() as scope:
             silent.append(scope)
             try:
-                await loop.connect_accepted_socket(
-                    made, client, ssl=tls, ssl_handshake_timeout=HANDSHAKE if tls else None
-                )
+                await _connect(client, tls, made())
             except Exception as error:  # noqa: BLE001 - whatever a client sends ends no other one
                 # One of its frames has the future that has this error: a cycle (CPython 109534).
                 error.__traceback__ = None
@@ -220,6 +225,24 @@ async def accept(
             if len(silent) >= MOST_SILENT:
                 silent.popleft().cancel()
             tasks.start_soon(greet, client)
+
+
+async def _connect(client: socket.socket, tls: ssl.SSLContext | None, made: Connection) -> None:
+    """Give a connection its client, after the handshake if there is TLS."""
+    loop = asyncio.get_running_loop()
+    if tls is None:
+        await loop.connect_accepted_socket(lambda: made, client)
+        return
+    shaken = loop.create_future()
+    protocol = TlsProtocol(
+        loop, made, tls, shaken, server_side=True, ssl_handshake_timeout=HANDSHAKE
+    )
+    transport, _ = await loop.connect_accepted_socket(lambda: protocol, client)
+    try:
+        await shaken
+    except BaseException:
+        transport.abort()
+        raise
 
 
 BACKLOG = 128
