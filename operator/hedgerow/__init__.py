@@ -17,7 +17,8 @@ The author of a controller needs what is listed in `__all__` and nothing else:
 - `Copies` are children that are made from the resources of another controller (`Report`).
 - `ready`, `stalled` and `condition` make conditions, `degraded` one for immutable fields (`fixed`);
   `quantity` and `instant` read values as the API server does, and `is_manager_of` a field manager;
-  `digest` is a short name for what a value is now.
+  `digest` is a short name for what a value is now; `read_json` and `json_text` are for what a
+  controller keeps in an annotation.
 - `timetable` reads the schedules of a CronJob (`Schedule`, `ScheduleError`).
 - `CustomResource`, `Model`, `Field`, `Status`, `Condition` and `Definition` declare the custom
   resource.
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     )
     from hedgerow.controllers.cronjob.missed import timetable
     from hedgerow.controllers.cronjob.schedule import Schedule, ScheduleError
+    from hedgerow.encoding import json_text, read_json
     from hedgerow.fields.canonical import quantity
     from hedgerow.fields.managed_fields import Holder, holders
     from hedgerow.objects import digest, is_manager_of
@@ -124,8 +126,9 @@ __all__ = [
     "RemoveFinalizer", "Report", "Resource", "Rule", "Scale", "Schedule", "ScheduleError", "Secret",
     "Service", "Settings", "StatefulSet", "Status", "Time", "View", "Word", "__version__",
     "answers", "condition", "degraded", "digest", "fixed", "holders", "instant", "is_manager_of",
-    "list_map", "main", "named_after", "named_by", "quantity", "ready", "replicas_of", "rules",
-    "run", "selector_text", "stalled", "timetable", "unprivileged", "waits_for",
+    "json_text", "list_map", "main", "named_after", "named_by", "quantity", "read_json", "ready",
+    "replicas_of", "rules", "run", "selector_text", "stalled", "timetable", "unprivileged",
+    "waits_for",
 ]  # fmt: skip
 
 _PLACES = {
@@ -136,6 +139,7 @@ _PLACES = {
     ),
     "hedgerow.controllers.cronjob.missed": ("timetable",),
     "hedgerow.controllers.cronjob.schedule": ("Schedule", "ScheduleError"),
+    "hedgerow.encoding": ("json_text", "read_json"),
     "hedgerow.fields.canonical": ("quantity",),
     "hedgerow.fields.managed_fields": ("Holder", "holders"),
     "hedgerow.objects": ("digest", "is_manager_of"),

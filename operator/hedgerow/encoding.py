@@ -55,6 +55,11 @@ def decode(content: bytes) -> Any:
     return _decoder.decode(content)
 
 
+def read_json(text: str) -> Any:
+    """Return the value of a JSON text, such as an annotation; raises ValueError."""
+    return decode(text.encode())
+
+
 def members(content: bytes) -> dict[str, bytes]:
     """Return the members of a JSON object, each as JSON; raises ValueError.
 
@@ -160,6 +165,11 @@ def to_json(value: Any, *, indent: int | None = None) -> bytes:
     from pydantic_core import to_json as written  # noqa: PLC0415 - see above
 
     return written(value, indent=indent)
+
+
+def json_text(value: Any) -> str:
+    """Return a value as compact JSON, such as an annotation; raises ValueError."""
+    return to_json(value).decode()
 
 
 def to_ascii(

@@ -24,8 +24,9 @@ LISTED = {
     "RemoveFinalizer", "Report", "Resource", "Rule", "Scale", "Schedule", "ScheduleError", "Secret",
     "Service", "Settings", "StatefulSet", "Status", "Time", "View", "Word", "__version__",
     "answers", "condition", "degraded", "digest", "fixed", "holders", "instant", "is_manager_of",
-    "list_map", "main", "named_after", "named_by", "quantity", "ready", "replicas_of", "rules",
-    "run", "selector_text", "stalled", "timetable", "unprivileged", "waits_for",
+    "json_text", "list_map", "main", "named_after", "named_by", "quantity", "read_json", "ready",
+    "replicas_of", "rules", "run", "selector_text", "stalled", "timetable", "unprivileged",
+    "waits_for",
 }  # fmt: skip
 """What others import: a name that goes, or comes, is a decision."""
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Final
 
-from pydantic import Field, ValidationError
-from pydantic_core import to_json
+from pydantic import Field
 
-from hedgerow import Model, Time
+from hedgerow import Model, Time, json_text, read_json
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -37,7 +36,7 @@ class FormerValue(Model):
 
     def text(self) -> str:
         """Return the annotation: compact JSON, without what is empty."""
-        return to_json({name: value for name, value in self.wire().items() if value != ""}).decode()
+        return json_text({name: value for name, value in self.wire().items() if value != ""})
 
     def was_taken_at(self, transition: datetime) -> bool:
         """Return whether force was used in this transition."""
@@ -47,6 +46,6 @@ class FormerValue(Model):
 def recorded(text: str) -> FormerValue | None:
     """Return the record of an annotation; None if there is none, or if it is unreadable."""
     try:
-        return FormerValue.model_validate_json(text) if 0 < len(text) <= LONGEST else None
-    except ValidationError:
+        return FormerValue.model_validate(read_json(text)) if 0 < len(text) <= LONGEST else None
+    except ValueError:
         return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,7 +9,7 @@ from hashlib import sha256
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from hedgerow import Key, Secret, View
+from hedgerow import Key, Secret, View, json_text, read_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -159,7 +158,7 @@ class TargetSecret:
         return {
             "metadata": {
                 "labels": {one.label: one.view.namespace for one in self.sources},
-                "annotations": {SOURCES: json.dumps(parts, separators=(",", ":"))},
+                "annotations": {SOURCES: json_text(parts)},
             },
             "type": self.type,
             "data": {key: having[0].data[key] for key, having in self.wanted.items()},
@@ -250,10 +249,10 @@ def origins_of(copy: View) -> tuple[Origin, ...]:
 
     Whoever may edit a copy may write anything there: more than `MOST_PARTS` are not read.
     """
-    text = copy.mapping("metadata", "annotations").get(SOURCES)
+    text = copy.text("metadata", "annotations", SOURCES)
     try:
-        read = json.loads(text or "[]")
-    except (ValueError, TypeError, RecursionError):
+        read = read_json(text or "[]")
+    except ValueError:
         return ()
     parts = View({"parts": read}).items("parts")
     return tuple(map(_origin, parts)) if len(parts) <= MOST_PARTS else ()
