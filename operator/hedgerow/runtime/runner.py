@@ -116,7 +116,6 @@ class ControllerRunner:
             division=division,
         )
         self.handover = HandOver(self.controller, self.watches)
-        self._reports = planner.reports
         self._selections = 0
         self._to_begin = self._catching = NONE
         """Slices in which passes are to be made, and those for which the caches catch up now."""
