@@ -246,7 +246,7 @@ class TestSigterm:
             await anyio.sleep(1)
             meta = BLUEGREEN["metadata"] | {"name": "late"}
             replica.server.apply(BLUEGREEN | {"metadata": meta}, "user")
-            replica.fenced.tell()
+            replica.fenced.wake()
             await anyio.sleep(60)
             gate.set()
 

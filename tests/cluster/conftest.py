@@ -12,7 +12,7 @@ from hedgerow.sandbox.cluster import Options, Sandbox
 from hedgerow.sandbox.pins import pick
 from hedgerow.testing.api import Api
 from hedgerow.testing.audit_log import AuditLog
-from hedgerow.testing.plugin import telling
+from hedgerow.testing.plugin import line_writer
 from hedgerow.testing.sandboxes import find_binaries, name_for, running
 from support.cluster import binaries
 from support.cluster.clusters import undefine
@@ -26,13 +26,13 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     fixtures = {name for item in session.items for name in getattr(item, "fixturenames", ())}
     config = session.config
     if "helm_programs" in fixtures and not config.option.collectonly:
-        anyio.run(helm.prepare, telling(config))
+        anyio.run(helm.prepare, line_writer(config))
     nodes = bool(fixtures & {"nodes_sandbox", "nodes_binaries"})
     if config.option.collectonly or not (nodes or fixtures & {"sandbox", "bare_sandbox"}):
         return
     version = binaries.release_named(config.option.kubernetes)
     options = Options(kubernetes=version, nodes=nodes)
-    find_binaries(options, telling(config))
+    find_binaries(options, line_writer(config))
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ import pytest
 from faults.__main__ import world as brought_up
 from faults.machine import World
 from hedgerow.sandbox.cluster import Options
-from hedgerow.testing.plugin import telling
+from hedgerow.testing.plugin import line_writer
 from hedgerow.testing.sandboxes import find_binaries
 
 
@@ -15,7 +15,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Build what is missing now: it takes longer than a test may."""
     names = {name for item in session.items for name in getattr(item, "fixturenames", ())}
     if "faulty_world" in names and not session.config.option.collectonly:
-        find_binaries(Options(), telling(session.config))
+        find_binaries(Options(), line_writer(session.config))
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ from hedgerow.kube.watch import (
     step,
 )
 
-LIVE, ANEW = Live("7"), Filling(1, told="7")
+LIVE, ANEW = Live("7"), Filling(1, last="7")
 
 
 def config(name: str, version: int, **more: Any) -> dict[str, Any]:
@@ -118,15 +118,15 @@ class TestRewound:
         assert outcomes[-1].event == Snapshot((), "5", rewound=True)
 
     def test_initial_events_older_than_that_are_not_believed_before_a_list(self):
-        outcomes, phase = run(Filling(told="7"), changed("ADDED", "a", 1), self.ENDS[0])
+        outcomes, phase = run(Filling(last="7"), changed("ADDED", "a", 1), self.ENDS[0])
 
         assert outcomes == [StepResult(), StepResult(wait=0.0)]
-        assert phase == Filling(streaming=False, told="7")
+        assert phase == Filling(streaming=False, last="7")
 
     @pytest.mark.parametrize("end", ENDS)
     @pytest.mark.parametrize("told", ["5", "4", "", "none"])
     def test_any_other_does_not(self, end, told):
-        outcomes, _ = run(Filling(told=told), end)
+        outcomes, _ = run(Filling(last=told), end)
 
         assert outcomes[-1].event == Snapshot((), "5")
 
@@ -138,7 +138,7 @@ class TestRewound:
             WatchEnded(0.0),
         )
 
-        outcomes, _ = run(Filling(told="7"), *failures, Listing((), "5"))
+        outcomes, _ = run(Filling(last="7"), *failures, Listing((), "5"))
 
         assert outcomes[-1].event == Snapshot((), "5", rewound=True)
 
@@ -160,14 +160,14 @@ class TestLive:
             (LIVE, Failed(errors.Throttled("slow", after=20.0), 0.0), 20.0, Live("7", 1), True),
             # It fills anew when its version is worth nothing any more. After a silence it may be
             # one that never was.
-            (LIVE, Failed(errors.Gone("old"), 0.0), 0.1, Filling(1, gaps=1, told="7"), False),
+            (LIVE, Failed(errors.Gone("old"), 0.0), 0.1, Filling(1, gaps=1, last="7"), False),
             (LIVE, Failed(errors.Garbled("half a line"), 0.0), 0.1, ANEW, True),
             (LIVE, Failed(errors.Invalid("no version"), 0.0), 0.1, ANEW, True),
             (LIVE, Failed(errors.Missing("no CRD"), 0.0), 0.1, ANEW, True),
             (LIVE, Failed(errors.Silent("for 90 s"), 90.0), 0.1, ANEW, False),
             # And at once when versions go back.
-            (LIVE, changed("MODIFIED", "a", 6), 0.0, Filling(told="7"), False),
-            (LIVE, Bookmark("6"), 0.0, Filling(told="7"), False),
+            (LIVE, changed("MODIFIED", "a", 6), 0.0, Filling(last="7"), False),
+            (LIVE, Bookmark("6"), 0.0, Filling(last="7"), False),
         ],
     )
     def test_goes_on_from_its_version_or_fills_anew(self, begun, arrival, wait, then, is_told):
@@ -204,7 +204,7 @@ class TestLive:
         away = Failed(error, 0.0)
 
         assert run(Live("7"), *[away] * times)[1] == Live("7", times)
-        assert run(Live("7"), *[away] * (times + 1))[1] == Filling(times + 1, told="7")
+        assert run(Live("7"), *[away] * (times + 1))[1] == Filling(times + 1, last="7")
 
     def test_a_watch_that_is_cut_right_after_each_list_is_a_problem_in_the_end(self):
         listed = Bookmark("8", synced=True)

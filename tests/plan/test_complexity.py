@@ -312,7 +312,7 @@ GATE: dict[str, Function] = {
     "annotation.said": lambda m, c: m.annotation.said(c.live),
     "annotation.held": lambda m, c: m.annotation.held(c.live, MANAGER),
     "annotation.text": lambda m, c: m.annotation.text(conditions(c), c.reported),
-    "status.told": lambda m, c: m.status.told(
+    "status.annotation_report": lambda m, c: m.status.annotation_report(
         c.live, m.base_schema.Status(), m.plan.Plan(contested=c.reported), problems(c)
     ),
     "resources.is_ours": lambda m, c: m.resources.is_ours(c.live, "bluegreen"),

@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 
 from hedgerow.kube.errors import Forbidden, Missing, Unreachable
 from hedgerow.kube.reviews import NOWHERE, RULES
-from hedgerow.process.preflight import _needed, look, tell
+from hedgerow.process.preflight import _needed, log_missing, look
 from hedgerow.settings import Settings
 from hedgerow_schemas.crd import crd_name
 from support.operator.registered import REGISTRY, RESOURCES
@@ -57,7 +57,7 @@ class Cluster:
 
 async def told(cluster: Cluster, **settings) -> list[dict]:
     with capture_logs() as logs:
-        await tell(cluster, Settings(**settings), REGISTRY)
+        await log_missing(cluster, Settings(**settings), REGISTRY)
     assert all(entry.pop("log_level") == "warning" for entry in logs)
     return logs
 

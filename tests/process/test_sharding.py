@@ -308,7 +308,7 @@ async def test_an_assignment_that_somebody_wrote_over_is_made_anew(monkeypatch):
         meta = {"name": "hedgerow-shards", "namespace": "hedgerow-system"}
         forged = {**PLACE, "metadata": {**meta, "annotations": {ASSIGNMENT: "{"}}}
         world.server.apply(forged, "kubectl", force=True)
-        world.base.tell()
+        world.base.wake()
         await anyio.sleep(10)
 
         found = world.leases()["hedgerow-shards"]["metadata"]["annotations"]
@@ -370,7 +370,7 @@ async def test_a_replica_that_leads_alone_has_the_others_stop(monkeypatch):
         meta = {"name": "hedgerow", "namespace": "hedgerow-system"}
         alone = {**PLACE, "metadata": meta, "spec": {**lease["spec"], "holderIdentity": "alone"}}
         world.server.apply(alone, "hedgerow-lease")
-        world.base.tell()
+        world.base.wake()
         await until(lambda: one.lost and two.lost, 15)
 
 
@@ -383,7 +383,7 @@ async def test_with_too_many_leases_it_says_so_once_and_serves_what_it_has(monke
             for name in ("a", "b"):
                 meta = {"name": name, "namespace": "hedgerow-system", "labels": {LABEL: "hedgerow"}}
                 world.server.apply({**PLACE, "metadata": meta, "spec": {}}, "kubectl")
-            world.base.tell()
+            world.base.wake()
             await anyio.sleep(5)
 
         assert [each["event"] for each in logs].count(

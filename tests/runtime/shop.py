@@ -58,7 +58,7 @@ class Shop:
 
     def edit(self, act: Callable[..., Any], *args: Any, **more: Any) -> None:
         act(*args, **more)
-        self.cluster.tell()
+        self.cluster.wake()
 
     @property
     def writes(self) -> list[str]:

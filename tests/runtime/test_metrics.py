@@ -358,7 +358,7 @@ class TestLogs:
         async with shop.open():
             await quiet()
             shop.world.apply("other")
-            shop.cluster.tell()
+            shop.cluster.wake()
             await quiet()
 
         lines = shop.logged("created")
@@ -378,7 +378,7 @@ class TestLogs:
         async with shop.open():
             await quiet()
             shop.cluster.broken = {"Service": errors.Forbidden("not yours")}
-            shop.cluster.tell()
+            shop.cluster.wake()
             await anyio.sleep(1)
 
         (line,) = shop.logged("watch in trouble")

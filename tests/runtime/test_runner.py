@@ -45,7 +45,7 @@ class TestRunning:
             assert shop.logged("caches are filled") == []
 
             shop.cluster.held = set()
-            shop.cluster.tell()
+            shop.cluster.wake()
             await quiet()
             assert len(shop.writes) == 4
             assert len(shop.logged("caches are filled")) == 1

@@ -180,7 +180,7 @@ class TestTrouble:
             assert shop.runner.watches.refused() == ""
             for kind in ("BlueGreen", *(view.api.kind for view in bluegreen.CONTROLLER.read)):
                 shop.cluster.broken[kind] = errors.Unauthenticated("who are you?", code=401)
-            shop.cluster.tell()
+            shop.cluster.wake()
             await anyio.sleep(600)
             assert (
                 shop.runner.watches.refused()
@@ -198,7 +198,7 @@ class TestTrouble:
         async with shop.open():
             await quiet()
             shop.cluster.broken["Pod"] = errors.Garbled("the watch sent no event")
-            shop.cluster.tell()
+            shop.cluster.wake()
             await anyio.sleep(30)
             assert shop.runner.watches.refused() == ""
             await anyio.sleep(600)
@@ -234,7 +234,7 @@ class TestTrouble:
             await quiet()
             for kind in ("BlueGreen", "Deployment", "Service", "Pod"):
                 shop.cluster.broken[kind] = errors.Unreachable("connection refused", sent=False)
-            shop.cluster.tell()
+            shop.cluster.wake()
             await anyio.sleep(600)
             assert shop.logged("watch in trouble")
             assert shop.runner.watches.refused() == ""

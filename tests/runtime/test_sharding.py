@@ -42,7 +42,7 @@ def a_world() -> World:
 
 def told(*replicas: Replica) -> None:
     for replica in replicas:
-        replica.cluster.tell()
+        replica.cluster.wake()
 
 
 class TestWhatIsDivided:
@@ -245,7 +245,7 @@ class TestHandOver:
             assert two.passes == []
 
             two.cluster.slow.clear()
-            two.cluster.tell()
+            two.cluster.wake()
             await quiet()
             assert {key[1] for key in two.passes} == {"two"}
             assert [sent for sent in two.writes if "Event" not in sent] == []
@@ -360,7 +360,7 @@ class TestHandOver:
             assert ("BlueGreen", "other", "two") not in two.cached()
 
             two.cluster.slow.clear()
-            two.cluster.tell()
+            two.cluster.wake()
             for _ in range(20):
                 assert ("BlueGreen", "other", "two") not in two.cached()
                 await anyio.lowlevel.checkpoint()
@@ -418,7 +418,7 @@ class TestHandOver:
             tasks.start_soon(drain)
             await quiet()
             world.apply("four", "other")
-            replica.cluster.tell()
+            replica.cluster.wake()
             await quiet()
             order.append("answered")
             answered.set()
@@ -435,7 +435,7 @@ class TestHandOver:
             await quiet()
             await replica.runner.drain(OTHERS)
             world.apply("two", "other", routeTo="Green")
-            replica.cluster.tell()
+            replica.cluster.wake()
             await anyio.sleep(600)
             assert world.selected("two", "other") == "Blue"
 
@@ -566,7 +566,7 @@ class TestHandOver:
             runner.queue.retry(Key("other", "two"), least=30)
             assert await runner.select(MINE)
             world.apply("two", "other", routeTo="Green")
-            replica.cluster.tell()
+            replica.cluster.wake()
             await anyio.sleep(600)
 
             known = (
@@ -722,7 +722,7 @@ class Story:
         self.replica.cluster.slow ^= {"BlueGreen"}
 
     async def turns(self, number: int) -> None:
-        self.replica.cluster.tell()
+        self.replica.cluster.wake()
         for _ in range(number):
             await anyio.lowlevel.checkpoint()
             self.look()
@@ -748,7 +748,7 @@ class TestEverySelection:
                 await getattr(story, what)(*how)
             replica.cluster.slow.clear()
             for _ in range(10):
-                replica.cluster.tell()
+                replica.cluster.wake()
                 await anyio.sleep(30)
                 story.look()
             found = {

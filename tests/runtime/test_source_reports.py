@@ -28,11 +28,11 @@ class Heard:
 class TestComplete:
     def test_all_count_as_used_until_each_resource_has_reported(self):
         heard = Heard()
-        heard.reports.tell("sources", A, {})
+        heard.reports.replace("sources", A, {})
         assert heard.in_use
 
         heard.there = (A, B)
-        heard.reports.tell("sources", C, {})
+        heard.reports.replace("sources", C, {})
         assert heard.in_use
 
         heard.reports.forget("sources", B)
@@ -42,16 +42,16 @@ class TestComplete:
     def test_one_that_is_made_later_is_not_waited_for(self):
         heard = Heard()
         heard.there = (A, B)
-        heard.reports.tell("sources", A, {})
+        heard.reports.replace("sources", A, {})
         heard.there = (A, B, C)
-        heard.reports.tell("sources", B, {})
+        heard.reports.replace("sources", B, {})
 
         assert not heard.in_use
 
     def test_what_is_in_use_is_what_was_reported(self):
         heard = Heard()
         heard.there = (A,)
-        heard.reports.tell("sources", A, FOUND)
+        heard.reports.replace("sources", A, FOUND)
         assert heard.in_use
         assert heard.reports.of("sources", SOURCE) == FOUND[SOURCE]
 
@@ -66,18 +66,18 @@ class TestKept:
         heard.there = (A,)  # which cannot be read, and never reports
         for number in range(100):
             key = ("", f"short-lived-{number}")
-            heard.reports.tell("sources", key, FOUND)
+            heard.reports.replace("sources", key, FOUND)
             heard.reports.forget("sources", key)
 
-        told = heard.reports._told["sources"]
-        assert (told.by, told.found, told.reports.left) == ({}, {}, {A})
+        received = heard.reports._received["sources"]
+        assert (received.by, received.found, received.reports.left) == ({}, {}, {A})
 
 
 class TestRestart:
     def test_all_is_as_it_was_at_the_start(self):
         heard = Heard()
         heard.there = (A,)
-        heard.reports.tell("sources", A, FOUND)
+        heard.reports.replace("sources", A, FOUND)
         heard.reports.ended("sources", A)
         assert heard.reports.are_whole("sources")
         heard.reports.restart("sources")
@@ -86,5 +86,5 @@ class TestRestart:
         assert heard.in_use
         assert not heard.reports.are_whole("sources")
         heard.news.clear()
-        heard.reports.tell("sources", A, {})
+        heard.reports.replace("sources", A, {})
         assert heard.news == [ALL]

@@ -168,8 +168,8 @@ async def event(line: bytes, request: Request) -> WatchEvent:
         return _event(await decoded(line, _salvaged_event), request)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         # The line may have a Secret's values.
-        told = f"the watch sent no event, but a line of {len(line)} bytes"
-        raise Garbled(told, request=str(request)) from error
+        message = f"the watch sent no event, but a line of {len(line)} bytes"
+        raise Garbled(message, request=str(request)) from error
 
 
 async def selected(line: bytes, request: Request, selection: Selected) -> WatchEvent | None:
@@ -180,8 +180,8 @@ async def selected(line: bytes, request: Request, selection: Selected) -> WatchE
     return None if isinstance(found, Changed) and not selection.has(found.object) else found
 
 
-def _event(told: Object, request: Request) -> WatchEvent:
-    kind, found = told["type"], told["object"]
+def _event(sent: Object, request: Request) -> WatchEvent:
+    kind, found = sent["type"], sent["object"]
     if kind == "ERROR":
         raise errors.from_status(found, request=str(request))
     metadata: Object = found["metadata"]

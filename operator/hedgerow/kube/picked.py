@@ -118,9 +118,9 @@ class Picked:
         )
         async with aclosing(events):
             async for event in events:
-                yield event if isinstance(event, Bookmark) else await self._told(api, event)
+                yield event if isinstance(event, Bookmark) else await self._if_picked(api, event)
 
-    async def _told(self, api: ApiResource, event: Changed) -> WatchEvent:
+    async def _if_picked(self, api: ApiResource, event: Changed) -> WatchEvent:
         if event.type != "DELETED" and self._picks(event.object):
             if self._has(event.object):
                 return Bookmark(event.version)

@@ -43,14 +43,14 @@ UNREPORTED = 3
 class Snapshot(Struct, frozen=True):
     """All objects as of `version`; any other object that the consumer has was deleted.
 
-    `told` are the namespaces and names of objects that `on_listed` was already called with.
+    `met` are the namespaces and names of objects that `on_listed` was already called with.
     `rewound`: the version is older than an earlier one. The store was restored from a snapshot, and
     the versions since then mean nothing.
     """
 
     items: tuple[Object, ...]
     version: str
-    told: frozenset[tuple[str, str]] = frozenset()
+    met: frozenset[tuple[str, str]] = frozenset()
     rewound: bool = False
 
 
@@ -98,7 +98,7 @@ Arrival = Listing | Changed | Bookmark | WatchEnded | Failed
 class Filling(Struct, frozen=True):
     """No Snapshot was passed on yet: a WatchList if `streaming`, else a paged list comes next.
 
-    `items` is filled in place: copying it for each initial event would take quadratic time. `told`
+    `items` is filled in place: copying it for each initial event would take quadratic time. `last`
     is the last version that was passed on, if any.
     """
 
@@ -106,7 +106,7 @@ class Filling(Struct, frozen=True):
     streaming: bool = True
     items: dict[tuple[str, str], Object] = field(default_factory=dict[tuple[str, str], Object])
     gaps: int = 0
-    told: str = ""
+    last: str = ""
 
 
 class Live(Struct, frozen=True):
@@ -135,10 +135,10 @@ def step(phase: Phase, arrival: Arrival, draw: float) -> tuple[StepResult, Phase
     """Return the outcome of one arrival, and the next phase; `draw` in [0, 1) is for jitter."""
     match arrival:
         case Listing(items, version):
-            told = Snapshot(items, version, rewound=_is_older(version, _last(phase)))
-            return StepResult(told), Live(version, phase.failures, phase.gaps)
+            snapshot = Snapshot(items, version, rewound=_is_older(version, _last(phase)))
+            return StepResult(snapshot), Live(version, phase.failures, phase.gaps)
         case Changed() | Bookmark():
-            return _told(phase, arrival)
+            return _received(phase, arrival)
         case WatchEnded(lasted):
             return _stopped(phase, 0 if lasted >= STEADY else phase.failures + 1, draw)
         case Failed(error, lasted):
@@ -147,18 +147,18 @@ def step(phase: Phase, arrival: Arrival, draw: float) -> tuple[StepResult, Phase
             assert_never(arrival)
 
 
-def _told(phase: Phase, arrival: Changed | Bookmark) -> tuple[StepResult, Phase]:
+def _received(phase: Phase, arrival: Changed | Bookmark) -> tuple[StepResult, Phase]:
     if isinstance(phase, Live):
         if _is_older(arrival.version, phase.version):
-            return StepResult(wait=0.0), Filling(told=phase.version)
+            return StepResult(wait=0.0), Filling(last=phase.version)
         return StepResult(arrival), Live(arrival.version)
     if isinstance(arrival, Bookmark):
         if not arrival.synced:
             return StepResult(), phase
-        if _is_older(arrival.version, phase.told):
+        if _is_older(arrival.version, phase.last):
             # The server's cache lags behind, or the store was restored. A list shows which, because
             # it is read from the store itself.
-            return StepResult(wait=0.0), Filling(phase.failures, streaming=False, told=phase.told)
+            return StepResult(wait=0.0), Filling(phase.failures, streaming=False, last=phase.last)
         items = tuple(phase.items.values())
         # A watch that is cut each time right after its list is in trouble all the same.
         return StepResult(Snapshot(items, arrival.version)), Live(arrival.version, phase.failures)
@@ -177,7 +177,7 @@ def _stopped(
     outcome = StepResult(problem=problem, wait=backoff(failures, draw))
     if isinstance(phase, Live):
         return outcome, Live(phase.version, failures)
-    return outcome, Filling(failures, streaming=False, told=phase.told)
+    return outcome, Filling(failures, streaming=False, last=phase.last)
 
 
 def _failed(phase: Phase, error: KubeError, before: int, draw: float) -> tuple[StepResult, Phase]:
@@ -185,33 +185,33 @@ def _failed(phase: Phase, error: KubeError, before: int, draw: float) -> tuple[S
     gaps = (phase.gaps if before else 0) + 1 if isinstance(error, Gone) else 0
     failures = gaps or before + 1
     if isinstance(error, Silent) and isinstance(phase, Live):
-        return StepResult(wait=backoff(failures, draw)), Filling(failures, told=phase.version)
+        return StepResult(wait=backoff(failures, draw)), Filling(failures, last=phase.version)
     # A server that was away may come back with a store that was restored: the version that was
-    # told last may never be told again. One that is only busy keeps its store.
+    # sent last may never be sent again. One that is only busy keeps its store.
     patience = UNREPORTED if isinstance(error, Unavailable) else AWAY
     away = isinstance(error, (Dropped, Unreachable, Unavailable)) and failures > patience
     if isinstance(error, Dropped) and not (away and isinstance(phase, Live)):
         return _stopped(phase, failures, draw, error if failures > UNREPORTED else None)
     if isinstance(phase, Filling) and phase.streaming and isinstance(error, Invalid):
         # The server does not know sendInitialEvents, or its feature gate is off.
-        return StepResult(wait=0.0), Filling(before, streaming=False, told=phase.told)
+        return StepResult(wait=0.0), Filling(before, streaming=False, last=phase.last)
     routine = isinstance(error, (Dropped, Gone)) and failures <= UNREPORTED
     outcome = StepResult(None, None if routine else error, backoff(failures, draw, error.after))
     worthless = away or isinstance(error, (Gone, Garbled, Invalid, Missing))
     if isinstance(phase, Live) and not worthless:
         return outcome, Live(phase.version, failures)
     streaming = isinstance(phase, Live) or phase.streaming
-    return outcome, Filling(failures, streaming=streaming, gaps=gaps, told=_last(phase))
+    return outcome, Filling(failures, streaming=streaming, gaps=gaps, last=_last(phase))
 
 
 def _last(phase: Phase) -> str:
     """Return the last version that was passed on."""
-    return phase.version if isinstance(phase, Live) else phase.told
+    return phase.version if isinstance(phase, Live) else phase.last
 
 
-def _is_older(version: str, told: str) -> bool:
-    """Return whether a version is older than `told`; versions are comparable (KEP-5504)."""
-    return 0 < version_number(version) < version_number(told)
+def _is_older(version: str, last: str) -> bool:
+    """Return whether a version is older than `last`; versions are comparable (KEP-5504)."""
+    return 0 < version_number(version) < version_number(last)
 
 
 class ListerWatcher(Protocol):

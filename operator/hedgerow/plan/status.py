@@ -162,7 +162,7 @@ def report(
     return StatusReport(None if verdict.settled else want, everything, shown)
 
 
-def told(
+def annotation_report(
     live: Object,
     composed: Status,
     plan: Plan,

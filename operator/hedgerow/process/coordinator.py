@@ -94,7 +94,7 @@ class Coordinator:
         self._pod = _owner()
         self._load: assignment.Weights = ()
         self._facts: dict[str, float] = {}
-        self._told: MemberStatus | None = None
+        self._last_status: MemberStatus | None = None
         self._wanted: Slices | None = None
         self._selection = 0
         self._was_crowded = False
@@ -273,8 +273,8 @@ class Coordinator:
                 self._wanted, self._selection = wanted, self._selection + 1
                 self._post(partial(executor.want, self._wanted, self._selection))
         status = self.member.status()
-        if status != self._told:
-            self._told = status
+        if status != self._last_status:
+            self._last_status = status
             self.own.wake()
         if self.members.is_crowded and not self._was_crowded:
             log.warning("too many replicas are seen: nothing new is begun", most=MOST_KNOWN)

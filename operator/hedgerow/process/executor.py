@@ -93,14 +93,16 @@ class Executor:
         async with anyio.create_task_group() as tasks:
             self._tasks = tasks
             try:
-                await self._tell(partial(self._coordinator.attach, self))
+                await self._on_thread(partial(self._coordinator.attach, self))
                 tasks.start_soon(self._count)
                 while True:
                     await anyio.sleep(MEASURED)
                     weights, facts = self._measure()
                     facts["lag"] = round(lag(), 3)
                     expected = Counter(map(point_of, namespaces.names)) + self._counted
-                    await self._tell(partial(self._coordinator.measured, weights, facts, expected))
+                    await self._on_thread(
+                        partial(self._coordinator.measured, weights, facts, expected)
+                    )
             finally:
                 self._tasks = None  # first: the thread may still have something to be done
 
@@ -175,11 +177,11 @@ class Executor:
     async def leave(self, seconds: float) -> None:
         """Hand over what is served, for at most so many seconds."""
         with anyio.move_on_after(seconds) as scope:
-            await self._tell(self._coordinator.leave)
+            await self._on_thread(self._coordinator.leave)
         if scope.cancelled_caught:
             log.warning("not all was handed over", seconds=seconds)
 
-    async def _tell(self, act: Callable[[], Awaitable[None]]) -> None:
+    async def _on_thread(self, act: Callable[[], Awaitable[None]]) -> None:
         await self._thread.run(act)
 
     def _start(self, act: Callable[[Slices], Coroutine[Any, Any, object]], slices: Slices) -> None:
@@ -196,7 +198,7 @@ class Executor:
             for runner in self._runners:
                 tasks.start_soon(one, runner)
         if all(filled):
-            await self._tell(partial(self._coordinator.cached, slices, number))
+            await self._on_thread(partial(self._coordinator.cached, slices, number))
 
     async def _drain(self, slices: Slices) -> None:
         # What has not begun yet may lack what its former replica wrote last.
@@ -209,7 +211,7 @@ class Executor:
         # Afterwards only a watch tells its version, which notices within that time that it is cut.
         is_known = is_known and unanswered.since() > IDLE
         last = await self._last(slices) if is_known else None
-        await self._tell(partial(self._coordinator.drained, slices, last))
+        await self._on_thread(partial(self._coordinator.drained, slices, last))
 
     async def _last(self, slices: Slices) -> Versions:
         """Return the last versions in slices by watch."""

@@ -135,7 +135,7 @@ async def led(
         gained = anyio.Event()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(thread.run, pulse.beat)
-            lead = partial(leadership.lead, thread.telling(gained.set))
+            lead = partial(leadership.lead, thread.posting(gained.set))
             lost = stop, tasks.cancel_scope
             tasks.start_soon(until_lost, partial(thread.run, lead), *lost)
             await stop.unless_asked(gained.wait)

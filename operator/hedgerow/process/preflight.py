@@ -29,9 +29,9 @@ log = structlog.get_logger(__name__)
 
 
 async def look(cluster: Cluster, settings: Settings, registry: Registry) -> None:
-    """Do what `tell` does; log a warning if the API server gives no usable answer."""
+    """Do what `log_missing` does; log a warning if the API server gives no usable answer."""
     try:
-        await tell(cluster, settings, registry)
+        await log_missing(cluster, settings, registry)
     except KubeError as error:
         log.warning("cannot find out what is missing in the cluster", error=str(error))
     except Exception as error:
@@ -39,7 +39,7 @@ async def look(cluster: Cluster, settings: Settings, registry: Registry) -> None
         log.exception("cannot find out what is missing in the cluster", error=repr(error))
 
 
-async def tell(cluster: Cluster, settings: Settings, registry: Registry) -> None:
+async def log_missing(cluster: Cluster, settings: Settings, registry: Registry) -> None:
     """Log a warning, with the remedy, for each thing that is not there or not permitted.
 
     These are the namespaces, kinds and permissions that the settings need. Raises KubeError.

@@ -81,7 +81,7 @@ async def sharing(
     async with own_thread("election") as thread:
 
         def post(act: Callable[[], object]) -> None:
-            thread.telling(act)()
+            thread.posting(act)()
 
         part = _coordinating(settings, clock, meters, name, silent=silent, post=post)
         async with thread.entered(part) as coordinator:

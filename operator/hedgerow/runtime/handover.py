@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from hedgerow.shards.member import QuietSlices
     from hedgerow_schemas.base import Object, Resource
 
-TOLD_WITHIN = 1.0
+REACHED_WITHIN = 1.0
 """Seconds for which watches are waited for that are to tell what another replica wrote last."""
 
 
@@ -70,12 +70,12 @@ class HandOver:
         for each, part in parts:
             reached |= slices.filled_since(number, each.since) & part
         waiting = [(part, each.last[name]) for each, part in parts if name in each.last]
-        with anyio.move_on_after(TOLD_WITHIN):
-            while waiting := [told for told in waiting if told[0] - reached]:
+        with anyio.move_on_after(REACHED_WITHIN):
+            while waiting := [(part, last) for part, last in waiting if part - reached]:
                 for part, version in waiting:
-                    reached |= part if slices.has_told(number, part, version) else NONE
+                    reached |= part if slices.reaches(number, part, version) else NONE
                 if any(part - reached for part, _ in waiting):
-                    await slices.told()
+                    await slices.event_taken()
         return reached
 
     def has_all(self, slices: Slices) -> bool:

@@ -258,17 +258,17 @@ class Meters:
         """Record how late the event loop turned, in seconds."""
         self.loop_lag.set(lag)
 
-    def _counter(self, name: str, told: str, labels: str = "") -> Counter:
-        return Counter(f"hedgerow_{name}", told, labels.split(), registry=self.registry)
+    def _counter(self, name: str, help_text: str, labels: str = "") -> Counter:
+        return Counter(f"hedgerow_{name}", help_text, labels.split(), registry=self.registry)
 
-    def _gauge(self, name: str, told: str, labels: str = "") -> Gauge:
-        return Gauge(f"hedgerow_{name}", told, labels.split(), registry=self.registry)
+    def _gauge(self, name: str, help_text: str, labels: str = "") -> Gauge:
+        return Gauge(f"hedgerow_{name}", help_text, labels.split(), registry=self.registry)
 
     def _histogram(
-        self, name: str, told: str, labels: str, buckets: tuple[float, ...]
+        self, name: str, help_text: str, labels: str, buckets: tuple[float, ...]
     ) -> Histogram:
         return Histogram(
-            f"hedgerow_{name}", told, labels.split(), registry=self.registry, buckets=buckets
+            f"hedgerow_{name}", help_text, labels.split(), registry=self.registry, buckets=buckets
         )
 
 

@@ -288,8 +288,8 @@ class RefusalLog:
         refusal = known.record(
             target, fingerprint, problem, now, draw=self._clock.jitter(), after=error.after
         )
-        told = UNUSUAL_FROM if kind_of(error) in _USUAL else 1
-        tell = log.warning if refusal.attempts == told else log.debug
+        warned = UNUSUAL_FROM if kind_of(error) in _USUAL else 1
+        write = log.warning if refusal.attempts == warned else log.debug
         seconds = round((refusal.again - now).total_seconds(), 1)
-        tell("refused", request=request.value, target=str(ref), error=str(error), seconds=seconds)
+        write("refused", request=request.value, target=str(ref), error=str(error), seconds=seconds)
         return refusal

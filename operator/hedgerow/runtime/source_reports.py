@@ -54,7 +54,7 @@ class _Awaited:
         return not self.left
 
 
-class _Told:
+class _Received:
     """What one controller is told by the resources with copies of its own."""
 
     def __init__(self) -> None:
@@ -82,7 +82,7 @@ class Reports:
     """The reports to all controllers that are informed."""
 
     def __init__(self) -> None:
-        self._told: dict[str, _Told] = {}
+        self._received: dict[str, _Received] = {}
 
     def on_news(self, controller: str, news: Callable[[Key], object]) -> None:
         """Call `news` with each resource of a controller whose reports have changed."""
@@ -98,37 +98,37 @@ class Reports:
 
     def restart(self, controller: str) -> None:
         """Forget all that was reported to a controller, as if this process had just begun."""
-        before, told = self._of(controller), _Told()
-        told.news, told.expected = before.news, before.expected
-        self._told[controller] = told
+        before, received = self._of(controller), _Received()
+        received.news, received.expected = before.news, before.expected
+        self._received[controller] = received
 
-    def tell(self, controller: str, by: Key, found: Mapping[Key, Found]) -> None:
+    def replace(self, controller: str, by: Key, found: Mapping[Key, Found]) -> None:
         """Replace all that one resource's passes have reported to resources of a controller."""
-        told = self._of(controller)
-        before = told.by.pop(by, frozenset())
+        received = self._of(controller)
+        before = received.by.pop(by, frozenset())
         if found:
-            told.by[by] = frozenset(found)
+            received.by[by] = frozenset(found)
         for key in before | found.keys():
-            reports = told.found.setdefault(key, {})
+            reports = received.found.setdefault(key, {})
             was = reports.pop(by, None)
             if key in found:
                 reports[by] = found[key]
             if not reports:
-                del told.found[key]
+                del received.found[key]
             if (was or ()) != found.get(key, ()) or not reports:
-                told.news(key)
-        if told.reports.note(by, told.expected):
-            told.news(ALL)
+                received.news(key)
+        if received.reports.note(by, received.expected):
+            received.news(ALL)
 
     def ended(self, controller: str, by: Key) -> None:
         """Note that a pass of a resource has ended: what it found has been reported."""
-        told = self._of(controller)
-        if told.passes.note(by, told.expected):
-            told.news(ALL)
+        received = self._of(controller)
+        if received.passes.note(by, received.expected):
+            received.news(ALL)
 
     def forget(self, controller: str, by: Key) -> None:
         """Drop what a resource reported: it is gone, or nothing is written for it any more."""
-        self.tell(controller, by, {})
+        self.replace(controller, by, {})
 
     def of(self, controller: str, key: Key) -> Found:
         """Return the reports to a resource, ordered by the resources whose passes they are of."""
@@ -137,19 +137,19 @@ class Reports:
 
     def in_use(self, controller: str, key: Key) -> bool:
         """Return whether children are made from a resource, or that is not known yet."""
-        told = self._of(controller)
-        return not told.reports.is_over or key in told.found
+        received = self._of(controller)
+        return not received.reports.is_over or key in received.found
 
     def are_whole(self, controller: str) -> bool:
         """Return whether all have reported that are to report to a controller, if there are any.
 
         Before that, the reports lack what an earlier process has told already.
         """
-        told = self._of(controller)
-        return told.expected is _unknown or told.passes.is_over
+        received = self._of(controller)
+        return received.expected is _unknown or received.passes.is_over
 
-    def _of(self, controller: str) -> _Told:
-        return self._told.setdefault(controller, _Told())
+    def _of(self, controller: str) -> _Received:
+        return self._received.setdefault(controller, _Received())
 
 
 class Informing(Extension):
@@ -174,7 +174,7 @@ class Informing(Extension):
             return  # what children there are is not known then: the last report holds
         problems = this.request_problems()
         found = reports_of(this.controller, self._copies, this.observation, problems)
-        self._reports.tell(self._name, this.key, found)
+        self._reports.replace(self._name, this.key, found)
 
     def unmanaged(self, key: Key) -> None:
         """Drop what a resource reported."""
@@ -185,7 +185,7 @@ class Informing(Extension):
         self._reports.ended(self._name, key)
 
 
-def told_elsewhere(
+def reported_elsewhere(
     controller: Controller[Resource], copies: Copies, observation: Observation
 ) -> frozenset[ChildId]:
     """Return kind and name of the children of which some resource gets the reports."""
@@ -215,16 +215,16 @@ def reports_of(
     said: dict[ChildId, list[Report]] = {}
     for problem in (*refused.values(), *observation.plan.problems):
         if problem.about is not None:
-            told = Report(
+            report = Report(
                 by, "/".join(problem.about), problem.reason, problem.message, problem.stalled
             )
-            said.setdefault(problem.about, []).append(told)
+            said.setdefault(problem.about, []).append(report)
     for field in observation.plan.contested:
         kind, _, name = field.object.partition("/")
         held = holder(field) if field.manager else "nobody"
         message = f"{field.object}: {field.path} is held by {held}"
-        told = Report(by, field.object, "FieldConflict", message, path=field.path, holder=held)
-        said.setdefault(ChildId(kind, name), []).append(told)
+        report = Report(by, field.object, "FieldConflict", message, path=field.path, holder=held)
+        said.setdefault(ChildId(kind, name), []).append(report)
     found = {key: list(reports) for key, reports in observation.desired.reports.items()}
     for child in _children(controller, observation):
         for key in copies.of(child):

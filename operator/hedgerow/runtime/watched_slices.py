@@ -56,7 +56,7 @@ class SlicesWatch:
         point = point_of(key_of(event.object)[0])
         return any(version <= known and point in slices for slices, known in self.known)
 
-    def has_told(self, slices: Slices, version: int) -> bool:
+    def reaches(self, slices: Slices, version: int) -> bool:
         """Return whether the cache has everything up to a version in all of these slices."""
         if slices - self.slices:
             return False
@@ -93,7 +93,7 @@ class WatchedSlices:
         self.ready = anyio.Event()
         """Set once all caches are filled; or by whoever does not wait for them any more."""
         self._news = anyio.Event()
-        self._told: anyio.Event | None = None
+        self._event: anyio.Event | None = None
         self._filled: dict[int, tuple[Slices, float]] = {}
 
     def turn_to(self, number: int, slices: Slices) -> None:
@@ -144,9 +144,9 @@ class WatchedSlices:
         self.unsynced.discard(number)
         if not self.unsynced:
             self.ready.set()
-        self.tell()
+        self.wake()
 
-    def tell(self) -> None:
+    def wake(self) -> None:
         """Wake whoever waits for a change."""
         news, self._news = self._news, anyio.Event()
         news.set()
@@ -160,18 +160,18 @@ class WatchedSlices:
         slices, began = self._filled.get(number, (NONE, since))
         return slices if began >= since else NONE
 
-    def has_told(self, number: int, slices: Slices, version: int) -> bool:
+    def reaches(self, number: int, slices: Slices, version: int) -> bool:
         """Return whether what the live watch of a source has told of slices reaches a version."""
         live = self.live.get(number)
-        return live is not None and live.has_told(slices, version)
+        return live is not None and live.reaches(slices, version)
 
-    def note_told(self) -> None:
+    def note_event(self) -> None:
         """Wake whoever waits until a watch has told something."""
-        if self._told is not None:
-            self._told.set()
-            self._told = None
+        if self._event is not None:
+            self._event.set()
+            self._event = None
 
-    async def told(self) -> None:
+    async def event_taken(self) -> None:
         """Wait until a watch has told something."""
-        self._told = self._told or anyio.Event()
-        await self._told.wait()
+        self._event = self._event or anyio.Event()
+        await self._event.wait()

@@ -152,7 +152,7 @@ class Watches:
                 if self.division is None:
                     for number in range(len(self._unsynced)):
                         self.slices.fill(number, ALL)
-                self.slices.tell()
+                self.slices.wake()
                 await anyio.sleep_forever()
             finally:
                 self._tasks = None
@@ -173,7 +173,7 @@ class Watches:
             self.slices.turn_to(number, each)
             if not each:
                 self._refused.pop(number, None)
-        self.slices.tell()
+        self.slices.wake()
         elsewhere = {each: once_for_each(partial(is_elsewhere, each)) for _, each in wanted}
         for source, each in wanted:
             for _ in chain(source.store.drop(elsewhere[each]), (None,)):
@@ -257,7 +257,7 @@ class Watches:
             self.slices.listed(number, watch)
             if watch is self.slices.live.get(number):
                 source.store.bookmark(watch.version)
-        self.slices.note_told()
+        self.slices.note_event()
 
     def _reduced(self, source: Source, obj: Object) -> Object:
         if isinstance(obj, Salvaged):
@@ -287,8 +287,8 @@ class Watches:
         """
         store = source.store
         match event:
-            case Snapshot(items=items, version=version, told=told, rewound=rewound):
-                return store.replacing(items, version, told, rewound=rewound, covers=covers)
+            case Snapshot(items=items, version=version, met=met, rewound=rewound):
+                return store.replacing(items, version, met, rewound=rewound, covers=covers)
             case Bookmark(version=version):
                 store.bookmark(version)
                 return ()
@@ -341,7 +341,7 @@ class Watches:
             self._refused.pop(number, None)
         elif number not in self._refused or self._refused[number].garbled != garbled:
             self._refused[number] = _Refused(error.message, now, garbled)
-            self.slices.tell()
+            self.slices.wake()
         line = f"{type(error).__name__}: {error}"
         is_due = now - self._logged_at.get(number, now) >= LOGGED_AGAIN
         if self._logged.get(number) != line or is_due:

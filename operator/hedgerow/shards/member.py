@@ -171,7 +171,7 @@ class Member:
         self.begun |= begin
         self._drop()
         self._forget_given()
-        quiet = (*self._quiet, *self._told(now)) if begin else ()
+        quiet = (*self._quiet, *self._handed_to_us(now)) if begin else ()
         parts = (each.without(ALL - begin) for each in quiet)
         return Orders(begin, tuple(each for each in parts if each.slices), drain)
 
@@ -253,7 +253,7 @@ class Member:
         if free:
             self._quiet.append(QuietSlices(free, now))
 
-    def _told(self, now: float) -> Iterator[QuietSlices]:
+    def _handed_to_us(self, now: float) -> Iterator[QuietSlices]:
         """Yield what those told who handed slices over to us, by the same assignment."""
         for other in self._members.known.values() if self._believes else ():
             for gave in other.status.gave if other.status and other.token == self.token else ():

@@ -349,14 +349,14 @@ class Members:
     def current(self) -> Assignment | None:
         """Return the assignment that is stored; None if there is none, or its epoch is absurd."""
         found = self.stored.assignment if self.stored else None
-        return found if found is not None and found.epoch <= self._told() + LEAP else None
+        return found if found is not None and found.epoch <= self._last_epoch() + LEAP else None
 
     def epoch(self) -> int:
         """Return the last epoch that counts, or 0."""
         current = self.current()
-        return max(current.epoch if current else 0, self._told())
+        return max(current.epoch if current else 0, self._last_epoch())
 
-    def _told(self) -> int:
-        """Return the last epoch that a member told of who may write."""
+    def _last_epoch(self) -> int:
+        """Return the last epoch in the status of a member that may write."""
         known = (each for each in self.known.values() if not self.is_gone(each))
         return max((each.status.epoch for each in known if each.status), default=0)

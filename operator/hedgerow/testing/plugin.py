@@ -45,7 +45,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     from hedgerow.testing.sandboxes import find_binaries  # noqa: PLC0415
 
     options = _options(config)
-    find_binaries(replace(options, nodes=1) if audits else options, telling(config))
+    find_binaries(replace(options, nodes=1) if audits else options, line_writer(config))
 
 
 @pytest.fixture(scope="session")
@@ -211,7 +211,7 @@ def _uses(item: pytest.Item, *names: str) -> bool:
     return len(last) == len(names) and all(one.func.__module__ == __name__ for one in last)
 
 
-def telling(config: pytest.Config) -> Progress:
+def line_writer(config: pytest.Config) -> Progress:
     """Return what shows a line at once, of one worker where there are several."""
     reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is not None:
@@ -219,10 +219,10 @@ def telling(config: pytest.Config) -> Progress:
     capture: Any = config.pluginmanager.get_plugin("capturemanager")
     first = getattr(config, "workerinput", {}).get("workerid") == "gw0"
 
-    def tell(line: str) -> None:
+    def write(line: str) -> None:
         if first and capture is not None:
             with capture.global_and_fixture_disabled():
                 sys.stderr.write(f"{line}\n")
                 sys.stderr.flush()
 
-    return tell
+    return write

@@ -98,7 +98,7 @@ MUTANTS = (
     Mutant(
         "an Event that was refused is taken for told",
         "hedgerow.runtime.events.recorder",
-        "self._told.pop(name, None)",
+        "self._published.pop(name, None)",
         "return None",
         "bluegreen-names: refused with 503 for 150 s at write 2",
     ),
@@ -126,7 +126,7 @@ MUTANTS = (
     Mutant(
         "what a list does not have stays in the cache",
         "hedgerow.runtime.cache.store",
-        "if anyway or entry.version <= told",
+        "if anyway or entry.version <= version",
         "if anyway or entry.version <= 0",
         "bluegreen-lost: API server restarted for 5 s at write 6",
     ),

@@ -215,7 +215,7 @@ class TestPublishing:
         for number in range(10):
             await recorder.publish(DEMO, NOTICE, str(number))
 
-        assert len(recorder._told) == 3
+        assert len(recorder._published) == 3
         assert len(events(world.server)) == 10
 
 

@@ -127,7 +127,7 @@ class TestRunning:
             heard.set()
 
         async def work() -> int:
-            thread.telling(hear)()
+            thread.posting(hear)()
             return threading.get_ident()
 
         there = await thread.run(work)
@@ -159,7 +159,7 @@ class TestCancelling:
 
         async def work() -> None:
             try:
-                thread.telling(begun.set)()
+                thread.posting(begun.set)()
                 await anyio.sleep_forever()
             finally:
                 with anyio.CancelScope(shield=True):
@@ -178,7 +178,7 @@ class TestCancelling:
 
         async def work() -> None:
             try:
-                thread.telling(begun.set)()
+                thread.posting(begun.set)()
                 await anyio.sleep_forever()
             finally:
                 raise OddError
@@ -246,7 +246,7 @@ class TestHanging:
             ):
 
                 async def hang() -> None:
-                    thread.telling(begun.set)()
+                    thread.posting(begun.set)()
                     gate.wait()
 
                 tasks.start_soon(thread.run, hang)
@@ -302,7 +302,7 @@ async def main():
                 group.start_soon(anyio.to_thread.run_sync, work)
                 while not worker.is_set():
                     await anyio.lowlevel.checkpoint()
-                thread.telling(begun.set)()
+                thread.posting(begun.set)()
                 threading.Event().wait()
 
         tasks.start_soon(thread.run, hang)

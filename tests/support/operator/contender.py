@@ -120,7 +120,7 @@ async def _contend(kubeconfig: str, namespace: str, name: str, stops_after: str)
             async def hold() -> None:
                 nonlocal over
                 try:
-                    await thread.run(partial(lead.lead, thread.telling(gained.set)))
+                    await thread.run(partial(lead.lead, thread.posting(gained.set)))
                 except LeadershipLost as lost:
                     # It takes its time to end, as long as the fence has to stop what it still does.
                     await anyio.sleep(1)

@@ -20,8 +20,8 @@ class Inline:
         async with manager as value:
             yield value
 
-    def telling(self, tell: Callable[[], object]) -> Callable[[], object]:
-        return tell
+    def posting(self, act: Callable[[], object]) -> Callable[[], object]:
+        return act
 
 
 @asynccontextmanager

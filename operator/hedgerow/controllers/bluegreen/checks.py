@@ -65,11 +65,11 @@ done
 class Trial:
     """All checks of one template of a colour, as far as they are.
 
-    `told` is what the status says of each; `begun` are the Jobs that exist, `missing` those that
-    are to be created once the colour can be checked.
+    `statuses` is what the status says of each; `begun` are the Jobs that exist, `missing` those
+    that are to be created once the colour can be checked.
     """
 
-    told: tuple[CheckStatus, ...]
+    statuses: tuple[CheckStatus, ...]
     begun: tuple[Keep, ...]
     missing: tuple[Create, ...]
     recorded: bool = False
@@ -81,7 +81,7 @@ class Trial:
 
         Nothing has passed before the status says so: the Jobs go once the colour is routed.
         """
-        verdicts = {check.verdict for check in self.told}
+        verdicts = {check.verdict for check in self.statuses}
         if "Failed" in verdicts:
             return "Failed"
         return "Passed" if self.recorded and verdicts == {"Passed"} else "Running"
@@ -97,7 +97,7 @@ def trial(bg: BlueGreen, phase: Phase, template: str, observed: Observed, addres
     """
     jobs = {job.name: job for job in observed.all(Job)}
     pods = [pod for pod in observed.all(Pod) if View(pod.labels).text(CHECKS)]
-    told: list[CheckStatus] = []
+    statuses: list[CheckStatus] = []
     begun: list[Keep] = []
     missing: list[Create] = []
     passed: list[bool] = []
@@ -116,8 +116,8 @@ def trial(bg: BlueGreen, phase: Phase, template: str, observed: Observed, addres
             begun.append(Keep(Job, name))
         elif job is None:
             missing.append(Create(Job, name, manifest(bg, template, check, address)))
-        told.append(_dated(one, recorded))
-    return Trial(tuple(told), tuple(begun), tuple(missing), recorded=all(passed))
+        statuses.append(_dated(one, recorded))
+    return Trial(tuple(statuses), tuple(begun), tuple(missing), recorded=all(passed))
 
 
 def job_name(bg: BlueGreen, phase: Phase, template: str, check: Check) -> str:

@@ -104,7 +104,7 @@ def _tracked(bg: BlueGreen, observed: Observed, basic: Situation) -> Scene:
     seen = replace(
         basic,
         former=former,
-        checks=trial.verdict if trial.told and not contested else "Running",
+        checks=trial.verdict if trial.statuses and not contested else "Running",
         held=bg.spec.hold and (not template or bg.spec.promoted != template),
         served=served,
         overlapped=overlapped_since is not None and now >= overlapped_since + overlap(bg),

@@ -55,7 +55,7 @@ def verdicts(scene: Scene) -> tuple[CheckStatus, ...]:
     routed = scene.routed
     told = scene.bg.status.checks or ()
     kept = (one for one in told if routed and one.template == routed.template)
-    return scene.trial.told or tuple(kept)
+    return scene.trial.statuses or tuple(kept)
 
 
 def steps(scene: Scene) -> Iterator[str]:
@@ -64,7 +64,7 @@ def steps(scene: Scene) -> Iterator[str]:
     if not seen.available:
         yield f"wait until {seen.chosen} is available"
     if seen.gated and not seen.served:
-        passed = {one.name for one in scene.trial.told if one.verdict == "Passed"}
+        passed = {one.name for one in scene.trial.statuses if one.verdict == "Passed"}
         yield from (f"check {one.name}" for one in bg.spec.checks or () if one.name not in passed)
     if seen.held and not seen.served:
         yield f"wait for hedgerow promote {bg.metadata.name}"
@@ -143,9 +143,9 @@ def _undecided(scene: Scene) -> str:
     """Return what is known of the first check that has not passed; failed ones come first."""
     if scene.contested:
         return f"it is not checked while somebody else holds {scene.contested} of its Deployment"
-    waiting = [one for one in scene.trial.told if one.verdict != "Passed"]
+    waiting = [one for one in scene.trial.statuses if one.verdict != "Passed"]
     if not waiting:
-        return "all checks have passed" if scene.trial.told else "it has not been checked yet"
+        return "all checks have passed" if scene.trial.statuses else "it has not been checked yet"
     first = next((one for one in waiting if one.verdict == "Failed"), waiting[0])
     ended = "has failed" if first.verdict == "Failed" else "has not passed yet"
     return f"check {first.name} {ended}" + (f" ({first.message})" if first.message else "")
@@ -176,7 +176,7 @@ def remarks(scene: Scene) -> Iterator[Notice]:
             )
             yield Notice("RolledBack", note, "Warning")
     before = {(one.job, one.verdict) for one in told.checks or ()}
-    for check in scene.trial.told:
+    for check in scene.trial.statuses:
         if (check.job, check.verdict) in before:
             continue
         if check.verdict == "Passed":

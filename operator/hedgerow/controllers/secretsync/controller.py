@@ -133,7 +133,7 @@ def _reports(
     """
     said: defaultdict[Key, list[Report]] = defaultdict(list)
 
-    def tell(key: Key, name: str, reason: str, message: str) -> None:
+    def add(key: Key, name: str, reason: str, message: str) -> None:
         # The messages are the same in all namespaces: one text for all of them.
         report = Report(Key("", namespace), intern(f"Secret/{name}"), reason, intern(message), True)
         said[key].append(report)
@@ -141,7 +141,7 @@ def _reports(
     for name, target in wanted.items():
         for source in target.sources:
             for message in target.clashes(source):
-                tell(source.key, name, "KeyConflict", message)
+                add(source.key, name, "KeyConflict", message)
     for name, unclear in untouched.items():
         sharing = wanted[name].sources if name in wanted else ()
         for key in dict.fromkeys((*(source.key for source in sharing), *leaving[name])):
@@ -149,7 +149,7 @@ def _reports(
                 f"Secret/{name} stays as it is until hedgerow knows the data of"
                 f" Secret/{unclear[1]}, which shares it"
             )
-            tell(key, name, "Kept", message)
+            add(key, name, "Kept", message)
     return {key: tuple(reports) for key, reports in said.items()}
 
 
@@ -179,7 +179,7 @@ def _findings(observed: Observed) -> Iterator[tuple[str, str]]:
     for name in CopiedSecret(observed.resource).unknown if observed.resource is not None else ():
         there_are = " and ".join(MEANT)
         yield "UnknownAnnotation", f"{name[:LONGEST_SHOWN]} means nothing: there are {there_are}"
-    yield from told(observed.reports)
+    yield from merged(observed.reports)
 
 
 def _few(found: list[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -200,7 +200,7 @@ def _few(found: list[tuple[str, str]]) -> list[tuple[str, str]]:
     return [*chosen, (chosen[-1][0], f"at least {_at_least(more + 1)} more are not listed")]
 
 
-def told(reports: Iterable[Report]) -> Iterator[tuple[str, str]]:
+def merged(reports: Iterable[Report]) -> Iterator[tuple[str, str]]:
     """Yield reason and message of what was found in all namespaces together.
 
     What one field manager holds of the copies with one name is told together.

@@ -279,12 +279,12 @@ class Budget:
             self.reduced[oversize.of] += 1
         if oversize and oversize.of != "sum" and (was is None or was.of != oversize.of):
             named = f"{kept.family.namespace}/{place[1][1]}"
-            told = log.bind(controller=kept.family.controller, object=named)
+            bound = log.bind(controller=kept.family.controller, object=named)
             if oversize.of == "undecodable":
-                told.warning("object cannot be decoded")
+                bound.warning("object cannot be decoded")
             else:
                 weight, most = readable(oversize.weight), readable(oversize.most)
-                told.warning("object is too large", weight=weight, most=most)
+                bound.warning("object is too large", weight=weight, most=most)
 
     def _may_pack(self, kept: Kept) -> bool:
         return kept.packable and self.of(kept.family) < LARGE_FROM

@@ -56,9 +56,9 @@ class _Entry:
             version == self.version and self.obj is not None and oversize_of(self.obj) is not None
         )
 
-    def outlives(self, obj: Object, told: int) -> bool:
-        """Return whether this one is newer than an object, and a list of version `told` has it."""
-        return version_of(obj) < self.version <= told
+    def outlives(self, obj: Object, listed: int) -> bool:
+        """Return whether it is newer than an object, and a list of version `listed` has it."""
+        return version_of(obj) < self.version <= listed
 
 
 def _parts(keys: Iterable[Key]) -> Iterator[list[Key]]:
@@ -162,12 +162,12 @@ class _Contents:
 
     def removing(
         self,
-        told: int,
+        version: int,
         *listed: Container[Key],
         covers: Callable[[Key], bool] | None = None,
         anyway: bool = False,
     ) -> Iterator[list[Change]]:
-        """Remove in parts what a list of version `told` lacks, if it `covers` it.
+        """Remove in parts what a list of that version lacks, if it `covers` it.
 
         Yield the changes. What is newer than the list was written by us after it, and stays, unless
         `anyway`.
@@ -179,7 +179,7 @@ class _Contents:
             yield [
                 self._forgotten(key, entry)
                 for key, entry in gone
-                if anyway or entry.version <= told
+                if anyway or entry.version <= version
             ]
 
     def drop(self, which: Callable[[Key], bool]) -> Iterator[None]:
@@ -300,25 +300,25 @@ class Store(_Contents):
         If the list `covers` only some keys, nothing follows from it for the others, and `version`
         stays: of the others, the watch may not have come that far.
         """
-        told = version_number(version)
+        number = version_number(version)
         fresh = {key: item for key, item in self._older.items() if key in met}
         fresh |= {key_of(item): item for item in items}
         self._older = {k: v for k, v in self._older.items() if covers and not covers(k)}
         rewound = rewound or any(
-            entry.outlives(item, told)
+            entry.outlives(item, number)
             for key, item in fresh.items()
             if (entry := self._entries.get(key))
         )
         if rewound:
             self.rewound, self.version = True, 0
         if covers is None:
-            told = max(self.version, told)
+            number = max(self.version, number)
         for keys in _parts(fresh):
             taken = (self._take(fresh[key], anyway=rewound, listed=True) for key in keys)
             yield [change for change in taken if change]
-        yield from self.removing(told, fresh, met, covers=covers, anyway=rewound)
+        yield from self.removing(number, fresh, met, covers=covers, anyway=rewound)
         if covers is None:
-            self.version = max(self.version, told)
+            self.version = max(self.version, number)
 
     def put(self, obj: Object, version: str = "") -> Change | None:
         """Store the object of an ADDED or MODIFIED event; return the change, None if it is old.

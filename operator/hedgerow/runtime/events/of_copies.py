@@ -11,7 +11,7 @@ import structlog
 
 from hedgerow.runtime.events.publisher import LOGGED, EventPublisher
 from hedgerow.runtime.events.recorder import event_name
-from hedgerow.runtime.source_reports import told_elsewhere
+from hedgerow.runtime.source_reports import reported_elsewhere
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -46,7 +46,7 @@ class CopiesPublisher(EventPublisher):
         self, this: Pass, report: StatusReport, problems: Iterable[Problem], rewritten: str
     ) -> None:
         """Log what no source says, and send Events about contested children."""
-        elsewhere = told_elsewhere(this.controller, self._copies, this.observation)
+        elsewhere = reported_elsewhere(this.controller, self._copies, this.observation)
         left = [problem for problem in problems if problem.about not in elsewhere]
         await super().publish_warnings(this, report, left, rewritten)
 

@@ -198,7 +198,7 @@ class EventPublisher:
         event = Unsent(regarding, notice, occurrence)
         if state.refusals.waiting(EVENTS, "", self._refusal_log.now()):
             # It would be refused too, and each attempt may take many seconds.
-            if not self._recorder.is_told(event_name(*event)):
+            if not self._recorder.is_published(event_name(*event)):
                 self._keep(state, event)
             return
         error = await self._recorder.publish(*event)

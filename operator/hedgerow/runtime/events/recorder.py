@@ -104,7 +104,7 @@ class Recorder:
         self._cluster = cluster
         self._clock = clock
         self._field_manager = field_manager
-        self._told: OrderedDict[str, None] = OrderedDict()
+        self._published: OrderedDict[str, None] = OrderedDict()
 
     async def publish(
         self, regarding: ObjectRef, notice: Notice, occurrence: str
@@ -114,7 +114,7 @@ class Recorder:
         `occurrence` distinguishes Events with the same text.
         """
         name = event_name(regarding, notice, occurrence)
-        if name in self._told:
+        if name in self._published:
             return None
         if notice.type == "Warning":
             if not self._limits.take_warning(regarding.home):
@@ -132,23 +132,23 @@ class Recorder:
                 or refusals.rule(RequestKind.EVENT, error).reaction is Reaction.END
             ):
                 return None
-            self._told.pop(name, None)  # it may have been forgotten meanwhile
+            self._published.pop(name, None)  # it may have been forgotten meanwhile
             return error
         return None
 
     def remember(self, name: str) -> None:
         """Take an Event as published, by this process or an earlier one."""
-        self._told[name] = None
-        if len(self._told) > REMEMBERED:
-            self._told.popitem(last=False)
+        self._published[name] = None
+        if len(self._published) > REMEMBERED:
+            self._published.popitem(last=False)
 
     def rewind(self) -> None:
         """Forget which Events were published."""
-        self._told.clear()
+        self._published.clear()
 
-    def is_told(self, name: str) -> bool:
+    def is_published(self, name: str) -> bool:
         """Return whether an Event of this name was published, among the last 4096."""
-        return name in self._told
+        return name in self._published
 
     def _body(self, regarding: ObjectRef, notice: Notice, name: str) -> Object:
         namespace = regarding.namespace or "default"
@@ -187,5 +187,5 @@ def _is_there(error: KubeError, name: str) -> bool:
 
 def event_name(regarding: ObjectRef, notice: Notice, occurrence: str) -> str:
     """Return an Event's name, from a digest of its content: the same Event has the same name."""
-    told = digest(regarding.uid, notice.reason, notice.note, notice.type, occurrence)
-    return f"{regarding.name[:LONGEST_PREFIX].rstrip('-.')}.{told}"
+    content = digest(regarding.uid, notice.reason, notice.note, notice.type, occurrence)
+    return f"{regarding.name[:LONGEST_PREFIX].rstrip('-.')}.{content}"

@@ -282,7 +282,7 @@ class Elector:
             return
         with anyio.move_on_after(RELEASE, shield=True) as scope:
             try:
-                await self._tell()
+                await self._write_release()
             except KubeError as error:
                 self._log.warning("lease not released", error=str(error))
         if scope.cancelled_caught:
@@ -305,7 +305,7 @@ class Elector:
         self._log.error("leading no longer", error=why)  # the dead loop cannot log it
         raise LeadershipLost(why)
 
-    async def _tell(self) -> None:
+    async def _write_release(self) -> None:
         for _ in range(_ATTEMPTS):
             if not self._election.certain:
                 await self.lease.look(self._timeout())

@@ -76,7 +76,7 @@ class OwnThread:
         the caller was cancelled before, `act` does not start.
         """
         await anyio.lowlevel.checkpoint_if_cancelled()
-        call = _Call(act, self.telling)
+        call = _Call(act, self.posting)
         tasks = self._began.result(0).tasks
         self._there(partial(tasks.start_soon, call.carry_out))
         try:
@@ -104,9 +104,9 @@ class OwnThread:
                 with anyio.move_on_after(LEAVE, shield=True):
                     await self.run(partial(manager.__aexit__, None, None, None))
 
-    def telling(self, tell: Callable[[], object]) -> Callable[[], None]:
-        """Return a function for the thread that makes the caller's loop call `tell`."""
-        return partial(_post, self._here, tell)
+    def posting(self, act: Callable[[], object]) -> Callable[[], None]:
+        """Return a function for the thread that makes the caller's loop call `act`."""
+        return partial(_post, self._here, act)
 
     def _there(self, act: Callable[[], object]) -> None:
         _post(self._began.result(0).loop, act)
@@ -125,14 +125,14 @@ class OwnThread:
         except BaseException as error:  # noqa: BLE001 - a thread has nobody to raise it to
             if not self._began.done():
                 self._began.set_exception(error)
-        self.telling(self._up.set)()
-        self.telling(self._ended.set)()
+        self.posting(self._up.set)()
+        self.posting(self._ended.set)()
 
     async def _turn(self) -> None:
         async with anyio.create_task_group() as tasks:
             there = _There(tasks)
             self._began.set_result(there)
-            self.telling(self._up.set)()
+            self.posting(self._up.set)()
             await there.over.wait()
             tasks.cancel_scope.cancel()
 
@@ -152,11 +152,11 @@ class _Call(Generic[T]):
     def __init__(
         self,
         act: Callable[[], Awaitable[T]],
-        telling: Callable[[Callable[[], object]], Callable[[], None]],
+        posting: Callable[[Callable[[], object]], Callable[[], None]],
     ) -> None:
         self._act = act
         self.over = anyio.Event()
-        self._tell = telling(self.over.set)
+        self._post_end = posting(self.over.set)
         self.scope = anyio.CancelScope()
         self.outcome: Future[T] = Future()
 
@@ -170,7 +170,7 @@ class _Call(Generic[T]):
             if not isinstance(error, Exception):
                 raise
         finally:
-            self._tell()
+            self._post_end()
 
 
 def _post(loop: asyncio.AbstractEventLoop, act: Callable[[], object]) -> None:

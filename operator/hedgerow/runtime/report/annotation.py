@@ -40,7 +40,9 @@ class AnnotationReporter(Reporter):
         live, problems = observation.live, this.all_problems()
         rewritten = await publisher.rewritten(observation)
         composed = observation.desired.status or Status()
-        new_text, report = statuses.told(live, composed, observation.plan, problems, rewritten)
+        new_text, report = statuses.annotation_report(
+            live, composed, observation.plan, problems, rewritten
+        )
         # An earlier process may have said more: that stays until all is known.
         text = new_text if observation.is_informed else None
         this.context.meter.contest(this.key, (field.manager or "" for field in report.contested))

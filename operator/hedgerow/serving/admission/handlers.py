@@ -76,13 +76,13 @@ def _endpoint(controller: Controller[Any], verb: Verb, answering: Answering) -> 
             except ValueError as error:
                 message = f"{one_line(str(error))}\n"
                 raise HTTPException(HTTPStatus.BAD_REQUEST, message) from error
-            _tell(controller, answer["response"])
+            _log(controller, answer["response"])
             return Response(to_json(answer), media_type=JSON)
 
     return Reviews
 
 
-def _tell(controller: Controller[Any], response: Object) -> None:
+def _log(controller: Controller[Any], response: Object) -> None:
     log.debug(
         "admission",
         uid=response["uid"],

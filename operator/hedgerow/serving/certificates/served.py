@@ -115,7 +115,7 @@ class Certificates(ABC):
             self._failures = 0
         except (KubeError, UnusableError) as error:
             # Another replica was faster and has done what is needed: this is not a problem.
-            trouble = "" if isinstance(error, Stale | AlreadyExists) else told(error)
+            trouble = "" if isinstance(error, Stale | AlreadyExists) else error_text(error)
             self._failures += 1
             wait = backoff(self._failures, draw, getattr(error, "after", 0.0))
         if trouble and trouble != self._trouble:
@@ -159,7 +159,7 @@ def pause_for(rules: Rules) -> timedelta:
     return rules.validity / _LOOKS
 
 
-def told(error: KubeError | UnusableError) -> str:
+def error_text(error: KubeError | UnusableError) -> str:
     """Return an error as text, without the server's message, which may repeat the body."""
     if isinstance(error, Invalid):
         fields = ", ".join(cause.field for cause in error.causes)

@@ -257,7 +257,7 @@ class Author:
                     # The server itself may spell it in another way, as quantities of its own kinds.
                     done.append((sample, place, Values(reply.body).at(place)))
                     self._changed += 1
-            self._machine.attendant.tell(
+            self._machine.attendant.progress(
                 "changing " + ", ".join(f"{path_of(place)}" for _, _, place in places)
             )
             self._machine.settle()
@@ -284,7 +284,7 @@ class Author:
                 body = without(sample.wanted, place)
                 optional = not is_required(sample.schema, place)
                 if optional and place[0] != "f:metadata" and self._api.apply(body, AUTHOR).ok:
-                    self._machine.attendant.tell(f"removing {path_of(place)}")
+                    self._machine.attendant.progress(f"removing {path_of(place)}")
                     break
         self._machine.settle()
         self.restore()

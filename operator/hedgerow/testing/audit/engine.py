@@ -55,7 +55,7 @@ def audit(
     version = ""
     with ExitStack() as stack:
         try:
-            attendant.tell("starting a cluster")
+            attendant.progress("starting a cluster")
             where, log = sandbox or stack.enter_context(raised(attendant, kubernetes))
             access = None if inputs.roles is None else GrantedRights(inputs.roles)
             made = stack.enter_context(
@@ -153,8 +153,8 @@ class Phases:
             self._end()
 
     def _phases(self) -> None:
-        tell, log = self._machine.attendant.tell, self._machine.log
-        tell("applying definitions and samples")
+        progress, log = self._machine.attendant.progress, self._machine.log
+        progress("applying definitions and samples")
         if untried := ", ".join(self._machine.inputs.untried):
             self._recorder.notes[f"there is no sample of {untried}: nothing of it was tried"] = None
         self._author.define()
@@ -162,14 +162,14 @@ class Phases:
             self._machine.setup(self._sandbox.environment())
         log.poll()
         self._author.begin()
-        tell("starting the operator")
+        progress("starting the operator")
         if not self._started():
             return self._of_a_restless_one()
         self._children = self._others.find()
-        tell(f"it is quiet; watching it at rest for {self._machine.pace.rest:.0f} seconds")
+        progress(f"it is quiet; watching it at rest for {self._machine.pace.rest:.0f} seconds")
         self._at_rest()
         self._recorder.samples = self._author.views()
-        tell("adding labels, annotations and keys of others to its objects")
+        progress("adding labels, annotations and keys of others to its objects")
         self._others.add()
         self._author.change()
         self._author.remove()
@@ -237,7 +237,7 @@ class Phases:
         self._recorder.checked("writes-at-rest", f"{took:.0f} seconds")
 
     def _at_restart(self) -> None:
-        self._machine.attendant.tell("restarting it")
+        self._machine.attendant.progress("restarting it")
         if self._machine.terminate() is None:
             self._recorder.notes["it did not end in 30 seconds after SIGTERM, and was killed"] = (
                 None
@@ -250,7 +250,7 @@ class Phases:
         self._recorder.checked("writes-at-restart", "1 restart")
 
     def _at_cut(self) -> None:
-        self._machine.attendant.tell("cutting its watches")
+        self._machine.attendant.progress("cutting its watches")
         log = self._machine.log
         mark, watches = log.writes, log.watches
         cut = self._machine.cut()
@@ -279,7 +279,7 @@ class Phases:
         self._author.change_back()
         self._machine.settle()
         whole = self._others.contents()
-        self._machine.attendant.tell("killing it in the middle of a change")
+        self._machine.attendant.progress("killing it in the middle of a change")
         self._author.change_something()
         self._machine.settle()
         before = self._generated()
@@ -315,7 +315,7 @@ class Phases:
 
     def _at_deletion(self) -> None:
         """Delete the samples, so that the operator cleans up while it is looked at."""
-        self._machine.attendant.tell("deleting the samples")
+        self._machine.attendant.progress("deleting the samples")
         left = self._author.delete()
         if left:
             self._recorder.notes[f"{', '.join(left)} did not go when deleted"] = None

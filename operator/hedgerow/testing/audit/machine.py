@@ -87,7 +87,7 @@ class Pace:
 class Attendant:
     """Who started the audit: is told of progress, and may end it at any moment."""
 
-    tell: Callable[[str], None] = lambda _: None
+    progress: Callable[[str], None] = lambda _: None
     stop: Event = field(default_factory=Event)
 
     def check(self) -> None:
@@ -110,7 +110,7 @@ def raised(attendant: Attendant, kubernetes: str = "") -> Generator[tuple[Sandbo
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, root, ignore_errors=True)
         portal = stack.enter_context(start_blocking_portal())
-        raising = portal.start_task_soon(sandbox.up, options, attendant.tell)
+        raising = portal.start_task_soon(sandbox.up, options, attendant.progress)
         try:
             while not raising.done():
                 attendant.stop.wait(_STEP)
@@ -153,7 +153,7 @@ class Machine:
 
     def setup(self, environment: Mapping[str, str]) -> None:
         """Run the command that prepares the cluster. Raises AuditEnd if it fails."""
-        self.attendant.tell(f"setting up: {self.inputs.setup}")
+        self.attendant.progress(f"setting up: {self.inputs.setup}")
         shell = ["/bin/sh", "-c", self.inputs.setup]
         self._process = process = self._popen(shell, {**os.environ, **environment})
         deadline = time.monotonic() + _SETUP

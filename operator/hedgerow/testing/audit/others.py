@@ -54,8 +54,8 @@ _AROUND: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
 _REPLICAS: Final[FieldPath] = ("f:spec", "f:replicas")
 
 
-_Told = tuple[int, list[bytes]]
-"""What an operator tells: the number of its Events, and the reports in its resources."""
+_Reported = tuple[int, list[bytes]]
+"""What an operator reports: the number of its Events, and the reports in its resources."""
 
 
 @dataclass(slots=True)
@@ -169,11 +169,11 @@ class Others:
         chosen = [(child, *edit) for child, edit in found if edit]
         if not chosen:
             return
-        self._machine.attendant.tell("changing fields of children as another manager")
-        told = self._told()
-        self._edit(chosen, told)
-        self._remove(told)
-        self._apply_by_force(chosen, told)
+        self._machine.attendant.progress("changing fields of children as another manager")
+        reported = self._reported()
+        self._edit(chosen, reported)
+        self._remove(reported)
+        self._apply_by_force(chosen, reported)
         words = f"{len(chosen)} of {numbered(self._found, 'child', 'children')}"
         for rule in ("child-fight", "child-forced", "child-silent"):
             self._recorder.checked(rule, words)
@@ -191,7 +191,7 @@ class Others:
                     return place, other
         return None
 
-    def _edit(self, chosen: list[tuple[Child, FieldPath, Any]], told: _Told) -> None:
+    def _edit(self, chosen: list[tuple[Child, FieldPath, Any]], reported: _Reported) -> None:
         """Write another value as an editor does, and look whether it is left in silence."""
         put: list[tuple[Child, FieldPath, Any]] = []
         for child, place, other in chosen:
@@ -200,13 +200,13 @@ class Others:
                 put.append((child, place, other))
         self._machine.settle()
         for child, place, other in put:
-            if self._is_silent(child, place, other, told):
+            if self._is_silent(child, place, other, reported):
                 detail = "an edit of this field was left, and neither status nor Event tells of it"
                 self._recorder.add(
                     (Finding("child-silent", child.object, detail, path_of(place), mark="edit"),)
                 )
 
-    def _remove(self, told: _Told) -> None:
+    def _remove(self, reported: _Reported) -> None:
         """Remove a field that the operator sent, and look whether it stays away in silence."""
         removed: list[tuple[Child, FieldPath]] = []
         for child in self.children:
@@ -220,13 +220,15 @@ class Others:
                     break
         self._machine.settle()
         for child, place in removed:
-            if self._is_silent(child, place, ABSENT, told):
+            if self._is_silent(child, place, ABSENT, reported):
                 detail = "it was removed and stays away, and neither status nor Event tells of it"
                 self._recorder.add(
                     (Finding("child-silent", child.object, detail, path_of(place), mark="removal"),)
                 )
 
-    def _apply_by_force(self, chosen: list[tuple[Child, FieldPath, Any]], told: _Told) -> None:
+    def _apply_by_force(
+        self, chosen: list[tuple[Child, FieldPath, Any]], reported: _Reported
+    ) -> None:
         """Take the field by a forced apply, as Argo CD may, and again whenever it is taken back."""
         began = time.monotonic()
         back: dict[int, int] = {}
@@ -247,7 +249,7 @@ class Others:
             count = back.get(id(child), 0)
             if count:
                 self._recorder.add(self._taken_back(child, place, count, count * 60 / took))
-            elif id(child) in applied and self._is_silent(child, place, other, told):
+            elif id(child) in applied and self._is_silent(child, place, other, reported):
                 detail = (
                     "another manager's apply was left, and neither status nor Event tells of it"
                 )
@@ -381,7 +383,7 @@ class Others:
                 gone.append((child, uid))
         if not gone:
             return self._recorder.unchecked("child-not-restored", "no child is made to stay")
-        self._machine.attendant.tell("deleting children")
+        self._machine.attendant.progress("deleting children")
 
         def back(child: Child, uid: str) -> bool:
             live = self._live(child.key)
@@ -421,15 +423,15 @@ class Others:
         now = ABSENT if live is None else Values(live).at(place)
         return live is not None and (now is value or identical(now, value))
 
-    def _is_silent(self, child: Child, place: FieldPath, value: Any, told: _Told) -> bool:
+    def _is_silent(self, child: Child, place: FieldPath, value: Any, reported: _Reported) -> bool:
         """Return whether a field is left as it is, and a while later nothing tells of it."""
         self._machine.until(
-            _SOON, lambda: self._told() != told or not self._has(child, place, value)
+            _SOON, lambda: self._reported() != reported or not self._has(child, place, value)
         )
-        return self._has(child, place, value) and self._told() == told
+        return self._has(child, place, value) and self._reported() == reported
 
-    def _told(self) -> _Told:
-        """Return what the operator tells so far: its Events, and the status of the samples."""
+    def _reported(self) -> _Reported:
+        """Return what the operator reports so far: its Events, and the status of the samples."""
         lives = (self._api.get(sample.manifest).body for sample in self._author.samples)
         return self._log.events, [to_json(_report(live)) for live in lives]
 

@@ -247,23 +247,23 @@ class InMemory:
     def terminate(self, namespace: str) -> None:
         """Begin to delete a namespace: nothing is created in it any more."""
         self.server.terminate(namespace)
-        self._tell()
+        self._on_change()
 
     def _stamp(self) -> str:
         return self.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def _api(self, user: str) -> MemoryApi:
-        return MemoryApi(self.server, self.audit, user, self._tell)
+        return MemoryApi(self.server, self.audit, user, self._on_change)
 
-    def _tell(self) -> None:
-        """Have the watches told, and what has lost its owners deleted a moment later."""
+    def _on_change(self) -> None:
+        """Have the watches look, and what has lost its owners deleted a moment later."""
         for cluster in self._clusters:
-            cluster.tell()
+            cluster.wake()
         self._loop.call_later(_COLLECTED, self._collect)
 
     def _collect(self) -> None:
         if self.server.collect():
-            self._tell()
+            self._on_change()
 
 
 def _check(controllers: Iterable[Controller[Any]], known: Iterable[ServedKind]) -> None:

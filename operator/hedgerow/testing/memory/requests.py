@@ -112,9 +112,9 @@ class MemoryApi:
     """One user's plain requests to the cluster in memory, with the methods of `Api`."""
 
     def __init__(
-        self, model: Server, audit_log: MemoryAudit, user: str, told: Callable[[], None]
+        self, model: Server, audit_log: MemoryAudit, user: str, on_change: Callable[[], None]
     ) -> None:
-        self._model, self._audit, self._user, self._told = model, audit_log, user, told
+        self._model, self._audit, self._user, self._on_change = model, audit_log, user, on_change
 
     def apply(
         self,
@@ -200,7 +200,7 @@ class MemoryApi:
         if api is not None:
             place = RequestPlace(api, metadata.get("namespace", ""), metadata["name"], subresource)
             self._record(verb, place, reply, body, query)
-        self._told()
+        self._on_change()
         return reply
 
     def _record(

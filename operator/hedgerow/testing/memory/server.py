@@ -314,7 +314,7 @@ class Server:
         self.writes += 1
         metadata = {**stored["metadata"], "resourceVersion": str(self.version)}
         self._objects[key] = stored = {**stored, "metadata": metadata}
-        self._tell(event, stored)
+        self._append_event(event, stored)
         return stored
 
     def _remove(self, key: Key, last: Object) -> None:
@@ -322,9 +322,9 @@ class Server:
         self.writes += 1
         del self._objects[key]
         metadata = {**last["metadata"], "resourceVersion": str(self.version)}
-        self._tell("DELETED", {**last, "metadata": metadata})
+        self._append_event("DELETED", {**last, "metadata": metadata})
 
-    def _tell(self, event: Any, last: Object) -> None:
+    def _append_event(self, event: Any, last: Object) -> None:
         self._events.append(Changed(event, copy.deepcopy(last), str(self.version)))
 
     def _entries(self, live: Object) -> dict[Identity, Entry]:

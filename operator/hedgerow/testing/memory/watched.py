@@ -33,7 +33,7 @@ class Watched(MemoryCluster):
         self._feeds: dict[tuple[str, str, str, str], Feed] = {}
         self._news = anyio.Event()
 
-    def tell(self) -> None:
+    def wake(self) -> None:
         """Let the watches look at what there is."""
         self._news.set()
         self._news = anyio.Event()
@@ -42,7 +42,7 @@ class Watched(MemoryCluster):
         try:
             return await super()._ask(sent, act)
         finally:
-            self.tell()
+            self.wake()
 
     async def watch(
         self,
