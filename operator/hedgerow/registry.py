@@ -18,7 +18,7 @@ from hedgerow.contract import BuiltIn, Controller
 from hedgerow.kube.errors import one_line
 from hedgerow.objects import DOMAIN
 from hedgerow.plan.installations import OTHER_MANAGERS
-from hedgerow.runtime.metric_names import Duration, of_lag
+from hedgerow.runtime.metric_names import DurationMetric, of_lag
 from hedgerow_schemas.base import ApiResource
 
 if TYPE_CHECKING:
@@ -220,7 +220,7 @@ def _apart(named: tuple[Controller[Any], ...]) -> tuple[Controller[Any], ...]:
 
 def _check_lags(controllers: Iterable[Controller[Any]]) -> None:
     """Raise ValueError for a lag whose metric has no valid name, or that of another metric."""
-    known = set[str](Duration)
+    known = set[str](DurationMetric)
     for controller in controllers:
         if controller.lag is None:
             continue

@@ -21,7 +21,7 @@ from pydantic import (
 from hedgerow.controllers.cronjob.schedule.durations import nanoseconds
 from hedgerow.deploy.names import SHARDS
 from hedgerow.objects import PROGRAM, Installation, variable_prefix
-from hedgerow.runtime.logs import Format
+from hedgerow.runtime.logs import LogFormat
 from hedgerow.serving.httpserver.addresses import Address
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ BINDS = 'an address to listen on, such as :8080 or 127.0.0.1:8080; "0" turns it 
 Duration = Annotated[float, BeforeValidator(_seconds), Field(gt=0, allow_inf_nan=False)]
 Binding = Annotated[str, AfterValidator(_address)]
 Label = Annotated[str, StringConstraints(pattern=DNS_LABEL, max_length=63)]
-Names = BeforeValidator(_parts)
+CommaSeparated = BeforeValidator(_parts)
 SIZE = "a quantity of bytes of at least 16Mi, such as 256Mi or 1Gi"
 Size = Annotated[int, BeforeValidator(_bytes), Field(ge=16 * 1024**2)]
 
@@ -142,7 +142,7 @@ class Settings(BaseModel):
 
     controllers: Annotated[
         tuple[str, ...],
-        Names,
+        CommaSeparated,
         Flag(
             RUNS,
             "--controllers",
@@ -153,7 +153,7 @@ class Settings(BaseModel):
     ] = ()
     namespaces: Annotated[
         tuple[Label, ...],
-        Names,
+        CommaSeparated,
         Flag(
             RUNS,
             "-n/--namespace",
@@ -368,7 +368,7 @@ class Settings(BaseModel):
         Flag(CONNECTS, "--context", "Context to use.", metavar="NAME", default="current"),
     ] = None
     log_format: Annotated[
-        Format,
+        LogFormat,
         Flag(
             CONNECTS,
             "--log-format",

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import Counter
+from typing import TYPE_CHECKING
 
 import pytest
 
 from support.code.sources import Module, functions, modules
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 DEEPEST = 3
 FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
+ALIAS = re.compile(r"[\w.]+(\[| \| )")
+"""How a type begins that is an alias: `Literal[...]`, `A | B`."""
+ARGUMENT = re.compile(r"\btyper\.|_option\(")
+SHARED = {"Fate", "Format", "Key", "Verdict"}
+"""Names of several types in folders of commands too."""
 
 
 def test_nothing_is_nested_deeply():
@@ -111,16 +119,37 @@ def test_the_values_of_the_core_are_structs():
     assert dataclasses == []
 
 
-def test_no_two_classes_have_one_name():
-    """A reader who meets a name knows which class it is."""
-    names = Counter(
-        found.name
-        for module in modules()
-        for found in module.nodes
-        if isinstance(found, ast.ClassDef) and not found.name.startswith("_")
-    )
+def test_no_two_public_types_have_one_name():
+    """A reader who meets a name knows which class it is, or what it is an alias of."""
+    meant: dict[str, set[str]] = {}
+    for module in modules():
+        for name, meaning in public_types(module):
+            meant.setdefault(name, set()).add(meaning)
 
-    assert [name for name, number in names.items() if number > 1] == []
+    assert len(meant) > 500
+    assert {name for name, meanings in meant.items() if len(meanings) > 1} == SHARED
+
+
+def public_types(module: Module) -> Iterator[tuple[str, str]]:
+    """Yield the classes and the type aliases of a module by name, each with what it means.
+
+    Two classes always differ; aliases with one definition do not.
+    """
+    for found in module.nodes:
+        if isinstance(found, ast.ClassDef) and not found.name.startswith("_"):
+            yield found.name, f"{module.name}:{found.lineno}"
+    for line in module.tree.body:
+        target = line.targets[0] if isinstance(line, ast.Assign) else getattr(line, "target", None)
+        if isinstance(target, ast.Name) and re.match("[A-Z]+[a-z]", target.id) and is_type(line):
+            yield target.id, ast.unparse(line.value)
+
+
+def is_type(line: ast.Assign | ast.AnnAssign) -> bool:
+    """Return whether what is assigned is a type; the arguments of commands are not meant."""
+    if isinstance(line, ast.AnnAssign):
+        return ast.unparse(line.annotation) == "TypeAlias"
+    value = ast.unparse(line.value)
+    return bool(ALIAS.match(value)) and not ARGUMENT.search(value)
 
 
 def test_every_module_says_in_one_sentence_what_it_promises():

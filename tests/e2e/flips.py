@@ -20,7 +20,7 @@ from e2e.node.node import Node
 from e2e.pods import RESTRICTED, container, user
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.testing.api import Api, Object, Reply
-from hedgerow.testing.audit_log import Entry
+from hedgerow.testing.audit_log import AuditEntry
 from hedgerow.testing.waiting import eventually
 from support.cluster.bluegreens import bluegreen
 
@@ -100,14 +100,14 @@ def coloured(place: str, number: int) -> Object:
     return bluegreen(place, "demo", COLOURS[number % 2], blueSpec=pods, greenSpec=pods)
 
 
-def waits(changes: Iterable[Change], entries: Iterable[Entry]) -> dict[str, float]:
+def waits(changes: Iterable[Change], entries: Iterable[AuditEntry]) -> dict[str, float]:
     """Return for how many seconds at most a change waited in each place until it was carried out.
 
     It was when a status says so. Raises AssertionError if one never was.
     """
     told: dict[str, list[tuple[datetime, int]]] = defaultdict(list)
     for entry in entries:
-        about: Entry = entry.get("objectRef") or {}
+        about: AuditEntry = entry.get("objectRef") or {}
         if (about.get("resource"), about.get("subresource")) == ("bluegreens", "status"):
             status = entry["requestObject"].get("status", {})
             if entry["responseStatus"]["code"] < 300 and "observedGeneration" in status:
@@ -125,12 +125,12 @@ def waits(changes: Iterable[Change], entries: Iterable[Entry]) -> dict[str, floa
     return longest
 
 
-def twice(entries: Iterable[Entry]) -> list[str]:
+def twice(entries: Iterable[AuditEntry]) -> list[str]:
     """Return the writes that said of an object once more what the one before had said of it."""
     last: dict[tuple[str, ...], Object] = {}
     found: list[str] = []
     for entry in sorted(entries, key=lambda entry: entry["stageTimestamp"]):
-        about: Entry = entry.get("objectRef") or {}
+        about: AuditEntry = entry.get("objectRef") or {}
         done = entry["verb"] == "patch" and entry["responseStatus"]["code"] < 300
         if not done or about.get("resource") == "leases" or "dryRun=" in entry["requestURI"]:
             continue

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 from e2e.deployment import ACCOUNT, NAME, NAMESPACE
-from hedgerow.testing.audit_log import WRITES, Entry
+from hedgerow.testing.audit_log import WRITES, AuditEntry
 
 POD_NAME = "authentication.kubernetes.io/pod-name"
 _VIRTUAL = ("authorization.k8s.io", "authentication.k8s.io")
@@ -56,7 +56,7 @@ class Write:
     what: str
 
 
-def claims(entries: Iterable[Entry]) -> list[Claim]:
+def claims(entries: Iterable[AuditEntry]) -> list[Claim]:
     """Return what was made of the operator's Lease, oldest first."""
     found = [_claim(entry) for entry in entries if _is_claim(entry)]
     return sorted(found, key=lambda claim: claim.at)
@@ -95,7 +95,7 @@ def stolen(claimed: Sequence[Claim]) -> list[Claim]:
     ]
 
 
-def writes(entries: Iterable[Entry]) -> list[Write]:
+def writes(entries: Iterable[AuditEntry]) -> list[Write]:
     """Return what only the leader may write: no Lease, certificate or review, and no dry run."""
     return [_write(entry) for entry in entries if _is_leaders(entry)]
 
@@ -105,22 +105,22 @@ def strays(made: Iterable[Write], held: Sequence[Term]) -> list[Write]:
     return [write for write in made if not any(term.permits(write) for term in held)]
 
 
-def _is_claim(entry: Entry) -> bool:
-    reference: Entry = entry.get("objectRef") or {}
+def _is_claim(entry: AuditEntry) -> bool:
+    reference: AuditEntry = entry.get("objectRef") or {}
     lease = ("leases", NAMESPACE, NAME)
     named = tuple(reference.get(key) for key in ("resource", "namespace", "name"))
     taken = entry["responseStatus"]["code"] < 300
     return named == lease and taken and entry["verb"] in ("create", "patch", "update")
 
 
-def _claim(entry: Entry) -> Claim:
+def _claim(entry: AuditEntry) -> Claim:
     spec = entry["requestObject"]["spec"]
     lasts = timedelta(seconds=spec["leaseDurationSeconds"])
     return Claim(spec.get("holderIdentity", ""), _time(entry["requestReceivedTimestamp"]), lasts)
 
 
-def _is_leaders(entry: Entry) -> bool:
-    reference: Entry = entry.get("objectRef") or {}
+def _is_leaders(entry: AuditEntry) -> bool:
+    reference: AuditEntry = entry.get("objectRef") or {}
     return (
         entry["user"]["username"] == ACCOUNT
         and entry["verb"] in WRITES
@@ -130,7 +130,7 @@ def _is_leaders(entry: Entry) -> bool:
     )
 
 
-def _write(entry: Entry) -> Write:
+def _write(entry: AuditEntry) -> Write:
     pod = entry["user"].get("extra", {}).get(POD_NAME, [""])[0]
     asked, answered = entry["requestReceivedTimestamp"], entry["stageTimestamp"]
     return Write(pod, _time(asked), _time(answered), f"{entry['verb']} {entry['requestURI']}")

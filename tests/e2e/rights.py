@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from e2e.deployment import NAME, NAMESPACE
 from hedgerow.deploy.rights import Right
 from hedgerow.testing.api import Api, Object
-from hedgerow.testing.audit_log import Entry
+from hedgerow.testing.audit_log import AuditEntry
 from support.cluster.granted import denied, granted
 
 ANYBODY = f"system:serviceaccount:{NAMESPACE}:default"
@@ -16,7 +16,7 @@ _LEASE = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}
 _SECRET = {"apiVersion": "v1", "kind": "Secret"}
 
 
-def refused(asked: Iterable[Entry]) -> list[tuple[str, str, str]]:
+def refused(asked: Iterable[AuditEntry]) -> list[tuple[str, str, str]]:
     """Return what was denied, but for writes that met a namespace's end: those are no right's."""
     return [found for found in denied(asked) if "because it is being terminated" not in found[2]]
 

@@ -23,7 +23,7 @@ from e2e.rights import ANYBODY, allowed, refused
 from e2e.sharing import Sharing
 from hedgerow.deploy.rights import of_installation
 from hedgerow.testing.api import Api
-from hedgerow.testing.audit_log import Entry
+from hedgerow.testing.audit_log import AuditEntry
 from hedgerow.testing.waiting import eventually
 from support.cluster.granted import requests, used
 from support.cluster.writers import Writers
@@ -146,9 +146,9 @@ def ways(written: Iterable[Written]) -> tuple[str, ...]:
     return tuple(way for way, _ in groupby(found))
 
 
-def is_divided(entry: Entry) -> bool:
+def is_divided(entry: AuditEntry) -> bool:
     """Return whether a request is about a namespace of the load, or about a Lease."""
-    about: Entry = entry.get("objectRef") or {}
+    about: AuditEntry = entry.get("objectRef") or {}
     return about.get("resource") == "leases" or about.get("namespace") in PLACES
 
 

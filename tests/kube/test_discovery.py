@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
-from hedgerow.kube.discovery import Found, find, served, spelled
+from hedgerow.kube.discovery import FoundKind, find, served, spelled
 from hedgerow.kube.errors import (
     Forbidden,
     Garbled,
@@ -74,7 +74,7 @@ class Served:
         return answer
 
 
-async def resolved(word: str, cluster: Any = None) -> Found:
+async def resolved(word: str, cluster: Any = None) -> FoundKind:
     return await find(cluster or Served(), word)
 
 

@@ -37,7 +37,9 @@ def changed(kind: Any, name: str, version: int) -> Changed:
     return Changed(kind, config(name, version), str(version))
 
 
-def run(phase: watch.Phase, *arrivals: watch.Arrival) -> tuple[list[StepResult], watch.Phase]:
+def run(
+    phase: watch.WatchPhase, *arrivals: watch.Arrival
+) -> tuple[list[StepResult], watch.WatchPhase]:
     outcomes = []
     for arrival in arrivals:
         outcome, phase = step(phase, arrival, 0.0)
@@ -218,7 +220,7 @@ class TestLive:
 
     def test_does_not_spin_when_every_version_is_too_old(self):
         gone = Failed(errors.Gone("too old"), 0.0)
-        phase: watch.Phase = Live("1")
+        phase: watch.WatchPhase = Live("1")
         waits, problems = [], 0
         for _ in range(12):
             (outcome,), phase = run(phase, gone)
@@ -272,7 +274,7 @@ class TestStep:
     def test_always_waits_after_an_end_but_for_the_one_turn_from_watch_list_to_list(
         self, arrivals, draw
     ):
-        phase: watch.Phase = Filling()
+        phase: watch.WatchPhase = Filling()
         for arrival in arrivals:
             before = phase
             outcome, phase = step(phase, arrival, draw)
@@ -285,7 +287,7 @@ class TestStep:
 
     @given(st.lists(ARRIVALS))
     def test_tells_no_change_before_a_snapshot(self, arrivals):
-        phase: watch.Phase = Filling()
+        phase: watch.WatchPhase = Filling()
         told: list[Any] = []
         for arrival in arrivals:
             outcome, phase = step(phase, arrival, 0.5)

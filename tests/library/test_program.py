@@ -27,7 +27,7 @@ from hedgerow.plan.installations import instance_of
 from hedgerow.plan.remedies import remedies
 from hedgerow.process.leadership import lease
 from hedgerow.registry import LONGEST, Registry
-from hedgerow.runtime.metric_names import Duration
+from hedgerow.runtime.metric_names import DurationMetric
 from hedgerow.runtime.metrics import Meters
 from hedgerow.version import user_agent, version
 from hedgerow_schemas.base import ContestedField
@@ -405,4 +405,4 @@ class TestLags:
             if metric.name.endswith("_seconds")
         }
 
-        assert seconds == set(Duration)
+        assert seconds == set(DurationMetric)

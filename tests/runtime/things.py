@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from hedgerow.runtime.cache.store import Change, Store
+from hedgerow.runtime.cache.store import Store, StoreChange
 
 Object = dict[str, Any]
 
@@ -25,6 +25,6 @@ def contents(store: Store) -> dict[Any, Any]:
     return {key: store.get(key) for key in keys}
 
 
-def replaced(store: Store, items: Iterable[Object], version: str) -> list[Change]:
+def replaced(store: Store, items: Iterable[Object], version: str) -> list[StoreChange]:
     """Have a store take in a whole list at once; give all changes."""
     return [change for part in store.replacing(items, version) for change in part]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hedgerow.kube.watch import Changed
     from hedgerow_schemas.base import ApiResource, Object
 
-Key = tuple[str, str]
+NamespacedName = tuple[str, str]
 """An object's namespace and name."""
 
 
@@ -29,7 +29,7 @@ class Mirror:
     """
 
     def __init__(self, cluster: Cluster, on_change: Callable[[], None] | None = None) -> None:
-        self.objects: dict[ApiResource, dict[Key, Object]] = {}
+        self.objects: dict[ApiResource, dict[NamespacedName, Object]] = {}
         self.problems: dict[ApiResource, KubeError] = {}
         self._cluster, self._on_change = cluster, on_change
         self._changed = anyio.Event()
@@ -95,6 +95,6 @@ class Mirror:
                 self.objects.setdefault(api, {})[_key(event.object)] = event.object
 
 
-def _key(obj: Object) -> Key:
+def _key(obj: Object) -> NamespacedName:
     meta = metadata(obj)
     return meta.get("namespace", ""), meta["name"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hedgerow.deploy.names import EDITOR, METRICS_READER, VIEWER, Names
-from hedgerow.deploy.rights import Rights, of_editors, of_viewers, rules
+from hedgerow.deploy.rights import RightSet, of_editors, of_viewers, rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,7 +18,7 @@ METRICS_PATH = "/metrics"
 _AGGREGATE = f"{GROUP}/aggregate-to-"
 
 
-def cluster_role(names: Names, granted: Rights, suffix: str = "") -> list[Object]:
+def cluster_role(names: Names, granted: RightSet, suffix: str = "") -> list[Object]:
     """Return a ClusterRole with these rights, and its binding to the ServiceAccount."""
     name = "-".join(filter(None, (names.base, suffix)))
     role = names.cluster_wide(VERSION, "ClusterRole", name)
@@ -29,7 +29,7 @@ def cluster_role(names: Names, granted: Rights, suffix: str = "") -> list[Object
     ]
 
 
-def role(names: Names, granted: Rights, suffix: str = "", namespace: str = "") -> list[Object]:
+def role(names: Names, granted: RightSet, suffix: str = "", namespace: str = "") -> list[Object]:
     """Return a Role and its binding, in the operator's own namespace unless another is given."""
     made = names.object(VERSION, "Role", suffix, namespace)
     binding = names.object(VERSION, "RoleBinding", suffix, namespace)
@@ -53,7 +53,7 @@ def editor(names: Names, resources: Iterable[type[CustomResource]]) -> Object:
     return _aggregated(names, EDITOR, ("edit", "admin"), of_editors(resources))
 
 
-def _aggregated(names: Names, suffix: str, into: Iterable[str], granted: Rights) -> Object:
+def _aggregated(names: Names, suffix: str, into: Iterable[str], granted: RightSet) -> Object:
     labels = {f"{_AGGREGATE}{role}": "true" for role in into}
     made = names.cluster_wide(VERSION, "ClusterRole", f"{names.program}-{suffix}", labels)
     return made | {"rules": rules(granted)}

@@ -40,17 +40,17 @@ class Right:
     namespace: str = ""
 
 
-Rights = frozenset[Right]
+RightSet = frozenset[Right]
 
 
 def rights(
     group: str, resource: str, verbs: Iterable[str], name: str = "", namespace: str = ""
-) -> Rights:
+) -> RightSet:
     """Return the rights to these verbs on one resource."""
     return frozenset(Right(group, resource, verb, name, namespace) for verb in verbs)
 
 
-def of_controllers(controllers: Iterable[Controller[Resource]]) -> Rights:
+def of_controllers(controllers: Iterable[Controller[Resource]]) -> RightSet:
     """Return the rights that the controllers' passes need in the namespaces of their resources.
 
     Resources are watched, and their status is applied; built-in ones are applied themselves.
@@ -77,7 +77,7 @@ def of_controllers(controllers: Iterable[Controller[Resource]]) -> Rights:
     return found
 
 
-def by_namespace(granted: Rights) -> dict[str, Rights]:
+def by_namespace(granted: RightSet) -> dict[str, RightSet]:
     """Return rights by the namespace in which they are to be granted; an empty one means anywhere.
 
     What is granted anywhere is not granted in a namespace once more.
@@ -90,7 +90,7 @@ def by_namespace(granted: Rights) -> dict[str, Rights]:
     return found
 
 
-def of_cluster() -> Rights:
+def of_cluster() -> RightSet:
     """Return the cluster-wide rights of an operator that is not limited to namespaces.
 
     It reads which namespaces are being deleted, and which webhooks and policies may have rewritten
@@ -101,12 +101,12 @@ def of_cluster() -> Rights:
     return found.union(*(rights(ADMISSION, kind, ("list",)) for kind in rewriters))
 
 
-def of_namespace(name: str) -> Rights:
+def of_namespace(name: str) -> RightSet:
     """Return the right to read a namespace that the operator is limited to."""
     return rights("", "namespaces", ("get",), name)
 
 
-def of_installation(base: str, *, shards: bool = False) -> Rights:
+def of_installation(base: str, *, shards: bool = False) -> RightSet:
     """Return the rights of a replica in the operator's own namespace, by object name.
 
     The API server authorizes an apply by name even if it creates the object. So no other Lease and
@@ -122,25 +122,25 @@ def of_installation(base: str, *, shards: bool = False) -> Rights:
     return on_leases | rights("", "secrets", ("get", *APPLY), f"{base}-serving")
 
 
-def of_publishing(base: str) -> Rights:
+def of_publishing(base: str) -> RightSet:
     """Return the rights to set `caBundle` in the two webhook configurations."""
     found = (rights(ADMISSION, kind, ("get", "patch"), base) for kind in WEBHOOKS)
     return frozenset[Right]().union(*found)
 
 
-def of_reviews() -> Rights:
+def of_reviews() -> RightSet:
     """Return the rights to ask who a client is, and whether they may read metrics."""
     return rights("authentication.k8s.io", "tokenreviews", ("create",)) | rights(
         "authorization.k8s.io", "subjectaccessreviews", ("create",)
     )
 
 
-def of_viewers(resources: Iterable[type[CustomResource]]) -> Rights:
+def of_viewers(resources: Iterable[type[CustomResource]]) -> RightSet:
     """Return the rights of users who read the custom resources."""
     return _of_people(resources, READ, READ[:1], READ[:1])
 
 
-def of_editors(resources: Iterable[type[CustomResource]]) -> Rights:
+def of_editors(resources: Iterable[type[CustomResource]]) -> RightSet:
     """Return the rights of users who change the custom resources, but not their status."""
     return _of_people(resources, VERBS, READ[:1], ("get", "patch"))
 
@@ -150,8 +150,8 @@ def _of_people(
     whole: Iterable[str],
     status: Iterable[str],
     scale: Iterable[str],
-) -> Rights:
-    found: Rights = frozenset()
+) -> RightSet:
+    found: RightSet = frozenset()
     for resource in resources:
         api: ApiResource = resource.api
         found |= rights(api.group, api.plural, whole)
@@ -161,7 +161,7 @@ def _of_people(
     return found
 
 
-def rules(granted: Rights) -> list[Object]:
+def rules(granted: RightSet) -> list[Object]:
     """Return rights as RBAC rules: one for all resources of a group with the same verbs."""
     verbs: dict[tuple[str, str, str], set[str]] = {}
     for right in sorted(granted):

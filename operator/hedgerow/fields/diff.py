@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hedgerow.fields.managed_fields import Holder
     from hedgerow_schemas.base import Object
 
-Kind = Literal["added", "changed", "removed", "released", "shared"]
+DifferenceKind = Literal["added", "changed", "removed", "released", "shared"]
 _SHAPES: Final = "\0shapes"
 """The manager of entries that are added to an object only for the list keys they contain."""
 _DELETION: Final = frozenset({"deletionGracePeriodSeconds", "deletionTimestamp"})
@@ -36,7 +36,7 @@ class Line(Struct, frozen=True):
     changed field `after`, the server set it: as a default, or by admission.
     """
 
-    kind: Kind
+    kind: DifferenceKind
     field_path: tuple[str, ...]
     old: Any
     new: Any

@@ -20,8 +20,8 @@ Tree = Mapping[str, Any]
 SELF: Final = "."
 """The element for the map or item itself: it is owned, not only its contents."""
 
-Key = tuple[Any, ...]
-Names = tuple[str, ...]
+ItemKey = tuple[Any, ...]
+FieldNames = tuple[str, ...]
 
 
 class Element(NamedTuple):
@@ -36,7 +36,7 @@ class Element(NamedTuple):
     values: tuple[Any, ...] = ()
 
     @property
-    def key(self) -> Key:
+    def key(self) -> ItemKey:
         """The values as a key for lookups; different JSON types are never equal."""
         return tuple(_token(value) for value in self.values)
 
@@ -162,7 +162,7 @@ class _Leftovers:
     def __init__(self, elements: Sequence[tuple[str, Element]]) -> None:
         self._elements = elements
         self._shapes = dict.fromkeys(parsed.names for _, parsed in elements)
-        self._filed: dict[tuple[Names, Names], dict[Key, deque[int]]] = {}
+        self._filed: dict[tuple[FieldNames, FieldNames], dict[ItemKey, deque[int]]] = {}
         self._taken: set[int] = set()
 
     def take(self, item: Any) -> str | None:
@@ -175,7 +175,7 @@ class _Leftovers:
         self._taken.add(min(found))
         return self._elements[min(found)][0]
 
-    def _first(self, item: Mapping[str, Any], names: Names) -> Sequence[int]:
+    def _first(self, item: Mapping[str, Any], names: FieldNames) -> Sequence[int]:
         said = tuple(name for name in names if name in item)
         if (names, said) not in self._filed:
             self._filed[names, said] = self._file(names, said)
@@ -184,8 +184,8 @@ class _Leftovers:
             filed.popleft()
         return (filed[0],) if filed else ()
 
-    def _file(self, names: Names, said: Names) -> dict[Key, deque[int]]:
-        filed: dict[Key, deque[int]] = {}
+    def _file(self, names: FieldNames, said: FieldNames) -> dict[ItemKey, deque[int]]:
+        filed: dict[ItemKey, deque[int]] = {}
         for place, (_, parsed) in enumerate(self._elements):
             if parsed.names == names:
                 keys = dict(zip(names, parsed.key, strict=True))
@@ -195,7 +195,7 @@ class _Leftovers:
 
 def shapes(known: Iterable[str]) -> tuple[str, ...]:
     """Return the first element of each shape, that is each set of keys, as `coin` needs them."""
-    first: dict[tuple[str, Names], str] = {}
+    first: dict[tuple[str, FieldNames], str] = {}
     for element in known:
         parsed = parse(element)
         first.setdefault((parsed.kind, parsed.names), element)
@@ -215,9 +215,9 @@ def coin(item: Any, known: Iterable[str]) -> str | None:
     return None
 
 
-def by_element(places: Mapping[Names, V]) -> dict[str, dict[Names, V]]:
+def by_element(places: Mapping[FieldNames, V]) -> dict[str, dict[FieldNames, V]]:
     """Return places with their values, grouped by first element and keyed by the rest."""
-    found: dict[str, dict[Names, V]] = {}
+    found: dict[str, dict[FieldNames, V]] = {}
     for field_path, said in places.items():
         if field_path:
             found.setdefault(field_path[0], {})[field_path[1:]] = said
@@ -231,7 +231,7 @@ class Positions:
 
     def __init__(self, items: Sequence[Any]) -> None:
         self._items = items
-        self._indexed: dict[Names, dict[Key, list[int]]] = {}
+        self._indexed: dict[FieldNames, dict[ItemKey, list[int]]] = {}
 
     def of(self, element: str) -> Sequence[int]:
         """Return the indices of the items that an element selects; empty if there are none."""
@@ -243,8 +243,8 @@ class Positions:
         return self._indexed[parsed.names].get(parsed.key, ())
 
 
-def _index(items: Sequence[Any], names: Names) -> dict[Key, list[int]]:
-    index: dict[Key, list[int]] = {}
+def _index(items: Sequence[Any], names: FieldNames) -> dict[ItemKey, list[int]]:
+    index: dict[ItemKey, list[int]] = {}
     for position, item in enumerate(items):
         key = _key(item, names)
         if key is not None:
@@ -252,7 +252,7 @@ def _index(items: Sequence[Any], names: Names) -> dict[Key, list[int]]:
     return index
 
 
-def _key(item: Any, names: Names) -> Key | None:
+def _key(item: Any, names: FieldNames) -> ItemKey | None:
     """Return an item's key values; no names means a set, whose items are their own key."""
     if not names:
         return (_token(item),)
@@ -264,7 +264,9 @@ def _key(item: Any, names: Names) -> Key | None:
         return None
 
 
-def _exact(item: Any, shapes: Iterable[Names], exact: Mapping[tuple[Any, Key], str]) -> str | None:
+def _exact(
+    item: Any, shapes: Iterable[FieldNames], exact: Mapping[tuple[Any, ItemKey], str]
+) -> str | None:
     for names in shapes:
         key = _key(item, names)
         element = None if key is None else exact.get((names, key))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from hedgerow.kube.pool import Pool
-    from hedgerow.kube.sockets import Option
+    from hedgerow.kube.sockets import SocketOption
 
 READ_AHEAD = 256 * 1024
 """Bytes of a body that are held for a reader that is slower than the server."""
@@ -140,7 +140,7 @@ class HttpConnection(asyncio.Protocol):
         """Close at once; bytes that have not been sent yet never are."""
         self._transport.abort()
 
-    def set_options(self, options: Iterable[Option]) -> None:
+    def set_options(self, options: Iterable[SocketOption]) -> None:
         """Set socket options. Raises OSError."""
         connected = cast("socket.socket", self._transport.get_extra_info("socket"))
         for option in options:

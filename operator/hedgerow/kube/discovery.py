@@ -23,7 +23,7 @@ SECONDS = 10.0
 """For the kinds of one group version: the user must not wait for an aggregated API that is down."""
 
 
-class Found(Struct, frozen=True):
+class FoundKind(Struct, frozen=True):
     """The kind that is meant, `others` with the same name, and group versions that `failed`."""
 
     api: ApiResource
@@ -60,7 +60,7 @@ def spelled(api: ApiResource) -> str:
     return f"{api.plural}.{api.version}.{api.group}"
 
 
-async def find(cluster: Cluster, word: str) -> Found:
+async def find(cluster: Cluster, word: str) -> FoundKind:
     """Return the kind of a plural, singular, kind or short name, with or without group and version.
 
     These are written as `.group` or `.version.group`. Case does not matter. As in kubectl, a full
@@ -78,7 +78,7 @@ async def find(cluster: Cluster, word: str) -> Found:
     if not groups:
         raise Missing(_unknown(word, name, kinds, failed), code=HTTPStatus.NOT_FOUND)
     first, *others = groups.values()
-    return Found(first, tuple(others), tuple(failed))
+    return FoundKind(first, tuple(others), tuple(failed))
 
 
 async def served(cluster: Cluster) -> ServedKinds:

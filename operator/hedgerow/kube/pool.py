@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Iterable
 
-    from hedgerow.kube.sockets import Option
+    from hedgerow.kube.sockets import SocketOption
     from hedgerow.kube.transport import HttpRequest
 
 EYEBALLS = 0.25
@@ -41,7 +41,7 @@ class Pool:
         tls: ssl.SSLContext | None,
         keep: int,
         expiry: float,
-        options: Iterable[Option] = (),
+        options: Iterable[SocketOption] = (),
     ) -> None:
         self._url = url
         self._host = url.raw_host.decode("ascii")  # IDNA 2008, as in the Host header

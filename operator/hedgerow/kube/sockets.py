@@ -6,9 +6,11 @@ import socket
 import struct
 from typing import Final
 
-Option = tuple[int, int, int] | tuple[int, int, bytes]
+SocketOption = tuple[int, int, int] | tuple[int, int, bytes]
 
-ABORTING: Final[list[Option]] = [(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))]
+ABORTING: Final[list[SocketOption]] = [
+    (socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+]
 """When a connection is closed, bytes that were not acknowledged are dropped, socket(7).
 
 Otherwise the kernel would go on sending for minutes, even after the process has ended. If a leader
@@ -16,7 +18,7 @@ is cut off from the API server, its last write could arrive long after another o
 """
 
 
-def options(unacknowledged: float) -> list[Option]:
+def options(unacknowledged: float) -> list[SocketOption]:
     """Return the options of connections whose bytes must arrive within so many seconds.
 
     0 means no limit. The kernel enforces it, even while the process is stopped, tcp(7). Systems

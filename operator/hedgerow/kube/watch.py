@@ -117,7 +117,7 @@ class Live(Struct, frozen=True):
     gaps: int = 0
 
 
-Phase = Filling | Live
+WatchPhase = Filling | Live
 
 
 class StepResult(Struct, frozen=True):
@@ -131,7 +131,7 @@ class StepResult(Struct, frozen=True):
     wait: float | None = None
 
 
-def step(phase: Phase, arrival: Arrival, draw: float) -> tuple[StepResult, Phase]:
+def step(phase: WatchPhase, arrival: Arrival, draw: float) -> tuple[StepResult, WatchPhase]:
     """Return the outcome of one arrival, and the next phase; `draw` in [0, 1) is for jitter."""
     match arrival:
         case Listing(items, version):
@@ -147,7 +147,7 @@ def step(phase: Phase, arrival: Arrival, draw: float) -> tuple[StepResult, Phase
             assert_never(arrival)
 
 
-def _received(phase: Phase, arrival: Changed | Bookmark) -> tuple[StepResult, Phase]:
+def _received(phase: WatchPhase, arrival: Changed | Bookmark) -> tuple[StepResult, WatchPhase]:
     if isinstance(phase, Live):
         if _is_older(arrival.version, phase.version):
             return StepResult(wait=0.0), Filling(last=phase.version)
@@ -171,8 +171,8 @@ def _received(phase: Phase, arrival: Changed | Bookmark) -> tuple[StepResult, Ph
 
 
 def _stopped(
-    phase: Phase, failures: int, draw: float, problem: KubeError | None = None
-) -> tuple[StepResult, Phase]:
+    phase: WatchPhase, failures: int, draw: float, problem: KubeError | None = None
+) -> tuple[StepResult, WatchPhase]:
     """Continue where the watch stopped; after an incomplete WatchList, use a list instead."""
     outcome = StepResult(problem=problem, wait=backoff(failures, draw))
     if isinstance(phase, Live):
@@ -180,7 +180,9 @@ def _stopped(
     return outcome, Filling(failures, streaming=False, last=phase.last)
 
 
-def _failed(phase: Phase, error: KubeError, before: int, draw: float) -> tuple[StepResult, Phase]:
+def _failed(
+    phase: WatchPhase, error: KubeError, before: int, draw: float
+) -> tuple[StepResult, WatchPhase]:
     # A server that answers 410 works again: do not wait because of earlier failures.
     gaps = (phase.gaps if before else 0) + 1 if isinstance(error, Gone) else 0
     failures = gaps or before + 1
@@ -204,7 +206,7 @@ def _failed(phase: Phase, error: KubeError, before: int, draw: float) -> tuple[S
     return outcome, Filling(failures, streaming=streaming, gaps=gaps, last=_last(phase))
 
 
-def _last(phase: Phase) -> str:
+def _last(phase: WatchPhase) -> str:
     """Return the last version that was passed on."""
     return phase.version if isinstance(phase, Live) else phase.last
 
@@ -304,7 +306,7 @@ async def reflect(
     """
     timing = timing or RetryClock()
     subject = _Subject(api, namespace, labels, fields, reduce, on_listed, seconds, idle)
-    phase: Phase = Live(since) if since else Filling()
+    phase: WatchPhase = Live(since) if since else Filling()
     while True:
         outcome, arrival = StepResult(), None
         async with aclosing(_arrivals(cluster, subject, phase, timing)) as arrivals:
@@ -322,7 +324,7 @@ async def reflect(
 
 
 async def _arrivals(
-    cluster: ListerWatcher, subject: _Subject, phase: Phase, timing: RetryClock
+    cluster: ListerWatcher, subject: _Subject, phase: WatchPhase, timing: RetryClock
 ) -> AsyncGenerator[Arrival]:
     """List or watch as `phase` requires; yield the events, and how it ended."""
     began = timing.now()

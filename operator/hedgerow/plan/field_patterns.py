@@ -85,9 +85,9 @@ class Glob(Struct, frozen=True):
         return fits and len(text) >= len(self.begin) + len(self.end)
 
 
-Part = str | Glob
+PatternPart = str | Glob
 """A dot; the name after it, up to the next dot; or a whole step: `*`, `[*]`, or a printed item."""
-Place = tuple[int, int]
+PatternPlace = tuple[int, int]
 """The index of a step, and of a character of it."""
 
 
@@ -97,17 +97,17 @@ class FieldPattern(Struct, frozen=True):
     Of a name that touches `**` a part is known, as in `spec.rep**`.
     """
 
-    before: tuple[Part, ...]
-    after: tuple[Part, ...] | None = None
+    before: tuple[PatternPart, ...]
+    after: tuple[PatternPart, ...] | None = None
 
 
-def glob(text: str) -> Part:
+def glob(text: str) -> PatternPart:
     """Return a text that may contain one `*`."""
     begin, star, end = text.partition("*")
     return Glob(begin, end) if star else text
 
 
-def fits(part: Part, text: str) -> bool:
+def fits(part: PatternPart, text: str) -> bool:
     """Return whether a name covers a whole text."""
     return part.fits(text) if isinstance(part, Glob) else part == text
 
@@ -115,7 +115,7 @@ def fits(part: Part, text: str) -> bool:
 def parse(text: str) -> FieldPattern:
     """Return a path as a pattern. Raises FieldPatternError."""
     rest, at, kind, before = "." + text.removeprefix("."), 0, "", None
-    parts: list[Part] = []
+    parts: list[PatternPart] = []
     while at < len(rest):
         token = _TOKEN.match(rest, at)
         last, kind = kind, str(token and token.lastgroup)
@@ -171,8 +171,8 @@ class _Node(Struct):
     exact: dict[str, _Node] = field(default_factory=dict[str, "_Node"])
     globs: dict[Glob, _Node] = field(default_factory=dict[Glob, "_Node"])
     ended: list[int] = field(default_factory=list[int])
-    opened: list[tuple[Part, tuple[Part, ...], int]] = field(
-        default_factory=list[tuple[Part, tuple[Part, ...], int]]
+    opened: list[tuple[PatternPart, tuple[PatternPart, ...], int]] = field(
+        default_factory=list[tuple[PatternPart, tuple[PatternPart, ...], int]]
     )
     """At `**`: the beginning of a name before it, the parts after it, and which pattern it is."""
 
@@ -222,8 +222,8 @@ class FieldPatterns:
 
 
 def _add(node: _Node, pattern: FieldPattern, index: int) -> None:
-    parts: Sequence[Part] = pattern.before
-    begin: Part = ""
+    parts: Sequence[PatternPart] = pattern.before
+    begin: PatternPart = ""
     if pattern.after is not None and _is_name(parts[-1]):
         *parts, begin = parts
     for part in parts:
@@ -237,7 +237,7 @@ def _add(node: _Node, pattern: FieldPattern, index: int) -> None:
         node.opened.append((begin, pattern.after, index))
 
 
-def _is_name(part: Part) -> bool:
+def _is_name(part: PatternPart) -> bool:
     return isinstance(part, Glob) or (part not in (_DOT, _WHOLE) and part[0] != "[")
 
 
@@ -260,7 +260,11 @@ def _named(node: _Node, name: str) -> Iterator[_Node]:
 
 
 def _opened(
-    node: _Node, steps: Sequence[str], place: Place, spend: Callable[[int], None], name: str = ""
+    node: _Node,
+    steps: Sequence[str],
+    place: PatternPlace,
+    spend: Callable[[int], None],
+    name: str = "",
 ) -> Iterator[int]:
     """Yield the patterns that have come to `**` and whose last parts cover what comes later."""
     for begin, after, index in node.opened:
@@ -271,7 +275,7 @@ def _opened(
             yield index
 
 
-def _beginning(part: Part, name: str) -> int | None:
+def _beginning(part: PatternPart, name: str) -> int | None:
     """Return how many characters of a name it takes until a part of it is found."""
     begin, end = (part.begin, part.end) if isinstance(part, Glob) else (part, "")
     at = name.find(end, len(begin)) if name.startswith(begin) else -1
@@ -279,8 +283,8 @@ def _beginning(part: Part, name: str) -> int | None:
 
 
 def _rest(
-    parts: Sequence[Part], steps: Sequence[str], spend: Callable[[int], None]
-) -> Place | None:
+    parts: Sequence[PatternPart], steps: Sequence[str], spend: Callable[[int], None]
+) -> PatternPlace | None:
     """Return where the last steps that parts cover begin; None if they cover no last steps."""
     at, end = len(steps), 0
     for number in reversed(range(len(parts))):
@@ -312,7 +316,7 @@ def _last_name(step: str, end: int) -> str:
     return step[begin:end].rpartition(_DOT)[2]
 
 
-def _ending(part: Part, name: str, *, is_open: bool) -> int | None:
+def _ending(part: PatternPart, name: str, *, is_open: bool) -> int | None:
     """Return how many last characters of a name a part covers: all, or at least its own."""
     if not is_open:
         return len(name) if len(name) <= LONGEST and fits(part, name) else None

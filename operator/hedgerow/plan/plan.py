@@ -81,7 +81,7 @@ INVALID_CLAIM: Final = "InvalidClaim"
 ClaimableFields = Mapping["ApiResource", "Fields"]
 """The fields that a controller may claim, by kind; see `Controller.claimed`."""
 
-Found = tuple[tuple["ContestedField", "Leaf"], ...]
+ContestedLeaves = tuple[tuple["ContestedField", "Leaf"], ...]
 """The contested fields as they are reported, each with its leaf."""
 
 
@@ -256,7 +256,7 @@ class ChildPlanner:
             is_complete=want is self.want,
         )
 
-    def _write(self, write: Write, found: Found) -> Plan:
+    def _write(self, write: Write, found: ContestedLeaves) -> Plan:
         return Plan(
             writes=(replace(write, after=self.after) if self.after else write,),
             contested=tuple(field for field, _ in found),
@@ -287,7 +287,9 @@ class ChildPlanner:
             known,
         )
 
-    def _settled(self, rewritten: tuple[Leaf, ...], found: Found, history: ChildHistory) -> Plan:
+    def _settled(
+        self, rewritten: tuple[Leaf, ...], found: ContestedLeaves, history: ChildHistory
+    ) -> Plan:
         return Plan(
             contested=tuple(field for field, _ in found),
             ignored=tuple(self._ignored(found)),
@@ -335,10 +337,10 @@ class ChildPlanner:
         ref = replace(self.ref, uid=meta["uid"])
         return Plan(deletions=(Deletion(ref, meta.get("resourceVersion", ""), self._declared),))
 
-    def _found(self, leaves: Iterable[Leaf], reason: str = "") -> Found:
+    def _found(self, leaves: Iterable[Leaf], reason: str = "") -> ContestedLeaves:
         return tuple((self.plan_input.report(self.ref, leaf, reason), leaf) for leaf in leaves)
 
-    def _ignored(self, found: Found) -> Iterator[str]:
+    def _ignored(self, found: ContestedLeaves) -> Iterator[str]:
         """Yield a line for each yielded or claimed field that is contested nevertheless."""
         field_policy = self.plan_input.field_policy
         for word, written in ((YIELD, field_policy.yields), (CLAIM, field_policy.claims)):
@@ -414,7 +416,7 @@ class ClaimPlanner(ChildPlanner):
     def _waiting(self) -> Plan:
         return Plan()
 
-    def _write(self, write: Write, found: Found) -> Plan:
+    def _write(self, write: Write, found: ContestedLeaves) -> Plan:
         return super()._write(replace(write, foreign=True), found)
 
     @cached_property

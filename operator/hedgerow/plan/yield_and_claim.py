@@ -36,7 +36,7 @@ from hedgerow.plan.field_patterns import (
     FieldPatternError,
     FieldPatterns,
     Glob,
-    Part,
+    PatternPart,
     TooManyComparisonsError,
     fits,
     glob,
@@ -103,7 +103,7 @@ class PolicyEntry(Struct, frozen=True):
     """One entry: the objects and the field that it covers; `text` is as the user wrote it."""
 
     kind: str
-    name: Part
+    name: PatternPart
     path: FieldPatterns
     text: str
 

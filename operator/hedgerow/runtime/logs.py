@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from structlog.typing import EventDict
 
-Format = Literal["auto", "human", "json"]
+LogFormat = Literal["auto", "human", "json"]
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 IDENTIFIERS = frozenset({"uid", "pass_id"})
 LONGEST = 1024
@@ -28,7 +28,7 @@ TRACE = "exception"
 LONGEST_TRACE = 16 * LONGEST
 
 
-def configure(form: Format = "auto", *, debug: bool = False, for_good: bool = False) -> None:
+def configure(form: LogFormat = "auto", *, debug: bool = False, for_good: bool = False) -> None:
     """Send log events to standard error; `auto` means human if that is a terminal.
 
     `for_good`: it is not configured again, so that loggers are made once.

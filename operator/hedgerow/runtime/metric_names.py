@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 
-class Duration(StrEnum):
+class DurationMetric(StrEnum):
     """A metric in seconds, without the prefix that all metrics have."""
 
     API_REQUEST = "api_request_duration_seconds"

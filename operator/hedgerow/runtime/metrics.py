@@ -22,7 +22,7 @@ from prometheus_client import (
 )
 from prometheus_client.registry import Collector
 
-from hedgerow.runtime.metric_names import Duration, of_lag
+from hedgerow.runtime.metric_names import DurationMetric, of_lag
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -69,15 +69,15 @@ class Meters:
             "api_requests", "Requests to the API server.", "verb code"
         )
         self.api_duration = self._histogram(
-            Duration.API_REQUEST,
+            DurationMetric.API_REQUEST,
             "Time until an API request was answered; until it was open, for a watch.",
             "verb",
             FAST,
         )
         self.leader = self._gauge("leader", "Whether this replica does the work: 1 for the leader.")
-        self.loop_lag = self._gauge(Duration.LOOP_LAG, "How late the event loop last turned.")
+        self.loop_lag = self._gauge(DurationMetric.LOOP_LAG, "How late the event loop last turned.")
         self.loop_lag_longest = self._gauge(
-            Duration.LONGEST_LOOP_LAG,
+            DurationMetric.LONGEST_LOOP_LAG,
             "The longest recent time for which the event loop did not turn.",
         )
         self._lags: dict[str, Histogram] = {}
@@ -100,13 +100,13 @@ class Meters:
             "reconcile", "Passes over a resource, by how they ended.", "controller outcome"
         )
         self.pass_duration = self._histogram(
-            Duration.RECONCILE, "Time that a pass took.", "controller", FAST
+            DurationMetric.RECONCILE, "Time that a pass took.", "controller", FAST
         )
         self.queue_depth = self._gauge(
             "workqueue_depth", "Resources that are ready for a pass.", "controller"
         )
         self.queue_wait = self._histogram(
-            Duration.IN_QUEUE,
+            DurationMetric.IN_QUEUE,
             "Time for which a resource that was ready waited for its pass.",
             "controller",
             SLOW,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hedgerow.runtime.resource_pass import Pass
     from hedgerow_schemas.base import Resource, View
 
-Found = tuple[Report, ...]
+PassReports = tuple[Report, ...]
 
 
 class _Awaited:
@@ -58,7 +58,7 @@ class _Received:
     """What one controller is told by the resources with copies of its own."""
 
     def __init__(self) -> None:
-        self.found: dict[Key, dict[Key, Found]] = {}
+        self.found: dict[Key, dict[Key, PassReports]] = {}
         """The reports to each resource, by the resource whose pass it was; empty ones as well."""
         self.by: dict[Key, frozenset[Key]] = {}
         """The resources that were told something in the last pass of each other resource."""
@@ -102,7 +102,7 @@ class Reports:
         received.news, received.expected = before.news, before.expected
         self._received[controller] = received
 
-    def replace(self, controller: str, by: Key, found: Mapping[Key, Found]) -> None:
+    def replace(self, controller: str, by: Key, found: Mapping[Key, PassReports]) -> None:
         """Replace all that one resource's passes have reported to resources of a controller."""
         received = self._of(controller)
         before = received.by.pop(by, frozenset())
@@ -130,7 +130,7 @@ class Reports:
         """Drop what a resource reported: it is gone, or nothing is written for it any more."""
         self.replace(controller, by, {})
 
-    def of(self, controller: str, key: Key) -> Found:
+    def of(self, controller: str, key: Key) -> PassReports:
         """Return the reports to a resource, ordered by the resources whose passes they are of."""
         reports = self._of(controller).found.get(key, {})
         return tuple(report for by in sorted(reports) for report in reports[by])
@@ -205,7 +205,7 @@ def reports_of(
     copies: Copies,
     observation: Observation,
     refused: Mapping[ChildId, Problem],
-) -> dict[Key, Found]:
+) -> dict[Key, PassReports]:
     """Return what a pass found about its children, by the resources that they are made from.
 
     A resource with children about which there is nothing to say has no reports. `refused` are the

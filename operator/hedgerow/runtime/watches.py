@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from hedgerow.contract import Controller, Key
     from hedgerow.kube.cluster import Cluster
     from hedgerow.runtime.cache.caches import Cache
-    from hedgerow.runtime.cache.store import Change
+    from hedgerow.runtime.cache.store import StoreChange
     from hedgerow.runtime.clock import Clock
     from hedgerow.runtime.in_flight import InFlight
     from hedgerow.runtime.metrics import Meter
@@ -280,7 +280,7 @@ class Watches:
         source: Source,
         event: Snapshot | Changed | Bookmark,
         covers: Callable[[Key], bool] | None = None,
-    ) -> Iterable[Sequence[Change]]:
+    ) -> Iterable[Sequence[StoreChange]]:
         """Take an event into the cache of a source, and return what has changed by it.
 
         A list `covers` some keys, or all.
@@ -312,7 +312,7 @@ class Watches:
         self._on_rewound()
 
     def enqueue(
-        self, source: Source, changes: Iterable[Change], priority: Priority = Priority.CHANGED
+        self, source: Source, changes: Iterable[StoreChange], priority: Priority = Priority.CHANGED
     ) -> None:
         """Queue the resources that changes of a source concern."""
         if source.relation is not None:  # what is not cached of an object is not read
@@ -379,13 +379,13 @@ def _has_outdated_status(controller: Controller[Resource], source: Source, obj: 
     return source.kind is controller.resource and seen != metadata(obj).get("generation")
 
 
-def _is_of_status(change: Change) -> bool:
+def _is_of_status(change: StoreChange) -> bool:
     """Return whether nothing but an object's status has changed."""
     old, new = change
     return old is not None and new is not None and content(old) == content(new)
 
 
-def _is_equal(change: Change) -> bool:
+def _is_equal(change: StoreChange) -> bool:
     """Return whether nothing of what is cached of an object has changed but its version."""
     old, new = change
     return old is not None and new is not None and _unversioned(old) == _unversioned(new)

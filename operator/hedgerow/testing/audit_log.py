@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
     from pathlib import Path
 
-Entry = dict[str, Any]
+AuditEntry = dict[str, Any]
 
 WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 
@@ -24,7 +24,7 @@ class Requests(ABC):
         """Return the present end of the record, to ask later what came `since`."""
 
     @abstractmethod
-    def entries(self, mark: int = 0) -> list[Entry]:
+    def entries(self, mark: int = 0) -> list[AuditEntry]:
         """Return all entries that were begun after a mark, those of watches under way included."""
 
     def since(
@@ -36,7 +36,7 @@ class Requests(ABC):
         verbs: Collection[str] = (),
         resource: str = "",
         namespace: str = "",
-    ) -> list[Entry]:
+    ) -> list[AuditEntry]:
         """Return the finished requests (stage ResponseComplete) after a mark, oldest first.
 
         `agent` is how the user agent begins; `user` and `resource` (a plural) are exact; `verbs`
@@ -50,12 +50,12 @@ class Requests(ABC):
             if entry["stage"] == "ResponseComplete" and _matches(entry, wanted, verbs)
         ]
 
-    def writes(self, mark: int = 0, **filters: str) -> list[Entry]:
+    def writes(self, mark: int = 0, **filters: str) -> list[AuditEntry]:
         """Return the writes after a mark; Lease renewals and virtual reviews are left out."""
         found = self.since(mark, verbs=WRITES, **filters)
         return [entry for entry in found if not _is_exempt(_reference(entry))]
 
-    def refused(self, mark: int = 0, **filters: str) -> list[Entry]:
+    def refused(self, mark: int = 0, **filters: str) -> list[AuditEntry]:
         """Return the requests after a mark that were answered with 401 or 403."""
         found = self.since(mark, **filters)
         return [entry for entry in found if entry["responseStatus"]["code"] in {401, 403}]
@@ -71,7 +71,7 @@ class AuditLog(Requests):
         """Return the size of the log."""
         return self.path.stat().st_size if self.path.exists() else 0
 
-    def entries(self, mark: int = 0) -> list[Entry]:
+    def entries(self, mark: int = 0) -> list[AuditEntry]:
         """Return the entries after so many bytes."""
         with self.path.open("rb") as file:
             file.seek(max(mark - 1, 0))
@@ -81,12 +81,12 @@ class AuditLog(Requests):
         return [decode(line) for line in begun.split(b"\n") if line]
 
 
-def shown(entries: Iterable[Entry]) -> list[str]:
+def shown(entries: Iterable[AuditEntry]) -> list[str]:
     """Return each request in a line: user, verb and address."""
     return [f"{e['user']['username']}: {e['verb']} {e['requestURI']}" for e in entries]
 
 
-def must_be_unforced_applies(writes: list[Entry], field_manager: str) -> None:
+def must_be_unforced_applies(writes: list[AuditEntry], field_manager: str) -> None:
     """Raise AssertionError unless there are writes, all of them unforced applies or safe deletes.
 
     An apply is by that field manager; a delete names the uid and propagates in the background.
@@ -96,18 +96,18 @@ def must_be_unforced_applies(writes: list[Entry], field_manager: str) -> None:
         raise AssertionError(f"not applied unforced by {field_manager}: {shown(odd) or 'nothing'}")
 
 
-def _is_unforced(entry: Entry, field_manager: str) -> bool:
+def _is_unforced(entry: AuditEntry, field_manager: str) -> bool:
     uri = entry["requestURI"]
     if entry["verb"] == "patch":
         return "force" not in uri and f"fieldManager={field_manager}" in uri
-    options: Entry = entry.get("requestObject") or {}
-    guards: Entry = options.get("preconditions") or {}
+    options: AuditEntry = entry.get("requestObject") or {}
+    guards: AuditEntry = options.get("preconditions") or {}
     is_guarded = bool(guards.get("uid"))
     in_background = options.get("propagationPolicy") == "Background"
     return entry["verb"] == "delete" and "force" not in uri and is_guarded and in_background
 
 
-def _matches(entry: Entry, wanted: dict[str, str], verbs: Collection[str]) -> bool:
+def _matches(entry: AuditEntry, wanted: dict[str, str], verbs: Collection[str]) -> bool:
     reference = _reference(entry)
     return (
         entry.get("userAgent", "").startswith(wanted["agent"])
@@ -118,11 +118,11 @@ def _matches(entry: Entry, wanted: dict[str, str], verbs: Collection[str]) -> bo
     )
 
 
-def _is_exempt(reference: Entry) -> bool:
+def _is_exempt(reference: AuditEntry) -> bool:
     """Return whether nothing persists of a request, or it renews a Lease."""
     virtual = ("authorization.k8s.io", "authentication.k8s.io")
     return reference.get("resource") == "leases" or reference.get("apiGroup") in virtual
 
 
-def _reference(entry: Entry) -> Entry:
+def _reference(entry: AuditEntry) -> AuditEntry:
     return entry.get("objectRef") or {}

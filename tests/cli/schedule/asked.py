@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from hedgerow.cli.schedule.simulation import Fate, Question, StartForecast, forecast
+from hedgerow.cli.schedule.simulation import Question, StartFate, StartForecast, forecast
 from hedgerow_schemas.cronjob import CronJob
 
 BEGIN = datetime(2026, 3, 2, tzinfo=UTC)
@@ -41,11 +41,11 @@ def foresee(
     return forecast(cj, Question(since, until, timedelta(minutes=takes), away, limit, now))
 
 
-def short(fate: Fate) -> tuple[int, str, int | None]:
+def short(fate: StartFate) -> tuple[int, str, int | None]:
     """Return a fate's start and its Job's beginning as minutes after BEGIN, around what happens."""
     began = (fate.began - BEGIN) // timedelta(minutes=1) if fate.began else None
     return (fate.start - BEGIN) // timedelta(minutes=1), fate.happens.value, began
 
 
-def days(*seen: Fate) -> list[tuple[str, str]]:
+def days(*seen: StartFate) -> list[tuple[str, str]]:
     return [(f"{fate.wall:%m-%dT%H:%M}", fate.happens.value) for fate in seen]

@@ -23,7 +23,7 @@ from hedgerow.cli.tree.look import REPLICA_SET
 from hedgerow.cli.tree.view import TreesView
 from hedgerow.controllers.secretsync.sharing import SOURCES
 from hedgerow.kube import client
-from hedgerow.kube.discovery import Found
+from hedgerow.kube.discovery import FoundKind
 from hedgerow.kube.errors import Forbidden, Missing, Unavailable
 from hedgerow.manifest import from_yaml
 from hedgerow_schemas.builtin import Deployment, Pod, Secret, Service, StatefulSet
@@ -52,10 +52,10 @@ def cluster(monkeypatch) -> Grove:
         grove.asked.append(given)
         yield grove
 
-    async def find(_: Any, word: str) -> Found:
+    async def find(_: Any, word: str) -> FoundKind:
         if word not in SHORT:
             raise Missing(f'the server serves no kind "{word}"', code=404)
-        return Found(SHORT[word])
+        return FoundKind(SHORT[word])
 
     monkeypatch.setattr(client, "connect", connect)
     monkeypatch.setattr("hedgerow.cli.targets.find", find)

@@ -28,7 +28,7 @@ from hedgerow.testing.memory.cluster import selects
 from hedgerow.testing.memory.kind import ServedKind
 from hedgerow.testing.memory.podspec import ANY
 from hedgerow.testing.memory.schema import Atomic, Object, Struct
-from hedgerow.testing.memory.server import Key, Server
+from hedgerow.testing.memory.server import Server, StoredKey
 from hedgerow_schemas.base import ApiResource
 from model import ours
 
@@ -54,7 +54,7 @@ class Entry:
 
     version: int
     type: str
-    key: Key
+    key: StoredKey
     object: Object
     before: Object | None
 
@@ -70,7 +70,7 @@ class Store(Server):
         seen = (NAMESPACE, kinds.POD, kinds.ENDPOINT_SLICE)
         super().__init__((*kinds.BUILTIN, *seen, *custom), namespaces=("",))
         self.kinds = {kind.api.plural: kind for kind in self._kinds.values()}
-        self.past: list[tuple[int, dict[Key, Object]]] = [(self.version, {})]
+        self.past: list[tuple[int, dict[StoredKey, Object]]] = [(self.version, {})]
         """Every version, and all there was at it."""
 
     @property
@@ -94,11 +94,11 @@ class Store(Server):
         """Return an object without a copy; not to be changed."""
         return self._objects.get(self._key(target))
 
-    def all(self) -> dict[Key, Object]:
+    def all(self) -> dict[StoredKey, Object]:
         """Every object there is; not to be changed."""
         return dict(self._objects)
 
-    def at(self, version: int) -> dict[Key, Object]:
+    def at(self, version: int) -> dict[StoredKey, Object]:
         """All there was at a version."""
         for number, objects in reversed(self.past):
             if number <= version:

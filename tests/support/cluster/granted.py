@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from hedgerow.deploy.rights import Right
 from hedgerow.testing.api import Object
-from hedgerow.testing.audit_log import AuditLog, Entry
+from hedgerow.testing.audit_log import AuditEntry, AuditLog
 
 EVERYBODY = ("selfsubjectaccessreviews",)
 """Kubernetes grants these to whoever it knows."""
@@ -25,12 +25,12 @@ def granted(roles: Iterable[Object]) -> frozenset[Right]:
     )
 
 
-def requests(audit_log: AuditLog, mark: int, user: str) -> list[Entry]:
+def requests(audit_log: AuditLog, mark: int, user: str) -> list[AuditEntry]:
     """Return all that a user asked after a mark, watches under way included."""
     return [entry for entry in audit_log.entries(mark) if entry["user"].get("username") == user]
 
 
-def denied(entries: Iterable[Entry]) -> list[tuple[str, str, str]]:
+def denied(entries: Iterable[AuditEntry]) -> list[tuple[str, str, str]]:
     """Return what was refused for want of a right, or otherwise forbidden.
 
     What is refused since a namespace is being deleted is not: the operator learns of it later.
@@ -43,11 +43,11 @@ def denied(entries: Iterable[Entry]) -> list[tuple[str, str, str]]:
     ]
 
 
-def _is_terminating(entry: Entry) -> bool:
+def _is_terminating(entry: AuditEntry) -> bool:
     return "because it is being terminated" in entry["responseStatus"].get("message", "")
 
 
-def used(entries: Iterable[Entry], rights: Iterable[Right]) -> frozenset[Right]:
+def used(entries: Iterable[AuditEntry], rights: Iterable[Right]) -> frozenset[Right]:
     """Return those of the rights that the requests made use of."""
     asked = {ask for entry in entries for ask in _asks(entry)}
     return frozenset(
@@ -61,7 +61,7 @@ def used(entries: Iterable[Entry], rights: Iterable[Right]) -> frozenset[Right]:
     )
 
 
-def _asks(entry: Entry) -> Iterator[tuple[str, str, str, str]]:
+def _asks(entry: AuditEntry) -> Iterator[tuple[str, str, str, str]]:
     about = entry.get("objectRef")
     if not about or about.get("resource") in EVERYBODY:
         return

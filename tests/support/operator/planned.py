@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from hedgerow.cli.plan.forecast import PLACEHOLDER, Forecast
 from hedgerow.contract import Controller
-from hedgerow.fields.diff import Kind, Line, difference
+from hedgerow.fields.diff import DifferenceKind, Line, difference
 from hedgerow.kube.cluster import Cluster
 from hedgerow.objects import Installation, controller_of, metadata
 from hedgerow.plan.status import said
@@ -28,7 +28,7 @@ _COPY = "kubectl.kubernetes.io/last-applied-configuration"
 """What client-side apply keeps of the last manifest: a plan does not tell of it."""
 _OF_ITS_UID = ("controller-uid",)
 MOST = 8
-KINDS = frozenset(get_args(Kind))
+KINDS = frozenset(get_args(DifferenceKind))
 
 
 class FixedClock:

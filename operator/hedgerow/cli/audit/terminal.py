@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from hedgerow.testing.audit.baseline import AuditOutcome
-    from hedgerow.testing.audit.findings import AuditReport, Finding, RuleResult, Verdict
+    from hedgerow.testing.audit.findings import AuditReport, Finding, RuleResult, RuleVerdict
 
 _PIPED: Final = 120
-_STYLES: Final[Mapping[Verdict, str]] = {
+_STYLES: Final[Mapping[RuleVerdict, str]] = {
     "failed": "bold red", "noted": "yellow", "passed": "green", "not checked": "dim",
 }  # fmt: skip
 _MOST: Final = 12

@@ -11,15 +11,15 @@ from hedgerow.texts import numbered, printable
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from hedgerow.testing.audit.findings import AuditReport, Finding, Group, Verdict
+    from hedgerow.testing.audit.findings import AuditReport, Finding, RuleGroup, RuleVerdict
 
-GROUPS: Final[Mapping[Group, str]] = {
+GROUPS: Final[Mapping[RuleGroup, str]] = {
     "author": "The author's fields",
     "others": "Fields of others on its children",
     "quiet": "Quiet",
     "rights": "Rights and writes",
 }
-MARKS: Final[Mapping[Verdict, str]] = {
+MARKS: Final[Mapping[RuleVerdict, str]] = {
     "failed": "✗", "noted": "!", "passed": "✓", "not checked": "·",
 }  # fmt: skip
 _ABSENT: Final = "(absent)"

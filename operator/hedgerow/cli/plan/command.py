@@ -42,12 +42,12 @@ if TYPE_CHECKING:
 
     from rich.status import Status
 
-    from hedgerow.cli.plan.forecast import Forecast, Verdict
+    from hedgerow.cli.plan.forecast import Forecast, PlanVerdict
     from hedgerow_schemas.base import Object
 
 CHANGES = 2
 """The exit code for changes; elsewhere it means wrong usage, which is a failure here."""
-EXITS: Mapping[Verdict, int] = {
+EXITS: Mapping[PlanVerdict, int] = {
     "nothing": Exit.DONE,
     "changes": CHANGES,
     "conflicts": Exit.CONFLICT,

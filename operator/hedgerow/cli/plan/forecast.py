@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 PLACEHOLDER: Final = "00000000-0000-0000-0000-000000000000"
 """The uid of a resource that does not exist yet; the server accepts it in dry runs."""
 
-Action = Literal["created", "configured", "deleted", "unchanged", "refused"]
-Verdict = Literal["nothing", "changes", "conflicts", "failed"]
+PlannedAction = Literal["created", "configured", "deleted", "unchanged", "refused"]
+PlanVerdict = Literal["nothing", "changes", "conflicts", "failed"]
 _OF_EVERY_STATUS: Final = ("conditions", "contested", "contestedCount", "observedGeneration")
-_RANKS: Final[tuple[Verdict, ...]] = ("failed", "conflicts", "changes", "nothing")
+_RANKS: Final[tuple[PlanVerdict, ...]] = ("failed", "conflicts", "changes", "nothing")
 
 
 def held_by(target: ObjectRef, leaf: Leaf, holder: Holder | None = None) -> ContestedField:
@@ -60,7 +60,7 @@ class ObjectForecast:
     """
 
     ref: ObjectRef
-    action: Action
+    action: PlannedAction
     lines: tuple[Line, ...] = ()
     merged: str = ""
     forced: tuple[str, ...] = ()
@@ -108,7 +108,7 @@ class Forecast:
         return tuple(o for o in self.objects if o.action in ("created", "configured", "deleted"))
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> PlanVerdict:
         """Return the worst result: failures before conflicts, conflicts before changes."""
         taken = [c for c in self.problems if c.reason in ("NameTaken", KEPT_ELSEWHERE)]
         if self.refusals or len(taken) < len(self.problems):
@@ -118,7 +118,7 @@ class Forecast:
         return "changes" if self.changes else "nothing"
 
 
-def worst(forecasts: Iterable[Forecast]) -> Verdict:
+def worst(forecasts: Iterable[Forecast]) -> PlanVerdict:
     """Return the worst verdict of several."""
     found = {forecast.verdict for forecast in forecasts}
     return next(rank for rank in _RANKS if rank in {*found, _RANKS[-1]})

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from hedgerow.cli.plan.forecast import Forecast, ObjectForecast
-    from hedgerow.fields.diff import Kind, Line
+    from hedgerow.fields.diff import DifferenceKind, Line
     from hedgerow.fields.managed_fields import Holder
     from hedgerow.plan.remedies import Remedy
     from hedgerow_schemas.base import Condition, ContestedField, Object
@@ -264,7 +264,9 @@ def _parts(line: Line) -> Iterator[Line]:
     for element in dict.fromkeys((*old, *new)):
         was, now = old.get(element), new.get(element)
         if not identical(was, now):
-            kind: Kind = "removed" if now is None else "added" if was is None else "changed"
+            kind: DifferenceKind = (
+                "removed" if now is None else "added" if was is None else "changed"
+            )
             field_path = (*line.field_path, element)
             yield from _parts(replace(line, kind=kind, field_path=field_path, old=was, new=now))
 

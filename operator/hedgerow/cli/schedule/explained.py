@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from datetime import datetime, tzinfo
 
-    from hedgerow.cli.schedule.simulation import Fate, Question, StartForecast
+    from hedgerow.cli.schedule.simulation import Question, StartFate, StartForecast
     from hedgerow_schemas.cronjob import CronJob
 
 LABELS = {
@@ -162,7 +162,7 @@ def _wire(each: ExplainedCronJob) -> dict[str, Any]:
     }
 
 
-def _fate_wire(fate: Fate, zone: tzinfo) -> dict[str, Any]:
+def _fate_wire(fate: StartFate, zone: tzinfo) -> dict[str, Any]:
     there_is = not fate.skipped
     return {
         "local": (fate.start.astimezone(zone) if there_is else fate.wall).isoformat(),
@@ -176,7 +176,7 @@ def _fate_wire(fate: Fate, zone: tzinfo) -> dict[str, Any]:
     }
 
 
-def _local(fate: Fate, zone: tzinfo) -> str:
+def _local(fate: StartFate, zone: tzinfo) -> str:
     """Return a start as `Sun 2026-03-29 03:30:00 CEST +02:00`; a skipped one has no offset."""
     if fate.skipped:
         return f"{fate.wall:%a %Y-%m-%d %H:%M:%S}"

@@ -42,7 +42,7 @@ class Happens(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Fate:
+class StartFate:
     """What happens to one start.
 
     `start` is its instant; `wall` is its local time in the schedule's zone, as a datetime without
@@ -88,7 +88,7 @@ class StartForecast:
     now.
     """
 
-    fates: tuple[Fate, ...]
+    fates: tuple[StartFate, ...]
     more: int
     begins: datetime
     since: str | None
@@ -110,7 +110,7 @@ def local_time(schedule: Schedule, start: datetime) -> datetime:
 
 def skipped(
     schedule: Schedule, begin: datetime, starts: Iterable[datetime], until: datetime
-) -> Iterator[Fate]:
+) -> Iterator[StartFate]:
     """Yield the skipped times between the starts after `begin`, which are in order.
 
     After the last start, skipped times are included until `until`.
@@ -126,12 +126,12 @@ def skipped(
 
 def _left_out(
     schedule: Schedule, last: datetime, start: datetime, until: datetime
-) -> Iterator[Fate]:
+) -> Iterator[StartFate]:
     times = schedule.skipped(last, start, MOST)
     met = tuple(time for time in times if _instant(schedule, time) <= until)
     if met:
         at = max(_instant(schedule, met[0]), last)
-        yield Fate(at, met[0], Happens.SKIPPED, _why(schedule, met), skipped=met)
+        yield StartFate(at, met[0], Happens.SKIPPED, _why(schedule, met), skipped=met)
 
 
 def _why(schedule: Schedule, times: tuple[datetime, ...]) -> str:
@@ -374,7 +374,7 @@ class Ledger:
         self._question = question
         self._next = schedule.after(begin)
         self._open: dict[datetime, Hindrance] = {}
-        self._fates: dict[datetime, Fate] = {}
+        self._fates: dict[datetime, StartFate] = {}
         self._suspended = False
         self.down = _merged(question.down)
         if missed and begin <= question.until:
@@ -390,7 +390,7 @@ class Ledger:
         """The end of the reported time."""
         return max(self._fates) if self._full else self._question.until
 
-    def fates(self) -> Iterable[Fate]:
+    def fates(self) -> Iterable[StartFate]:
         """Return the fates of the starts."""
         return self._fates.values()
 
@@ -448,7 +448,7 @@ class Ledger:
             return Happens.DEADLINE, f"its deadline passed at {passed}{why}"
         return hindrance.happens, hindrance.skips
 
-    def _made(self, start: datetime, passed: SimulatedPass, now: datetime) -> Fate:
+    def _made(self, start: datetime, passed: SimulatedPass, now: datetime) -> StartFate:
         """Return the fate of a start whose Job is created now."""
         happens, why = Happens.RUNS, "on time"
         if now > start:
@@ -470,15 +470,15 @@ class Ledger:
         why: str,
         job: str | None = None,
         began: datetime | None = None,
-    ) -> Fate:
+    ) -> StartFate:
         twice = cron.repeated(start, self._schedule.zone)
         wall = local_time(self._schedule, start)
         if twice:
             nth = "second" if twice > 1 else "first"
             why = f"{why}; the clocks show {wall:%H:%M} twice, this is the {nth} time"
-        return Fate(start, wall, happens, why, job, began, twice)
+        return StartFate(start, wall, happens, why, job, began, twice)
 
-    def _close(self, start: datetime, fate: Fate) -> None:
+    def _close(self, start: datetime, fate: StartFate) -> None:
         self._open.pop(start, None)
         self._fates[start] = fate
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from hedgerow.controllers.scaler.controller import ScaledField
-    from hedgerow.controllers.scaler.windows import Phase
+    from hedgerow.controllers.scaler.windows import WindowPhase
     from hedgerow.kube.cluster import Cluster
     from hedgerow.objects import ObjectRef
     from hedgerow_schemas.base import Object
@@ -53,7 +53,7 @@ class WindowsForecast:
     namespace: str
     zone: tzinfo
     target: ScaledField
-    phases: tuple[Phase, ...]
+    phases: tuple[WindowPhase, ...]
     more: bool
     former: int
 
@@ -87,7 +87,7 @@ async def explained(
     until = moment("--to", span[1], plan.zone) if span[1] else since + WEEK
     if until <= since:
         raise typer.BadParameter(f"--to: {until.isoformat()} is not after {since.isoformat()}")
-    phases: list[Phase] = []
+    phases: list[WindowPhase] = []
     for phase in plan.phases(since, until):
         phases.append(phase)
         if len(phases) > span[2]:
@@ -191,7 +191,7 @@ def _filled(rows: Sequence[Sequence[str]], first: str, whole: Sequence[str], *, 
     return table
 
 
-def _row(phase: Phase, found: WindowsForecast, now: datetime) -> tuple[str, str, str, str]:
+def _row(phase: WindowPhase, found: WindowsForecast, now: datetime) -> tuple[str, str, str, str]:
     number = str(phase.replicas) if phase.replicas is not None else f"{found.former}, as before"
     words = "window" if phase.in_force else "no window"
     begun = " (now)" if phase.since <= now and (not phase.until or now < phase.until) else ""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hedgerow.fields.managed_fields import Holder
     from hedgerow_schemas.base import Object
 
-Kind = Literal["added", "changed", "removed", "taken", "released"]
+ChangeKind = Literal["added", "changed", "removed", "taken", "released"]
 Record = Literal["wrote", "holds", "held", "nobody"]
 _FieldPath = tuple[str, ...]
 
@@ -37,7 +37,7 @@ class FieldChange:
     it is unknown; or nobody is recorded.
     """
 
-    kind: Kind
+    kind: ChangeKind
     field_path: _FieldPath
     record: Record
     managers: tuple[Holder, ...] = ()
@@ -66,7 +66,13 @@ def changes(before: Object, after: Object, *, one_write: bool = True) -> tuple[F
     return tuple(sorted(found, key=lambda change: _RANKS[change.kind]))
 
 
-_RANKS: Mapping[Kind, int] = {"added": 0, "changed": 0, "removed": 1, "taken": 2, "released": 2}
+_RANKS: Mapping[ChangeKind, int] = {
+    "added": 0,
+    "changed": 0,
+    "removed": 1,
+    "taken": 2,
+    "released": 2,
+}
 
 
 def _kept(old: Mapping[_FieldPath, Node], new: Mapping[_FieldPath, Node]) -> Iterator[FieldChange]:
@@ -84,7 +90,7 @@ def _kept(old: Mapping[_FieldPath, Node], new: Mapping[_FieldPath, Node]) -> Ite
 
 
 def _written(
-    kind: Kind, place: _FieldPath, before: tuple[Holder, ...], after: tuple[Holder, ...]
+    kind: ChangeKind, place: _FieldPath, before: tuple[Holder, ...], after: tuple[Holder, ...]
 ) -> FieldChange:
     """Return a change of a value: by the entries that are new or have a new time, or the only one.
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hedgerow.cli.watch.lines import Scope, WatchLines
     from hedgerow.kube.cluster import Cluster
 
-Format = Literal["text", "json"]
+WatchFormat = Literal["text", "json"]
 
 Kind = Annotated[
     str,
@@ -33,7 +33,7 @@ Selector = Annotated[str, selector_option("Watch only objects", default="all")]
 Existing = Annotated[
     bool, typer.Option("--existing", help="First print a line for each object that is there.")
 ]
-Output = Annotated[Format, output_option("json is one object a line, for programs.")]
+Output = Annotated[WatchFormat, output_option("json is one object a line, for programs.")]
 SeedFormat = Annotated[
     bool,
     typer.Option(
@@ -87,7 +87,7 @@ def watch_command(
         raise typer.Exit(EXIT_BY_SIGNAL + number)
 
 
-def _lines(scope: Scope, output: Format, *, seed_format: bool) -> WatchLines:
+def _lines(scope: Scope, output: WatchFormat, *, seed_format: bool) -> WatchLines:
     from hedgerow.cli.watch.lines import JsonLines, SeedLines, Sentences
 
     if seed_format:

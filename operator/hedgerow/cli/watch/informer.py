@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hedgerow.cli.watch.memory import Memory
     from hedgerow.kube.retry import RetryClock
     from hedgerow.kube.watch import ListerWatcher
-    from hedgerow.runtime.cache.store import Change
+    from hedgerow.runtime.cache.store import StoreChange
     from hedgerow_schemas.base import ApiResource, Object
 
 
@@ -99,7 +99,7 @@ class _Informer:
                 self._tell((change,) if change else ())
 
     def _tell(
-        self, changes: Iterable[Change], *, listed: bool = False, last: Object | None = None
+        self, changes: Iterable[StoreChange], *, listed: bool = False, last: Object | None = None
     ) -> None:
         for old, new in changes:
             self._memory.settle(old, new)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hedgerow import Object, Observed
-    from hedgerow.controllers.bluegreen.switch import Verdict
+    from hedgerow.controllers.bluegreen.switch import CheckVerdict
     from hedgerow_schemas.bluegreen import BlueGreen, Check, HttpCheck, Phase
 
 MANAGED_BY: Final = "app.kubernetes.io/managed-by"
@@ -76,7 +76,7 @@ class Trial:
     """Whether the status says already that all have passed."""
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> CheckVerdict:
         """`Failed` if any has failed, `Passed` if all have passed, else `Running`.
 
         Nothing has passed before the status says so: the Jobs go once the colour is routed.

@@ -33,7 +33,7 @@ from hedgerow.controllers.bluegreen.scene import (
     wait,
 )
 from hedgerow.controllers.bluegreen.status import remarks, status
-from hedgerow.controllers.bluegreen.switch import BOTH, Selected, other
+from hedgerow.controllers.bluegreen.switch import BOTH, SelectedColour, other
 from hedgerow.controllers.bluegreen.validation import errors
 from hedgerow_schemas.bluegreen import BlueGreen, Phase
 
@@ -89,7 +89,7 @@ def deployment(bg: BlueGreen, phase: Phase, pod_spec: Object) -> Apply:
     return Apply(Deployment, deployment_name(bg, phase), fields)
 
 
-def service(bg: BlueGreen, selected: Selected, *, moves: bool = True) -> Apply:
+def service(bg: BlueGreen, selected: SelectedColour, *, moves: bool = True) -> Apply:
     """Return the Service, which selects one colour or both; it `moves` after the Deployments."""
     selector = both(bg) if selected == BOTH else labels(bg, selected)
     fields = _service(bg, selector, watched=bg.spec.switch == "Overlap")

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Final
 from hedgerow import Deployment, EndpointSlice, Observed, Pod, Service, digest, waits_for
 from hedgerow.controllers.bluegreen import checks
 from hedgerow.controllers.bluegreen.checks import MANAGED_BY, MANAGER, NAMED_BY, Trial
-from hedgerow.controllers.bluegreen.switch import BOTH, Selected, Situation, Step, decide, other
+from hedgerow.controllers.bluegreen.switch import (
+    BOTH,
+    SelectedColour,
+    Situation,
+    Step,
+    decide,
+    other,
+)
 from hedgerow_schemas.bluegreen import BlueGreen, Phase, RoutedTemplate
 
 if TYPE_CHECKING:
@@ -148,7 +155,7 @@ def is_tracked(bg: BlueGreen) -> bool:
     return is_gated(bg) or spec.hold or spec.switch == "Overlap" or spec.bake_seconds is not None
 
 
-def selection(bg: BlueGreen, observed: Observed) -> Selected | None:
+def selection(bg: BlueGreen, observed: Observed) -> SelectedColour | None:
     """Return what the live Service selects: a colour, both, or None for anything else."""
     live = observed.child(Service, bg.metadata.name)
     if live is None:
@@ -208,7 +215,7 @@ def is_frozen(bg: BlueGreen, phase: Phase, observed: Observed, seen: Situation) 
 
 
 def records(
-    bg: BlueGreen, selected: Selected | None, templates: Mapping[str, str], now: datetime
+    bg: BlueGreen, selected: SelectedColour | None, templates: Mapping[str, str], now: datetime
 ) -> tuple[RoutedTemplate | None, RoutedTemplate | None]:
     """Return what is routed alone, or was last, and what was before it.
 

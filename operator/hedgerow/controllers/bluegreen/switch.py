@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from hedgerow_schemas.bluegreen import Phase, SwitchPhase
 
-Selected = Literal["Blue", "Green", "Both"]
-Verdict = Literal["Running", "Passed", "Failed"]
+SelectedColour = Literal["Blue", "Green", "Both"]
+CheckVerdict = Literal["Running", "Passed", "Failed"]
 
 BOTH: Final = "Both"
 
@@ -32,7 +32,7 @@ class Situation:
     `chosen` is spec.routeTo. All that follows is about the chosen colour's present template.
     """
 
-    selected: Selected | None
+    selected: SelectedColour | None
     former: Phase | None
     chosen: Phase
     has_spec: bool = True
@@ -41,7 +41,7 @@ class Situation:
     waits: bool = False
     """The switch waits until it is."""
     gated: bool = False
-    checks: Verdict = "Passed"
+    checks: CheckVerdict = "Passed"
     held: bool = False
     served: bool = False
     """It was routed before, and nothing of it has changed."""
@@ -75,7 +75,7 @@ class Step:
     """Where a switch stands, and what the Service is to select; None: there is to be none yet."""
 
     phase: SwitchPhase
-    select: Selected | None
+    select: SelectedColour | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,22 +89,22 @@ class Transition:
     condition: str
     target: str
     when: Callable[[Situation], bool]
-    select: Callable[[Situation], Selected | None]
+    select: Callable[[Situation], SelectedColour | None]
 
 
-def _chosen(seen: Situation) -> Selected | None:
+def _chosen(seen: Situation) -> SelectedColour | None:
     return seen.chosen
 
 
-def _stay(seen: Situation) -> Selected | None:
+def _stay(seen: Situation) -> SelectedColour | None:
     return seen.stay
 
 
-def _both(_seen: Situation) -> Selected | None:
+def _both(_seen: Situation) -> SelectedColour | None:
     return BOTH
 
 
-def _other(seen: Situation) -> Selected | None:
+def _other(seen: Situation) -> SelectedColour | None:
     return other(seen.chosen)
 
 

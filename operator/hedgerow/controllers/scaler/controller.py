@@ -35,8 +35,8 @@ from hedgerow.controllers.scaler.windows import (
     HOLDS,
     NEVER,
     AnnotationsError,
-    Phase,
     ScalePlan,
+    WindowPhase,
     read,
 )
 
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 DEFAULT: Final = 1
 """The number of replicas, and the least one of an autoscaler, that the API server defaults to."""
 LONGEST_WAIT: Final = timedelta(days=366)
-OUTSIDE: Final = Phase(in_force=False, replicas=None, since=NEVER, until=None)
+OUTSIDE: Final = WindowPhase(in_force=False, replicas=None, since=NEVER, until=None)
 """The phase of an object that asks for nothing any more."""
 FORMER_LOST: Final = "FormerValueLost"
 
@@ -172,7 +172,7 @@ def targets(kind: type[View], observed: Observed) -> tuple[ScaledField, list[Sca
     ]
 
 
-def wanted(target: ScaledField, phase: Phase, word: str) -> Hold:
+def wanted(target: ScaledField, phase: WindowPhase, word: str) -> Hold:
     """Return how to hold a field in a phase that has a number.
 
     What others hold with another value is taken only if the author claims it, and only once in a
@@ -200,7 +200,7 @@ def wanted(target: ScaledField, phase: Phase, word: str) -> Hold:
     return Hold(number, record if is_kept else None, waits if word == "claim" else "")
 
 
-def _met(target: ScaledField, record: FormerValue | None, phase: Phase) -> FormerValue:
+def _met(target: ScaledField, record: FormerValue | None, phase: WindowPhase) -> FormerValue:
     """Return the record of a field that is free, or that others hold with the wanted number.
 
     It stays if the field is free because somebody scaled it: nobody else has it to lose. That force
@@ -227,7 +227,7 @@ def returned(target: ScaledField) -> Hold | None:
 
 
 def claims(
-    own: ScaledField, target: ScaledField, hold: Hold | None, phase: Phase
+    own: ScaledField, target: ScaledField, hold: Hold | None, phase: WindowPhase
 ) -> tuple[Claim, ...]:
     """Return the claims on the object itself and on its autoscaler.
 
@@ -250,7 +250,7 @@ def claims(
     return (*found, _claim(target, hold))
 
 
-def _kept(own: ScaledField, phase: Phase) -> Object:
+def _kept(own: ScaledField, phase: WindowPhase) -> Object:
     """Return what stays declared of the object's own replicas while there is an autoscaler."""
     if own.ours and not own.others:
         return Hold(own.value, own.record).fields(own.field)
@@ -303,7 +303,7 @@ def _claim(target: ScaledField, hold: Hold) -> Claim:
     return Claim(target.kind, target.live.name, hold.fields(target.field), hold.waits)
 
 
-def _wait(phase: Phase, now: datetime) -> timedelta | None:
+def _wait(phase: WindowPhase, now: datetime) -> timedelta | None:
     return None if phase.until is None else min(phase.until - now, LONGEST_WAIT)
 
 

@@ -45,7 +45,7 @@ class AnnotationsError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Phase:
+class WindowPhase:
     """The time between two transitions: how many replicas there are to be, since when, until when.
 
     `replicas` is None outside of windows if no number is given for that. `until` is None if there
@@ -68,17 +68,19 @@ class ScalePlan:
     in_replicas: int | None
     zone: tzinfo
 
-    def at(self, now: datetime) -> Phase:
+    def at(self, now: datetime) -> WindowPhase:
         """Return the phase of an instant. Raises ValueError for an instant without a zone."""
         began, ended = self.scale_out.before(now), self.scale_in.before(now)
         if began is not None and (ended is None or ended <= began):
             # Starts within a window do not begin another; one that never ends begins with each.
             first = None if ended is None else self.scale_out.following(ended - _SECOND)
-            return Phase(True, self.out_replicas, first or began, self.scale_in.following(now))
+            return WindowPhase(
+                True, self.out_replicas, first or began, self.scale_in.following(now)
+            )
         last = None if began is None else self.scale_in.following(began)
-        return Phase(False, self.in_replicas, last or NEVER, self.scale_out.following(now))
+        return WindowPhase(False, self.in_replicas, last or NEVER, self.scale_out.following(now))
 
-    def phases(self, since: datetime, until: datetime) -> Iterator[Phase]:
+    def phases(self, since: datetime, until: datetime) -> Iterator[WindowPhase]:
         """Yield the phases between two instants, in order."""
         now: datetime | None = since
         while now is not None and now < until:

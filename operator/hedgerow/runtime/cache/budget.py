@@ -160,7 +160,7 @@ class Shelf(Protocol):
         ...
 
 
-Place = tuple[Shelf, "Key"]
+ShelfPlace = tuple[Shelf, "Key"]
 
 
 class Kept(NamedTuple):
@@ -209,8 +209,8 @@ class Budget:
         """The number of objects of which only a part is kept, by reason."""
         self.on_room: dict[str, Callable[[Key], object]] = {}
         """By controller: a function that is called with the key of a resource that was left out."""
-        self._places: dict[Place, Kept] = {}
-        self._decoded: OrderedDict[Place, None] = OrderedDict()
+        self._places: dict[ShelfPlace, Kept] = {}
+        self._decoded: OrderedDict[ShelfPlace, None] = OrderedDict()
         """The objects that are decoded and may be packed, the one asked for last at the end. Those
         that a list brought, and that nobody has asked for yet, are at the beginning."""
         self._decoded_weight = 0
@@ -218,8 +218,8 @@ class Budget:
         self.most_decoded = self._decoded_in_all
         self.most_read = most // BESIDE
         """The most bytes of a resource and its children that a pass may read in whole."""
-        self._excess: dict[Place, Oversize] = {}
-        self._families: defaultdict[Family, dict[Place, None]] = defaultdict(dict)
+        self._excess: dict[ShelfPlace, Oversize] = {}
+        self._families: defaultdict[Family, dict[ShelfPlace, None]] = defaultdict(dict)
         self._weights: defaultdict[Family, int] = defaultdict(int)
         self._wanted: defaultdict[Family, int] = defaultdict(int)
         self._wholes: defaultdict[Family, int] = defaultdict(int)
@@ -247,7 +247,7 @@ class Budget:
     def _is_left_out(self, family: Family) -> bool:
         return self._wanted.get(family, 0) > self._weights.get(family, 0)
 
-    def oversize(self, place: Place, family: Family, whole: int) -> Oversize | None:
+    def oversize(self, place: ShelfPlace, family: Family, whole: int) -> Oversize | None:
         """Return why only a part of an object is to be kept, or None."""
         if whole > self.bound:
             return Oversize(whole, self.bound, "object")
@@ -260,7 +260,7 @@ class Budget:
         return Oversize(self._wanted[family] - wanted + whole, self.most, "sum")
 
     def put(
-        self, place: Place, kept: Kept, oversize: Oversize | None, *, listed: bool = False
+        self, place: ShelfPlace, kept: Kept, oversize: Oversize | None, *, listed: bool = False
     ) -> None:
         """Record what is kept of an object now; `settle` must follow.
 
@@ -289,7 +289,7 @@ class Budget:
     def _may_pack(self, kept: Kept) -> bool:
         return kept.packable and self.of(kept.family) < LARGE_FROM
 
-    def opened(self, place: Place) -> None:
+    def opened(self, place: ShelfPlace) -> None:
         """Record that somebody asks for an object, which is decoded from now on."""
         if place in self._decoded:
             self._decoded.move_to_end(place)
@@ -312,7 +312,7 @@ class Budget:
                 shelf, key = place
                 self._put(place, kept.packed(shelf.pack(key)))
 
-    def drop(self, place: Place) -> None:
+    def drop(self, place: ShelfPlace) -> None:
         """Record that an object is no longer cached."""
         self._forget(place)
 
@@ -325,7 +325,7 @@ class Budget:
             self._sweep()
             self._sweep_from = int(max(self.most, self.weight * STEP))
 
-    def _put(self, place: Place, kept: Kept) -> None:
+    def _put(self, place: ShelfPlace, kept: Kept) -> None:
         self._forget(place)
         self._places[place] = kept
         self._families[kept.family][place] = None
@@ -364,7 +364,7 @@ class Budget:
         if (heard := self.on_room.get(family.controller)) is not None:
             heard(Key(family.namespace, family.name))
 
-    def _forget(self, place: Place) -> None:
+    def _forget(self, place: ShelfPlace) -> None:
         kept = self._places.pop(place, None)
         if kept is None:
             return
@@ -409,7 +409,7 @@ class Weigher:
         self._manager, self._finalizers = manager, finalizers
         self._reducible, self._packable = reducible, packable
 
-    def weigh(self, place: Place, obj: Object, *, listed: bool = False) -> Object:
+    def weigh(self, place: ShelfPlace, obj: Object, *, listed: bool = False) -> Object:
         """Return what to keep of an object that is being cached; `settle` must follow."""
         family, whole = self._family(obj), weight_of(obj) + OVERHEAD
         oversize = None
@@ -423,23 +423,23 @@ class Weigher:
         self.budget.put(place, kept, None, listed=listed)
         return obj
 
-    def reduce(self, place: Place, obj: Object, oversize: Oversize) -> Object:
+    def reduce(self, place: ShelfPlace, obj: Object, oversize: Oversize) -> Object:
         """Return what to keep of an object that was cached in whole."""
         family, whole = self._family(obj), weight_of(obj) + OVERHEAD
         return self._part(place, obj, oversize, family, whole)
 
-    def opened(self, place: Place) -> None:
+    def opened(self, place: ShelfPlace) -> None:
         """Record that somebody asks for an object of the store."""
         self.budget.opened(place)
 
-    def settle(self, gone: Place | None) -> None:
+    def settle(self, gone: ShelfPlace | None) -> None:
         """Finish a change of the store; `gone` is the object that was removed, if any."""
         if gone is not None:
             self.budget.drop(gone)
         self.budget.settle()
 
     def _part(
-        self, place: Place, obj: Object, oversize: Oversize, family: Family, whole: int
+        self, place: ShelfPlace, obj: Object, oversize: Oversize, family: Family, whole: int
     ) -> Object:
         part = oversized.reduced(obj, oversize, self._manager, self._finalizers) | self._keeps(obj)
         weight = weight_of(part) + OVERHEAD

@@ -20,7 +20,7 @@ AT_ONCE = 100
 """Objects of a list to store between two turns of the event loop: a few milliseconds."""
 Index = Callable[[Object], Iterable[Hashable]]
 _Filed = tuple[tuple[Hashable, ...], ...]
-Change = tuple[Object | None, Object | None]
+StoreChange = tuple[Object | None, Object | None]
 """The object cached before and the one cached now; None if there is none."""
 
 
@@ -166,7 +166,7 @@ class _Contents:
         *listed: Container[Key],
         covers: Callable[[Key], bool] | None = None,
         anyway: bool = False,
-    ) -> Iterator[list[Change]]:
+    ) -> Iterator[list[StoreChange]]:
         """Remove in parts what a list of that version lacks, if it `covers` it.
 
         Yield the changes. What is newer than the list was written by us after it, and stays, unless
@@ -191,7 +191,7 @@ class _Contents:
                     self._remove(key, entry)
             yield
 
-    def _forgotten(self, key: Key, entry: _Entry) -> Change:
+    def _forgotten(self, key: Key, entry: _Entry) -> StoreChange:
         """Remove an object; return the change."""
         old = self._shelf.decoded(entry)
         self._remove(key, entry)
@@ -266,7 +266,7 @@ class Store(_Contents):
         keys = self._indices.keys[index].get(value)
         return [self._shelf.opened(key) for key in sorted(keys)] if keys else []
 
-    def meet(self, obj: Object) -> Change | None:
+    def meet(self, obj: Object) -> StoreChange | None:
         """Store an object of a list that is being read; return the change, if any.
 
         An object older than the cached one has one of two reasons: our own write, or a restored
@@ -287,7 +287,7 @@ class Store(_Contents):
         *,
         rewound: bool = False,
         covers: Callable[[Key], bool] | None = None,
-    ) -> Iterator[list[Change]]:
+    ) -> Iterator[list[StoreChange]]:
         """Store a whole list in parts, so that other work can run in between; yield the changes.
 
         `met` are the keys of objects that `meet` has stored already.
@@ -320,7 +320,7 @@ class Store(_Contents):
         if covers is None:
             self.version = max(self.version, number)
 
-    def put(self, obj: Object, version: str = "") -> Change | None:
+    def put(self, obj: Object, version: str = "") -> StoreChange | None:
         """Store the object of an ADDED or MODIFIED event; return the change, None if it is old.
 
         `version` is that of the event, if the object may be newer: it was read after the event.
@@ -328,7 +328,7 @@ class Store(_Contents):
         self.version = max(self.version, version_number(version) or version_of(obj))
         return self._take(obj)
 
-    def remove(self, obj: Object) -> Change | None:
+    def remove(self, obj: Object) -> StoreChange | None:
         """Take in a DELETED event; a newer object of the same name stays."""
         key, version = key_of(obj), version_of(obj)
         self.version = max(self.version, version)
@@ -344,7 +344,7 @@ class Store(_Contents):
         if version_of(obj) > self.version:
             self._take(self._reads(obj))
 
-    def adopt(self, obj: Object) -> Change | None:
+    def adopt(self, obj: Object) -> StoreChange | None:
         """Store an object that was read by name, and return the change, if any.
 
         If the watch does not show it, no event reports its deletion: it stays until `forget`, so it
@@ -358,7 +358,9 @@ class Store(_Contents):
         if entry is not None and metadata(self._shelf.decoded(entry)).get("uid") == uid:
             self._forgotten(key, entry)
 
-    def _take(self, obj: Object, *, anyway: bool = False, listed: bool = False) -> Change | None:
+    def _take(
+        self, obj: Object, *, anyway: bool = False, listed: bool = False
+    ) -> StoreChange | None:
         """Store an object if it is newer than the cached one; `anyway`: if it differs at all.
 
         One that is `listed` is of a list, not of an event or of an answer.

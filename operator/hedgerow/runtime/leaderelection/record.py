@@ -123,7 +123,7 @@ class Wait(Struct, frozen=True):
     holder: str
 
 
-Step = Read | Take | Remove | Wait
+LeaseStep = Read | Take | Remove | Wait
 
 
 class Election:
@@ -166,14 +166,14 @@ class Election:
         """
         return max(0.0, self._free_from - now)
 
-    def next(self, now: float, wall: datetime) -> Step:
+    def next(self, now: float, wall: datetime) -> LeaseStep:
         """Return the next request; the wall-clock time `wall` is only for people to read."""
         if not self._certain:
             return Read()
         if self.remaining(now) <= 0 and now < self._free_from:
             return Wait(self._seen.holder if self._seen else "")
         if self._seen and self._seen.version == self._contested and self.remaining(now) <= 0:
-            step: Step = Remove(self._seen.uid, self._seen.version)
+            step: LeaseStep = Remove(self._seen.uid, self._seen.version)
         else:
             step = self._take(now, wall)
         self._certain = False  # until the response arrives

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 from anyio.lowlevel import checkpoint
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
     from hedgerow.contract import Controller
     from hedgerow.serving.admission.claim_rights import ClaimJudge
+    from hedgerow.serving.admission.configuration import Verb
     from hedgerow.serving.admission.review import Review
     from hedgerow_schemas.base import Object
 
 LARGEST: Final = 1536 * 1024
 """Bytes of an object that is reviewed: etcd stores no larger one, unless its limit was raised."""
-Verb = Literal["validate", "mutate", "claims"]
 _JUDGES: Final = {"validate": admission.validate, "mutate": admission.default}
 _OBJECTS: Final = ("object", "oldObject")
 _MEMBERS: Final = ("uid", "kind", "resource", "operation", "subResource")

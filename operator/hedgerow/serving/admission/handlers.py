@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from hedgerow.contract import Controller
     from hedgerow.kube.cluster import Cluster
-    from hedgerow.serving.admission.answering import Verb
+    from hedgerow.serving.admission.configuration import Verb
     from hedgerow_schemas.base import Object
 
 log = structlog.get_logger(__name__)

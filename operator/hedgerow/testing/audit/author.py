@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from hedgerow.fields.sets import FieldPath
     from hedgerow.testing.api import Reply
-    from hedgerow.testing.audit.history import Key
+    from hedgerow.testing.audit.history import AuditKey
     from hedgerow.testing.audit.machine import Machine
     from hedgerow.testing.audit.recorder import FindingRecorder
     from hedgerow_schemas.base import Object
@@ -51,7 +51,7 @@ class Sample:
     """One resource of the author: what is applied, and the fields that this made the author's."""
 
     manifest: Object
-    key: Key
+    key: AuditKey
     object: AuditedObject
     schema: Mapping[str, Any]
     fields: dict[FieldPath, Any]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-Verdict = Literal["passed", "failed", "noted", "not checked"]
+RuleVerdict = Literal["passed", "failed", "noted", "not checked"]
 """failed and noted have findings: of a rule that matters to the author, and of one that informs."""
-Group = Literal["author", "others", "quiet", "rights"]
+RuleGroup = Literal["author", "others", "quiet", "rights"]
 VERSION = 1
 """The version of the report as JSON; it changes if a field is renamed, removed or means another."""
 
@@ -20,7 +20,7 @@ class AuditRule:
     """One promise that an audit checks; `name` is what `--fail-on` takes."""
 
     name: str
-    group: Group
+    group: RuleGroup
     title: str
     """The promise in a few words, as it reads beside a verdict."""
     meaning: str
@@ -114,7 +114,7 @@ class RuleResult:
     """The verdict on one rule; `checked` says how much was looked at, `why` what was not."""
 
     rule: AuditRule
-    verdict: Verdict
+    verdict: RuleVerdict
     checked: str = ""
     why: str = ""
     count: int = 0

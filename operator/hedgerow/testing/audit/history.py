@@ -34,7 +34,7 @@ _POD: Final = re.compile(r"[b-df-hj-np-tv-xz24-9]{5}")
 _RANDOM: Final = re.compile(r"[0-9a-f]{6,64}|[b-df-hj-np-tv-xz24-9]{5,10}")
 """A digest, or what the API server makes of generateName, if it has a digit too."""
 
-Key = tuple[str, str, str, str]
+AuditKey = tuple[str, str, str, str]
 """An object: API group, resource (plural), namespace, name."""
 
 
@@ -47,7 +47,7 @@ class LoggedRequest:
     verb: str
     uri: str
     code: int
-    key: Key
+    key: AuditKey
     subresource: str
     body: Any
     version: str = ""
@@ -133,8 +133,8 @@ class History:
     """Reads a log from its beginning, and remembers the last writes of each object."""
 
     def __init__(self) -> None:
-        self._states: dict[Key, Object] = {}
-        self._writes: dict[Key, deque[LoggedWrite]] = {}
+        self._states: dict[AuditKey, Object] = {}
+        self._writes: dict[AuditKey, deque[LoggedWrite]] = {}
 
     def take(self, entries: Iterable[Object]) -> Iterator[tuple[LoggedRequest, LoggedWrite | None]]:
         """Yield each request that was answered, and the write that it was if it was one."""
@@ -143,15 +143,15 @@ class History:
                 request = _request(entry)
                 yield request, self._written(request, entry.get("responseObject"))
 
-    def of(self, key: Key) -> tuple[LoggedWrite, ...]:
+    def of(self, key: AuditKey) -> tuple[LoggedWrite, ...]:
         """Return the last writes of an object, oldest first."""
         return tuple(self._writes.get(key, ()))
 
-    def state(self, key: Key) -> Object | None:
+    def state(self, key: AuditKey) -> Object | None:
         """Return an object as the last write left it; None if it is gone, or was never written."""
         return self._states.get(key)
 
-    def keys(self) -> tuple[Key, ...]:
+    def keys(self) -> tuple[AuditKey, ...]:
         """Return all objects that were written and are there."""
         return tuple(self._states)
 
@@ -213,7 +213,7 @@ def _request(entry: Object) -> LoggedRequest:
     )
 
 
-def _key(ref: Object) -> Key:
+def _key(ref: Object) -> AuditKey:
     group, resource, namespace, name = (
         str(ref.get(name, "")) for name in ("apiGroup", "resource", "namespace", "name")
     )
@@ -228,7 +228,7 @@ def moment(text: str) -> float:
         return 0.0
 
 
-def identified(obj: Object, key: Key, version: str = "v1") -> AuditedObject:
+def identified(obj: Object, key: AuditKey, version: str = "v1") -> AuditedObject:
     """Return which object it is; of one that is not known, what its address tells."""
     group, resource, namespace, name = key
     meta = metadata(obj)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hedgerow.testing.audit.access import GrantedRights
-    from hedgerow.testing.audit.history import Key, LoggedWrite
+    from hedgerow.testing.audit.history import AuditKey, LoggedWrite
     from hedgerow_schemas.base import Object
 
 MOST_REQUESTS: Final = 50_000
@@ -35,7 +35,7 @@ class Log:
         self.history, self.traffic = History(), Traffic()
         self.watches = 0
         """Watches that the operator has opened."""
-        self.children: dict[Key, None] = {}
+        self.children: dict[AuditKey, None] = {}
         """Objects that the operator has created."""
         self.managers: set[tuple[str, str]] = set()
         """The field managers that the operator writes as, each with its operation."""

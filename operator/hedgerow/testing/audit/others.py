@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from hedgerow.fields.sets import FieldPath
     from hedgerow.testing.audit.author import Author
     from hedgerow.testing.audit.findings import AuditedObject
-    from hedgerow.testing.audit.history import Key, LoggedWrite
+    from hedgerow.testing.audit.history import AuditKey, LoggedWrite
     from hedgerow.testing.audit.machine import Machine
     from hedgerow.testing.audit.recorder import FindingRecorder
     from hedgerow_schemas.base import Object
@@ -59,10 +59,10 @@ _Reported = tuple[int, list[bytes]]
 
 
 @dataclass(slots=True)
-class Child:
+class WatchedChild:
     """One object of the operator, and what others have put into it."""
 
-    key: Key
+    key: AuditKey
     object: AuditedObject
     uid: str
     foreign: dict[FieldPath, Any] = field(default_factory=dict["FieldPath", Any])
@@ -74,7 +74,7 @@ class Others:
     def __init__(self, machine: Machine, recorder: FindingRecorder, author: Author) -> None:
         self._machine, self._recorder, self._author = machine, recorder, author
         self._api, self._log = machine.api, machine.log
-        self.children: list[Child] = []
+        self.children: list[WatchedChild] = []
         self._found = 0
 
     def find(self) -> int:
@@ -83,7 +83,7 @@ class Others:
         found = [
             key for key in self._log.children if key not in own and self._log.history.state(key)
         ]
-        by_kind: dict[tuple[str, str], list[Key]] = {}
+        by_kind: dict[tuple[str, str], list[AuditKey]] = {}
         for key in found:
             by_kind.setdefault(key[:2], []).append(key)
         longest = max(map(len, by_kind.values()), default=0)
@@ -92,7 +92,7 @@ class Others:
             live = self._live(key)
             if live and live["kind"] not in _SYSTEM and len(self.children) < _MOST:
                 uid = str(metadata(live).get("uid"))
-                self.children.append(Child(key, identified(live, key), uid))
+                self.children.append(WatchedChild(key, identified(live, key), uid))
         self._found = len(found)
         return len(found)
 
@@ -146,7 +146,9 @@ class Others:
         why = "each object was made anew in the meantime, or took no field of others"
         return self._recorder.unchecked("foreign-field-lost", why)
 
-    def _lost(self, child: Child, place: FieldPath, value: Any, now: Any) -> Iterator[Finding]:
+    def _lost(
+        self, child: WatchedChild, place: FieldPath, value: Any, now: Any
+    ) -> Iterator[Finding]:
         """Yield a field that the operator took away; others may have done so too."""
         write = taker(self._log.history.of(child.key), place, self._log.user)
         if write is not None:
@@ -178,7 +180,7 @@ class Others:
         for rule in ("child-fight", "child-forced", "child-silent"):
             self._recorder.checked(rule, words)
 
-    def _choose(self, child: Child) -> tuple[FieldPath, Any] | None:
+    def _choose(self, child: WatchedChild) -> tuple[FieldPath, Any] | None:
         """Return a field that the operator holds and another value that the server takes."""
         live = self._live(child.key)
         if live is None:
@@ -191,9 +193,9 @@ class Others:
                     return place, other
         return None
 
-    def _edit(self, chosen: list[tuple[Child, FieldPath, Any]], reported: _Reported) -> None:
+    def _edit(self, chosen: list[tuple[WatchedChild, FieldPath, Any]], reported: _Reported) -> None:
         """Write another value as an editor does, and look whether it is left in silence."""
-        put: list[tuple[Child, FieldPath, Any]] = []
+        put: list[tuple[WatchedChild, FieldPath, Any]] = []
         for child, place, other in chosen:
             live = self._live(child.key)
             if live and self._api.put(with_value(live, place, other), EDITOR).ok:
@@ -208,7 +210,7 @@ class Others:
 
     def _remove(self, reported: _Reported) -> None:
         """Remove a field that the operator sent, and look whether it stays away in silence."""
-        removed: list[tuple[Child, FieldPath]] = []
+        removed: list[tuple[WatchedChild, FieldPath]] = []
         for child in self.children:
             live = self._live(child.key)
             if live is None:
@@ -227,7 +229,7 @@ class Others:
                 )
 
     def _apply_by_force(
-        self, chosen: list[tuple[Child, FieldPath, Any]], reported: _Reported
+        self, chosen: list[tuple[WatchedChild, FieldPath, Any]], reported: _Reported
     ) -> None:
         """Take the field by a forced apply, as Argo CD may, and again whenever it is taken back."""
         began = time.monotonic()
@@ -258,7 +260,7 @@ class Others:
                 )
         self._release(chosen)
 
-    def _is_forced(self, child: Child, place: FieldPath, other: Any) -> bool:
+    def _is_forced(self, child: WatchedChild, place: FieldPath, other: Any) -> bool:
         """Apply a field by force, and return whether the API server took it."""
         live = self._live(child.key)
         if live is None:
@@ -267,16 +269,16 @@ class Others:
         return self._api.apply(body, PLATFORM, force=True).ok
 
     def _taken(
-        self, active: list[tuple[Child, FieldPath, Any]], mark: int
-    ) -> list[tuple[Child, FieldPath, Any]]:
+        self, active: list[tuple[WatchedChild, FieldPath, Any]], mark: int
+    ) -> list[tuple[WatchedChild, FieldPath, Any]]:
         """Wait a little, and return those of the fields that a write since the mark took back."""
-        left: list[tuple[Child, FieldPath, Any]] = []
+        left: list[tuple[WatchedChild, FieldPath, Any]] = []
 
         def all_taken() -> bool:
             left[:] = [one for one in active if self._has(*one)]
             return not left
 
-        def written() -> set[Key]:
+        def written() -> set[AuditKey]:
             return {write.request.key for write in self._log.since(mark)}
 
         self._machine.until(_SOON, all_taken)
@@ -286,7 +288,7 @@ class Others:
         return [one for one in taken if one[0].key in written()]
 
     def _taken_back(
-        self, child: Child, place: FieldPath, count: int, per_minute: float
+        self, child: WatchedChild, place: FieldPath, count: int, per_minute: float
     ) -> Iterable[Finding]:
         writes = self._log.history.of(child.key)
         write = taker(writes, place, self._log.user)
@@ -315,7 +317,7 @@ class Others:
                 per_minute=round(per_minute, 1),
             )
 
-    def _release(self, chosen: list[tuple[Child, FieldPath, Any]]) -> None:
+    def _release(self, chosen: list[tuple[WatchedChild, FieldPath, Any]]) -> None:
         """Let go of the fields, and keep what was added before."""
         for child, _, _ in chosen:
             live = self._live(child.key)
@@ -331,7 +333,7 @@ class Others:
 
     def scale(self) -> None:
         """Set replicas by the scale subresource, as an autoscaler does."""
-        scaled: list[tuple[Child, int]] = []
+        scaled: list[tuple[WatchedChild, int]] = []
         for child in self.children:
             live = self._live(child.key)
             if live is None or live["kind"] not in _SCALED:
@@ -371,7 +373,7 @@ class Others:
 
         What a child owns is left: it is collected with its owner.
         """
-        gone: list[tuple[Child, str]] = []
+        gone: list[tuple[WatchedChild, str]] = []
         found = [(child, live) for child in self.children if (live := self._live(child.key))]
         uids = {metadata(live).get("uid") for _, live in found}
         for child, live in found:
@@ -385,7 +387,7 @@ class Others:
             return self._recorder.unchecked("child-not-restored", "no child is made to stay")
         self._machine.attendant.progress("deleting children")
 
-        def back(child: Child, uid: str) -> bool:
+        def back(child: WatchedChild, uid: str) -> bool:
             live = self._live(child.key)
             return live is not None and metadata(live).get("uid") != uid
 
@@ -410,20 +412,22 @@ class Others:
                 found[child.object] = {k: v for k, v in live.items() if k not in _AROUND}
         return found
 
-    def _live(self, key: Key) -> Object | None:
+    def _live(self, key: AuditKey) -> Object | None:
         state = self._log.history.state(key)
         if state is None or "kind" not in state:
             return None
         reply = self._api.get(state)
         return reply.body if reply.status == HTTPStatus.OK else None
 
-    def _has(self, child: Child, place: FieldPath, value: Any) -> bool:
+    def _has(self, child: WatchedChild, place: FieldPath, value: Any) -> bool:
         """Return whether a field has this value, or is absent if that is the value."""
         live = self._live(child.key)
         now = ABSENT if live is None else Values(live).at(place)
         return live is not None and (now is value or identical(now, value))
 
-    def _is_silent(self, child: Child, place: FieldPath, value: Any, reported: _Reported) -> bool:
+    def _is_silent(
+        self, child: WatchedChild, place: FieldPath, value: Any, reported: _Reported
+    ) -> bool:
         """Return whether a field is left as it is, and a while later nothing tells of it."""
         self._machine.until(
             _SOON, lambda: self._reported() != reported or not self._has(child, place, value)
@@ -491,5 +495,5 @@ def _identity(live: Object) -> Object:
     return {**{k: live[k] for k in ("apiVersion", "kind") if k in live}, "metadata": kept}
 
 
-def _text(child: Child, place: FieldPath, value: Any) -> str:
+def _text(child: WatchedChild, place: FieldPath, value: Any) -> str:
     return shown(child.object.kind, place, value)

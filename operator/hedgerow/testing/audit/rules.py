@@ -9,7 +9,7 @@ from hedgerow.testing.audit.findings import AuditRule, RuleResult
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from hedgerow.testing.audit.findings import Finding, Verdict
+    from hedgerow.testing.audit.findings import Finding, RuleVerdict
 
 _LEAVE_SPEC: Final = (
     "Never write the resource itself to add a finalizer or an annotation, and never write defaults"
@@ -251,7 +251,7 @@ def _judged(
 ) -> RuleResult:
     count = sum(one.rule == rule.name for one in findings)
     if count:
-        verdict: Verdict = "failed" if rule.fails else "noted"
+        verdict: RuleVerdict = "failed" if rule.fails else "noted"
         return RuleResult(rule, verdict, checked.get(rule.name, ""), "", count)
     if rule.name in checked:
         return RuleResult(rule, "passed", checked[rule.name])

@@ -43,7 +43,7 @@ class Sent:
         return f"{self.verb} {self.api.kind} {self.namespace}/{self.name}{tail}"
 
 
-Hook = Callable[[Sent], Awaitable[None]]
+RequestHook = Callable[[Sent], Awaitable[None]]
 
 
 async def _pass(_sent: Sent) -> None:
@@ -64,8 +64,8 @@ class MemoryCluster:
         model: Server,
         *,
         namespace: str = "default",
-        before: Hook = _pass,
-        after: Hook = _pass,
+        before: RequestHook = _pass,
+        after: RequestHook = _pass,
     ) -> None:
         self.model, self.namespace = model, namespace
         self.before, self.after = before, after

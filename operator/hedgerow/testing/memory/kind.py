@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from hedgerow.testing.memory.podspec import ANY
-from hedgerow.testing.memory.schema import Atomic, Keyed, Map, Object, Schema, SetOf, Struct
+from hedgerow.testing.memory.schema import Atomic, Keyed, Map, Object, SetOf, Struct, TypedSchema
 from hedgerow.testing.memory.structural import shape, wrong
 from hedgerow_schemas.base import ApiResource
 
@@ -55,7 +55,7 @@ class ServedKind:
     """
 
     api: ApiResource
-    parts: Mapping[str, Schema]
+    parts: Mapping[str, TypedSchema]
     status: bool = False
     status_keeps: tuple[tuple[str, ...], ...] = (("f:spec",),)
     generations: tuple[str, ...] = ()

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from hedgerow.kube.errors import KubeError
 from hedgerow.testing.api import Reply
-from hedgerow.testing.audit_log import Entry, Requests
+from hedgerow.testing.audit_log import AuditEntry, Requests
 from hedgerow.testing.memory.answers import Refused, missing
 from hedgerow.testing.memory.watched import Watched
 
@@ -28,13 +28,13 @@ class MemoryAudit(Requests):
     """Every request to the cluster in memory, of the operator and of everybody else."""
 
     def __init__(self) -> None:
-        self._entries: list[Entry] = []
+        self._entries: list[AuditEntry] = []
 
     def mark(self) -> int:
         """Return the number of requests so far."""
         return len(self._entries)
 
-    def entries(self, mark: int = 0) -> list[Entry]:
+    def entries(self, mark: int = 0) -> list[AuditEntry]:
         """Return the requests after so many."""
         return self._entries[mark:]
 
@@ -42,7 +42,7 @@ class MemoryAudit(Requests):
         self, user: str, verb: str, place: RequestPlace, code: int, body: Any = None, **query: str
     ) -> None:
         """Record a request that has been answered."""
-        entry: Entry = {
+        entry: AuditEntry = {
             "stage": "ResponseComplete",
             "verb": verb,
             "user": {"username": user},
@@ -68,7 +68,7 @@ class RequestPlace:
         self.path = "/".join(part for part in parts if part)
         named = {"apiGroup": api.group, "namespace": namespace, "name": name}
         named |= {"subresource": subresource}
-        self.reference: Entry = {"resource": api.plural, "apiVersion": api.version} | {
+        self.reference: AuditEntry = {"resource": api.plural, "apiVersion": api.version} | {
             key: value for key, value in named.items() if value
         }
 

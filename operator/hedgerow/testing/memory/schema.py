@@ -50,7 +50,7 @@ class Atomic:
 class Struct:
     """A map of named fields; `defaults` fills what is absent, `derive` what depends on the rest."""
 
-    fields: Mapping[str, Schema]
+    fields: Mapping[str, TypedSchema]
     defaults: Mapping[str, Any] = field(default_factory=dict[str, Any])
     derive: Derive | None = None
 
@@ -75,7 +75,7 @@ class Struct:
 class Map:
     """A granular map of arbitrary keys."""
 
-    values: Schema
+    values: TypedSchema
     omitempty: bool = True
 
     def normal(self, value: Object) -> Object:
@@ -91,7 +91,7 @@ class Map:
 class Items:
     """The items of an atomic list, for defaulting."""
 
-    item: Schema
+    item: TypedSchema
 
     def normal(self, value: list[Any]) -> list[Any]:
         """Return the value as the server stores it."""
@@ -131,4 +131,4 @@ class SetOf:
         return self.omitempty and value == []
 
 
-Schema = Scalar | Atomic | Struct | Map | Keyed | SetOf
+TypedSchema = Scalar | Atomic | Struct | Map | Keyed | SetOf

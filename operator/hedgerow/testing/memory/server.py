@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hedgerow.testing.memory.schema import Object
     from hedgerow_schemas.base import ApiResource
 
-Key = tuple[str, str, str, str]
+StoredKey = tuple[str, str, str, str]
 REPLICAS = ("f:spec", "f:replicas")
 
 
@@ -37,7 +37,7 @@ class Server:
         self.version = 100
         self.writes = 0
         self._kinds = {kind.key: kind for kind in kinds}
-        self._objects: dict[Key, Object] = {}
+        self._objects: dict[StoredKey, Object] = {}
         self._events: list[Changed] = []
         self._namespaces = dict.fromkeys(namespaces, "Active")
         self._births = 0
@@ -195,12 +195,12 @@ class Server:
             raise answers.Refused(404, "NotFound", "the server could not find this resource")
         return kind
 
-    def _key(self, target: Object) -> Key:
+    def _key(self, target: Object) -> StoredKey:
         metadata = target["metadata"]
         group, kind = self._kind(target).key
         return group, kind, metadata.get("namespace", ""), metadata["name"]
 
-    def _live(self, key: Key) -> Object:
+    def _live(self, key: StoredKey) -> Object:
         if key not in self._objects:
             raise answers.missing(key[3])
         return self._objects[key]
@@ -244,7 +244,7 @@ class Server:
     def _store_update(
         self,
         kind: ServedKind,
-        key: Key,
+        key: StoredKey,
         live: Object | None,
         body: Object,
         manager: str,
@@ -271,7 +271,7 @@ class Server:
     def _store(
         self,
         kind: ServedKind,
-        key: Key,
+        key: StoredKey,
         live: Object | None,
         new: Object,
         entries: dict[Identity, Entry],
@@ -309,7 +309,7 @@ class Server:
             return self._entries(live)
         return entries
 
-    def _put(self, key: Key, stored: Object, event: str) -> Object:
+    def _put(self, key: StoredKey, stored: Object, event: str) -> Object:
         self.version += 1
         self.writes += 1
         metadata = {**stored["metadata"], "resourceVersion": str(self.version)}
@@ -317,7 +317,7 @@ class Server:
         self._append_event(event, stored)
         return stored
 
-    def _remove(self, key: Key, last: Object) -> None:
+    def _remove(self, key: StoredKey, last: Object) -> None:
         self.version += 1
         self.writes += 1
         del self._objects[key]

@@ -11,9 +11,9 @@ from hedgerow.testing.memory.schema import (
     Map,
     Object,
     Scalar,
-    Schema,
     SetOf,
     Struct,
+    TypedSchema,
 )
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _SCALARS = frozenset({"string", "integer", "number", "boolean"})
 
 
-def shape(schema: Object) -> Schema:
+def shape(schema: Object) -> TypedSchema:
     """Read one node: maps are granular and lists atomic unless the schema says otherwise."""
     if schema.get("type") == "array":
         return _list(schema)
@@ -59,7 +59,7 @@ def wrong(schema: Object, value: Any, path: str = "") -> Iterator[tuple[str, str
         yield path.removeprefix("."), "Unsupported value"
 
 
-def _list(schema: Object) -> Schema:
+def _list(schema: Object) -> TypedSchema:
     kind, items = schema.get("x-kubernetes-list-type", "atomic"), schema["items"]
     if kind == "set":
         return SetOf(omitempty=False)

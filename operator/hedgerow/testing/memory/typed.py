@@ -17,16 +17,16 @@ from hedgerow.testing.memory.schema import (
     Map,
     Object,
     Scalar,
-    Schema,
     SetOf,
     Struct,
+    TypedSchema,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 Path = tuple[str, ...]
-Fields = frozenset[Path]
+PathSet = frozenset[Path]
 
 
 class Absent:
@@ -44,7 +44,7 @@ class Untyped(Exception):  # noqa: N818 - upstream's word
     """A value that does not fit its schema: an unknown field, a list item doubled or keyless."""
 
 
-def to_tree(fields: Fields) -> Object:
+def to_tree(fields: PathSet) -> Object:
     """Write a set of fields as fieldsV1."""
     tree: Object = {}
     for path in sorted(fields):
@@ -55,7 +55,7 @@ def to_tree(fields: Fields) -> Object:
     return _collapsed(tree)
 
 
-def from_tree(tree: Object, above: Path = ()) -> Fields:
+def from_tree(tree: Object, above: Path = ()) -> PathSet:
     """Read fieldsV1."""
     found: set[Path] = set()
     for element, below in tree.items():
@@ -68,7 +68,7 @@ def from_tree(tree: Object, above: Path = ()) -> Fields:
     return frozenset(found)
 
 
-def child(schema: Schema, element: str) -> Schema | None:
+def child(schema: TypedSchema, element: str) -> TypedSchema | None:
     """Return the schema below one element."""
     if isinstance(schema, Struct):
         return schema.fields.get(element[2:])
@@ -92,7 +92,7 @@ def element_of(schema: Keyed | SetOf, item: Any) -> str:
     return "k:" + canonical(keys)
 
 
-def check(schema: Schema, value: Any, *, doubles: bool = False) -> None:
+def check(schema: TypedSchema, value: Any, *, doubles: bool = False) -> None:
     """Raise Untyped for what an applied configuration may not hold."""
     if isinstance(schema, Struct | Map) and not isinstance(value, dict | None):
         raise Untyped(f"expected map, got {value!r}")
@@ -116,7 +116,7 @@ def check(schema: Schema, value: Any, *, doubles: bool = False) -> None:
             check(child(schema, element) or Scalar(), item, doubles=doubles)
 
 
-def _fits(shape: Schema | Items | None, value: Any) -> bool:
+def _fits(shape: TypedSchema | Items | None, value: Any) -> bool:
     """Return whether maps and lists within an atomic value are where its shape has them."""
     if isinstance(shape, Atomic):
         return _fits(shape.within, value)
@@ -133,7 +133,7 @@ def _fits(shape: Schema | Items | None, value: Any) -> bool:
     )
 
 
-def fields_of(schema: Schema, value: Any, path: Path = ()) -> Fields:
+def fields_of(schema: TypedSchema, value: Any, path: Path = ()) -> PathSet:
     """Return what an applied configuration owns (`ToFieldSet`)."""
     if isinstance(schema, Scalar | Atomic):
         return frozenset({path} - {()})
@@ -164,14 +164,14 @@ class Difference:
         )
 
 
-def compare(schema: Schema, old: Any, new: Any) -> Difference:
+def compare(schema: TypedSchema, old: Any, new: Any) -> Difference:
     """Compare two whole objects."""
     found = Difference()
     _compare(schema, old, new, (), found)
     return found
 
 
-def _compare(schema: Schema, old: Any, new: Any, path: Path, found: Difference) -> None:
+def _compare(schema: TypedSchema, old: Any, new: Any, path: Path, found: Difference) -> None:
     leaf = isinstance(schema, Scalar | Atomic) or (not _filled(old) and not _filled(new))
     if leaf and old is not ABSENT and new is not ABSENT:
         if not same(old, new):
@@ -200,7 +200,7 @@ def same(left: Any, right: Any) -> bool:
     return isinstance(left, bool) is isinstance(right, bool) and bool(left == right)
 
 
-def merge(schema: Schema, old: Any, new: Any) -> Any:
+def merge(schema: TypedSchema, old: Any, new: Any) -> Any:
     """Lay an applied configuration over the live object (`Merge`)."""
     if isinstance(schema, Scalar | Atomic) or (not _filled(old) and not _filled(new)):
         return old if new is ABSENT else new
@@ -259,7 +259,7 @@ def _merge_lists(schema: Keyed | SetOf, old: Any, new: Any) -> list[Any]:  # noq
     return merged
 
 
-def without(schema: Schema, value: Any, fields: Fields) -> Any:
+def without(schema: TypedSchema, value: Any, fields: PathSet) -> Any:
     """Take fields out of an object (`RemoveItems`)."""
     if not _filled(value) or isinstance(schema, Scalar | Atomic):
         return value if isinstance(schema, Scalar) else ABSENT
@@ -275,11 +275,11 @@ def without(schema: Schema, value: Any, fields: Fields) -> Any:
     return [inner for _, inner in kept] or ABSENT
 
 
-def with_named(schema: Schema, fields: Fields) -> Fields:
+def with_named(schema: TypedSchema, fields: PathSet) -> PathSet:
     """Add the named fields on the way to each path (`EnsureNamedFieldsAreMembers`)."""
     found = set(fields)
     for path in fields:
-        node: Schema | None = schema
+        node: TypedSchema | None = schema
         for depth, element in enumerate(path[:-1]):
             named = isinstance(node, Struct) and element[2:] in node.fields
             if named:
@@ -296,7 +296,7 @@ def _pairs(value: Any) -> Object:
     return cast("Object", value) if isinstance(value, dict) else {}
 
 
-def _members(schema: Schema, value: Any) -> Iterator[tuple[str, Any]]:
+def _members(schema: TypedSchema, value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(schema, Struct | Map) and isinstance(value, dict):
         yield from (("f:" + name, inner) for name, inner in _pairs(value).items())
     elif isinstance(schema, Keyed | SetOf) and isinstance(value, list):

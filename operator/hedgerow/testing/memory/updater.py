@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hedgerow.testing.memory.typed import (
-    Fields,
     Path,
+    PathSet,
     compare,
     fields_of,
     from_tree,
@@ -19,9 +19,9 @@ from hedgerow.testing.memory.typed import (
 )
 
 if TYPE_CHECKING:
-    from hedgerow.testing.memory.schema import Object, Schema
+    from hedgerow.testing.memory.schema import Object, TypedSchema
 
-UNOWNED: Fields = frozenset(
+UNOWNED: PathSet = frozenset(
     {("f:apiVersion",), ("f:kind",), ("f:metadata",)}
     | {
         ("f:metadata", "f:" + name)
@@ -71,12 +71,12 @@ class Entry:
     """One manager's fields and the second of its last change, None for one that changed nothing."""
 
     manager: Manager
-    fields: Fields
+    fields: PathSet
     time: int | None
 
 
 Identity = tuple[str, str, str, str]
-Entries = Mapping[Identity, Entry]
+EntriesByManager = Mapping[Identity, Entry]
 
 
 class Conflicts(Exception):  # noqa: N818 - upstream's word
@@ -101,7 +101,7 @@ def read(
     return entries
 
 
-def written(entries: Entries, stamp: Callable[[int], str]) -> list[Object]:
+def written(entries: EntriesByManager, stamp: Callable[[int], str]) -> list[Object]:
     """Write `metadata.managedFields` in the server's order."""
     ordered = sorted(
         entries.values(),
@@ -111,13 +111,13 @@ def written(entries: Entries, stamp: Callable[[int], str]) -> list[Object]:
 
 
 def apply(
-    schema: Schema,
+    schema: TypedSchema,
     live: Any,
     config: Object,
-    entries: Entries,
+    entries: EntriesByManager,
     manager: Manager,
     *,
-    reset: Fields = frozenset(),
+    reset: PathSet = frozenset(),
     force: bool = False,
 ) -> tuple[Any, dict[Identity, Entry]]:
     """Lay a configuration over the live object; give the object and the entries, times unset.
@@ -134,14 +134,14 @@ def apply(
 
 
 def update(
-    schema: Schema,
+    schema: TypedSchema,
     live: Any,
     new: Any,
-    entries: Entries,
+    entries: EntriesByManager,
     manager: Manager,
     *,
     now: int,
-    reset: Fields = frozenset(),
+    reset: PathSet = frozenset(),
 ) -> dict[Identity, Entry]:
     """Book what an update changed on its manager; give the entries."""
     difference = compare(schema, live, new).keep(lambda path: not _below(path, reset))
@@ -155,12 +155,12 @@ def update(
 
 
 def _taken(
-    schema: Schema,
+    schema: TypedSchema,
     live: Any,
     new: Any,
-    entries: Entries,
+    entries: EntriesByManager,
     writer: Manager | None,
-    reset: Fields,
+    reset: PathSet,
     *,
     force: bool,
 ) -> dict[Identity, Entry]:
@@ -177,7 +177,7 @@ def _taken(
     return after
 
 
-def _pruned(schema: Schema, merged: Any, last: Fields, entries: Entries) -> Any:
+def _pruned(schema: TypedSchema, merged: Any, last: PathSet, entries: EntriesByManager) -> Any:
     """Take away what the manager no longer declares, unless somebody else owns it."""
     named_last = with_named(schema, last)
     bare = without(schema, merged, named_last)
@@ -189,7 +189,7 @@ def _pruned(schema: Schema, merged: Any, last: Fields, entries: Entries) -> Any:
     return without(schema, merged, (everything - left) & named_last)
 
 
-def _owned(entries: Entries) -> dict[Identity, Entry]:
+def _owned(entries: EntriesByManager) -> dict[Identity, Entry]:
     stripped = {
         key: Entry(entry.manager, entry.fields - UNOWNED, entry.time)
         for key, entry in entries.items()
@@ -213,7 +213,7 @@ def _capped(entries: dict[Identity, Entry]) -> dict[Identity, Entry]:
     }
 
 
-def _below(path: Path, reset: Fields) -> bool:
+def _below(path: Path, reset: PathSet) -> bool:
     return any(path[:depth] in reset for depth in range(1, len(path) + 1))
 
 

@@ -169,7 +169,7 @@ ORDER: Final = (MINUTE, HOUR, DAY_OF_MONTH, MONTH, DAY_OF_WEEK)
 
 
 @dataclass(frozen=True)
-class Fields:
+class CronFields:
     """The five sets of a schedule."""
 
     minutes: int

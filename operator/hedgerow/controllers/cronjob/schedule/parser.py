@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from hedgerow.controllers.cronjob.schedule.durations import nanoseconds
 from hedgerow.controllers.cronjob.schedule.errors import ScheduleError
-from hedgerow.controllers.cronjob.schedule.fields import ORDER, Fields
+from hedgerow.controllers.cronjob.schedule.fields import ORDER, CronFields
 from hedgerow.controllers.cronjob.schedule.schedule import Calendar, Every, Schedule
 from hedgerow.controllers.cronjob.schedule.zones import ZONE_FIELD, to_seconds
 from hedgerow.controllers.cronjob.schedule.zones import zone as load
@@ -90,7 +90,7 @@ def _unprefixed(expression: str) -> tuple[str, tzinfo | None]:
 
 
 @lru_cache(maxsize=64)  # with every minute as a start, one takes 120 kB
-def _fields(text: str) -> Fields:
+def _fields(text: str) -> CronFields:
     """Return the fields of an expression; they remember what is derived from them.
 
     Many resources have one schedule, and each is read again in every pass.
@@ -107,4 +107,4 @@ def _fields(text: str) -> Fields:
         hint = ": none for seconds or years, as in Kubernetes; @every 30s is each half minute"
         reason = f"it takes {len(ORDER)} fields ({names}), not {len(words)}{hint if more else ''}"
         raise ScheduleError("schedule", text, reason)
-    return Fields(*(field.parse(word) for field, word in zip(ORDER, words, strict=True)))
+    return CronFields(*(field.parse(word) for field, word in zip(ORDER, words, strict=True)))

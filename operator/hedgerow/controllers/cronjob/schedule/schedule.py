@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime, tzinfo
 
-    from hedgerow.controllers.cronjob.schedule.fields import Fields
+    from hedgerow.controllers.cronjob.schedule.fields import CronFields
 
 
 _LOOKS_BACK = (1, 8, 64, YEARS * 366)
@@ -164,7 +164,7 @@ class Every(Schedule):
 class Calendar(Schedule):
     """Starts by local time and date in the zone."""
 
-    fields: Fields = field(repr=False)
+    fields: CronFields = field(repr=False)
 
     def starts_at(self, instant: int) -> bool:
         """Return whether there is a start at an instant, in seconds since 1970.

@@ -18,7 +18,7 @@ from hedgerow.controllers.cronjob.schedule.zones import offset, to_instant, to_l
 if TYPE_CHECKING:
     from datetime import tzinfo
 
-    from hedgerow.controllers.cronjob.schedule.fields import Fields
+    from hedgerow.controllers.cronjob.schedule.fields import CronFields
 
 YEARS: Final = 5
 """How many years ahead to search."""
@@ -28,7 +28,7 @@ _MINUTE: Final = 60
 _NOON: Final = 12
 
 
-def next_start(fields: Fields, zone: tzinfo, after: int) -> int | None:
+def next_start(fields: CronFields, zone: tzinfo, after: int) -> int | None:
     """Return the first start later than `after`, or None if there is none within five years."""
     found = _Search(fields, zone, after).run()
     if found is not None and found <= after:
@@ -39,7 +39,9 @@ def next_start(fields: Fields, zone: tzinfo, after: int) -> int | None:
 class _Search:
     """One search: an instant that moves forward until every field matches it."""
 
-    def __init__(self, fields: Fields, zone: tzinfo, after: int, *, forward: bool = False) -> None:
+    def __init__(
+        self, fields: CronFields, zone: tzinfo, after: int, *, forward: bool = False
+    ) -> None:
         self._fields = fields
         self._zone = zone
         self._forward = forward
