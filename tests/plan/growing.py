@@ -146,7 +146,7 @@ class Case:
         )
 
     @cached_property
-    def terms(self) -> Any:
+    def field_policy(self) -> Any:
         return counted().policy.field_policy_of(self.annotations)
 
     @cached_property
@@ -154,11 +154,11 @@ class Case:
         return counted().status.said(self.resource).contested
 
     @cached_property
-    def scene(self) -> Any:
+    def plan_input(self) -> Any:
         modules = counted()
         return modules.input.PlanInput(
             self.owner, "bluegreen", modules.objects.Installation(), NOW,
-            live={("Deployment", "web"): self.live}, field_policy=self.terms,
+            live={("Deployment", "web"): self.live}, field_policy=self.field_policy,
             reported=self.reported,
         )  # fmt: skip
 
@@ -176,7 +176,7 @@ class Case:
 
     def prepare(self) -> Case:
         """Make all of it, so that to make it is not counted as work of what is looked at."""
-        for name in ("after", "resource", "child", "scene", "want", "verdict", "steps"):
+        for name in ("after", "resource", "child", "plan_input", "want", "verdict", "steps"):
             getattr(self, name)
         return self
 
@@ -280,7 +280,7 @@ def leave(size: int) -> Case:
     return contest(size, yield_="Deployment/*: spec.template.**")
 
 
-def many_terms(size: int) -> Case:
+def many_entries(size: int) -> Case:
     paths = ", ".join(f'spec.template.spec.containers[name="c{n}"].env[*].value' for n in range(60))
     return contest(size, yield_=f"Deployment/web: {paths}", claim="Deployment/web: spec.other.**")
 
@@ -357,7 +357,7 @@ def respelled(size: int) -> Case:
 def long_texts(size: int) -> Case:
     """Long texts, each of one character, and items of one that has a long name itself.
 
-    There are terms that nearly fit.
+    There are entries that nearly fit.
     """
     texts = [char * 20 * size for char in '1[].,"\\\x1bzé -\n']
     want, there, later = (
@@ -370,8 +370,8 @@ def long_texts(size: int) -> Case:
         for end in ("", "!", "?")
     )
     held = live(there, theirs(there), ours=deployment({"paused": False}))
-    terms = "Deployment/*: spec.**z, **z*z.value, spec*[*]**z*z"
-    notes = {"hedgerow.dev/yield": terms, "hedgerow.dev/claim": terms}
+    entries = "Deployment/*: spec.**z, **z*z.value, spec*[*]**z*z"
+    notes = {"hedgerow.dev/yield": entries, "hedgerow.dev/claim": entries}
     told = tuple(f".spec.x{text}" for text in texts)
     return Case(size, want, held, notes, contested=told, later=later["spec"])
 
@@ -379,7 +379,7 @@ def long_texts(size: int) -> Case:
 SITUATIONS: Mapping[str, Callable[[int], Case]] = {
     made.__name__: made
     for made in (
-        add, drop, change, replace_all, contest, claim, leave, many_terms, reorder, shared_drop,
+        add, drop, change, replace_all, contest, claim, leave, many_entries, reorder, shared_drop,
         crowd, emptied, vanished, defaulted_keys, keyless, respelled, long_texts,
     )
 }  # fmt: skip

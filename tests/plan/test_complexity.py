@@ -231,7 +231,7 @@ GATE: dict[str, Function] = {
     "review.validate": lambda m, c: m.review.validate(reviewed(m, c), m.bluegreen.CONTROLLER),
     "review.default": lambda m, c: m.review.default(reviewed(m, c), m.bluegreen.CONTROLLER),
     "ownership.without_yielded": lambda m, c: m.ownership.without_yielded(
-        c.want, c.live, MANAGER, partial(c.terms.yielded, "Deployment", "web")
+        c.want, c.live, MANAGER, partial(c.field_policy.yielded, "Deployment", "web")
     ),
     "ownership.respelled": lambda m, c: m.ownership.respelled(c.want, c.verdict),
     "ownership.with_live": lambda m, c: m.ownership.with_live(c.want, c.verdict.leaves),
@@ -256,7 +256,7 @@ GATE: dict[str, Function] = {
     "canonical.identical": lambda m, c: m.canonical.identical(c.live, c.live),
     "canonical.same": lambda m, c: m.canonical.same(c.live, c.after),
     "canonical.canonical": lambda m, c: m.canonical.canonical(c.live),
-    "plan.ChildPlanner.plan": lambda m, c: m.plan.ChildPlanner(c.scene, c.child).plan(),
+    "plan.ChildPlanner.plan": lambda m, c: m.plan.ChildPlanner(c.plan_input, c.child).plan(),
     "claims.claimed_kinds": lambda m, c: m.claims.claimed_kinds(
         reviewed(m, c), m.bluegreen.CONTROLLER
     ),
@@ -296,18 +296,18 @@ GATE: dict[str, Function] = {
         m.writes.Write(deployed(m), c.want, "", create=True), c.live, c.verdict
     ),
     "declaration.checked": lambda m, c: m.declaration.checked(
-        desired(c), owning_deployments(m), c.scene.owner
+        desired(c), owning_deployments(m), c.plan_input.owner
     ),
     "declaration.difference": lambda m, c: m.declaration.difference(
         desired(c), replace_fields(desired(c), children=(replaced(c),))
     ),
     "plan.plan_own": lambda m, c: m.plan.plan_own(
-        replace(c.scene, owner=deployed(m), writes_owner=True),
+        replace(c.plan_input, owner=deployed(m), writes_owner=True),
         {("Deployment", "web"): m.contract.Claim(c.child.kind, "web", c.child.fields)},
         "x",
     ),
     "plan.claims_of": lambda m, c: m.plan.claims_of(
-        c.scene, claiming(m, c), {m.builtin_schema.Deployment.api: (("spec", "replicas"),)}
+        c.plan_input, claiming(m, c), {m.builtin_schema.Deployment.api: (("spec", "replicas"),)}
     ),
     "annotation.said": lambda m, c: m.annotation.said(c.live),
     "annotation.held": lambda m, c: m.annotation.held(c.live, MANAGER),
@@ -336,10 +336,10 @@ GATE: dict[str, Function] = {
     "field_patterns.steps_of": lambda m, c: list(map(m.field_patterns.steps_of, texts(c))),
     "field_patterns.keys": lambda m, c: [list(m.field_patterns.keys(text)) for text in texts(c)],
     "field_patterns.FieldPatterns.covers": lambda _, c: [
-        entry.path.covers(steps) for steps in c.steps for entry in c.terms.yields[:1]
+        entry.path.covers(steps) for steps in c.steps for entry in c.field_policy.yields[:1]
     ],
     "field_patterns.FieldPatterns.covering": lambda m, c: (
-        (known := m.policy.joined(c.terms.yields))
+        (known := m.policy.joined(c.field_policy.yields))
         and [list(known.covering(steps)) for steps in c.steps]
     ),
     "finalizers.finalizers_of": lambda m, c: m.finalizers.finalizers_of(c.live),
@@ -349,7 +349,7 @@ GATE: dict[str, Function] = {
         MANAGER,
         elements(c),
     ),
-    "forecast.yielded": lambda m, c: m.forecast.yielded(c.scene, desired(c)),
+    "forecast.yielded": lambda m, c: m.forecast.yielded(c.plan_input, desired(c)),
     "forecast.further": lambda m, c: m.forecast.further({"status": c.live}),
     "forecast.facts": lambda m, c: m.forecast.facts(c.live),
     "forecast.worst": lambda m, c: m.forecast.worst([forecast(m, c)]),
@@ -423,11 +423,11 @@ GATE: dict[str, Function] = {
     "ownership.judge": lambda m, c: m.ownership.judge(c.want, c.live, MANAGER),
     "ownership.residual": lambda m, c: m.ownership.residual(c.verdict),
     "plan.relabelled": lambda m, c: m.plan.relabelled(
-        c.scene,
+        c.plan_input,
         m.builtin_schema.Deployment.api,
         {**c.live, "metadata": {**c.live["metadata"], "labels": {}}},
     ),
-    "plan.plan": lambda m, c: m.plan.plan(c.scene, desired(c), [m.builtin_schema.Deployment]),
+    "plan.plan": lambda m, c: m.plan.plan(c.plan_input, desired(c), [m.builtin_schema.Deployment]),
     "readiness.readiness": lambda m, c: m.readiness.readiness(c.live),
     "readiness.reported": lambda m, c: m.readiness.reported(c.live, m.readiness.View(c.live)),
     "release.release": lambda m, c: refused(
@@ -442,11 +442,11 @@ GATE: dict[str, Function] = {
     "workloads.waits_for": lambda m, c: m.workloads.waits_for(owned(c), pods(c)),
     "workloads.replicas_of": lambda m, c: m.workloads.replicas_of("web", {}, pods(c)),
     "input.PlanInput.report": lambda m, c: (
-        (scene := c.scene) and [scene.report(deployed(m), leaf) for leaf in c.verdict.leaves]
+        (given := c.plan_input) and [given.report(deployed(m), leaf) for leaf in c.verdict.leaves]
     ),
     "input.PlanInput.is_given_up": lambda m, c: (
-        (scene := c.scene)
-        and [scene.is_given_up(deployed(m), leaf.path) for leaf in c.verdict.leaves]
+        (given := c.plan_input)
+        and [given.is_given_up(deployed(m), leaf.path) for leaf in c.verdict.leaves]
     ),
     "workloads.matches": lambda m, c: m.workloads.matches(selector(c), {}),
     "workloads.selector_text": lambda m, c: m.workloads.selector_text(selector(c)),
@@ -466,13 +466,15 @@ GATE: dict[str, Function] = {
     "status.read": lambda m, c: m.status.read(m.status.Status, c.resource),
     "status.kept": lambda m, c: m.status.kept(c.resource, MANAGER),
     "status.report": lambda m, c: m.status.report(
-        c.scene, c.resource, m.base_schema.Status(), c.reported, problems(c)
+        c.plan_input, c.resource, m.base_schema.Status(), c.reported, problems(c)
     ),
     "policy.FieldPolicy.yielded": lambda _, c: (
-        (terms := c.terms) and [terms.yielded("Deployment", "web", steps) for steps in c.steps]
+        (policy := c.field_policy)
+        and [policy.yielded("Deployment", "web", steps) for steps in c.steps]
     ),
     "policy.FieldPolicy.claimed": lambda _, c: (
-        (terms := c.terms) and [terms.claimed("Deployment", "web", steps) for steps in c.steps]
+        (policy := c.field_policy)
+        and [policy.claimed("Deployment", "web", steps) for steps in c.steps]
     ),
     "sets.leaves": lambda m, c: m.sets.leaves(tree(c)),
     "sets.members": lambda m, c: m.sets.members(tree(c)),
@@ -492,7 +494,7 @@ GATE: dict[str, Function] = {
         m.policy.unknown_annotations({f"hedgerow.dev/{text}": "" for text in texts(c)})
     ),
     "policy.unmatched": lambda m, c: m.policy.unmatched(
-        c.terms, c.scene.live, {("Deployment", "web")}, {"Deployment"}
+        c.field_policy, c.plan_input.live, {("Deployment", "web")}, {"Deployment"}
     ),
     "ownership.items_of_unknown_owner": lambda m, c: m.ownership.items_of_unknown_owner(
         c.want, c.live
@@ -530,11 +532,11 @@ MORE: dict[str, tuple[str, ...]] = {
     "ownership.respelled": ("respelled",),
     "ownership.with_held_items": HELD,
     "ownership.with_live": HELD,
-    "ownership.without_yielded": ("leave", "many_terms"),
+    "ownership.without_yielded": ("leave", "many_entries"),
     "plan.ChildPlanner.plan": ("leave", "vanished", "emptied"),
     "paths.assign": ("contest", *LISTS),
-    "field_patterns.FieldPatterns.covers": ("leave", "many_terms"),
-    "field_patterns.FieldPatterns.covering": ("leave", "many_terms"),
+    "field_patterns.FieldPatterns.covers": ("leave", "many_entries"),
+    "field_patterns.FieldPatterns.covering": ("leave", "many_entries"),
     "forecast.yielded": ("leave",),
     "merge.merge": ("drop", "replace_all", "crowd"),
     "merge.taken": ("contest", "respelled"),
@@ -545,9 +547,9 @@ MORE: dict[str, tuple[str, ...]] = {
     "input.PlanInput.is_given_up": ("vanished",),
     "input.PlanInput.report": ("contest", "vanished"),
     "status.report": ("vanished",),
-    "policy.FieldPolicy.claimed": ("claim", "many_terms"),
-    "policy.FieldPolicy.yielded": ("leave", "many_terms"),
-    "policy.unmatched": ("many_terms",),
+    "policy.FieldPolicy.claimed": ("claim", "many_entries"),
+    "policy.FieldPolicy.yielded": ("leave", "many_entries"),
+    "policy.unmatched": ("many_entries",),
     "ownership.items_of_unknown_owner": ("emptied",),
     "watch_changes.changes": ("add", "drop", "contest", "crowd", "reorder"),
 }

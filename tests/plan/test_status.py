@@ -299,7 +299,7 @@ class TestOwnStatusContested:
         assert [field.since for field in made.contested] == [NOW.replace(microsecond=0)]
 
 
-class TestScene:
+class TestPlanInput:
     @pytest.mark.parametrize("instance", ["", "two"])
     def test_the_instance_is_part_of_the_field_manager(self, instance):
         made = PlanInput(OWNER, "bluegreen", Installation(instance), NOW, {})

@@ -3,7 +3,7 @@
 Another leader knows what a new process knows: what is at the API server, without the Events, which
 have expired. `tests/controllers/secretsync/test_restart.py` has secretsync's states. The one
 exception is an object that admission rewrites: it is applied once, which changes nothing
-(`tests/runtime/test_reconciler_terms.py`).
+(`tests/runtime/test_reconciler_policy.py`).
 """
 
 from __future__ import annotations

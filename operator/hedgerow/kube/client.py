@@ -64,13 +64,13 @@ async def connect(
     acknowledged after `unacknowledged` seconds are never delivered; 0 leaves this to the kernel.
     `on_exchange` is that of `Session`. Raises ConfigError, in one line with the remedy.
     """
-    terms = _Terms(kubeconfig, user_agent, concurrency, RetryClock(), unacknowledged)
-    login = await _log_in(terms, context)
+    arguments = _LoginArguments(kubeconfig, user_agent, concurrency, RetryClock(), unacknowledged)
+    login = await _log_in(arguments, context)
     session = Session(
         login,
-        partial(_log_in, terms, login.context, login.server),
+        partial(_log_in, arguments, login.context, login.server),
         concurrency=concurrency or login.requests.concurrency,
-        timing=terms.timing,
+        timing=arguments.timing,
         on_exchange=on_exchange,
     )
     try:
@@ -79,7 +79,7 @@ async def connect(
         await session.aclose()
 
 
-class _Terms(Struct, frozen=True):
+class _LoginArguments(Struct, frozen=True):
     """The arguments of `connect`; each new login uses them again."""
 
     kubeconfig: str | None
@@ -89,21 +89,21 @@ class _Terms(Struct, frozen=True):
     unacknowledged: float
 
 
-async def _log_in(terms: _Terms, context: str | None, server: str = "") -> Login:
+async def _log_in(arguments: _LoginArguments, context: str | None, server: str = "") -> Login:
     """Read the credentials, open the two clients and return them; raises ConfigError.
 
     With `server`, the kubeconfig must still point at this server.
     """
-    access = await kubeconfigs.choose(terms.kubeconfig, context)
+    access = await kubeconfigs.choose(arguments.kubeconfig, context)
     try:
         given = credentials.written(access) or await _asked(access)
-        bearer, url = await _bearer(terms, access, given.token), httpx.URL(given.server)
+        bearer, url = await _bearer(arguments, access, given.token), httpx.URL(given.server)
         requests, watches = [
             Channel(
-                new_transport(terms, given, url, trust),
+                new_transport(arguments, given, url, trust),
                 url,
                 bearer,
-                terms.user_agent,
+                arguments.user_agent,
                 given.server_name,
             )
             for trust in (given.requests, given.watches)
@@ -126,17 +126,20 @@ async def _asked(access: ClusterAccess) -> LoginCredentials:
     return await plugins.asked(access, LOGIN)
 
 
-async def _bearer(terms: _Terms, access: ClusterAccess, token: str) -> Bearer:
+async def _bearer(arguments: _LoginArguments, access: ClusterAccess, token: str) -> Bearer:
     if access.token_file is not None:
         token = await credentials.read(access.token_file) or token
-    return Bearer(token, access.token_file, now=terms.timing.now)
+    return Bearer(token, access.token_file, now=arguments.timing.now)
 
 
 def new_transport(
-    terms: _Terms, given: LoginCredentials, url: httpx.URL, verify: ssl.SSLContext | bool
+    arguments: _LoginArguments,
+    given: LoginCredentials,
+    url: httpx.URL,
+    verify: ssl.SSLContext | bool,
 ) -> Transport:
     """Return our own transport, or httpx's for a proxy and where there is no httptools."""
-    options = sockets.options(terms.unacknowledged)
+    options = sockets.options(arguments.unacknowledged)
     tls = verify
     if not isinstance(tls, ssl.SSLContext):
         tls = httpx.create_ssl_context(verify=tls, trust_env=False)
@@ -144,7 +147,7 @@ def new_transport(
         return Pool(
             url,
             tls=None if url.scheme == "http" else tls,
-            keep=terms.concurrency or CONCURRENCY,
+            keep=arguments.concurrency or CONCURRENCY,
             expiry=KEEP,
             options=options,
         )
@@ -155,7 +158,7 @@ def new_transport(
         proxy=given.proxy,
         limits=httpx.Limits(
             max_connections=None,
-            max_keepalive_connections=terms.concurrency or fallback.CONCURRENCY,
+            max_keepalive_connections=arguments.concurrency or fallback.CONCURRENCY,
             keepalive_expiry=KEEP,
         ),
         socket_options=options,

@@ -329,10 +329,10 @@ def unmatched(
     declared: Collection[ChildId],
     kinds: Collection[str],
 ) -> tuple[str, ...]:
-    """Return the terms that match nothing, as they were written, each with its annotation.
+    """Return the entries that match nothing, as they were written, each with its annotation.
 
     `declared` are the wanted children. The fields of a child that does not exist yet are unknown,
-    so a term for it counts as matching. So does a term with `*` in the name for a kind in `kinds`:
+    so an entry for it counts as matching. So does one with `*` in the name for a kind in `kinds`:
     such children may be created later. Nothing is returned if it takes too many comparisons.
     """
     if not (field_policy.yields or field_policy.claims):
@@ -362,7 +362,7 @@ def _may_come(
     live: Collection[ChildId],
     kinds: Collection[str],
 ) -> bool:
-    """Return whether a term is for a child that does not exist yet: its fields are unknown."""
+    """Return whether an entry is for a child that does not exist yet: its fields are unknown."""
     meant = [child for child in children if entry.names(*child)]
     if meant:
         return any(child not in live for child in meant)
@@ -370,7 +370,7 @@ def _may_come(
 
 
 def _met(written: Sequence[tuple[str, PolicyEntry]], child: ChildId, live: Object) -> Iterator[int]:
-    """Yield the positions of the terms that cover a field of a child."""
+    """Yield the positions of the entries that cover a field of a child."""
     meant = [number for number, (_, entry) in enumerate(written) if entry.names(*child)]
     patterns = joined(written[number][1] for number in meant)
     for _, _, tree in entries(live) if meant else ():
@@ -379,7 +379,7 @@ def _met(written: Sequence[tuple[str, PolicyEntry]], child: ChildId, live: Objec
 
 
 def joined(policy_entries: Iterable[PolicyEntry]) -> FieldPatterns:
-    """Return the patterns of one policy's terms as patterns that are matched together."""
+    """Return the patterns of one policy's entries as patterns that are matched together."""
     paths = [entry.path for entry in policy_entries]
     together = tuple(chain.from_iterable(path.patterns for path in paths))
     return FieldPatterns(together, paths[0].comparisons if paths else None)
