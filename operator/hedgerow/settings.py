@@ -226,7 +226,7 @@ class Settings(BaseModel):
             AVAILABLE,
             "--leader-elect",
             "Let one of several replicas work; the others stand by. Without it, the operator does"
-            " not start while another one manages the same resources, and stops if a leader does.",
+            " not start beside a leader of the same namespaces, but goes on if one starts later.",
         ),
     ] = False
     shards: Annotated[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import tomllib
 from pathlib import Path
@@ -12,7 +13,7 @@ from packaging.requirements import Requirement
 from hedgerow.cli.commands import LAZY
 from hedgerow.cli.exits import Exit
 from support.code.documents import anchors, links
-from support.code.sources import ROOT, committed
+from support.code.sources import ROOT, committed, modules
 
 README = (ROOT / "README.md").read_text("utf-8")
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
@@ -26,6 +27,12 @@ TESTS = {file.name for file in FILES}.union(
     *(DEFINED.findall(file.read_text("utf-8")) for file in FILES)
 )
 """The names of the tests' files, classes and functions."""
+SOURCE = re.compile(r"`((?:[\w.-]+/)+\w+\.py)`")
+PACKAGES = ("", "operator", "operator/hedgerow", "schemas", "schemas/hedgerow_schemas")
+ABSENT = {"operator/__init__.py"}
+"""The paths that are cited because no such file may be there."""
+LISTED = re.compile(r"^- ((?:`\w+`(?:, | and )?)+)", re.MULTILINE)
+"""The names that a line of a list begins with, in the docstring of a package."""
 UNLISTED = {"README.md": {"completion", "version"}}
 """The commands that a page need not name."""
 HOSTS = re.compile(r"https?://(?:[\w-]+\.)*(?:pypi|pythonhosted|npmjs|golang|docker)\.\w+")
@@ -189,12 +196,41 @@ class TestDecisions:
         assert [name for name in cited if not (ROOT / name).exists() and name not in TESTS] == []
 
     @pytest.mark.parametrize("path", DECISIONS, ids=lambda path: path.stem)
+    def test_the_sources_that_it_cites_are_there(self, path):
+        """A decision that was superseded tells of what was there before."""
+        text = path.read_text("utf-8")
+        cited = set() if re.search("^Superseded", text, re.MULTILINE) else set(SOURCE.findall(text))
+
+        assert [name for name in sorted(cited - ABSENT) if not is_source(name)] == []
+
+    @pytest.mark.parametrize("path", DECISIONS, ids=lambda path: path.stem)
     def test_each_has_its_four_parts_on_one_page(self, path):
         text = path.read_text("utf-8")
 
         headings = re.findall(r"^## (.+)$", text, re.MULTILINE)
         assert headings == ["Context", "Decision", "Consequences", "Evidence"]
         assert len(text.splitlines()) <= 60
+
+
+def is_source(name: str) -> bool:
+    """Return whether a path is one of a source file, from the root or below a package."""
+    return any((ROOT / place / name).is_file() for place in PACKAGES)
+
+
+class TestPackages:
+    def test_the_modules_that_their_docstrings_list_are_there(self):
+        lost = {
+            f"{module.name}: {name}"
+            for module in modules()
+            if module.name.endswith("/__init__.py") and module.name.count("/") > 1
+            for line in LISTED.findall(ast.get_docstring(module.tree) or "")
+            for name in re.findall(r"`(\w+)`", line)
+            if not any((module.path.parent / found).exists() for found in (name, f"{name}.py"))
+        }
+        listing = [each for each in modules() if each.name.endswith("/fields/__init__.py")]
+
+        assert LISTED.findall(ast.get_docstring(listing[0].tree) or "")
+        assert lost == set()
 
 
 class TestLinks:
