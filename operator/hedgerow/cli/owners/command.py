@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from hedgerow.kube.cluster import Cluster
     from hedgerow_schemas.base import ApiResource, Object
 
-Format = Literal["tree", "json", "yaml", "svg", "html"]
+OwnersFormat = Literal["tree", "json", "yaml", "svg", "html"]
 
 Target = Annotated[
     list[str] | None,
@@ -63,7 +63,7 @@ ByManager = Annotated[
     ),
 ]
 Output = Annotated[
-    Format,
+    OwnersFormat,
     output_option("svg and html are one file each, without references, with a colour per manager."),
 ]
 
@@ -234,7 +234,7 @@ def _print(
     disputes: Disputes,
     *,
     versions: Sequence[str],
-    output: Format,
+    output: OwnersFormat,
 ) -> None:
     """Print in the requested format; each format is imported only when it is used."""
     # ruff: noqa: PLC0415

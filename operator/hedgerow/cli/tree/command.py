@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hedgerow.kube.cluster import Cluster
     from hedgerow_schemas.base import Resource
 
-Format = Literal["tree", "json", "yaml"]
+TreeFormat = Literal["tree", "json", "yaml"]
 
 Target = Annotated[
     list[str] | None,
@@ -37,7 +37,7 @@ Target = Annotated[
 ]
 AllNamespaces = Annotated[bool, all_namespaces_option("Look in all namespaces.")]
 Output = Annotated[
-    Format, output_option("With --watch, json is one line for each change, yaml one document.")
+    TreeFormat, output_option("With --watch, json is one line for each change, yaml one document.")
 ]
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hedgerow.cli.tree.resources import TreeNode
     from hedgerow_schemas.base import Condition, ContestedField
 
-Key = tuple[str, str, str]
+NodeKey = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ def tree_changes(
     return (*told, *(TreeChange(m.namespace, str(m), _removal(m)) for m in gone))
 
 
-def _by_key(trees: Iterable[TreeNode]) -> Mapping[Key, TreeNode]:
+def _by_key(trees: Iterable[TreeNode]) -> Mapping[NodeKey, TreeNode]:
     nodes = (node for tree in trees for node in _all(tree))
     return {(node.namespace, node.kind, node.name): node for node in nodes}
 

@@ -15,7 +15,7 @@ from hedgerow_schemas.builtin import CONTAINERS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-Verdict = Literal["Current", "InProgress", "Failed", "Terminating", "NotFound", "Unknown"]
+KstatusVerdict = Literal["Current", "InProgress", "Failed", "Terminating", "NotFound", "Unknown"]
 
 WAITS_AS_USUAL = frozenset({"ContainerCreating", "PodInitializing", "SchedulingGated"})
 
@@ -24,7 +24,7 @@ WAITS_AS_USUAL = frozenset({"ContainerCreating", "PodInitializing", "SchedulingG
 class Readiness:
     """An object's progress as kubectl prints it, and kstatus's verdict."""
 
-    verdict: Verdict
+    verdict: KstatusVerdict
     words: str
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
-    from hedgerow.cli.tree.readiness import Verdict
+    from hedgerow.cli.tree.readiness import KstatusVerdict
     from hedgerow.cli.tree.resources import TreeNode
     from hedgerow_schemas.base import Condition, ContestedField
 
@@ -44,7 +44,7 @@ class TreeRow:
     below: str
     name: str
     short: str
-    verdict: Verdict | None
+    verdict: KstatusVerdict | None
     words: str
     changed: str
     ago: str
@@ -171,7 +171,7 @@ def _held(conflict: ContestedField, now: datetime) -> str:
     return printable(f"{conflict.path}: {sentence(conflict, program_name())}{told}")
 
 
-_MARKS: Final[Mapping[Verdict | None, tuple[str, str]]] = {
+_MARKS: Final[Mapping[KstatusVerdict | None, tuple[str, str]]] = {
     "Current": ("✓ ", "green"),
     "InProgress": ("~ ", "yellow"),
     "Failed": ("✗ ", "bold red"),
