@@ -82,7 +82,7 @@ class Store(Server):
     def now(self, _second: int) -> None:
         """The clock goes by itself."""
 
-    def _tell(self, event: Any, last: Object) -> None:
+    def _append_event(self, event: Any, last: Object) -> None:
         key = self._key(last)
         before = self.past[-1][1].get(key)
         self.past.append((self.version, dict(self._objects)))

@@ -102,7 +102,7 @@ def owners_command(
                 "--by-manager goes with -l, -n and --output tree, json or yaml, and -l with it"
             )
 
-        async def count() -> many.Count:
+        async def count() -> many.OwnersCount:
             async with connected(kubeconfig, context) as cluster:
                 return await many.count(cluster, namespace or cluster.namespace, selector or "")
 

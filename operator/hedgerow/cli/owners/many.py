@@ -39,7 +39,7 @@ _KINDS: Final = 4
 """The most kinds that a line names."""
 
 
-class Count(NamedTuple):
+class OwnersCount(NamedTuple):
     """The objects in scope with their holders, what is left over, and why the rest is `unread`."""
 
     objects: Sequence[CountedObject]
@@ -48,7 +48,7 @@ class Count(NamedTuple):
     unread: Mapping[str, str]
 
 
-async def count(cluster: Cluster, namespace: str, labels: str) -> Count:
+async def count(cluster: Cluster, namespace: str, labels: str) -> OwnersCount:
     """Return who holds how many fields of a namespace's objects. Raises KubeError."""
     served = await discovered(cluster)
     unreadable: dict[str, str] = {}
@@ -69,7 +69,7 @@ async def count(cluster: Cluster, namespace: str, labels: str) -> Count:
     scope = CountScope(namespace, labels, typed())
     scalers = await _scalers(cluster, namespace) if any(o.tally.scaled for o in objects) else None
     left = leftovers(objects, scope, scalers)
-    return Count(objects, left, scope, {**found.unread, **unreadable})
+    return OwnersCount(objects, left, scope, {**found.unread, **unreadable})
 
 
 async def _scalers(cluster: Cluster, namespace: str) -> frozenset[tuple[str, str]] | None:
@@ -87,7 +87,7 @@ async def _scalers(cluster: Cluster, namespace: str) -> frozenset[tuple[str, str
     return frozenset((item["kind"], item["name"]) for item in listing.items)
 
 
-def show(found: Count, output: str) -> None:
+def show(found: OwnersCount, output: str) -> None:
     """Print a count in the requested format."""
     if output == "tree":
         say_unread(found.unread)
