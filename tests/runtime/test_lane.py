@@ -1,4 +1,4 @@
-"""Lane: one heavy pass at a time, and nobody waits at the door."""
+"""Lane: one large pass at a time, and nobody waits at the door."""
 
 from __future__ import annotations
 

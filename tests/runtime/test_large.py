@@ -1,4 +1,4 @@
-"""Heavy: work on a large resource leaves the event loop, work on others stays on it."""
+"""Large: work on a large resource leaves the event loop, work on others stays on it."""
 
 from __future__ import annotations
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 import pytest
 
-from hedgerow.contract import Controller
+from hedgerow.contract import Controller, Desired
 from hedgerow.controllers.scaler.controller import CONTROLLER
 from hedgerow.controllers.scaler.record import SOMEBODY, FormerValue
 from hedgerow.controllers.scaler.windows import (
@@ -20,12 +21,13 @@ from hedgerow.controllers.scaler.windows import (
     SCALE_OUT,
 )
 from hedgerow.fields import managed_fields
+from hedgerow.kube.errors import Forbidden
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow.testing.memory import kinds
 from hedgerow.testing.memory.cluster import MemoryCluster
 from hedgerow_schemas.base import Object
 from model import scaled
-from runtime.scenes import limit_comparisons
+from runtime.scenes import limit_comparisons, refuse
 from runtime.world import Crash, ModelClock, World, crash
 
 pytestmark = pytest.mark.anyio
@@ -191,6 +193,31 @@ class TestFree:
             await scene.go(2, hour)
 
         assert scene.cluster.sent[before:] == []
+
+    async def test_a_refused_annotation_brings_no_compose_that_fails_forward(self):
+        """Nothing is declared then, so the write is not sent again, and nothing waits for it."""
+        bug: list[Exception] = []
+
+        def failing(resource: Any, observed: Any) -> Desired:
+            for error in bug:
+                raise error
+            return CONTROLLER[0].compose(resource, observed)
+
+        scene = Scene(dataclasses.replace(CONTROLLER[0], compose=failing))
+        scene.deploy()
+        await scene.go(2, 7)
+        refused = refuse(scene, Forbidden("may not", code=403))
+        await scene.go(2, 8)
+        assert refused
+        bug.append(LookupError())
+        scene.runner.enqueue_all(())
+        waits: list[float] = []
+        for _ in range(15):
+            scene.server.now += int(max([1.0, *waits[-1:]])) + 1
+            await scene.work()
+            waits.append(min(scene.runner.queue._delays.at.values()) - scene.clock.monotonic())
+
+        assert waits[-1] > 100
 
     async def test_annotations_may_change_in_the_middle_of_a_window(self):
         scene = Scene()

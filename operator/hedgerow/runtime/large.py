@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Lane:
     """Lets one pass in at a time; others are called again later, and no worker waits.
 
-    A heavy pass takes several times its object's size in memory, for seconds. Sixteen at once would
+    A large pass takes several times its object's size in memory, for seconds. Sixteen at once would
     take sixteen times the memory, and leave no worker for other resources. Namespaces take turns.
     """
 

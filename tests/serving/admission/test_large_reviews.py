@@ -95,6 +95,12 @@ def sizes_decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return decoded
 
 
+REMEDIES = {
+    "object": "make it smaller",
+    "oldObject": "delete what is stored, and create a smaller one",
+}
+
+
 class TestWork:
     @pytest.mark.parametrize("field", WIDE)
     def test_a_wide_list_is_no_error_for_each_of_its_items(self, field):
@@ -196,7 +202,7 @@ class TestSize:
         assert (response["uid"], response["allowed"]) == ("705ab4f5", False)
         assert response["status"]["message"] == (
             f"BlueGreen.app.demo.kakao.com was not judged: {name} has {LARGEST + 1} bytes as JSON,"
-            f" and no more than {LARGEST} are judged; make it smaller"
+            f" and no more than {LARGEST} are judged; {REMEDIES[name]}"
         )
         assert max(decoded) < FREE
 
@@ -213,9 +219,16 @@ class TestSize:
         assert said.startswith(f"BlueGreen.app.demo.kakao.com was not judged: {name} has 131")
         assert said.endswith(
             f" opening brackets as JSON, and no more than {MOST_OPENINGS} are judged;"
-            " make it smaller"
+            f" {REMEDIES[name]}"
         )
         assert max(decoded) < 100
+
+    async def test_brackets_in_a_text_are_neither_maps_nor_lists(self):
+        note = '[[1],[2],"\\\\"]' * (MOST_OPENINGS // 3)
+        body = review(operation="UPDATE", object=padded(100) | {"note": note})
+        answer = await Answering()(body, BLUEGREEN, "validate")
+
+        assert answer["response"]["allowed"] is True
 
     @pytest.mark.parametrize("odd", [EMPTY, ODD], ids=["plain", "with an odd object"])
     @pytest.mark.parametrize("place", ["top", "request"])

@@ -295,7 +295,7 @@ class Budget:
             self._decoded.move_to_end(place)
             return
         kept = self._places[place]
-        # If its family was too heavy, and is not any more, it may be packed from now on.
+        # If its family was too large, and is not any more, it may be packed from now on.
         if place not in self._excess and (kept.is_packed or self._may_pack(kept)):
             self.put(place, kept.decoded, None)
             self._pack_the_oldest()

@@ -64,27 +64,29 @@ class AnnotationReporter(Reporter):
     def _due(self, this: Pass, text: str | None) -> Write | None:
         """Return the write of the annotation, if it is due now.
 
+        Without one to send, no refusal waits for it either: it would bring the next pass forward.
+        """
+        write, state, now = self._planned(this, text), this.state, this.now
+        if write is None or state.is_undone_too_often(write.id, write.intent_digest, now):
+            state.refusals.clear(STATUS)
+            return None
+        return None if state.refusals.waiting(STATUS, write.fingerprint, now) else write
+
+    def _planned(self, this: Pass, text: str | None) -> Write | None:
+        """Return the write that the annotation and the claims need, or None.
+
         The annotation of a resource that cannot be read stays: an apply without what is claimed
         would give that back.
         """
-        state, plan_input, controller = this.state, this.observation.plan_input, this.controller
+        plan_input, controller = this.observation.plan_input, this.controller
         if not this.observation.has_declaration or not this.is_writable:
             return None
         claims = claims_of(plan_input, this.observation.desired, controller.claimed)
-        own = plan_own(plan_input, claims, text)
-        for write in own.writes:
-            waits = state.refusals.waiting(STATUS, write.fingerprint, plan_input.now)
-            return (
-                None
-                if waits or state.is_undone_too_often(write.id, write.intent_digest, plan_input.now)
-                else write
-            )
-        state.refusals.clear(STATUS)
-        return None
+        return next(iter(plan_own(plan_input, claims, text).writes), None)
 
 
 class SilentReporter(AnnotationReporter):
     """Writes nothing on the resource: its children are copies, and their sources say it."""
 
-    def _due(self, this: Pass, text: str | None) -> Write | None:  # noqa: ARG002 - as the method that it replaces
+    def _planned(self, this: Pass, text: str | None) -> Write | None:  # noqa: ARG002 - as the method that it replaces
         return None

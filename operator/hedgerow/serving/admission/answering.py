@@ -31,7 +31,11 @@ MOST_OPENINGS: Final = 128 * 1024
 to 0.7 ms for each thousand. Managed fields, the densest part of what an API server stores, have one
 in about 12 bytes: an object of nothing else has as many as this."""
 _JUDGES: Final = {"validate": admission.validate, "mutate": admission.default}
-_OBJECTS: Final = ("object", "oldObject")
+_REMEDIES: Final = {
+    "object": "make it smaller",
+    "oldObject": "delete what is stored, and create a smaller one",
+}
+_OBJECTS: Final = tuple(_REMEDIES)
 _MEMBERS: Final = ("uid", "kind", "resource", "operation", "subResource")
 """What else is read of a request; a client may send anything beside it."""
 
@@ -61,7 +65,7 @@ class Answering:
 class _TooLargeError(Exception):
     def __init__(self, uid: str, name: str, has: int, of: str, most: int) -> None:
         super().__init__(
-            f"{name} has {has} {of} as JSON, and no more than {most} are judged; make it smaller"
+            f"{name} has {has} {of} as JSON, and no more than {most} are judged; {_REMEDIES[name]}"
         )
         self.uid = uid
 
@@ -82,8 +86,8 @@ async def _decoded(body: bytes, verb: Verb) -> Any:
             raise ValueError(f"request.{name}: it is too long")
     for name in _OBJECTS:
         content = request.get(name, b"")
-        openings = content.count(b"{") + content.count(b"[")
-        bounds = (len(content), "bytes", LARGEST), (openings, "opening brackets", MOST_OPENINGS)
+        size, openings = len(content), _openings(content)
+        bounds = (size, "bytes", LARGEST), (openings, "opening brackets", MOST_OPENINGS)
         for has, of, most in bounds:
             if has > most:
                 uid = str(await bodies.decoded(request.get("uid", b"null")))
@@ -92,6 +96,17 @@ async def _decoded(body: bytes, verb: Verb) -> Any:
         **await _each(told, ("apiVersion", "kind")),
         "request": await _each(request, (*judged, *_OBJECTS)),
     }
+
+
+def _openings(content: bytes) -> int:
+    """Return how many maps and lists are in an object's JSON, or a greater number within bounds."""
+    most = content.count(b"{") + content.count(b"[")
+    if most <= MOST_OPENINGS or len(content) > LARGEST:
+        return most
+    # Some may be in strings, which are every other part between quotes.
+    unescaped = content.replace(b"\\\\", b"").replace(b'\\"', b"")
+    outside = b"".join(unescaped.split(b'"')[::2])
+    return outside.count(b"{") + outside.count(b"[")
 
 
 def _members(body: bytes) -> tuple[dict[str, bytes], dict[str, bytes]]:
