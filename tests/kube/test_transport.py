@@ -21,7 +21,7 @@ import httpx
 import pytest
 
 from hedgerow.kube import pool
-from hedgerow.kube.connection import HEAD_LIMIT, READ_AHEAD
+from hedgerow.kube.connection import HEAD_LIMIT, READ_AHEAD, RECORD
 from hedgerow.kube.pool import Pool
 from hedgerow.kube.sockets import ABORTING, options
 from hedgerow.kube.transport import SLICE, STEP, Exchange, HttpRequest, unpacked
@@ -228,6 +228,14 @@ class TestAnswers:
             [connection] = client.pool._open
             opened = connection._transport.get_extra_info("socket")
             assert opened.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+    async def test_a_connection_has_a_buffer_of_one_record(self, identity):
+        async with between(one_by_one, tls=identity) as (_, client):
+            await client.get("/")
+            [connection] = client.pool._open
+            protocol = connection._transport._ssl_protocol
+
+            assert len(protocol._ssl_buffer) == RECORD
 
     async def test_a_chunked_one_with_trailers_is_read(self):
         async with between(saying(CHUNKED)) as (_, client):
