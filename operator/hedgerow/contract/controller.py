@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from hedgerow.contract.relations import Key
@@ -89,7 +90,7 @@ class Lag:
     due: Callable[[Object], datetime | None]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Controller(Generic[R]):
     """A controller: a pure function and what it reads and writes.
 
@@ -144,7 +145,7 @@ class Controller(Generic[R]):
     built_in: BuiltIn = BuiltIn()
     copies: Copies | None = None
 
-    @property
+    @cached_property
     def is_custom(self) -> bool:
         """Whether the resource is custom: it has a definition, and a status that we write."""
         return issubclass(self.resource, CustomResource)
@@ -156,27 +157,27 @@ class Controller(Generic[R]):
         """
         return home_of(self.resource.api, *key)
 
-    @property
+    @cached_property
     def is_for_namespaces(self) -> bool:
         """Whether the resource is a Namespace, in which the children are."""
         return self.home(Key("", "x")) == "x"
 
-    @property
+    @cached_property
     def title(self) -> str:
         """Its name; with the kind of a built-in resource, since several of these may share one."""
         return self.name if self.is_custom else f"{self.name}/{self.resource.api.kind}"
 
-    @property
+    @cached_property
     def written(self) -> tuple[type[View], ...]:
         """The kinds of the objects besides the resource that it writes to: owned and claimed."""
         return (*self.owns, *(claimable.kind for claimable in self.claims))
 
-    @property
+    @cached_property
     def shared(self) -> Mapping[type[View], tuple[str, ...]]:
         """The kinds of children of which others may have parts; see `Copies`."""
         return self.copies.shared if self.copies else {}
 
-    @property
+    @cached_property
     def claimed(self) -> dict[ApiResource, Fields]:
         """The fields that it may claim, by kind: of a built-in resource itself, and of others.
 
@@ -186,7 +187,7 @@ class Controller(Generic[R]):
         own = {self.resource.api: self.built_in.claims} if is_written else {}
         return own | {claimable.kind.api: claimable.fields for claimable in self.claims}
 
-    @property
+    @cached_property
     def read(self) -> tuple[type[View], ...]:
         """The kinds of the objects besides the resource that it observes."""
         return (*self.written, *(relation.kind for relation in self.relates))

@@ -95,10 +95,13 @@ class Observed:
         allowed to read.
         """
         self.check(kind)
-        wanted = {"", self.namespace if namespace is None else namespace}
-        found = (*self.children, *self.related, *self.claimable)
-        return tuple(
+        wanted = self.namespace if namespace is None else namespace
+        found = [
             one
-            for one in found
-            if isinstance(one, kind) and ("*" in wanted or one.namespace in wanted)
-        )
+            for each in (self.children, self.related, self.claimable)
+            for one in each
+            if isinstance(one, kind)
+        ]
+        if wanted == "*":
+            return tuple(found)
+        return tuple(one for one in found if one.namespace in ("", wanted))

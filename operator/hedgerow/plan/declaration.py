@@ -42,7 +42,8 @@ class NotPureError(ComposeError):
 
 def check_read(kind: type[View], controller: Controller[Any]) -> None:
     """Raise DeclarationError if no object is ever of this class: it would always seem missing."""
-    if not any(issubclass(known, kind) for known in controller.read):
+    known = controller.read
+    if kind not in known and not any(issubclass(one, kind) for one in known):
         raise DeclarationError(
             f"compose reads {kind.__qualname__} ({kind.__module__}), but neither `owns`, nor"
             " `relates`, nor `claims` has that class"

@@ -459,12 +459,12 @@ def size_problems(cached: Observation) -> list[Problem]:
     Objects left out because all are too large together get one problem for the resource. A child
     that is being deleted needs nothing more from us, unless our finalizer is on it.
     """
-    owner = cached.plan_input.owner
-    children = (*cached.observed.children, *cached.observed.claimable)
+    owner, observed = cached.plan_input.owner, cached.observed
     refs = [(owner, cached.live)]
     refs += [
         (ObjectRef(child.api, child.namespace, child.name), child.raw)
-        for child in children
+        for child in (*observed.children, *observed.claimable)
+        if oversized.oversize_of(child.raw)
         if not is_terminating(child.raw) or finalizers_of(child.raw)
     ]
     found = [(ref, oversize) for ref, obj in refs if (oversize := oversized.oversize_of(obj))]
