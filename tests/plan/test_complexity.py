@@ -596,6 +596,18 @@ EXCEPT: dict[str, str] = {
     ),
     **dict.fromkeys(
         (
+            "contract_controller.Controller.claimed",
+            "contract_controller.Controller.is_custom",
+            "contract_controller.Controller.is_for_namespaces",
+            "contract_controller.Controller.read",
+            "contract_controller.Controller.shared",
+            "contract_controller.Controller.title",
+            "contract_controller.Controller.written",
+        ),
+        "looks at what a controller declares, once",
+    ),
+    **dict.fromkeys(
+        (
             "transfers.patterns", "policy.parse", "policy.parts", "policy.field_policy_of",
             "policy.joined", "field_patterns.parse", "field_patterns.glob", "field_patterns.short",
         ),
