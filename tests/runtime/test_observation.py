@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from hedgerow.plan.status import reader_of
 from hedgerow.runtime import large
 from hedgerow.runtime.large import LARGE, USUAL
 from hedgerow.runtime.observation import ResourcePlanner
@@ -23,7 +24,7 @@ def planner(world: World) -> ResourcePlanner:
 
 def state(world: World, **change: Any) -> ResourceState:
     live = world.the("BlueGreen")
-    made = ResourceState.of(live["metadata"]["uid"], planner(world).reporter.said(live))
+    made = ResourceState.of(live["metadata"]["uid"], reader_of(planner(world).controller)(live))
     for name, value in change.items():
         setattr(made, name, value)
     return made

@@ -54,7 +54,10 @@ class StatusReport(Struct, frozen=True):
 
 
 def reader_of(controller: Controller[Any]) -> Callable[[Object], Status]:
-    """Return how to read what a resource of a controller says: its status, or its annotation."""
+    """Return how to read what a resource of a controller says: its status, or its annotation.
+
+    What of it cannot be read is as if it were absent.
+    """
     return said if controller.is_custom else status_annotation.said
 
 

@@ -29,7 +29,7 @@ from hedgerow.plan.finalizers import finalizers_of
 from hedgerow.plan.input import PlanInput
 from hedgerow.plan.installations import reporters
 from hedgerow.plan.plan import Plan, plan
-from hedgerow.plan.status import kept, read
+from hedgerow.plan.status import kept, read, reader_of
 from hedgerow.plan.yield_and_claim import (
     CLAIM,
     NO_FIELD_POLICY,
@@ -74,6 +74,10 @@ class Observation(Struct, frozen=True, kw_only=True):
     plan_input: PlanInput
     observed: Observed
     """What compose gets besides the resource."""
+    hindrance: Problem | None
+    """What is wrong with the annotations `yield` and `claim`."""
+    comparisons: Comparisons
+    """How many comparisons of `yield` and `claim` with fields are left."""
     resource: Resource | None = None
     """The resource as its model; None if it cannot be read."""
     desired: Desired = Desired()
@@ -87,10 +91,6 @@ class Observation(Struct, frozen=True, kw_only=True):
     """Whether the reports of other resources are complete; see `Reports.are_whole`."""
     failure: Exception | None = None
     """Why compose returned nothing that can be done: the pass ends with it, once it is told."""
-    hindrance: Problem | None = None
-    """What is wrong with the annotations `yield` and `claim`."""
-    comparisons: Comparisons | None = None
-    """How many comparisons of `yield` and `claim` with fields are left."""
 
     def with_failure(
         self,
@@ -245,7 +245,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         field_policy, hindrance = self._field_policy(live, self.controller.home(key), comparisons)
         if field_policy is None:
             return None
-        found = self._cached(
+        plan_input, observed = self._cached(
             key,
             live,
             state,
@@ -254,7 +254,15 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             field_policy=field_policy,
             whole=whole or {},
         )
-        return replace(found, hindrance=hindrance, comparisons=comparisons)
+        return Observation(
+            live=live,
+            change=self.cache.resource_store(key[0]).change(key),
+            plan_input=plan_input,
+            observed=observed,
+            hindrance=hindrance,
+            comparisons=comparisons,
+            is_informed=self.reports.are_whole(self.controller.name),
+        )
 
     async def plan(
         self, found: Observation, state: ResourceState, limits: PassLimits
@@ -265,10 +273,10 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         """
         refused, comparisons = state.refusals.children, found.comparisons
         observation = await limits.compute(self._planned, found, limits.is_large)
-        if comparisons is not None:
-            self._note_comparisons(found.plan_input.owner.key, comparisons, limits)
+        key = found.plan_input.owner.key
+        self._note_comparisons(key, comparisons, limits)
         # Nothing has changed meanwhile unless there was a wait for a thread.
-        if limits.is_large and self.writable(found.plan_input.owner.key, state) is None:
+        if limits.is_large and self.writable(key, state) is None:
             return None
         if not observation.has_declaration:
             state.refusals.keep({})  # there are no writes, so none is to be sent again
@@ -320,8 +328,8 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         refused: frozenset[ChildId],
         field_policy: FieldPolicy,
         whole: Mapping[ChildId, Object],
-    ) -> Observation:
-        """Return all cached objects of a resource, as they are at this instant."""
+    ) -> tuple[PlanInput, Observed]:
+        """Return all cached objects of a resource, for the plan and for compose."""
         name, home, store = self.controller.name, self.controller.home(key), self.cache.child_store
         owned = _in_whole(self.cache.owned(state.uid, home), whole)
         claimable = _in_whole(self.cache.claimable(key), whole)
@@ -330,10 +338,10 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             child: store(child.kind, home).content_version(Key(home, child.name))
             for child in written
         }
-        resources = self.cache.resource_store(key[0])
         if self.reporter.writes_resource:
             own = ChildId(self.controller.resource.api.kind, key[1])
-            written[own], versions[own] = live, resources.content_version(key)
+            written[own] = live
+            versions[own] = self.cache.resource_store(key[0]).content_version(key)
         plan_input = replace(
             self.plan_input(live, state),
             live=written,
@@ -356,13 +364,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             said=field_policy.word,
             check=partial(check_read, controller=self.controller),
         )
-        return Observation(
-            live=live,
-            change=resources.change(key),
-            plan_input=plan_input,
-            observed=observed,
-            is_informed=self.reports.are_whole(name),
-        )
+        return plan_input, observed
 
     def _planned(self, cached: Observation, is_last: bool) -> Observation:
         """Return what is declared and planned; it changes nothing, so it may run in a thread.
@@ -395,7 +397,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
                 problems = [Problem("InvalidSpec", in_a_line(error))]
         before: object = getattr(resource, "status", None)
         if reporter.writes_resource or not isinstance(before, Status):
-            before = reporter.said(live)
+            before = reader_of(controller)(live)
         plan_input = reporter.with_status(cached.plan_input, live, before)
         observation = replace(cached, plan_input=plan_input, resource=resource)
         if resource is None:

@@ -12,6 +12,7 @@ from hedgerow.kube.errors import Forbidden, Missing
 from hedgerow.objects import annotation, metadata
 from hedgerow.plan import installations
 from hedgerow.plan.installations import managed_elsewhere
+from hedgerow.plan.status import reader_of
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
 from hedgerow.runtime.child_finalizers import Finalizers
 from hedgerow.runtime.context import PassContext
@@ -192,6 +193,6 @@ class Reconciler:
         uid = metadata(live)["uid"]
         state = self.states.get(key)
         if state is None or state.uid != uid:
-            state = ResourceState.of(uid, self.context.reporter.said(live))
+            state = ResourceState.of(uid, reader_of(self.context.controller)(live))
             self.states[key] = state
         return state

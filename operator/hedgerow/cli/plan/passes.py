@@ -8,6 +8,7 @@ from hedgerow.cli.plan.dry_run import DryRunCluster, EndlessError
 from hedgerow.cli.plan.forecast import rolled_out
 from hedgerow.kube.errors import Forbidden
 from hedgerow.objects import ObjectRef, metadata
+from hedgerow.plan.status import reader_of
 from hedgerow.runtime.applier import Applied, Applier
 from hedgerow.runtime.cache.caches import build
 from hedgerow.runtime.events import publisher_of
@@ -141,7 +142,7 @@ class Simulation:
     async def observe(self) -> Observation | None:
         """Return the final plan, as an operator that has just started would see it."""
         key = self.ref.key
-        before = self._planner.reporter.said(self._cache.resource(key) or {})
+        before = reader_of(self._planner.controller)(self._cache.resource(key) or {})
         state = ResourceState.of(self.uid, before)
         return await self._planner.observe(key, state)
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from hedgerow.kube.errors import KubeError
 from hedgerow.objects import annotation
 from hedgerow.plan import status as statuses
-from hedgerow.plan import status_annotation
 from hedgerow.plan.plan import claims_of, plan_own
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow.runtime.refusals import STATUS, RequestKind
@@ -25,10 +24,6 @@ class AnnotationReporter(Reporter):
     """Writes the annotation together with what is claimed of the resource: both are one apply."""
 
     writes_resource = True
-
-    def said(self, live: Object) -> Status:
-        """Return what the annotation says."""
-        return status_annotation.said(live)
 
     def generation(self, live: Object) -> int | None:  # noqa: ARG002 - as the interface has it
         """Return None: our claims and those who undo them change the generation too."""

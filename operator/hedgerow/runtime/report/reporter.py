@@ -22,14 +22,10 @@ if TYPE_CHECKING:
 
 
 class Reporter(ABC):
-    """Reads and writes what a resource says."""
+    """Writes what a resource says; `plan.status.reader_of` reads it."""
 
     writes_resource: bool
     """Whether what it says is written to the resource as to a child: by a plan, with claims."""
-
-    @abstractmethod
-    def said(self, live: Object) -> Status:
-        """Return what a resource says; an empty status if that cannot be read."""
 
     @abstractmethod
     def generation(self, live: Object) -> int | None:

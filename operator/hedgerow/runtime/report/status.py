@@ -34,10 +34,6 @@ class StatusReporter(Reporter):
 
     writes_resource = False
 
-    def said(self, live: Object) -> Status:
-        """Return the live status."""
-        return statuses.said(live)
-
     def generation(self, live: Object) -> int | None:
         """Return the generation, which changes with the spec."""
         return metadata(live).get("generation", 0)
@@ -85,7 +81,7 @@ class StatusReporter(Reporter):
         program, installation = planner.installation.program, planner.installation
         if installation not in reporters(live, this.controller.name, program):
             return None
-        plan_input = self.with_status(planner.plan_input(live, state), live, self.said(live))
+        plan_input = self.with_status(planner.plan_input(live, state), live, statuses.said(live))
         version: str = metadata(live)["resourceVersion"]
         if state.refusals.waiting(STATUS, version, plan_input.now):
             return state.refusals.due_in(plan_input.now)
