@@ -89,12 +89,14 @@ def waits_for(
     if deployment is None:
         return "it has no Deployment of its own yet"
     lack = next(_lacks(deployment, may_be_zero=may_be_zero), "")
+    if not lack:
+        return ""
     stuck = sorted(
         f"pod {pod.name}: {pod.waiting_reason}"
         for pod in pods
         if pod.deployment == deployment.name and pod.waiting_reason
     )
-    return ", ".join([lack, *stuck[:1]]) if lack else ""
+    return ", ".join([lack, *stuck[:1]])
 
 
 def replicas_of(name: str, chosen: Mapping[str, Any], pods: Iterable[Pod]) -> tuple[Pod, ...]:

@@ -118,11 +118,11 @@ class TestLooks:
         world.deliver()
         await world.work()
 
-        assert effort.looks == 4  # the children in two, the status, its answer
+        assert effort.looks == 3  # the children, the status, its answer
         world.apply(routeTo="Green")
         world.deliver()
         await world.work()
-        assert effort.looks == 4 + 3  # the Service, the status, its answer
+        assert effort.looks == 3 + 3  # the Service, the status, its answer
 
     async def test_neither_look_nor_pass_more_if_the_watch_is_faster_than_the_answer(self, effort):
         shop = Shop()

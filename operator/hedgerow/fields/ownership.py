@@ -125,9 +125,11 @@ class Walk:
         self, place: tuple[Any, str], want: Any, live: Any, mine: Tree | None, others: Entries
     ) -> None:
         pairs = others.pairs
-        shape = mine or next((tree for _, tree in pairs if tree), None)
-        if shape is None and (mine is not None or any(tree is not None for _, tree in pairs)):
-            shape = {}
+        shape = mine
+        if pairs and not shape:  # seldom: nobody else has most of what we declare
+            shape = next((tree for _, tree in pairs if tree), mine)
+            if shape is None and any(tree is not None for _, tree in pairs):
+                shape = {}
         if shape == {} and self._is_granular(place):
             shape = None
         if want and is_map(want) and (shape or (shape is None and live is not None)):

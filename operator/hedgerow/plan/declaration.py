@@ -16,9 +16,7 @@ from hedgerow.contract import Apply, Create, Desired
 from hedgerow.plan.conditions import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from hedgerow.contract import Controller
+    from hedgerow.contract import Child, Controller
     from hedgerow.objects import ObjectRef
     from hedgerow_schemas.base import View
 
@@ -60,35 +58,36 @@ def checked(desired: object, controller: Controller[Any], owner: ObjectRef) -> D
     seen = set[tuple[str, str]]()
     for child in desired.children:
         target = child.kind.api.kind, child.name
-        called = "/".join(target)
-        if target in seen:
-            raise DeclarationError(f"compose returned {called} twice")
+        if wrong := " twice" if target in seen else _wrong(child, controller, owner):
+            raise DeclarationError(f"compose returned {'/'.join(target)}{wrong}")
         seen.add(target)
-        if child.kind not in controller.owns:
-            raise DeclarationError(f"compose returned {called}, but `owns` has no {target[0]}")
-        if not isinstance(child, Apply | Create):
-            continue
-        if not controller.allows_name(child.kind, owner.name, child.name):
-            patterns = controller.names_of(child.kind)
-            expected = " or ".join(pattern.replace("{}", owner.name) for pattern in patterns)
-            raise DeclarationError(
-                f"compose returned {called}, but a {target[0]} of {owner.name} is named {expected};"
-                " other names are declared by `child_names`"
-            )
-        if odd := next(_identity(child.fields), ""):
-            raise DeclarationError(
-                f"compose returned {called} with the field {odd}: leave it out, since kind and"
-                f" name are given beside the fields, and a child is in the namespace of its"
-                f" resource"
-            )
     return desired
 
 
-def _identity(declared: dict[str, Any]) -> Iterator[str]:
-    yield from (name for name in _TOP if name in declared)
-    meta = declared.get("metadata")
+def _wrong(child: Child, controller: Controller[Any], owner: ObjectRef) -> str:
+    """Return what is wrong with a declared child, as text after its name; or nothing."""
+    kind = child.kind.api.kind
+    if child.kind not in controller.owns:
+        return f", but `owns` has no {kind}"
+    if not isinstance(child, Apply | Create):
+        return ""
+    if not controller.allows_name(child.kind, owner.name, child.name):
+        patterns = controller.names_of(child.kind)
+        expected = " or ".join(pattern.replace("{}", owner.name) for pattern in patterns)
+        return (
+            f", but a {kind} of {owner.name} is named {expected}; other names are declared by"
+            " `child_names`"
+        )
+    meta = child.fields.get("metadata")
+    odd = [name for name in _TOP if name in child.fields]
     if isinstance(meta, dict):
-        yield from (f"metadata.{name}" for name in _IDENTITY if name in meta)
+        odd += [f"metadata.{name}" for name in _IDENTITY if name in meta]
+    if not odd:
+        return ""
+    return (
+        f" with the field {odd[0]}: leave it out, since kind and name are given beside the fields,"
+        " and a child is in the namespace of its resource"
+    )
 
 
 def compose_failed(error: Exception) -> Problem:

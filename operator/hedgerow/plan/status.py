@@ -14,7 +14,7 @@ from hedgerow.plan import status_annotation
 from hedgerow.plan.conditions import conclude, stamp
 from hedgerow.plan.conflict_messages import listed
 from hedgerow.plan.writes import checksum
-from hedgerow_schemas.base import Condition, ContestedField, Model, Object, Status
+from hedgerow_schemas.base import ContestedField, Model, Object, Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -129,6 +129,7 @@ def report(
     """
     told = {(field.object, field.path): field for field in contested}
     before = plan_input.before
+    generation: int = metadata(live).get("generation", 0)
     shown: tuple[ContestedField, ...] = ()
     listings = 0 if shortened else MOST_LISTINGS
     while True:
@@ -145,10 +146,17 @@ def report(
         if listings:
             shown = listed(everything, before.contested)
             listings -= 1
-        counted = composed.model_copy(
-            update={"contested": shown, "contested_count": len(everything) or None}
+        full = composed.model_copy(
+            update={
+                "contested": shown,
+                "contested_count": len(everything) or None,
+                "observed_generation": generation,
+                "conditions": stamp(concluded, before.conditions, generation, plan_input.now),
+            }
         )
-        want = _body(plan_input, live, counted, concluded, before)
+        # Nobody can own an empty granular list: declaring it would never settle.
+        wire = {name: value for name, value in full.wire().items() if value or name not in EMPTIED}
+        want = {**identity(plan_input.owner), "status": wire}
         verdict = ownership.judge(want, live, plan_input.field_manager, "status")
         taken = verdict.contested
         fresh = [plan_input.report(plan_input.owner, leaf) for leaf in taken]
@@ -197,22 +205,3 @@ def _lasting(value: Any) -> Any:
         fields = cast("Object", value).items()
         return {k: _lasting(v) for k, v in fields if k not in PASSING}
     return [_lasting(v) for v in cast("list[Any]", value)] if isinstance(value, list) else value
-
-
-def _body(
-    plan_input: PlanInput,
-    live: Object,
-    composed: Status,
-    concluded: Sequence[Condition],
-    before: Status,
-) -> Object:
-    generation: int = metadata(live).get("generation", 0)
-    full = composed.model_copy(
-        update={
-            "observed_generation": generation,
-            "conditions": stamp(concluded, before.conditions, generation, plan_input.now),
-        }
-    )
-    # Nobody can own an empty granular list: declaring it would never settle.
-    wire = {k: v for k, v in full.wire().items() if v or k not in EMPTIED}
-    return {**identity(plan_input.owner), "status": wire}

@@ -52,6 +52,8 @@ class Finalizers:
         is found under its own name. Return the time until a refused request is tried again, or
         None. Raises KubeError if the server cannot be reached.
         """
+        if not (self._controller.child_finalizers or self._controller.claims):
+            return None
         known = self._refused.pop(key, None) or Refusals()
         asked = {write.id: write for write in await self._due(key)}
         known.keep({child: _attempt(write) for child, write in asked.items()})

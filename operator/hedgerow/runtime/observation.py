@@ -196,10 +196,12 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
 
     def to_read_again(self, state: ResourceState, key: Key) -> list[ObjectRef]:
         """Return objects that no watch shows: taken names, and children without our label."""
+        unwatched = self.unwatched(key)
+        if not state.taken:
+            return unwatched
         kinds = {kind.api.kind: kind.api for kind in self.controller.owns}
         home = self.controller.home(key)
-        taken = [ObjectRef(kinds[kind], home, name) for kind, name in state.taken]
-        return taken + self.unwatched(key)
+        return [ObjectRef(kinds[kind], home, name) for kind, name in state.taken] + unwatched
 
     def unwatched(self, key: Key) -> list[ObjectRef]:
         """Return the cached children without our label, including those of earlier resources."""

@@ -151,20 +151,24 @@ class Pass:
         if not found or not self.has_written:
             for extension in self.context.extensions:
                 extension.looked(self)
-        # Whoever creates the first child has the resource: of two installations, only one can.
-        alone = _creates(found) and self.context.planner.is_new(self.observation.live, state)
-        return found[: 1 if alone else self.limits.parallel_writes]
+        return found[: self.limits.parallel_writes]
 
     async def carry_out(self, steps: Sequence[Write | Deletion]) -> Outcome | None:
         """Make writes or deletions; return None to plan again.
 
-        If what is left is for a later pass, return the outcome.
+        If what is left is for a later pass, return the outcome. Whoever creates the first child has
+        the resource: of two installations, only one can, so the others wait for it.
         """
-        await Writer(self).make(steps)
-        if not self._should_yield(steps):
-            return None
-        asked = self.observation.desired.requeue_after
-        return Outcome(unfinished=True, requeue_after=asked, is_requested=asked is not None)
+        alone = _creates(steps) and self._is_new()
+        made = steps[:1] if alone else steps
+        await Writer(self).make(made)
+        if self._should_yield(made):
+            asked = self.observation.desired.requeue_after
+            return Outcome(unfinished=True, requeue_after=asked, is_requested=asked is not None)
+        rest = steps[len(made) :]
+        if rest and self.is_writable and not self._is_new():
+            return await self.carry_out(rest)
+        return None
 
     async def report(self) -> Outcome | None:
         """Have the resource say what was found; return None to plan again: that was a write."""
@@ -247,6 +251,10 @@ class Pass:
         state.is_impure = bool(path)
         why = f"compose returns another {path} for the same input: for the time, use observed.now"
         return _not_pure(observation, why) if path else observation
+
+    def _is_new(self) -> bool:
+        """Return whether nothing shows yet that this installation manages the resource."""
+        return self.context.planner.is_new(self.observation.live, self.state)
 
     def _should_yield(self, steps: Sequence[Write | Deletion]) -> bool:
         """Return whether the pass ends now and is queued again, because another resource is due.

@@ -7,6 +7,7 @@ a start it is complete once every resource has had a pass, and nothing is said o
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from hedgerow.contract import Apply, Controller, Copies, Create, Key, Report
@@ -82,11 +83,11 @@ class Reports:
     """The reports to all controllers that are informed."""
 
     def __init__(self) -> None:
-        self._received: dict[str, _Received] = {}
+        self._received: defaultdict[str, _Received] = defaultdict(_Received)
 
     def on_news(self, controller: str, news: Callable[[Key], object]) -> None:
         """Call `news` with each resource of a controller whose reports have changed."""
-        self._of(controller).news = news
+        self._received[controller].news = news
 
     def expect(self, controller: str, expected: Callable[[], Iterable[Key] | None]) -> None:
         """Take the reports as complete once there is one by each of these keys.
@@ -94,17 +95,17 @@ class Reports:
         `expected` is called until it does not return None, which means that they are not known yet.
         A resource that is made later is not waited for: it has no children from before the start.
         """
-        self._of(controller).expected = expected
+        self._received[controller].expected = expected
 
     def restart(self, controller: str) -> None:
         """Forget all that was reported to a controller, as if this process had just begun."""
-        before, received = self._of(controller), _Received()
+        before, received = self._received[controller], _Received()
         received.news, received.expected = before.news, before.expected
         self._received[controller] = received
 
     def replace(self, controller: str, by: Key, found: Mapping[Key, PassReports]) -> None:
         """Replace all that one resource's passes have reported to resources of a controller."""
-        received = self._of(controller)
+        received = self._received[controller]
         before = received.by.pop(by, frozenset())
         if found:
             received.by[by] = frozenset(found)
@@ -122,7 +123,7 @@ class Reports:
 
     def ended(self, controller: str, by: Key) -> None:
         """Note that a pass of a resource has ended: what it found has been reported."""
-        received = self._of(controller)
+        received = self._received[controller]
         if received.passes.note(by, received.expected):
             received.news(ALL)
 
@@ -132,12 +133,12 @@ class Reports:
 
     def of(self, controller: str, key: Key) -> PassReports:
         """Return the reports to a resource, ordered by the resources whose passes they are of."""
-        reports = self._of(controller).found.get(key, {})
+        reports = self._received[controller].found.get(key, {})
         return tuple(report for by in sorted(reports) for report in reports[by])
 
     def in_use(self, controller: str, key: Key) -> bool:
         """Return whether children are made from a resource, or that is not known yet."""
-        received = self._of(controller)
+        received = self._received[controller]
         return not received.reports.is_over or key in received.found
 
     def are_whole(self, controller: str) -> bool:
@@ -145,11 +146,8 @@ class Reports:
 
         Before that, the reports lack what an earlier process has told already.
         """
-        received = self._of(controller)
+        received = self._received[controller]
         return received.expected is _unknown or received.passes.is_over
-
-    def _of(self, controller: str) -> _Received:
-        return self._received.setdefault(controller, _Received())
 
 
 class Informing(Extension):

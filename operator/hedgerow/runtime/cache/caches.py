@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import structlog
 from msgspec import Struct, field
@@ -159,9 +159,10 @@ class Cache(Struct, frozen=True, dict=True, eq=False):
 
         Raises LookupError if they are not watched.
         """
-        for source in (*self._children.of(namespace), *self._claimed.of(namespace)):
-            if source.kind.api.kind == kind:
-                return source.store
+        for scopes in (self._children, self._claimed):
+            for source in scopes.of(namespace):
+                if source.kind.api.kind == kind:
+                    return source.store
         raise LookupError(f"{kind} in {namespace!r}: not watched by this controller")
 
     def claimable(self, key: Key) -> list[tuple[type[View], Object]]:
@@ -203,9 +204,8 @@ class Cache(Struct, frozen=True, dict=True, eq=False):
         self, index: str, value: Hashable, namespace: str
     ) -> list[tuple[type[View], Object]]:
         return [
-            (source.kind, obj)
+            (cast("type[View]", source.kind), obj)
             for source in self._children.of(namespace)
-            if issubclass(source.kind, View)
             for obj in source.store.by(index, value)
         ]
 

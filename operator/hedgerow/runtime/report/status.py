@@ -58,11 +58,12 @@ class StatusReporter(Reporter):
         waits = state.refusals.waiting(STATUS, version, now)
         if waits or not this.is_writable:
             return this.outcome()
-        if state.is_undone_too_often(STATUS, report.intent_digest, now):
+        digest = report.intent_digest
+        if state.is_undone_too_often(STATUS, digest, now):
             state.refusals.clear(STATUS)
             return replace(this.outcome(), retry=True)
         try:
-            await _apply(this, owner, version, report)
+            await _apply(this, owner, version, report.body, digest)
         except KubeError as error:
             return await self._refused(this, version, error)
         await publisher.publish_normal(this)
@@ -100,7 +101,7 @@ class StatusReporter(Reporter):
         if report.body is None or state.is_undone_too_often(STATUS, digest, plan_input.now):
             return None
         try:
-            await _apply(this, plan_input.owner, version, report)
+            await _apply(this, plan_input.owner, version, report.body, digest)
         except KubeError as error:
             self.refused(this, error, RequestKind.STATUS, plan_input.owner, version)
             return state.refusals.due_in(plan_input.now)
@@ -145,13 +146,16 @@ async def _judged(this: Pass, problems: list[Problem], rewritten: str) -> Status
     return report
 
 
-async def _apply(this: Pass, owner: ObjectRef, version: str, report: StatusReport) -> None:
-    """Apply the status to exactly this version of the resource. Raises KubeError."""
+async def _apply(this: Pass, owner: ObjectRef, version: str, body: Object, digest: str) -> None:
+    """Apply the status to exactly this version of the resource. Raises KubeError.
+
+    `digest` is that of what is meant, see `StatusReport.intent_digest`.
+    """
     context, state = this.context, this.state
     with context.in_flight.writing(owner, this.key):
-        answer = await context.applier.apply_status(owner, report.body or {}, version, this.limits)
+        answer = await context.applier.apply_status(owner, body, version, this.limits)
     state.refusals.clear(STATUS)
-    state.note(STATUS, report.intent_digest, context.clock.now())
+    state.note(STATUS, digest, context.clock.now())
     context.responses.absorb(owner, answer)
 
 
