@@ -325,6 +325,9 @@ class Older:
             run.reference, run.unheard = self.known, AFTER_A_WRITE
             # What it said is seen where it is gone, and what is not seen to be told is told again.
             run.heard_too = frozenset({"FieldRestored", "AnnotationIgnored"})
+            # If it learns that a check's Job is gone before it learns of the change, it checks
+            # what there was once more; a CronJob's starts are on record.
+            run.made_again = frozenset({"BlueGreen"})
             trouble = run.line.trouble = troubles.Stale()
             versions = {-1: _version(run)}
 

@@ -37,7 +37,7 @@ def broken(run: Run) -> list[str]:
     asked = [one for line in run.lines for one in line.record]
     return [
         *written_wrongly(asked),
-        *_started_twice(asked),
+        *_started_twice(asked, run.made_again),
         *_misrouted(run),
         *_spun(run),
         *told_twice(run.people, run.heard_too),
@@ -101,13 +101,14 @@ def _is_guarded(body: Object) -> bool:
     return bool(metadata.get("uid") or metadata.get("resourceVersion"))
 
 
-def _started_twice(asked: Iterable[Exchange]) -> list[str]:
-    """No start has its Job created twice, under one CronJob."""
+def _started_twice(asked: Iterable[Exchange], made_again: Collection[str]) -> list[str]:
+    """No Job is created twice under one owner, unless it is of one of these kinds."""
     made = Counter(
-        (one.path, owner)
+        (one.path, owner["uid"])
         for one in asked
         if one.method == "PATCH" and "/jobs/" in one.path and one.done == 201
-        for owner in _owners(one.json())
+        for owner in one.json()["metadata"].get("ownerReferences", ())
+        if owner.get("kind") not in made_again
     )
     return [f"{count} times made: {path}" for (path, _), count in made.items() if count > 1]
 
@@ -128,10 +129,6 @@ def _misrouted(run: Run) -> list[str]:
         if one.writes and " selecting " in (found := signature(one))
         if known and one.step < first.get(found, inf)
     ]
-
-
-def _owners(body: Object) -> list[str]:
-    return [owner["uid"] for owner in body["metadata"].get("ownerReferences", ())]
 
 
 def _spun(run: Run) -> list[str]:

@@ -173,6 +173,8 @@ class Run:
     """Reasons of Events that this run need not tell."""
     heard_too: frozenset[str] = frozenset()
     """Reasons of Events that it may tell besides, or twice."""
+    made_again: frozenset[str] = frozenset()
+    """Kinds of owners whose Jobs it may create twice."""
     _over: Callable[[], bool] = bool
     between: Callable[[Run, int], None] = lambda run, step: None
     """What is done after a step."""

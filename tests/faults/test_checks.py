@@ -46,6 +46,7 @@ def run(*record: Exchange, births: tuple[float, ...] = (), other: tuple[Exchange
         operators=operators,
         people=SimpleNamespace(every=lambda _kind: []),
         heard_too=frozenset[str](),
+        made_again=frozenset[str](),
         reference=None,
     )
 

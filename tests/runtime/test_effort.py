@@ -101,6 +101,30 @@ class TestRoundTrips:
         assert world.writes[:4] == CREATION
         assert trips() == [1, 2, 1]  # the first child alone, see ADR 30
 
+    @pytest.mark.parametrize(
+        ("error", "trips"),
+        [
+            (errors.Invalid("no", code=422), [1, 1, 1, 1]),  # the next one decides
+            (errors.Unreachable("lost", sent=True), [1]),  # nobody knows whose it is
+        ],
+    )
+    async def test_no_other_child_is_made_beside_a_first_one_that_fails(self, error, trips):
+        world = World()
+        world.apply()
+        counted = round_trips(world)
+        counting = world.cluster.before
+
+        async def hook(sent: Sent) -> None:
+            await counting(sent)
+            if sent.writes and str(sent).endswith("demoblue-deployment"):
+                raise error
+
+        world.cluster.before = hook
+        world.deliver()
+        await world.runner._pass(DEMO, USUAL)
+
+        assert counted() == trips
+
     async def test_it_is_flipped_in_two(self):
         world = await settled()
         trips = round_trips(world)
