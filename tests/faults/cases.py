@@ -519,8 +519,9 @@ class Replicas:
 
     def __call__(self, world: World) -> Outcome:
         with prepared(world, self.known.scenario, replicas=2) as run:
-            # A leader may end while a write is on its way: nobody learns then what it did.
-            run.reference, run.unheard = self.known, AFTER_A_WRITE
+            run.reference = self.known
+            if self.code:  # the leader may end while a write is on its way: nobody learns of it
+                run.unheard = AFTER_A_WRITE
             for operator in run.operators:
                 operator.line.trouble = troubles.Off(leases=self.code)
             timers: list[threading.Timer] = []

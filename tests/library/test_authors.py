@@ -6,7 +6,7 @@ import logging
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count, pairwise
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import pytest
 import structlog
@@ -37,6 +37,7 @@ from library.greeter import GREETER, ConfigMap, GreetingStatus
 
 API = "greeter.example.com/v1"
 HELLO = target(API, "Greeting", "hello", "default")
+WITHOUT_A_NAME = "compose returned a ConfigMap without a name"
 CHILD = target("v1", "ConfigMap", "hello", "default")
 
 
@@ -277,6 +278,8 @@ class TestComposeFailed:
         [
             (None, "compose returned NoneType, not Desired"),
             (Desired((child(), child())), "compose returned ConfigMap/hello twice"),
+            (Desired((Keep(ConfigMap, cast("str", None)),)), WITHOUT_A_NAME),
+            (Desired((Keep(ConfigMap, ""),)), WITHOUT_A_NAME),
             (
                 Desired((Apply(Secret, "hello", {}),)),
                 "compose returned Secret/hello, but `owns` has no Secret",

@@ -98,6 +98,14 @@ class TestDeclare:
 
         assert fields == before
 
+    def test_what_compose_changes_later_is_not_in_it(self):
+        fields = {"spec": {"containers": [{"name": "a"}]}}
+        made = declared(fields)
+
+        fields["spec"]["containers"][0]["name"] = "b"
+
+        assert made["spec"] == {"containers": [{"name": "a"}]}
+
 
 class TestNormalForm:
     """The server spells some values its own way; what is remembered of its answer settles them."""

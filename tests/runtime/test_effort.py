@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
+from hedgerow.contract import Apply, Desired
 from hedgerow.fields import ownership
 from hedgerow.kube import errors
 from hedgerow.objects import ObjectRef
@@ -20,11 +22,11 @@ from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow.runtime.runner import SHARE
 from hedgerow.runtime.workqueue import FAIR_EVERY, Priority
 from hedgerow.testing.memory.cluster import Sent
-from hedgerow_schemas.builtin import Service
+from hedgerow_schemas.builtin import ConfigMap, Service
 from runtime.clockwork import MINUTE, Clockwork
 from runtime.scenes import CREATION, settled
 from runtime.shop import Shop, quiet
-from runtime.world import DEMO, World, calm, pods
+from runtime.world import CONTROLLER, DEMO, World, calm, pods
 
 pytestmark = pytest.mark.anyio
 
@@ -124,6 +126,41 @@ class TestRoundTrips:
         await world.runner._pass(DEMO, USUAL)
 
         assert counted() == trips
+
+    async def test_no_other_child_is_made_from_a_spec_that_has_changed(self):
+        world = World()
+        world.apply()
+        world.deliver()
+
+        def flip() -> None:
+            world.apply(routeTo="Green")
+            world.deliver(kind="BlueGreen")
+
+        world.during(0, flip)
+        await world.work()
+
+        assert world.writes[:4] == CREATION
+        assert world.selected() == "Green"
+        assert len(world.writes) == len(CREATION)  # the Service was made once, for Green
+
+    async def test_as_many_follow_a_first_child_as_may_be_made_at_a_time(self):
+        most = USUAL.parallel_writes
+        children = [Apply(ConfigMap, f"c{number}", {}) for number in range(1 + most)]
+        names = {ConfigMap: ("*",)}
+        controller = dataclasses.replace(
+            CONTROLLER,
+            compose=lambda *_: Desired(tuple(children)),
+            owns=(ConfigMap,),
+            relates=(),
+            child_names=names,
+        )
+        world = World(controller=controller)
+        world.apply()
+        trips = round_trips(world)
+        world.deliver()
+        await world.work()
+
+        assert trips() == [1, most, 1]
 
     async def test_it_is_flipped_in_two(self):
         world = await settled()

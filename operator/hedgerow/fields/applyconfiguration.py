@@ -36,7 +36,11 @@ def leave_out(want: Object, contested: Iterable[Leaf]) -> Object:
 def without_nulls(value: Any) -> Any:
     """Return a JSON value without its nulls, which server-side apply would own."""
     if is_map(value):
-        return {name: without_nulls(inner) for name, inner in value.items() if inner is not None}
+        return {
+            name: inner if type(inner) is str else without_nulls(inner)  # most of them are
+            for name, inner in value.items()
+            if inner is not None
+        }
     if is_list(value):
         return [without_nulls(item) for item in value if item is not None]
     return value

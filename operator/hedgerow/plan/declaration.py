@@ -58,6 +58,8 @@ def checked(desired: object, controller: Controller[Any], owner: ObjectRef) -> D
     seen = set[tuple[str, str]]()
     for child in desired.children:
         target = child.kind.api.kind, child.name
+        if type(child.name) is not str or not child.name:
+            raise DeclarationError(f"compose returned a {target[0]} without a name")
         if wrong := " twice" if target in seen else _wrong(child, controller, owner):
             raise DeclarationError(f"compose returned {'/'.join(target)}{wrong}")
         seen.add(target)

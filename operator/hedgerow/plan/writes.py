@@ -51,10 +51,8 @@ def declare(
     child's owner reference keeps `blockOwnerDeletion`, which other operators may set: a reference
     is one field, and leaving that part out would be a conflict.
     """
-    fields: Object = child.fields
-    if b"null" in encode(fields):  # to look for them costs less than to copy all
-        fields = ownership.without_nulls(fields)
-    meta: Object = fields.get("metadata", {})
+    fields: Object = ownership.without_nulls(child.fields)  # a copy: compose may share its parts
+    meta: Object = fields.pop("metadata", {})
     body = identity(ObjectRef(child.kind.api, owner.home, child.name))
     body["metadata"] = {
         **meta,
@@ -62,7 +60,7 @@ def declare(
         "labels": {**meta.get("labels", {}), key: label},
         "ownerReferences": [{**_blocking(live), **controller_reference(owner)}],
     }
-    return {**body, **fields, "metadata": body["metadata"]}
+    return {**body, **fields}
 
 
 def _blocking(live: Mapping[str, Any]) -> Object:

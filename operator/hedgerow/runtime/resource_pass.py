@@ -151,23 +151,25 @@ class Pass:
         if not found or not self.has_written:
             for extension in self.context.extensions:
                 extension.looked(self)
-        return found[: self.limits.parallel_writes]
+        return found
 
     async def carry_out(self, steps: Sequence[Write | Deletion]) -> Outcome | None:
-        """Make writes or deletions; return None to plan again.
+        """Make writes or deletions, as many as may be made at a time; return None to plan again.
 
         If what is left is for a later pass, return the outcome. Whoever creates the first child has
         the resource: of two installations, only one can, so the others wait for it.
         """
-        alone = _creates(steps) and self._is_new()
-        made = steps[:1] if alone else steps
-        await Writer(self).make(made)
-        if self._should_yield(made):
-            asked = self.observation.desired.requeue_after
-            return Outcome(unfinished=True, requeue_after=asked, is_requested=asked is not None)
-        rest = steps[len(made) :]
-        if rest and self.is_writable and not self._is_new():
-            return await self.carry_out(rest)
+        first = 1 if _creates(steps) and self._is_new() else 0
+        rest = steps[first : first + self.limits.parallel_writes]
+        made: tuple[Write | Deletion, ...] = ()
+        for part in filter(None, (steps[:first], rest)):
+            if made and not self._may_follow():
+                break
+            await Writer(self).make(part)
+            made = (*made, *part)
+            if self._should_yield(made):
+                asked = self.observation.desired.requeue_after
+                return Outcome(unfinished=True, requeue_after=asked, is_requested=asked is not None)
         return None
 
     async def report(self) -> Outcome | None:
@@ -255,6 +257,11 @@ class Pass:
     def _is_new(self) -> bool:
         """Return whether nothing shows yet that this installation manages the resource."""
         return self.context.planner.is_new(self.observation.live, self.state)
+
+    def _may_follow(self) -> bool:
+        """Return whether the first child made the resource ours, which is as it was planned."""
+        now = self.context.cache.resource_store(self.key[0]).change(self.key)
+        return now == self.observation.change and self.is_writable and not self._is_new()
 
     def _should_yield(self, steps: Sequence[Write | Deletion]) -> bool:
         """Return whether the pass ends now and is queued again, because another resource is due.
