@@ -220,7 +220,7 @@ class TestLooks:
         world.deliver()
         await world.work()
 
-        assert effort.judged == 3 + 2  # each answer, and the status before and after it is written
+        assert effort.judged == 3 + 1  # each answer, and the status before it is written
 
     async def test_a_childs_status_alone_is_no_reason_to_judge_it(self, effort):
         world = await settled()
@@ -239,8 +239,40 @@ class TestLooks:
         world.deliver()
         await world.work()
 
-        assert effort.judged == before + 2  # before it is written, and as it is stored
+        assert effort.judged == before + 1  # before it is written; it is stored as it was sent
         assert world.writes[-1].endswith("status")
+
+    async def test_a_status_that_somebody_changes_before_its_answer_comes_is_judged(self):
+        world = World()
+        world.apply()
+        world.deliver()
+
+        def change() -> None:
+            world.edit_status("BlueGreen", "demo", {"routeTo": "Green"}, "kubectl-edit")
+            world.deliver(kind="BlueGreen")
+
+        world.during(CREATION.index("apply BlueGreen default/demo/status"), change)
+        await world.work()
+
+        assert world.status()["contested"][0]["path"] == ".status.routeTo"
+
+    async def test_a_status_that_is_stored_otherwise_than_it_was_sent_is_judged(
+        self, effort, monkeypatch
+    ):
+        world = World()
+        world.apply()
+        apply = world.cluster.apply
+
+        async def pruning(*sent: Any, **more: Any) -> Any:
+            answer = deepcopy(await apply(*sent, **more))
+            answer.object.get("status", {}).pop("routeTo", None)
+            return answer
+
+        monkeypatch.setattr(world.cluster, "apply", pruning)
+        world.deliver()
+        await world.work()
+
+        assert effort.judged > 3 + 1
 
     async def test_a_status_that_somebody_else_wrote_is_judged(self, effort):
         world = await settled()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from hedgerow.fields.ownership import covers
 from hedgerow.kube.errors import Forbidden, Invalid, KubeError
 from hedgerow.objects import is_terminating, metadata
 from hedgerow.plan import status as statuses
@@ -14,6 +15,7 @@ from hedgerow.plan.finalizers import finalizers_of
 from hedgerow.plan.installations import reporters
 from hedgerow.plan.status import StatusReport
 from hedgerow.plan.writes import checksum
+from hedgerow.runtime.cache.store import version_of
 from hedgerow.runtime.refusals import STATUS, RequestKind
 from hedgerow.runtime.report.reporter import Reporter
 from hedgerow_schemas.base import Status
@@ -23,9 +25,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from hedgerow.objects import ObjectRef
-    from hedgerow.runtime.observation import Observation
     from hedgerow.runtime.resource_pass import Outcome, Pass
-    from hedgerow.runtime.state import ResourceState
     from hedgerow_schemas.base import ContestedField, Object
 
 
@@ -63,9 +63,11 @@ class StatusReporter(Reporter):
             state.refusals.clear(STATUS)
             return replace(this.outcome(), retry=True)
         try:
-            await _apply(this, owner, version, report.body, digest)
+            answer = await _apply(this, owner, version, report.body, digest)
         except KubeError as error:
             return await self._refused(this, version, error)
+        if not report.contested and covers(report.body["status"], answer.get("status")):
+            state.settled_status = _settled_by(this, answer, problems, rewritten)
         await publisher.publish_normal(this)
         return None
 
@@ -123,12 +125,10 @@ class StatusReporter(Reporter):
 
 async def _judged(this: Pass, problems: list[Problem], rewritten: str) -> StatusReport:
     """Return the status to apply; one that is known to be settled is not judged again."""
-    observation, state, known = this.observation, this.state, ""
-    plan = observation.plan
-    if not (this.limits.is_large or plan.contested):
-        known = _digest(observation, observation.change, problems, rewritten, state)
-        if known == state.settled_status:
-            return StatusReport(None, ())
+    observation, state = this.observation, this.state
+    plan, known = observation.plan, _digest(this, observation.change, problems, rewritten)
+    if known and known == state.settled_status:
+        return StatusReport(None, ())
     report = await this.limits.compute(
         statuses.report,
         observation.plan_input,
@@ -146,8 +146,8 @@ async def _judged(this: Pass, problems: list[Problem], rewritten: str) -> Status
     return report
 
 
-async def _apply(this: Pass, owner: ObjectRef, version: str, body: Object, digest: str) -> None:
-    """Apply the status to exactly this version of the resource. Raises KubeError.
+async def _apply(this: Pass, owner: ObjectRef, version: str, body: Object, digest: str) -> Object:
+    """Apply the status to exactly this version of the resource; return it. Raises KubeError.
 
     `digest` is that of what is meant, see `StatusReport.intent_digest`.
     """
@@ -157,6 +157,19 @@ async def _apply(this: Pass, owner: ObjectRef, version: str, body: Object, diges
     state.refusals.clear(STATUS)
     state.note(STATUS, digest, context.clock.now())
     context.responses.absorb(owner, answer)
+    return answer
+
+
+def _settled_by(this: Pass, answer: Object, problems: list[Problem], rewritten: str) -> str:
+    """Return what the next look need not judge: the server stored the status as it was sent.
+
+    It is empty if the resource is cached in another version than that of the answer.
+    """
+    cache = this.context.cache
+    live = cache.resource(this.key)
+    if live is None or version_of(live) != version_of(answer):
+        return ""
+    return _digest(this, cache.resource_store(this.key[0]).change(this.key), problems, rewritten)
 
 
 async def _stored(this: Pass, contested: Iterable[ContestedField]) -> Outcome:
@@ -170,17 +183,16 @@ async def _stored(this: Pass, contested: Iterable[ContestedField]) -> Outcome:
     return this.outcome()
 
 
-def _digest(
-    observation: Observation,
-    change: int,
-    problems: list[Problem],
-    rewritten: str,
-    state: ResourceState,
-) -> str:
-    """Return a digest of what the status of a resource is made from, as of this `change` of it."""
-    plan = observation.plan
-    found = (problems, rewritten, plan.unmatched, plan.ignored, state.status_too_large)
-    return checksum(change, observation.desired.status, found)
+def _digest(this: Pass, change: int, problems: list[Problem], rewritten: str) -> str:
+    """Return a digest of what the status of a resource is made from, as of this `change` of it.
+
+    It is empty where it would take as long as to judge the status.
+    """
+    plan, status = this.observation.plan, this.observation.desired.status
+    if this.limits.is_large or plan.contested:
+        return ""
+    found = (problems, rewritten, plan.unmatched, plan.ignored, this.state.status_too_large)
+    return checksum(change, status, found)
 
 
 def _being_deleted(live: Object) -> str:
