@@ -98,32 +98,37 @@ class Controller(Generic[R]):
 
     `name` is the suffix of its field manager, `hedgerow-<name>`, and the value of the label
     `hedgerow.dev/controller` on its children; it has lower-case letters and digits, at most 40.
+    Names that are taken are refused where it is registered (`hedgerow.registry`), and so are two
+    kinds that differ in their API group alone.
     `compose` gets a `resource` and what is observed, and returns all children, which are of the
     kinds that it `owns`, and the status. Objects that it only reads are those of `relates`. A
-    resource in a namespace has its children there, a Namespace in itself, and one of another
+    resource in a namespace has its children there, and a Namespace in itself. A resource of another
     cluster-scoped kind has cluster-scoped children.
 
-    Children have the resource's own name, or names by the patterns of `child_names`; a pass fails
-    that declares another name, and the admission policy refuses it. `names_of` explains the
-    patterns.
+    Children have the resource's own name, or names by the patterns of `child_names`. A pass that
+    declares another name fails, unless the child is only kept (`Keep`), and the admission policy
+    refuses to create it. `names_of` explains the patterns.
 
-    `compose` is pure: it returns the same for the same arguments, whenever it is called. Two more
+    `compose` is pure: it returns the same for the same arguments, whenever it is called; the time
+    is `observed.now`. Children that it does not return are deleted. Two more
     functions are for admission, before a custom resource is stored. They are pure as well, and
-    never raise. `validate` yields every error of a resource: at least all for which compose would
-    report Stalled because of the spec alone, by the same rules. `default` returns an object with
-    defaults; it only adds fields, and changes none.
+    never raise. `validate` yields every error of a resource: at least all because of which compose
+    would return the condition `Stalled` (`stalled`), by the same rules. `default` returns an object
+    with defaults; it only adds fields, and changes none.
 
     The rest is for what few controllers do, and absent otherwise:
 
     - `opt_in`: it runs, is installed and has rights only where it is chosen by name.
     - `options`: settings of its own.
-    - `child_finalizers`: finalizers that its children may have, until `RemoveFinalizer` or the
-      end of the resource itself.
+    - `child_finalizers`: finalizers that compose may declare in the metadata of children. hedgerow
+      removes them for `RemoveFinalizer`, and once the resource is deleted.
     - `lag`: how late its children are created is measured.
     - `claims`: it holds fields of other objects than its resource and its children.
     - `built_in`: its resource is of a built-in kind. Controllers for several such kinds may have
-      one name, if they own no children: they are one field manager then, and chosen together.
-    - `copies`: its children are made from the resources of another controller.
+      one name, if they own no children: they are one field manager then, are chosen together, and
+      have the same `opt_in`.
+    - `copies`: its children are copies of what the resources of another controller name, and
+      what is found about a copy is reported there; see `Copies`.
     """
 
     name: str

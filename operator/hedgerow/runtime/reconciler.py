@@ -162,12 +162,12 @@ class Reconciler:
         # claims: it stays ours.
         if not this.is_writable:
             self._unmanaged(this.key)
-        outcome = self._other_installations_own(this.key)
+        outcome = self._left_alone(this.key)
         again = await self.context.reporter.report_deletion(this)
         return outcome if again is None else replace(outcome, requeue_after=again, refused=True)
 
-    def _other_installations_own(self, key: Key) -> Outcome:
-        """Return the outcome for what may be a resource of another installation; log it once.
+    def _left_alone(self, key: Key) -> Outcome:
+        """Return the outcome for a resource that is not written; log another installation once.
 
         The watch reports if that installation gives up the resource, but not if it gives up a
         child: then the next pass is due after a while.

@@ -1,8 +1,9 @@
 """Refusals: what follows when the API server refuses a request, and when it is sent again.
 
-Every refused request is tried again: the object is read again, or the request waits for a backoff
-of at most some minutes. It never waits until "something changes", because a full quota, a broken
-webhook or a missing right may be fixed without any watch event.
+A refused request is tried again: the object is read again, or the request waits for a backoff of
+at most some minutes. It does not wait until "something changes", because a full quota, a broken
+webhook or a missing right may be fixed without any watch event. Only in a namespace that is being
+deleted nothing is tried again.
 """
 
 from __future__ import annotations

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import Resource
 
 PURITY_CHECK_EVERY = 16
-"""At every 16th look of a pass, compose is called again with the same input, and must return the
-same."""
+"""In a pass of so many looks, compose is called again with the same input, and must return the
+same; so it is after as many more."""
 AT_ONCE_AGAIN = timedelta(milliseconds=10)
 """A resource that asks to be called again sooner than that asks to be called at once."""
 
@@ -44,9 +44,10 @@ AT_ONCE_AGAIN = timedelta(milliseconds=10)
 class Outcome(Struct, frozen=True):
     """How a pass ended: whether to retry it with backoff, and when the next one is due anyway.
 
-    `refused`: a request was refused and has a backoff of its own, which `requeue_after` includes.
-    `is_requested`: the controller asked for that time. `unfinished`: another pass must follow now.
-    `failure`: what is wrong with compose or what it returned; the resource says so.
+    The earlier of the two counts. `refused`: a request that was refused, now or before, still waits
+    for a backoff of its own, which `requeue_after` includes. `is_requested`: the controller asked
+    for that time. `unfinished`: another pass must follow now. `failure`: what is wrong with compose
+    or what it returned; the resource says so.
     """
 
     retry: bool = False
@@ -100,7 +101,7 @@ class Pass:
         return None
 
     async def observe(self) -> Observation | None:
-        """Return what is cached now; None if nothing may be written for the resource.
+        """Return what is cached now; None if nothing may be written for the resource, or not yet.
 
         What is cached includes the changes that were held back, as they may be our own writes. If
         the resource is gone or was created again, only another pass can take them in.
@@ -154,7 +155,7 @@ class Pass:
         return found
 
     async def carry_out(self, steps: Sequence[Write | Deletion]) -> Outcome | None:
-        """Make writes or deletions, as many as may be made at a time; return None to plan again.
+        """Make writes or deletions, as many as may be made at a time; return None to observe again.
 
         If what is left is for a later pass, return the outcome. Whoever creates the first child has
         the resource: of two installations, only one can, so the others wait for it.
@@ -173,7 +174,10 @@ class Pass:
         return None
 
     async def report(self) -> Outcome | None:
-        """Have the resource say what was found; return None to plan again: that was a write."""
+        """Have the resource say what was found; return None to observe again, after a write.
+
+        A status that was refused because it is too large is made shorter then, too.
+        """
         outcome = await self.context.reporter.report(self)
         return None if outcome is None else replace(outcome, failure=self.observation.failure)
 

@@ -1,5 +1,7 @@
 """Assigner: when the elected replica writes a next assignment, and what; pure.
 
+Which replica gets which slice is decided by `assignment.next_parts`.
+
 Its epoch is greater than any that was told of, so that every member adopts it.
 """
 

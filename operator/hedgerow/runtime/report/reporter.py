@@ -44,7 +44,8 @@ class Reporter(ABC):
     async def report(self, this: Pass) -> Outcome | None:
         """Write Events and what the resource has to say; return the outcome of the pass.
 
-        Return None after a write: the pass looks again. Raises KubeError.
+        Return None after a write, or if what it wrote is to be made shorter: the pass looks again.
+        Raises KubeError.
         """
 
     async def report_deletion(self, this: Pass) -> timedelta | None:  # noqa: ARG002 - a default
