@@ -312,7 +312,7 @@ class Older:
     """A run in which the operator is shown what there was a step ago.
 
     No API server shows that to who asks as hedgerow does; what comes of it must be right all the
-    same, but for an Event that tells of a write.
+    same, but for an Event that tells of a write, and a check that is made once more.
     """
 
     known: Reference

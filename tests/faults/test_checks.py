@@ -105,12 +105,22 @@ class TestReads:
 
 class TestStarts:
     def owned(self, uid: str) -> Any:
-        return {"metadata": {**BODY["metadata"], "ownerReferences": [{"uid": uid}]}}
+        return {
+            "metadata": {**BODY["metadata"], "ownerReferences": [{"kind": "CronJob", "uid": uid}]}
+        }
 
     def test_a_job_that_is_made_twice_is_told(self):
         twice = [asked(body=self.owned("u")), asked(body=self.owned("u"))]
 
         assert len(checks.broken(run(*twice))) == 1
+
+    def test_it_is_not_where_a_run_may_make_those_of_a_kind_again(self):
+        twice = run(*[asked(body=self.owned("u")), asked(body=self.owned("u"))])
+
+        twice.made_again = frozenset({"CronJob"})
+        assert checks.broken(twice) == []
+        twice.made_again = frozenset({"BlueGreen"})
+        assert len(checks.broken(twice)) == 1
 
     def test_a_job_of_a_resource_made_anew_is_another(self):
         assert checks.broken(run(asked(body=self.owned("u")), asked(body=self.owned("v")))) == []

@@ -53,6 +53,21 @@ async def settled(**spec: Any) -> World:
     return world
 
 
+async def flipped_during(number: int) -> World:
+    """Return a world whose resource was flipped while the request of that number was made."""
+    world = World()
+    world.apply()
+    world.deliver()
+
+    def flip() -> None:
+        world.apply(routeTo="Green")
+        world.deliver(kind="BlueGreen")
+
+    world.during(number, flip)
+    await world.work()
+    return world
+
+
 async def writes_of(world: World, act: Callable[[], Any]) -> list[str]:
     """What the operator writes because of `act`."""
     before = len(world.writes)

@@ -24,7 +24,7 @@ from hedgerow.runtime.workqueue import FAIR_EVERY, Priority
 from hedgerow.testing.memory.cluster import Sent
 from hedgerow_schemas.builtin import ConfigMap, Service
 from runtime.clockwork import MINUTE, Clockwork
-from runtime.scenes import CREATION, settled
+from runtime.scenes import CREATION, flipped_during, settled
 from runtime.shop import Shop, quiet
 from runtime.world import CONTROLLER, DEMO, World, calm, pods
 
@@ -128,16 +128,7 @@ class TestRoundTrips:
         assert counted() == trips
 
     async def test_no_other_child_is_made_from_a_spec_that_has_changed(self):
-        world = World()
-        world.apply()
-        world.deliver()
-
-        def flip() -> None:
-            world.apply(routeTo="Green")
-            world.deliver(kind="BlueGreen")
-
-        world.during(0, flip)
-        await world.work()
+        world = await flipped_during(0)
 
         assert world.writes[:4] == CREATION
         assert world.selected() == "Green"

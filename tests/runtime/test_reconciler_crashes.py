@@ -17,6 +17,7 @@ from runtime.scenes import (
     RESPELLED,
     SELECTOR,
     everything,
+    flipped_during,
     settled,
     take_image,
 )
@@ -99,16 +100,7 @@ class TestBadResources:
 
     async def test_a_resource_whose_generation_is_behind_the_cache_is_not_said_to_be_observed(self):
         # The spec changes while a pass over the old one runs.
-        world = World()
-        world.apply()
-        world.deliver()
-
-        def flip() -> None:
-            world.apply(routeTo="Green")
-            world.deliver(kind="BlueGreen")
-
-        world.during(2, flip)
-        await world.work()
+        world = await flipped_during(2)
 
         assert world.status()["observedGeneration"] == 2
         assert world.selected() == "Green"

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import Resource
 
 PURITY_CHECK_EVERY = 16
-"""In a pass of so many looks, compose is called again with the same input, and must return the
-same; so it is after as many more."""
+"""After so many looks of one pass, and after as many more, compose is called again with the same
+input, and must return the same."""
 AT_ONCE_AGAIN = timedelta(milliseconds=10)
 """A resource that asks to be called again sooner than that asks to be called at once."""
 

@@ -9,10 +9,10 @@ from msgspec import Struct
 from hedgerow.objects import is_terminating, metadata
 from hedgerow.plan.finalizers import finalizers_of
 from hedgerow.runtime.cache.caches import Cache, owner_key
+from hedgerow.runtime.cache.store import Store, version_of
 
 if TYPE_CHECKING:
     from hedgerow.objects import ObjectRef
-    from hedgerow.runtime.cache.store import Store
     from hedgerow.runtime.observation import ResourcePlanner
     from hedgerow_schemas.base import Object
 
@@ -32,6 +32,11 @@ class Responses(Struct, frozen=True):
         if ref.api.kind == self.planner.controller.resource.api.kind:
             return self.cache.resource_store(ref.namespace)
         return self.cache.child_store(ref.api.kind, ref.namespace)
+
+    def has_cached(self, ref: ObjectRef, answer: Object) -> bool:
+        """Return whether an object is cached in the version of an answer, and in no other one."""
+        cached = self.store(ref).get(ref.key)
+        return cached is not None and version_of(cached) == version_of(answer)
 
     def is_owned_kind(self, ref: ObjectRef) -> bool:
         """Return whether objects of this kind are children, not the resource or claimed ones."""

@@ -117,11 +117,10 @@ class Writer:
 
     def _settled(self, write: Write, answer: Object) -> SettledChild | None:
         """Return what to remember of a child that a write settled, if it is cached like that."""
-        store, key = self._context.responses.store(write.ref), write.ref.key
-        cached = store.get(key)
-        if cached is None or version_of(cached) != version_of(answer):
+        responses, ref = self._context.responses, write.ref
+        if not responses.has_cached(ref, answer):
             return None
-        return SettledChild(write.intent_digest, store.content_version(key))
+        return SettledChild(write.intent_digest, responses.store(ref).content_version(ref.key))
 
     async def _delete(self, deletion: Deletion) -> None:
         await self._context.applier.delete(deletion)

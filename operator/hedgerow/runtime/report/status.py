@@ -15,7 +15,6 @@ from hedgerow.plan.finalizers import finalizers_of
 from hedgerow.plan.installations import reporters
 from hedgerow.plan.status import StatusReport
 from hedgerow.plan.writes import checksum
-from hedgerow.runtime.cache.store import version_of
 from hedgerow.runtime.refusals import STATUS, RequestKind
 from hedgerow.runtime.report.reporter import Reporter
 from hedgerow_schemas.base import Status
@@ -165,11 +164,10 @@ def _settled_by(this: Pass, answer: Object, problems: list[Problem], rewritten: 
 
     It is empty if the resource is cached in another version than that of the answer.
     """
-    cache = this.context.cache
-    live = cache.resource(this.key)
-    if live is None or version_of(live) != version_of(answer):
+    responses, owner = this.context.responses, this.observation.plan_input.owner
+    if not responses.has_cached(owner, answer):
         return ""
-    return _digest(this, cache.resource_store(this.key[0]).change(this.key), problems, rewritten)
+    return _digest(this, responses.store(owner).change(owner.key), problems, rewritten)
 
 
 async def _stored(this: Pass, contested: Iterable[ContestedField]) -> Outcome:
