@@ -23,8 +23,7 @@ The author of a controller needs what is listed in `__all__` and nothing else:
 - `CustomResource`, `Model`, `Field`, `Status`, `Condition` and `Definition` declare the custom
   resource.
 - `run(settings, controllers)` runs them, `main(controllers)` is a command line with everything
-  that `hedgerow` has. Controllers of a package that names them in the entry point group
-  `hedgerow.controllers` are found by `hedgerow` itself.
+  that `hedgerow` has.
 
 Everything is imported when it is first used: the command line's help needs none of it.
 """

@@ -3,32 +3,25 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections import Counter
-from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
-from importlib.metadata import entry_points
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from hedgerow import controllers
 from hedgerow.contract import BuiltIn, Controller
-from hedgerow.kube.errors import one_line
 from hedgerow.objects import DOMAIN
 from hedgerow.plan.installations import OTHER_MANAGERS
 from hedgerow.runtime.metric_names import DurationMetric, of_lag
 from hedgerow_schemas.base import ApiResource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from importlib.metadata import EntryPoint
+    from collections.abc import Iterable, Mapping
 
     from hedgerow_schemas.base import CustomResource
 
-GROUP = "hedgerow.controllers"
-"""The entry point group in which other packages name their controllers."""
 NAME = "CONTROLLER"
 """The name of the controller in a module of `hedgerow.controllers`.
 
@@ -40,10 +33,6 @@ LONGEST = 40
 """The most characters of a controller's name, a part of its field manager and labels."""
 _NAME = re.compile(r"[a-z][a-z0-9]*")
 _METRIC = re.compile(r"[a-z][a-z0-9_]*")
-
-
-class PackageExit(Exception):  # noqa: N818 - named for what it stands for
-    """A package that ends the program when it is imported."""
 
 
 @dataclass(frozen=True)
@@ -243,52 +232,8 @@ def ours() -> Registry:
     return Registry(tuple(_ours()))
 
 
-def installed(problem: Callable[[str], object] = lambda _: None) -> Registry:
-    """Return hedgerow's own controllers and those of other installed packages.
-
-    `problem` is called with one line for each controller that cannot be loaded; the others are
-    returned. What the packages print while they are imported goes to standard error.
-    """
-    found = list(_ours())
-    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
-        try:
-            with redirect_stdout(sys.stderr):
-                loaded = _loaded(entry)
-            Registry((*found, *loaded))
-        except Exception as error:  # noqa: BLE001 - must not stop our own
-            told = one_line(f"{type(error).__name__}: {error}")
-            problem(f"controller {entry.name} of {_package(entry)} cannot be loaded: {told}")
-        else:
-            found += loaded
-    return Registry(tuple(found))
-
-
 def _ours() -> Iterable[Controller[Any]]:
     for module in iter_modules(controllers.__path__, f"{controllers.__name__}."):
         found = import_module(f"{module.name}.controller" if module.ispkg else module.name)
-        if hasattr(found, NAME):
-            yield from _several(getattr(found, NAME)) or ()
-
-
-def _several(named: object) -> tuple[Controller[Any], ...] | None:
-    """Return one or several controllers as a tuple; None for anything else."""
-    found: tuple[object, ...] = named if isinstance(named, tuple) else (named,)  # pyright: ignore[reportUnknownVariableType]
-    if not found or not all(isinstance(one, Controller) for one in found):
-        return None
-    return cast("tuple[Controller[Any], ...]", found)
-
-
-def _loaded(entry: EntryPoint) -> tuple[Controller[Any], ...]:
-    try:
-        found = entry.load()
-    except SystemExit as error:
-        if type(error) is not SystemExit:
-            raise  # that of a signal to ourselves
-        raise PackageExit(f"it ends the program with {error.code!r}") from None
-    if (controllers := _several(found)) is None:
-        raise TypeError(f"{entry.value} is no hedgerow.Controller")
-    return controllers
-
-
-def _package(entry: EntryPoint) -> str:
-    return entry.dist.name if entry.dist else "a package"
+        named: Controller[Any] | tuple[Controller[Any], ...] = getattr(found, NAME, ())
+        yield from named if isinstance(named, tuple) else (named,)

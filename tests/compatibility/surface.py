@@ -193,6 +193,5 @@ def _names() -> list[str]:
         f"annotation {NAMESPACES} of the Lease",
         f"Lease, ServiceAccount and Deployment {ours.base}",
         f"namespace {ours.system_namespace}",
-        f"entry point group {registry.GROUP}",
         *(f"metric {name}" for name in metrics if name.startswith("hedgerow")),
     ])  # fmt: skip

@@ -6,7 +6,6 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
@@ -14,6 +13,7 @@ import pytest
 import hedgerow
 from hedgerow.cli.targets import is_meant
 from hedgerow.cli.tree.resources import ObjectIndex, is_ours, reduced, resource_tree
+from hedgerow.controllers.scaler.controller import DEPLOYMENTS, STATEFUL_SETS
 from hedgerow.deploy import authors, confinement
 from hedgerow.deploy.admission_policies import unchanged_but
 from hedgerow.deploy.names import Names
@@ -22,11 +22,10 @@ from hedgerow.deploy.rights import Right, of_controllers
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow.plan.yield_and_claim import CLAIM
 from hedgerow.process.preflight import _needed
-from hedgerow.registry import Registry, installed
+from hedgerow.registry import Registry
 from hedgerow.serving.admission.configuration import configurations, webhook_names
 from hedgerow_schemas.bluegreen import BlueGreen
 from library import scaler
-from library.greeter import GREETER
 from library.scaler import SCALER, Autoscaler
 from support.operator.registered import ALL
 
@@ -190,13 +189,8 @@ class TestOneName:
         with pytest.raises(ValueError, match="two controllers are named scaler"):
             Registry((SCALER, replace(other, name="scaler")))
 
-    def test_a_module_and_a_package_may_name_them_together(self, monkeypatch):
-        both = (replace(SCALER, name="both"), replace(self.OTHER, name="both"))
-        entry = SimpleNamespace(name="both", value="both", dist=None, load=lambda: both)
-        monkeypatch.setattr("hedgerow.registry._ours", lambda: (GREETER,))
-        monkeypatch.setattr("hedgerow.registry.entry_points", lambda group: [entry])
-
-        assert installed().names == ("greeter", "both")
+    def test_a_module_may_name_them_together(self):
+        assert ALL["scaler"] == (DEPLOYMENTS, STATEFUL_SETS)
 
 
 class TestRights:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import hedgerow
-from hedgerow.registry import Registry, installed
+from hedgerow.registry import Registry
 from library import greeter
 from library.greeter import GREETER, Greeting
 from support.operator.registered import ALL, CONTROLLERS
@@ -59,65 +59,10 @@ class TestNames:
         assert found.stdout.decode().strip() == "['hedgerow']"
 
 
-class Entry:
-    """An entry point of another package."""
-
-    def __init__(self, name: str, loaded: object, package: str = "greeter") -> None:
-        self.name, self.value, self._loaded = name, f"{name}:CONTROLLER", loaded
-        self.dist = type("Dist", (), {"name": package}) if package else None
-
-    def load(self) -> object:
-        if isinstance(self._loaded, BaseException):
-            raise self._loaded
-        return self._loaded
-
-
-@pytest.fixture
-def others(monkeypatch) -> list[Entry]:
-    """The controllers that other packages name."""
-    found: list[Entry] = []
-    monkeypatch.setattr(
-        "hedgerow.registry.entry_points",
-        lambda group: found if group.startswith("hedgerow") else [],
-    )
-    return found
-
-
-class TestInstalled:
+class TestOurs:
     def test_ours_are_found_by_their_modules(self):
         ours = ("bluegreen", "cronjob", "guestbook", "memcached", "scaler", "secretsync")
         assert ALL.names == (*ours, "secretsource")
-
-    def test_so_are_those_that_other_packages_name(self, others):
-        others.append(Entry("greeter", GREETER))
-
-        assert installed().names == (*ALL.names, "greeter")
-
-    @pytest.mark.parametrize(
-        ("loaded", "why"),
-        [
-            (SystemExit("configure me"), "PackageExit: it ends the program with 'configure me'"),
-            (ValueError("two\nlines"), "ValueError: two lines"),
-            (ImportError("no module named x"), "ImportError: no module named x"),
-            (SystemExit, "is no hedgerow.Controller"),
-            (CONTROLLERS["memcached"], "two controllers are named memcached"),
-        ],
-        ids=[
-            "ends the program",
-            "says much",
-            "cannot be imported",
-            "is no controller",
-            "has a twin",
-        ],
-    )
-    def test_one_that_cannot_be_loaded_is_told_and_the_others_are_there(self, others, loaded, why):
-        others += [Entry("broken", loaded), Entry("greeter", GREETER, package="")]
-        told: list[str] = []
-
-        assert installed(told.append).names == (*ALL.names, "greeter")
-        (line,) = told
-        assert line.startswith("controller broken of greeter cannot be loaded: ")
-        assert why in line
 
 
 class TestRegistry:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class ProgramCall:
-    """A call of the command line; without a registry its controllers are those installed."""
+    """A call of the command line; without a registry its controllers are hedgerow's own."""
 
     registry: Registry | None = None
     debug: bool = False
@@ -76,10 +76,10 @@ def say(line: str) -> None:
 
 
 def registry() -> Registry:
-    """Return the controllers of this program; one that cannot be loaded is told in one line."""
+    """Return the controllers of this program."""
     call = program()
     if call.registry is None:
-        from hedgerow.registry import installed  # noqa: PLC0415 - it imports every controller
+        from hedgerow.registry import ours  # noqa: PLC0415 - it imports every controller
 
-        call.registry = installed(say)
+        call.registry = ours()
     return call.registry
