@@ -205,7 +205,7 @@ def _together(release: Release, tag: str, made: list[str]) -> None:
     release.add(archive)
 
 
-def task(source: Repository, name: str, env: dict[str, str], *words: str | Path) -> bool:
+def _task(source: Repository, name: str, env: dict[str, str], *words: str | Path) -> bool:
     """Run a task of a checkout, by its own code; return False if it has no such task."""
     if not re.search(rf"^  {name}:$", source.read("Taskfile.yml"), re.MULTILINE):
         return False
@@ -223,7 +223,7 @@ def _made(release: Release, name: str, what: str, env: dict[str, str]) -> Path |
     """Return the directory of what a task made; return None, and say so, if there is no task."""
     place = release.source.root.parent / name
     place.mkdir()
-    if task(release.source, name, release.environment | env, "--output", place):
+    if _task(release.source, name, release.environment | env, "--output", place):
         return place
     release.missing.append(f"the {what}: there is no `task {name}`")
     return None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from changelog import released
 from commands import StepError, run
-from parts import imported, task
+from parts import imported
 from repository import REMOTE, Repository
 
 if TYPE_CHECKING:
@@ -70,10 +70,7 @@ def _replace(source: Repository, name: str, text: str) -> None:
 
 
 def _generate(source: Repository) -> None:
-    """Write the generated files by the code of the clone, which has the new version.
-
-    So is the record of what the release promises, with which later versions are compared.
-    """
+    """Write the generated files by the code of the clone, which has the new version."""
     place = source.root.parent / "generating"
     command = (sys.executable, "-m", "hatchling", "build", "--target", "wheel")
     run(*command, "--directory", place, cwd=source.root)
@@ -84,4 +81,3 @@ def _generate(source: Repository) -> None:
         cwd=source.root,
         env=environment,
     )
-    task(source, "record", environment)

@@ -124,15 +124,15 @@ def _term(parameter: Any) -> str:
 
 def _value(parameter: Any) -> str:
     """Return what a parameter takes, as its help shows it."""
-    found = choices(parameter.type_descriptor.annotation)
+    found = _choices(parameter.type_descriptor.annotation)
     return "|".join(map(str, found)) or parameter.type_descriptor.annotation.__name__.upper()
 
 
-def choices(annotation: Any) -> list[Any]:
+def _choices(annotation: Any) -> list[Any]:
     """Return the values among which a parameter of this type chooses; none if it takes any."""
     if get_origin(annotation) is Literal:
         return list(get_args(annotation))
-    return [choice for part in get_args(annotation) for choice in choices(part)]
+    return [choice for part in get_args(annotation) for choice in _choices(part)]
 
 
 def _meaning(parameter: Any) -> str:
