@@ -47,14 +47,13 @@ class TestRecorded:
         assert refusals == set(RECORDED)
 
     @pytest.mark.parametrize(("name", "kind"), RECORDED.items(), ids=RECORDED)
-    def test_has_its_class_its_code_and_one_line_and_is_permanent_if_invalid(self, name, kind):
+    def test_has_its_class_its_code_and_one_line(self, name, kind):
         recording = Recording.load(name)
 
         error = recording.error("GET /somewhere")
 
         assert type(error) is kind
         assert error.code == recording.code
-        assert error.permanent is (kind is errors.Invalid)
         assert str(error).startswith("GET /somewhere: ")
         assert "\n" not in str(error)
 

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import re
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -66,9 +66,6 @@ class KubeError(Exception):
     `status` is the server's Status object, or empty. `code` is the HTTP status, 0 without an
     answer. `after` is the number of seconds that the server asked us to wait.
     """
-
-    permanent: ClassVar[bool] = False
-    """Whether the same request will always be refused again."""
 
     def __init__(
         self,
@@ -126,8 +123,6 @@ class KubeError(Exception):
 
 class ConfigError(KubeError):
     """No usable kubeconfig, context or credentials; the message names the remedy."""
-
-    permanent = True
 
 
 class Unreachable(KubeError):
@@ -205,8 +200,6 @@ class Gone(KubeError):
 
 class Invalid(KubeError):
     """The request itself is wrong; `causes` has the fields if the server names them."""
-
-    permanent = True
 
     @property
     def too_large(self) -> bool:
