@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from hedgerow.objects import Installation
 from hedgerow.settings import Settings, default, flags, readable
+from hedgerow.shard import Shard
 
 
 class TestDefaults:
@@ -59,6 +60,8 @@ class TestValues:
             ("metrics_bind_address", "8080", "names no port"),
             ("health_probe_bind_address", ":80800", "is no port"),
             ("webhooks", "maybe", "valid boolean"),
+            ("shard", "8/8", "no shard is 8/8: there are 2 to 100, counted from 0"),
+            ("shard", "02/8", "'02/8' is no shard, such as 2/8"),
             ("colour", "blue", "Extra inputs are not permitted"),
         ],
     )
@@ -124,6 +127,18 @@ class TestTogether:
         with pytest.raises(ValidationError, match=f"--instance {instance}: its Lease would have"):
             Settings(instance=instance)
         assert Settings(instance="ashards").instance == "ashards"
+
+    def test_a_shard_is_elected(self):
+        assert Settings(shard="2/8").leader_elect
+        assert Settings(shard="2/8").part == Shard(2, 8)
+        assert (Settings().part, Settings(shard="").leader_elect) == (None, False)
+        with pytest.raises(ValidationError, match="--shard is elected"):
+            Settings(shard="2/8", leader_elect=False)
+
+    @pytest.mark.parametrize("instance", ["shard-0-of-2", "a-shard-1-of-2"])
+    def test_no_instance_has_the_lease_of_a_shard_of_another_one(self, instance):
+        with pytest.raises(ValidationError, match=f"--instance {instance}: its Lease would have"):
+            Settings(instance=instance)
 
     def test_webhooks_are_served_somewhere(self):
         with pytest.raises(ValidationError, match="needs a --webhook-bind-address"):

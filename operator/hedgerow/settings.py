@@ -23,6 +23,7 @@ from hedgerow.deploy.names import SHARDS
 from hedgerow.objects import PROGRAM, Installation, variable_prefix
 from hedgerow.runtime.logs import LogFormat
 from hedgerow.serving.httpserver.addresses import Address
+from hedgerow.shard import Shard, ends_as_shard
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -81,6 +82,10 @@ def _bytes(value: Any) -> Any:
 def _address(text: str) -> str:
     Address.parse(text)
     return text
+
+
+def _shard(text: str) -> str:
+    return str(Shard.parse(text)) if text else text
 
 
 def in_pod() -> bool:
@@ -238,6 +243,21 @@ class Settings(BaseModel):
             " which. Needs --leader-elect, and rights on all Leases of --system-namespace.",
         ),
     ] = False
+    shard: Annotated[
+        str,
+        AfterValidator(_shard),
+        Flag(
+            AVAILABLE,
+            "--shard",
+            "Serve a part of the namespaces only: 2/8 is that with number 2 of the parts 0 to 7, by"
+            " a hash of their names. Part 0 also has what is in no namespace. A shard is elected by"
+            " a Lease of its own, and waits while operators of this installation work that divide"
+            " the namespaces otherwise.",
+            metavar="I/N",
+            takes="a shard, counted from 0, and how many there are, such as 2/8",
+            default="all namespaces",
+        ),
+    ] = ""
     lease_duration: Annotated[
         Duration,
         Flag(
@@ -382,15 +402,20 @@ class Settings(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _at_home(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Have a program in a namespace of its own, if no other is given."""
-        if "program" not in given:
-            return given
-        return {"system_namespace": f"{given['program']}-system"} | given
+        """Have a program in a namespace of its own, and a shard elected, if not told otherwise."""
+        if "program" in given:
+            given = {"system_namespace": f"{given['program']}-system"} | given
+        return {"leader_elect": True} | given if given.get("shard") else given
 
     @property
     def installation(self) -> Installation:
         """What its writes, children and own objects are marked with."""
         return Installation(self.instance, self.program)
+
+    @property
+    def part(self) -> Shard | None:
+        """The shard that it serves; None if it serves all namespaces."""
+        return Shard.parse(self.shard) if self.shard else None
 
     @model_validator(mode="after")
     def _in_time(self) -> Self:
@@ -407,6 +432,13 @@ class Settings(BaseModel):
             raise ValueError(
                 f"--instance {self.instance}: its Lease would have the name of the one that says"
                 " which replica of another installation serves what"
+            )
+        if self.shard and not self.leader_elect:
+            raise ValueError("--shard is elected: it cannot be without --leader-elect")
+        if ends_as_shard(self.instance):
+            raise ValueError(
+                f"--instance {self.instance}: its Lease would have the name of that of a shard of"
+                " another installation"
             )
         if self.webhooks and Address.parse(self.webhook_bind_address) is None:
             raise ValueError('--webhooks needs a --webhook-bind-address, not "0"')

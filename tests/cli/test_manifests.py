@@ -114,6 +114,7 @@ class TestManifests:
                 (("--instance", name), "would have the names of another")
                 for name in sorted(RESERVED)
             ),
+            (("--instance", "shard-0-of-2"), "would have the names of another"),
             (("--instance", "a-webhook"), "would have the names of another"),
         ],
         ids=lambda value: value if isinstance(value, str) else " ".join(value),

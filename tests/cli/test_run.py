@@ -54,6 +54,7 @@ class TestFlags:
             (("--log-format", "json"), Settings(log_format="json")),
             (("--debug",), Settings(debug=True)),
             (("--leader-elect",), Settings(leader_elect=True)),
+            (("--shard", "2/8"), Settings(shard="2/8", leader_elect=True)),
             (("--grace-period", "1m"), Settings(grace_period=60.0)),
             (("--metrics-bind-address", "0"), Settings(metrics_bind_address="0")),
         ],
@@ -71,6 +72,7 @@ class TestFlags:
             ),
             (("-n", "Shop_"), "--namespace takes"),
             (("--instance", "-"), "--instance takes"),
+            (("--shard", "8/8"), "--shard takes a shard, counted from 0, and how many"),
             (("--lease-duration", "5s"), "--lease-duration must be longer than --renew-deadline"),
             (("--grace-period", "soon"), "--grace-period takes a positive duration, such as 15s"),
             (("--metrics-bind-address", "x"), "--metrics-bind-address takes an address to listen"),
@@ -95,6 +97,7 @@ class TestEnvironment:
             ("ENABLE_WEBHOOKS", "true", Settings(webhooks=True)),
             ("ENABLE_WEBHOOKS", "false", Settings()),
             ("HEDGEROW_RETRY_PERIOD", "1s", Settings(retry_period=1.0)),
+            ("HEDGEROW_SHARD", "2/8", Settings(shard="2/8")),
             ("HEDGEROW_INSTANCE", "", Settings()),
         ],
     )

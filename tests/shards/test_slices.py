@@ -13,38 +13,14 @@ from hedgerow.shards.slices import (
     COUNT,
     NONE,
     Slices,
-    hashed,
     parse,
-    point_of,
     selector,
     written,
 )
 
-# What Go's hash/fnv gives, which is what k8s.io/apimachinery/pkg/sharding calls.
-VECTORS = {
-    "": 0xCBF29CE484222325,
-    "default": 0xEBADA5168620C5FE,
-    "kube-system": 0xDF65C7BC1D82B35E,
-    "hedgerow-system": 0x161FC38E9B4CA968,
-    "a": 0xAF63DC4C8601EC8C,
-    "team-042": 0xC674DE3769B0D9BF,
-    "a-namespace-with-the-longest-name-that-kubernetes-lets-it-have-0": 0xFCE84CFF6E64C350,
-}
 EDGES = (*range(9), COUNT)
 """Few enough that what is drawn touches and overlaps."""
 SETS = st.lists(st.tuples(st.sampled_from(EDGES), st.sampled_from(EDGES))).map(Slices.of)
-
-
-@pytest.mark.parametrize(("namespace", "value"), VECTORS.items())
-def test_a_namespace_is_where_an_api_server_has_it(namespace, value):
-    assert hashed(namespace) == value
-    assert point_of(namespace) == value >> 40
-
-
-def test_names_that_differ_at_their_end_can_be_told_apart():
-    teams = {point_of(f"team-{letter}") for letter in "abcdefghijklmnopqrstuvwxyz"}
-
-    assert len(teams) == 26
 
 
 def points(slices: Slices) -> frozenset[int]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hedgerow.objects import PROGRAM, Installation
+from hedgerow.shard import ends_as_shard
 
 if TYPE_CHECKING:
     from hedgerow_schemas.base import Object
@@ -30,7 +31,8 @@ RESERVED = frozenset(
 
 def clashes(instance: str) -> bool:
     """Return whether an instance's names would clash: those of `a-webhook` with those of `a`."""
-    return any(f"-{instance}".endswith(f"-{suffix}") for suffix in RESERVED)
+    is_reserved = any(f"-{instance}".endswith(f"-{suffix}") for suffix in RESERVED)
+    return is_reserved or ends_as_shard(instance)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,16 @@ tell names apart that differ only at their end: `team-a` to `team-z` have the fi
 from __future__ import annotations
 
 from bisect import bisect_right
-from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from hedgerow.shard import hashed, point_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+__all__ = ["hashed", "point_of"]
 
 COUNT: Final = 1 << 24
 """The number of points."""
@@ -23,10 +26,7 @@ Range = tuple[int, int]
 
 _FIELD: Final = "object.metadata.namespace"
 _DIGITS: Final = 7
-_BASIS: Final = 0xCBF29CE484222325
-_PRIME: Final = 0x100000001B3
-_BITS: Final = 0xFFFFFFFFFFFFFFFF
-_WIDTH: Final = (_BITS + 1) // COUNT
+_WIDTH: Final = (1 << 64) // COUNT
 
 
 class Slices(Struct, frozen=True):
@@ -90,20 +90,6 @@ def _common(first: tuple[Range, ...], second: tuple[Range, ...]) -> Iterator[Ran
 
 ALL: Final = Slices(((0, COUNT),))
 NONE: Final = Slices()
-
-
-def hashed(namespace: str) -> int:
-    """Return the 64-bit FNV-1a hash of a namespace, as an API server's `shardRange` has it."""
-    found = _BASIS
-    for byte in namespace.encode(errors="surrogatepass"):
-        found = ((found ^ byte) * _PRIME) & _BITS
-    return found
-
-
-@lru_cache(maxsize=4096)
-def point_of(namespace: str) -> int:
-    """Return the point of a namespace; "" stands for all that is in no namespace."""
-    return hashed(namespace) // _WIDTH
 
 
 def selector(slices: Slices) -> str:
