@@ -169,7 +169,7 @@ def check(controller: Controller[Any]) -> None:
     for kind, fields in controller.claimed.items():
         if odd := [".".join(path) for path in fields if not _may_be_claimed(path)]:
             raise ValueError(f"the controller {name} may not claim {', '.join(odd)} of {kind.kind}")
-    if not controller.is_custom and (controller.validate or controller.default):
+    if not controller.is_custom and controller.validate:
         raise ValueError(
             f"the controller {name} is for {api.kind}, which is built in: it has no webhooks"
         )

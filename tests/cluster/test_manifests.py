@@ -166,11 +166,9 @@ class TestComponents:
         assert ("ClusterRoleBinding", "", "hedgerow-webhook") not in found
         assert f"--certificate-directory={mounted['mountPath']}" in container["args"]
         assert volume["secret"]["secretName"] == certificate["secretName"]
-        for kind in ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"):
-            if (kind, "", "hedgerow") in found:
-                annotations = found[kind, "", "hedgerow"]["metadata"]["annotations"]
-                source = {"cert-manager.io/inject-ca-from": "hedgerow-system/hedgerow"}
-                assert annotations == source
+        configuration = found["ValidatingWebhookConfiguration", "", "hedgerow"]
+        source = {"cert-manager.io/inject-ca-from": "hedgerow-system/hedgerow"}
+        assert configuration["metadata"]["annotations"] == source
         for service in ("hedgerow-webhook", "hedgerow-metrics"):
             assert ("Service", "hedgerow-system", service) in found
             assert f"{service}.hedgerow-system.svc" in certificate["dnsNames"]

@@ -39,7 +39,7 @@ ACCESS = (
     *POLICY,
 )
 ROLES = ("Role", "ClusterRole")
-CONFIGURATIONS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
+CONFIGURATION = "ValidatingWebhookConfiguration"
 LABEL = "hedgerow.dev/controller"
 PORTS = {"ports": [{"port": 1}]}
 BRIEF = ("--lease-duration", "6s", "--renew-deadline", "4s", "--retry-period", "1s")
@@ -125,7 +125,10 @@ class TestTheReplica:
         tmp_path: Path,
         free_port: int,
     ):
-        for manifest in (*of_kinds(CONFIGURATIONS, "cluster"), abandoned_lease()):
+        for manifest in (
+            *of_kinds((CONFIGURATION,), "cluster"),
+            abandoned_lease(),
+        ):
             api.apply(unasked(manifest), "kubectl").must()
         mark = nodes_audit.mark()
         flags = [*arguments("cluster"), *addresses(free_port), *BRIEF]
@@ -221,7 +224,7 @@ def unasked(manifest: Object) -> Object:
 
 def trusted_everywhere(api: Api) -> str:
     """Return the authorities in the configurations, once every webhook has them; else nothing."""
-    live = [api.get(manifest).must() for manifest in of_kinds(CONFIGURATIONS, "cluster")]
+    live = [api.get(manifest).must() for manifest in of_kinds((CONFIGURATION,), "cluster")]
     bundles = {h["clientConfig"].get("caBundle", "") for obj in live for h in obj["webhooks"]}
     return b64decode(next(iter(bundles))).decode() if len(bundles) == 1 else ""
 

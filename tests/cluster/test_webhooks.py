@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import subprocess
 from collections.abc import Iterator
@@ -23,7 +22,6 @@ from support.programs.typed import answer
 pytestmark = pytest.mark.cluster
 
 NAME = "hedgerow-admitting"
-CRD = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/cronjobs.{GROUP}"
 DEFAULTS = {
     "concurrencyPolicy": "Allow",
     "suspend": False,
@@ -214,56 +212,35 @@ class TestRefusing:
         assert create(api, body).must()["metadata"]["name"].startswith("made-")
 
 
-class TestDefaulting:
-    def test_the_definition_and_the_webhook_agree(
-        self, sandbox: Sandbox, api: Api, place: str, webhooks: None
+class TestDefaults:
+    """The definition has them: no webhook fills anything in."""
+
+    @pytest.mark.parametrize("said", [{}, dict.fromkeys(DEFAULTS)], ids=["left out", "null"])
+    @pytest.mark.parametrize("how", ["created", "applied"])
+    def test_what_is_not_said_has_the_defaults_of_the_original(
+        self, api: Api, namespace: str, said: Object, how: str
     ):
-        assert kubectl(sandbox, "apply", cronjob(place, "by-schema")).returncode == 0
-        by_schema = defaults(api, place, "by-schema")
+        body = cronjob(namespace, "unsaid", **said)
+        reply = create(api, body) if how == "created" else api.apply(body, "author")
+        reply.must()
 
-        with_defaults = api.raw("GET", CRD).must()
-        without = copy.deepcopy(with_defaults)
-        spec = without["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
-        for field in DEFAULTS:
-            del spec["properties"][field]["default"]
-        api.raw("PUT", CRD, json=without).must()
-        try:
-            eventually(lambda: not undefaulted(api, place), what="a definition without defaults")
-            assert kubectl(sandbox, "apply", cronjob(place, "by-webhook")).returncode == 0
-            by_webhook = defaults(api, place, "by-webhook")
-        finally:
-            live = api.raw("GET", CRD).must()
-            api.raw("PUT", CRD, json={**live, "spec": with_defaults["spec"]}).must()
-            eventually(lambda: undefaulted(api, place), what="the definition as it was")
+        assert defaults(api, namespace, "unsaid") == DEFAULTS
 
-        assert by_schema == by_webhook == DEFAULTS
-
-    def test_what_is_said_stays(self, api: Api, place: str, webhooks: None):
+    def test_what_is_said_stays(self, api: Api, namespace: str):
         said = {
             "concurrencyPolicy": "Forbid",
             "suspend": True,
             "successfulJobsHistoryLimit": 0,
             "failedJobsHistoryLimit": 7,
         }
-        create(api, cronjob(place, "said", **said)).must()
+        create(api, cronjob(namespace, "said", **said)).must()
 
-        assert defaults(api, place, "said") == said
+        assert defaults(api, namespace, "said") == said
 
 
 def defaults(api: Api, place: str, name: str) -> Object:
     spec = api.get(cronjob(place, name)).must()["spec"]
     return {field: spec.get(field) for field in DEFAULTS}
-
-
-def undefaulted(api: Api, place: str) -> bool:
-    """Return whether the schema itself gives defaults: nobody is asked in another namespace."""
-    reply = api.raw(
-        "POST",
-        f"/apis/{VERSION}/namespaces/default/cronjobs",
-        params={"dryRun": "All"},
-        json=cronjob("default", "probe"),
-    )
-    return "concurrencyPolicy" in reply.must()["spec"]
 
 
 class TestRatcheting:

@@ -8,12 +8,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from controllers.crons import TEMPLATE, at, composed, cronjob
+from controllers.crons import at, composed, cronjob
 from hedgerow.contract import Observed
 from hedgerow.controllers.bluegreen import controller as bluegreen
 from hedgerow.controllers.cronjob import controller as cronjobs
 from hedgerow_schemas.bluegreen import BlueGreen
-from hedgerow_schemas.cronjob import CronJobSpec
 
 Object = dict[str, Any]
 FIELD = st.sampled_from(["*", "0", "61", "*/5", "1-3", "5-1", "MON", "x", "?"])
@@ -66,27 +65,6 @@ class TestCronJob:
         )
 
         assert len(list(cronjobs.CONTROLLER.validate(named))) == errors
-
-
-class TestCronJobDefaults:
-    def test_they_are_the_originals_and_the_definitions(self):
-        body = {"spec": {"schedule": "@daily", "jobTemplate": TEMPLATE}}
-        defaulted = cronjobs.CONTROLLER.default(body)["spec"]
-
-        assert defaulted == body["spec"] | {
-            "concurrencyPolicy": "Allow",
-            "suspend": False,
-            "successfulJobsHistoryLimit": 3,
-            "failedJobsHistoryLimit": 1,
-        }
-        read = CronJobSpec.model_validate(body["spec"])
-        assert CronJobSpec.model_validate(defaulted) == read
-
-    def test_what_was_sent_is_not_touched(self):
-        body = {"spec": {"schedule": "@daily"}}
-        cronjobs.CONTROLLER.default(body)
-
-        assert body == {"spec": {"schedule": "@daily"}}
 
 
 class TestBlueGreen:

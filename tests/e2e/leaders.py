@@ -12,7 +12,7 @@ from hedgerow.testing.audit_log import WRITES, AuditEntry
 
 POD_NAME = "authentication.kubernetes.io/pod-name"
 _VIRTUAL = ("authorization.k8s.io", "authentication.k8s.io")
-_OWN = ("leases", "secrets", "validatingwebhookconfigurations", "mutatingwebhookconfigurations")
+_OWN = ("leases", "secrets", "validatingwebhookconfigurations")
 """What replicas write that do not lead: the Lease itself, the certificates, `caBundle`."""
 
 

@@ -160,7 +160,7 @@ class Load:
 
 
 def asking(node: Node, namespace: str, answers: Answers) -> Writer:
-    """Have a CronJob defaulted and judged again and again, by dry runs that change nothing."""
+    """Have a CronJob judged again and again, by dry runs that change nothing."""
     asked = cronjob(namespace)
 
     def ask(api: Api, turn: int) -> None:

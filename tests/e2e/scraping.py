@@ -13,7 +13,7 @@ from support.cluster import rights
 
 NAME = f"hedgerow-metrics.{NAMESPACE}.svc"
 PORT = 8080
-_CONFIGURATIONS = ("validatingwebhookconfigurations", "mutatingwebhookconfigurations")
+_CONFIGURATION = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/hedgerow"
 _SOON = 60.0
 
 
@@ -27,11 +27,7 @@ def authority(api: Api) -> str:
     """Return the authorities that the operator publishes, once all webhooks have the same."""
 
     def published() -> str:
-        lists = (
-            api.raw("GET", f"/apis/admissionregistration.k8s.io/v1/{kind}/hedgerow")
-            for kind in _CONFIGURATIONS
-        )
-        hooks = [hook for found in lists for hook in found.must()["webhooks"]]
+        hooks = api.raw("GET", _CONFIGURATION).must()["webhooks"]
         bundles = {hook["clientConfig"].get("caBundle", "") for hook in hooks}
         return bundles.pop() if len(bundles) == 1 else ""
 

@@ -23,7 +23,7 @@ from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow.plan.yield_and_claim import CLAIM
 from hedgerow.process.preflight import _needed
 from hedgerow.registry import Registry
-from hedgerow.serving.admission.configuration import configurations, webhook_names
+from hedgerow.serving.admission.configuration import configuration, webhook_names
 from hedgerow_schemas.bluegreen import BlueGreen
 from library import scaler
 from library.scaler import SCALER, Autoscaler
@@ -152,13 +152,13 @@ class TestRegistry:
 
     def test_a_built_in_resource_has_no_webhooks(self):
         odd = hedgerow.Controller(
-            "odd", scaler.Workload, scaler.compose, owns=(), default=lambda obj: obj
+            "odd", scaler.Workload, scaler.compose, owns=(), validate=lambda obj: ()
         )
 
         with pytest.raises(ValueError, match="it has no webhooks"):
             Registry((odd,))
         assert webhook_names([SCALER]) == frozenset()
-        assert configurations([SCALER], name="hedgerow", namespace="hedgerow-system") == []
+        assert configuration([SCALER], name="hedgerow", namespace="hedgerow-system") is None
 
 
 class TestOneName:

@@ -229,7 +229,6 @@ GATE: dict[str, Function] = {
     ),
     "review.read": reviewed,
     "review.validate": lambda m, c: m.review.validate(reviewed(m, c), m.bluegreen.CONTROLLER),
-    "review.default": lambda m, c: m.review.default(reviewed(m, c), m.bluegreen.CONTROLLER),
     "ownership.without_yielded": lambda m, c: m.ownership.without_yielded(
         c.want, c.live, MANAGER, partial(c.field_policy.yielded, "Deployment", "web")
     ),

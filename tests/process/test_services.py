@@ -19,7 +19,7 @@ from hedgerow.process.certificates import server_names
 from hedgerow.process.services import Services
 from hedgerow.process.stopping import Stop
 from hedgerow.runtime.metrics import Meters
-from hedgerow.serving.admission.configuration import MUTATING, VALIDATING
+from hedgerow.serving.admission.configuration import VALIDATING
 from hedgerow.serving.certificates.issuing import names_of
 from hedgerow.serving.certificates.secret import SECRET
 from hedgerow.serving.httpserver.addresses import Address
@@ -315,12 +315,12 @@ class TestCertificates:
 
         assert set(process.cluster.reads) == set(process.cluster.writes) == {SECRET.kind}
 
-    async def test_with_webhooks_the_configurations_trust_what_is_shown(self, process):
+    async def test_with_webhooks_the_configuration_trusts_what_is_shown(self, process):
         process.cluster.configure()
         async with process.started(webhooks=True):
             assert process.cluster.trusts(shown(process.listening[WEBHOOKS].tls))
 
-        assert process.cluster.writes == [SECRET.kind, VALIDATING.kind, MUTATING.kind]
+        assert process.cluster.writes == [SECRET.kind, VALIDATING.kind]
 
     async def test_an_installation_has_names_and_a_secret_of_its_own(self, process):
         process.cluster.manager = "hedgerow-two-certificates"

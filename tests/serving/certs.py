@@ -1,4 +1,4 @@
-"""Certs: an API server in memory that knows Secrets and webhook configurations, and replicas."""
+"""Certs: an API server in memory that knows Secrets and a webhook configuration, and replicas."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cryptography import x509
 
 from hedgerow.kube.cluster import ApplyResult
 from hedgerow.kube.errors import Cause, Conflict, KubeError, Stale, Unavailable
-from hedgerow.serving.admission.configuration import MUTATING, VALIDATING
+from hedgerow.serving.admission.configuration import VALIDATING
 from hedgerow.serving.certificates.ca_bundles import Bundles
 from hedgerow.serving.certificates.issuing import Material, certificates, signed
 from hedgerow.serving.certificates.rotation import Rules
@@ -42,11 +42,10 @@ class Server:
         self.races: list[Any] = []
         self._version = 100
 
-    def configure(self, *kinds: Any) -> None:
-        """Install webhook configurations, as their manifest does."""
-        for kind in kinds or (VALIDATING, MUTATING):
-            hooks = [{"name": name, "clientConfig": {"url": "x"}} for name in (HOOK, "other")]
-            self.put(kind.kind, {"metadata": {"name": "hedgerow"}, "webhooks": hooks})
+    def configure(self) -> None:
+        """Install the webhook configuration, as its manifest does."""
+        hooks = [{"name": name, "clientConfig": {"url": "x"}} for name in (HOOK, "other")]
+        self.put(VALIDATING.kind, {"metadata": {"name": "hedgerow"}, "webhooks": hooks})
 
     def put(self, kind: str, obj: Object) -> None:
         """Store an object as somebody else does."""
@@ -84,17 +83,13 @@ class Server:
     def material(self) -> Material:
         return Material.read(self.objects[SECRET.kind]["data"])
 
-    def bundle(self, kind: Any = VALIDATING) -> list[x509.Certificate]:
-        hook = self.objects[kind.kind]["webhooks"][0]
+    def bundle(self) -> list[x509.Certificate]:
+        hook = self.objects[VALIDATING.kind]["webhooks"][0]
         return certificates(b64decode(hook["clientConfig"]["caBundle"]), "caBundle")
 
     def trusts(self, served: x509.Certificate) -> bool:
-        """Return whether the API server would take this certificate from both webhooks."""
-        for kind in (VALIDATING, MUTATING):
-            good = [ca for ca in self.bundle(kind) if signed(served, ca)]
-            if not good:
-                return False
-        return True
+        """Return whether the API server would take this certificate from the webhook."""
+        return any(signed(served, ca) for ca in self.bundle())
 
 
 def _merged(live: Object, body: Object) -> Object:

@@ -113,8 +113,7 @@ class Controller(Generic[R]):
     is `observed.now`. Children that it does not return are deleted. Two more
     functions are for admission, before a custom resource is stored. They are pure as well, and
     never raise. `validate` yields every error of a resource: at least all because of which compose
-    would return the condition `Stalled` (`stalled`), by the same rules. `default` returns an object
-    with defaults; it only adds fields, and changes none.
+    would return the condition `Stalled` (`stalled`), by the same rules.
 
     The rest is for what few controllers do, and absent otherwise:
 
@@ -141,7 +140,6 @@ class Controller(Generic[R]):
         default_factory=dict[type[View], tuple[str, ...]]
     )
     validate: Callable[[R], Iterable[FieldError]] | None = None
-    default: Callable[[Object], Object] | None = None
     opt_in: bool = False
     options: ControllerOptions | None = None
     child_finalizers: frozenset[str] = frozenset()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from hedgerow.deploy import access, authors, confinement, network, policy, rights, workload
 from hedgerow.deploy.names import METRICS_AUTH, PUBLISHER, SYSTEM, Names
-from hedgerow.serving.admission.configuration import configurations
+from hedgerow.serving.admission.configuration import configuration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -167,13 +167,14 @@ def _policy(names: Names) -> Iterator[Part]:
 
 def _configurations(names: Names, controllers: Controllers) -> Iterator[Object]:
     service: str = network.webhook_service(names)["metadata"]["name"]
-    for made in configurations(
+    made = configuration(
         controllers,
         name=names.base,
         namespace=names.namespace,
         service=service,
         domain=names.installation.domain,
-    ):
+    )
+    if made:
         yield made | {"metadata": {**made["metadata"], "labels": names.labels}}
 
 

@@ -23,7 +23,6 @@ VERBS = (*READ, *APPLY, "delete", "deletecollection")
 """In the order in which a rule lists them."""
 
 ADMISSION = "admissionregistration.k8s.io"
-WEBHOOKS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -96,7 +95,7 @@ def of_cluster() -> RightSet:
     It reads which namespaces are being deleted, and which webhooks and policies may have rewritten
     what it applied.
     """
-    rewriters = (WEBHOOKS[0], "mutatingadmissionpolicies")
+    rewriters = ("mutatingwebhookconfigurations", "mutatingadmissionpolicies")
     found = rights("", "namespaces", WATCH)
     return found.union(*(rights(ADMISSION, kind, ("list",)) for kind in rewriters))
 
@@ -123,9 +122,8 @@ def of_installation(base: str, *, shards: bool = False) -> RightSet:
 
 
 def of_publishing(base: str) -> RightSet:
-    """Return the rights to set `caBundle` in the two webhook configurations."""
-    found = (rights(ADMISSION, kind, ("get", "patch"), base) for kind in WEBHOOKS)
-    return frozenset[Right]().union(*found)
+    """Return the rights to set `caBundle` in the webhook configuration."""
+    return rights(ADMISSION, "validatingwebhookconfigurations", ("get", "patch"), base)
 
 
 def of_reviews() -> RightSet:

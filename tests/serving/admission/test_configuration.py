@@ -1,4 +1,4 @@
-"""Webhooks: the two configurations, and where they point."""
+"""Webhooks: their configuration, and where it points."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from hedgerow.controllers import memcached
 from hedgerow.controllers.bluegreen import controller as bluegreen
 from hedgerow.controllers.cronjob import controller
 from hedgerow.serving.admission.configuration import (
-    configurations,
+    configuration,
     path_of,
-    webhook_name,
     webhook_names,
 )
 from hedgerow_schemas.cronjob import CronJob
@@ -24,24 +23,24 @@ ALL = cast(
 
 
 def made(controllers=ALL):
-    return configurations(controllers, name="hedgerow-a", namespace="hedgerow-system")
+    return configuration(controllers, name="hedgerow-a", namespace="hedgerow-system")
 
 
 def test_every_webhook_has_a_name_that_is_told():
-    names = [hook["name"] for one in made() for hook in one["webhooks"]]
+    names = [hook["name"] for hook in made()["webhooks"]]
 
     assert set(names) == webhook_names(ALL)
 
 
 class TestPaths:
     def test_they_are_those_of_kubebuilder(self):
-        assert path_of("mutate", CronJob.api) == "/mutate-batch-tutorial-kubebuilder-io-v1-cronjob"
-        assert path_of("validate", CronJob.api).startswith("/validate-batch-")
+        path = "/validate-batch-tutorial-kubebuilder-io-v1-cronjob"
+        assert path_of("validate", CronJob.api) == path
 
 
-class TestConfigurations:
-    def test_all_are_validated_and_what_has_defaults_is_defaulted(self):
-        validating, mutating = made()
+class TestConfiguration:
+    def test_all_custom_resources_are_validated(self):
+        validating = made()
 
         assert validating["kind"] == "ValidatingWebhookConfiguration"
         assert [hook["name"] for hook in validating["webhooks"]] == [
@@ -52,14 +51,12 @@ class TestConfigurations:
             "claims.cronjob.hedgerow.dev",
             "claims.memcached.hedgerow.dev",
         ]
-        assert mutating["kind"] == "MutatingWebhookConfiguration"
-        assert [hook["name"] for hook in mutating["webhooks"]] == [webhook_name(CronJob.api)]
-        assert {one["metadata"]["name"] for one in (validating, mutating)} == {"hedgerow-a"}
+        assert validating["metadata"]["name"] == "hedgerow-a"
 
-    def test_without_defaults_there_is_no_mutating_one(self):
-        assert [one["kind"] for one in made(ALL[:1])] == ["ValidatingWebhookConfiguration"]
+    def test_without_custom_resources_there_is_none(self):
+        assert made([]) is None
 
-    @pytest.mark.parametrize("hook", [hook for one in made() for hook in one["webhooks"]])
+    @pytest.mark.parametrize("hook", made()["webhooks"])
     def test_each_asks_about_the_resource_itself_unless_it_is_going(self, hook):
         (rule,) = hook["rules"]
 

@@ -22,7 +22,6 @@ pytestmark = pytest.mark.anyio
 Object = dict[str, Any]
 CONTROLLERS = cast("list[Controller[Any]]", [bluegreen.CONTROLLER, controller.CONTROLLER])
 VALIDATE = "/validate-batch-tutorial-kubebuilder-io-v1-cronjob"
-MUTATE = "/mutate-batch-tutorial-kubebuilder-io-v1-cronjob"
 
 
 @pytest.fixture
@@ -67,11 +66,6 @@ class TestReviews:
         assert answer.json()["response"]["allowed"] is False
         assert answer.json()["response"]["status"]["code"] == 422
 
-    async def test_defaults_come_as_a_patch(self, client: httpx.AsyncClient):
-        answer = await client.post(MUTATE, json=review())
-
-        assert answer.json()["response"]["patchType"] == "JSONPatch"
-
     async def test_a_large_one_is_judged_alike(self, client: httpx.AsyncClient):
         large = review("bad", labels={"a": "x" * FREE})
         answer = await client.post(VALIDATE, json=large)
@@ -80,11 +74,11 @@ class TestReviews:
 
     async def test_each_is_told_to_those_who_debug(self, client: httpx.AsyncClient):
         with structlog.testing.capture_logs() as logged:
-            await client.post(MUTATE, json=review())
+            await client.post(VALIDATE, json=review())
 
         (entry,) = logged
         assert entry["log_level"] == "debug"
-        assert (entry["uid"], entry["allowed"], entry["patched"]) == ("705ab4f5", True, True)
+        assert (entry["uid"], entry["allowed"]) == ("705ab4f5", True)
 
 
 class TestNonsense:
@@ -129,7 +123,7 @@ class TestNonsense:
         assert (await client.get(VALIDATE)).status_code == 405
 
     @pytest.mark.parametrize(
-        "path", ["/", "/mutate-app-demo-kakao-com-v1-bluegreen", f"{VALIDATE}/x"]
+        "path", ["/", "/validate-app-demo-kakao-com-v2-bluegreen", f"{VALIDATE}/x"]
     )
     async def test_there_is_nothing_else(self, client: httpx.AsyncClient, path: str):
         assert (await client.post(path, json=review())).status_code == 404

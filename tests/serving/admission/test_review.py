@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import copy
 import itertools
-import json
-from base64 import b64decode
 from collections.abc import Iterator
 from typing import Annotated, Any, cast, get_args, get_origin
 
@@ -56,13 +54,6 @@ def judged(body: Object, controller: Controller[Resource] = CRONJOB) -> Object:
 
 def fields(response: Object) -> list[str]:
     return [cause["field"] for cause in response["status"]["details"]["causes"]]
-
-
-def patch(body: Object) -> list[Object]:
-    response = admission.default(admission.read(body, CRONJOB), CRONJOB)["response"]
-    assert response["allowed"] is True
-    assert ("patch" in response) == (response.get("patchType") == "JSONPatch")
-    return json.loads(b64decode(response["patch"])) if "patch" in response else []
 
 
 class TestReviews:
@@ -326,7 +317,6 @@ class TestAlwaysAllowed:
     )
     def test_what_is_going_or_no_write_of_the_resource_itself_is_admitted(self, body):
         assert judged(body)["allowed"] is True
-        assert patch(body) == []
 
 
 class TestWarnings:
@@ -352,39 +342,3 @@ class TestWarnings:
         (warning,) = judged(review(obj(metadata={"annotations": annotations})))["warnings"]
 
         assert len(warning) == 256
-
-
-class TestDefaulting:
-    def test_what_is_left_out_is_added(self):
-        assert patch(review(obj())) == [
-            {"op": "add", "path": "/spec/concurrencyPolicy", "value": "Allow"},
-            {"op": "add", "path": "/spec/suspend", "value": False},
-            {"op": "add", "path": "/spec/successfulJobsHistoryLimit", "value": 3},
-            {"op": "add", "path": "/spec/failedJobsHistoryLimit", "value": 1},
-        ]
-
-    def test_what_is_said_stays_null_counting_as_unsaid(self):
-        said = obj(concurrencyPolicy="Forbid", suspend=True, failedJobsHistoryLimit=None)
-        said["spec"]["successfulJobsHistoryLimit"] = 0
-
-        assert patch(review(said)) == [
-            {"op": "add", "path": "/spec/failedJobsHistoryLimit", "value": 1}
-        ]
-
-    @pytest.mark.parametrize("spec", [None, "x", [1]])
-    def test_an_object_without_a_spec_is_left_to_the_schema(self, spec):
-        assert patch(review({**obj(), "spec": spec})) == []
-
-    def test_a_controller_without_defaults_adds_nothing(self):
-        body = review(obj(BLUEGREEN), controller=BLUEGREEN)
-        answer = admission.default(admission.read(body, BLUEGREEN), BLUEGREEN)
-
-        assert answer["response"] == {"uid": "705ab4f5", "allowed": True}
-
-    def test_a_patch_never_changes_what_is_there_and_escapes_keys(self):
-        before = {"a": {"x": 1, "l": [1]}, "b": 2}
-        after = {"a": {"x": 9, "l": [1, 2], "y/z~": {"deep": True}}, "b": {"c": 1}, "d": None}
-
-        assert list(admission._additions(before, after)) == [
-            {"op": "add", "path": "/a/y~1z~0", "value": {"deep": True}}
-        ]

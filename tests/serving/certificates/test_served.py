@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from hedgerow.kube.errors import Cause, Forbidden, Invalid
-from hedgerow.serving.admission.configuration import MUTATING, VALIDATING
+from hedgerow.serving.admission.configuration import VALIDATING
 from hedgerow.serving.certificates.issuing import (
     MOST,
     Authority,
@@ -84,7 +84,7 @@ async def until(look: Callable[[], bool]) -> None:
 
 
 class TestFirstStart:
-    async def test_a_secret_is_made_and_trusted_by_both_configurations(self, server: Server):
+    async def test_a_secret_is_made_and_trusted_by_the_configuration(self, server: Server):
         replica = Replica(server)
         assert replica.check() == "there is no certificate yet"
 
@@ -110,7 +110,7 @@ class TestFirstStart:
         before = list(server.writes)
         await replica.prepare()
 
-        assert server.writes == before == ["Secret", VALIDATING.kind, MUTATING.kind]
+        assert server.writes == before == ["Secret", VALIDATING.kind]
 
     async def test_another_replica_serves_the_same(self, server: Server):
         one, two = Replica(server), Replica(server)
@@ -195,8 +195,7 @@ class TestRenewing:
             await anyio.sleep(365 * DAY)
 
         assert old not in server.material.bundle
-        assert old not in server.bundle(VALIDATING)
-        assert old not in server.bundle(MUTATING)
+        assert old not in server.bundle()
 
     async def test_a_process_that_was_away_too_long_renews_at_once(self, server: Server):
         await Replica(server).prepare()
@@ -269,7 +268,7 @@ class TestLoss:
     async def test_a_bundle_that_was_emptied_is_filled_again(self, server: Server):
         replica = Replica(server)
         async with kept(replica):
-            server.configure(VALIDATING)
+            server.configure()
             await anyio.sleep(60)
 
         assert server.trusts(replica.leaf)
@@ -391,7 +390,7 @@ class TestForeigners:
         replica = Replica(server)
         await replica.prepare()
         server.holders[VALIDATING.kind] = "x"
-        server.configure(VALIDATING)
+        server.configure()
         replica._bundles.problem = ""
         await replica.prepare()
         replica._bundles.problem = ""

@@ -19,7 +19,7 @@ from hedgerow.controllers.bluegreen import controller as bluegreen
 from hedgerow.controllers.cronjob import controller
 from hedgerow.kube.client import connect
 from hedgerow.runtime.clock import SystemClock
-from hedgerow.serving.admission.configuration import configurations, webhook_names
+from hedgerow.serving.admission.configuration import configuration, webhook_names
 from hedgerow.serving.admission.handlers import webhook_app
 from hedgerow.serving.certificates.ca_bundles import Bundles
 from hedgerow.serving.certificates.rotation import Rules
@@ -48,7 +48,7 @@ def rules(name: str) -> list[Object]:
         },
         {
             "apiGroups": [GROUP],
-            "resources": ["validatingwebhookconfigurations", "mutatingwebhookconfigurations"],
+            "resources": ["validatingwebhookconfigurations"],
             "resourceNames": [name],
             "verbs": ["get", "patch"],
         },
@@ -60,24 +60,35 @@ def rules(name: str) -> list[Object]:
     ]
 
 
-def configure(api: Api, name: str, namespace: str, *ports: int) -> list[Object]:
-    """Install our configurations for one namespace; each points to one of the ports."""
-    made = configurations(CONTROLLERS, name=name, namespace=namespace)
-    for number, one in enumerate(made):
-        port = ports[number % len(ports)]
-        for hook in one["webhooks"]:
-            path = hook["clientConfig"].pop("service")["path"]
-            hook["clientConfig"]["url"] = f"https://127.0.0.1:{port}{path}"
-            labels = {"kubernetes.io/metadata.name": namespace}
-            hook["namespaceSelector"] = {"matchLabels": labels}
-        api.apply(one, "manifests").must()
-    return made
+def configure(api: Api, name: str, namespace: str, *ports: int) -> None:
+    """Install our configuration for one namespace, with all its webhooks for each of the ports."""
+    made = configuration(CONTROLLERS, name=name, namespace=namespace)
+    assert made is not None
+    made["webhooks"] = [
+        _at(port, number, hook, namespace)
+        for number, port in enumerate(ports)
+        for hook in made["webhooks"]
+    ]
+    api.apply(made, "manifests").must()
+
+
+def _at(port: int, number: int, hook: Object, namespace: str) -> Object:
+    url = f"https://127.0.0.1:{port}{hook['clientConfig']['service']['path']}"
+    labels = {"kubernetes.io/metadata.name": namespace}
+    return hook | {
+        "name": _numbered(hook["name"], number),
+        "clientConfig": {"url": url},
+        "namespaceSelector": {"matchLabels": labels},
+    }
+
+
+def _numbered(name: str, number: int) -> str:
+    return f"at-{number}.{name}" if number else name
 
 
 def remove(api: Api, name: str) -> None:
-    """Delete the configurations."""
-    for plural in ("validatingwebhookconfigurations", "mutatingwebhookconfigurations"):
-        api.raw("DELETE", f"/apis/{GROUP}/v1/{plural}/{name}")
+    """Delete the configuration."""
+    api.raw("DELETE", f"/apis/{GROUP}/v1/validatingwebhookconfigurations/{name}")
 
 
 class Replica:
@@ -123,7 +134,11 @@ class Replica:
                     clock,
                     name=self._name,
                     manager=MANAGER,
-                    webhooks=webhook_names(CONTROLLERS),
+                    webhooks=frozenset(
+                        _numbered(one, number)
+                        for one in webhook_names(CONTROLLERS)
+                        for number in range(2)
+                    ),
                 ),
             )
             await certificates.prepare()

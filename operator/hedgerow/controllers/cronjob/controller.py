@@ -282,7 +282,6 @@ CONTROLLER = Controller(
     child_names={Job: ("{}-*",)},
     child_finalizers=frozenset({START_GUARD}),
     validate=validation.errors,
-    default=validation.defaulted,
     lag=Lag(
         "cronjob_start_lag",
         "Time between the scheduled start and the creation of its Job.",

@@ -1,1 +1,1 @@
-"""Admission: the validating and mutating webhooks."""
+"""Admission: the validating webhooks."""

@@ -30,7 +30,6 @@ MOST_OPENINGS: Final = 128 * 1024
 """Brackets and braces that open in an object that is reviewed; the event loop stands still for up
 to 0.7 ms for each thousand. Managed fields, the densest part of what an API server stores, have one
 in about 12 bytes: an object of nothing else has as many as this."""
-_JUDGES: Final = {"validate": admission.validate, "mutate": admission.default}
 _REMEDIES: Final = {
     "object": "make it smaller",
     "oldObject": "delete what is stored, and create a smaller one",
@@ -56,7 +55,7 @@ class Answering:
                 return admission.refusal(error.uid, controller.resource.api, str(error))
             review = admission.read(told, controller)
             if verb != "claims" or self._rights is None:
-                return _JUDGES[verb](review, controller)
+                return admission.validate(review, controller)
             question = _question(review, told["request"].get("userInfo"), controller)
             del review, told  # the API server may take seconds to answer
         return await self._rights.answered(question, controller)

@@ -1,4 +1,4 @@
-"""Configuration: the webhook configurations, which tell the API server what to ask us about."""
+"""Configuration: the webhook configuration, which tells the API server what to ask us about."""
 
 from __future__ import annotations
 
@@ -20,27 +20,21 @@ VALIDATING: Final = ApiResource(
     "validatingwebhookconfigurations",
     namespaced=False,
 )
-MUTATING: Final = ApiResource(
-    "admissionregistration.k8s.io/v1",
-    "MutatingWebhookConfiguration",
-    "mutatingwebhookconfigurations",
-    namespaced=False,
-)
 PORT: Final = 443
 TIMEOUT: Final = 5
 """The most seconds that a user's request waits for us."""
 
 
-Verb = Literal["mutate", "validate", "claims"]
+Verb = Literal["validate", "claims"]
 
 
 def webhook_name(api: ApiResource, domain: str = DOMAIN) -> str:
-    """Return the name of a resource's webhook in both configurations, in a program's domain."""
+    """Return the name of a resource's webhook, in a program's domain."""
     return f"{api.kind.lower()}.{domain}"
 
 
 def webhook_names(controllers: Iterable[Controller[Any]], domain: str = DOMAIN) -> frozenset[str]:
-    """Return the names of all webhooks in both configurations."""
+    """Return the names of all webhooks."""
     names = [webhook_name(one.resource.api, domain) for one in controllers if one.is_custom]
     return frozenset([*names, *map(_of_claims, names)])
 
@@ -54,38 +48,33 @@ def path_of(verb: Verb, api: ApiResource) -> str:
     return f"/{verb}-{api.group.replace('.', '-')}-{api.version}-{api.kind.lower()}"
 
 
-def configurations(
+def configuration(
     controllers: Sequence[Controller[Any]],
     *,
     name: str,
     namespace: str,
     service: str = f"{PROGRAM}-webhook",
     domain: str = DOMAIN,
-) -> list[Object]:
-    """Return the webhook configurations of these controllers, validating first.
+) -> Object | None:
+    """Return the ValidatingWebhookConfiguration of these controllers; None if none is asked.
 
     Built-in resources have none: if we were down, nobody could write them. A separate webhook
-    checks whether a user may claim fields; it is called only for resources with claims. The
-    mutating configuration exists if a controller has defaults. `caBundle` is left out: the code
-    that makes the certificates applies it as a field manager of its own.
+    checks whether a user may claim fields; it is called only for resources with claims. `caBundle`
+    is left out: the code that makes the certificates applies it as a field manager of its own.
     """
-    controllers = [one for one in controllers if one.is_custom]
+    apis = [one.resource.api for one in controllers if one.is_custom]
+    if not apis:
+        return None
     place = {"name": service, "namespace": namespace, "port": PORT}
-    defaulting = [one for one in controllers if one.default]
-    asked: tuple[tuple[ApiResource, Verb, Sequence[Controller[Any]]], ...] = (
-        (VALIDATING, "validate", controllers),
-        (MUTATING, "mutate", defaulting),
-    )
-    found: list[Object] = []
-    for kind, verb, those in asked:
-        more = {"reinvocationPolicy": "Never"} if kind is MUTATING else {}
-        webhooks = [_webhook(one.resource.api, verb, place, domain) | more for one in those]
-        if kind is VALIDATING:
-            webhooks += [_claims_webhook(one.resource.api, place, domain) for one in those]
-        if webhooks:
-            identity = {"apiVersion": kind.group_version, "kind": kind.kind}
-            found.append({**identity, "metadata": {"name": name}, "webhooks": webhooks})
-    return found
+    return {
+        "apiVersion": VALIDATING.group_version,
+        "kind": VALIDATING.kind,
+        "metadata": {"name": name},
+        "webhooks": [
+            *(_webhook(api, "validate", place, domain) for api in apis),
+            *(_claims_webhook(api, place, domain) for api in apis),
+        ],
+    }
 
 
 def _claims_webhook(api: ApiResource, place: Object, domain: str) -> Object:

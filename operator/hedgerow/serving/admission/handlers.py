@@ -35,7 +35,7 @@ log = structlog.get_logger(__name__)
 def webhook_app(
     controllers: Sequence[Controller[Any]], cluster: Cluster | None = None
 ) -> Starlette:
-    """Return the app of `/validate-…` for each resource, and `/mutate-…` if it has defaults.
+    """Return the app of `/validate-…` for each resource.
 
     With a `cluster` to ask, it also serves `/claims-…`: may the writer claim these fields?
 
@@ -50,17 +50,10 @@ def _routes(
     controllers: Sequence[Controller[Any]], answering: Answering, *, claims: bool
 ) -> Iterator[Route]:
     for controller in controllers:
-        for verb in _served(controller, claims=claims):
+        served: tuple[Verb, ...] = ("validate", "claims") if claims else ("validate",)
+        for verb in served:
             path = path_of(verb, controller.resource.api)
             yield Route(path, _endpoint(controller, verb, answering))
-
-
-def _served(controller: Controller[Any], *, claims: bool) -> Iterator[Verb]:
-    yield "validate"
-    if controller.default:
-        yield "mutate"
-    if claims:
-        yield "claims"
 
 
 def _endpoint(controller: Controller[Any], verb: Verb, answering: Answering) -> type[HTTPEndpoint]:
@@ -88,5 +81,4 @@ def _log(controller: Controller[Any], response: Object) -> None:
         uid=response["uid"],
         kind=controller.resource.api.kind,
         allowed=response["allowed"],
-        patched="patch" in response,
     )

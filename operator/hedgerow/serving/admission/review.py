@@ -1,15 +1,13 @@
-"""Review: the answer to an AdmissionReview: validation and defaults of a resource; pure."""
+"""Review: the answer to an AdmissionReview: validation of a resource; pure."""
 
 from __future__ import annotations
 
-from base64 import b64encode
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 from annotated_types import MaxLen
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from hedgerow import validation
-from hedgerow.encoding import to_json
 from hedgerow.objects import is_terminating, metadata
 from hedgerow.plan.yield_and_claim import (
     CLAIM,
@@ -135,18 +133,6 @@ def validate(review: Review, controller: Controller[R]) -> Object:
     return answer(review, allowed=not found, **more)
 
 
-def default(review: Review, controller: Controller[R]) -> Object:
-    """Return the AdmissionReview with defaults, as a patch that only adds missing fields."""
-    obj = review.judged
-    if obj is None or controller.default is None:
-        return answer(review, allowed=True)
-    added = list(_additions(obj, controller.default(obj)))
-    if not added:
-        return answer(review, allowed=True)
-    patch = b64encode(to_json(added)).decode()
-    return answer(review, allowed=True, patchType="JSONPatch", patch=patch)
-
-
 def answer(review: Review, *, allowed: bool, **more: Any) -> Object:
     """Return an AdmissionReview that answers another; `more` goes into its response."""
     return answered(review.uid, allowed=allowed, **more)
@@ -236,14 +222,3 @@ def _without_effect(obj: Object, controller: Controller[R]) -> Iterator[str]:
         ):
             known = ", ".join(kinds)
             yield f"{annotation_path(name)}: {kind} is not written here, only {known}"
-
-
-def _additions(before: Object, after: Object, path: str = "") -> Iterator[Object]:
-    """Yield the JSON Patch (RFC 6902) that adds missing or null fields, and changes no others."""
-    for key, value in after.items():
-        place = f"{path}/{key.replace('~', '~0').replace('/', '~1')}"
-        found = before.get(key)
-        if found is None and value is not None:
-            yield {"op": "add", "path": place, "value": value}
-        elif isinstance(found, dict) and isinstance(value, dict):
-            yield from _additions(found, value, place)  # pyright: ignore[reportUnknownArgumentType]

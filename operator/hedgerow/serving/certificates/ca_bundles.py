@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from cryptography.hazmat.primitives import hashes
 
 from hedgerow.kube.errors import Conflict
-from hedgerow.serving.admission.configuration import MUTATING, VALIDATING
+from hedgerow.serving.admission.configuration import VALIDATING
 from hedgerow.serving.certificates.issuing import MOST, UnusableError, certificates
 from hedgerow.x509 import pem
 from hedgerow_schemas.base import View
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from hedgerow.runtime.clock import Clock
     from hedgerow_schemas.base import ApiResource, Object
 
-KINDS: Final = (VALIDATING, MUTATING)
+KINDS: Final = (VALIDATING,)
 
 
 class Bundles:
-    """The `caBundle` of our webhooks in both configurations; it never creates these.
+    """The `caBundle` of our webhooks in their configuration; it never creates this.
 
     A trusted authority stays trusted until it expires: another replica may still serve a
     certificate that it signed. `problem` says why the webhooks do not trust an authority; it is
