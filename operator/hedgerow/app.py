@@ -21,7 +21,6 @@ from hedgerow.registry import Registry
 from hedgerow.runtime.cache.budget import Budget, memory_limit, most_for_caches
 from hedgerow.runtime.cache.caches import build
 from hedgerow.runtime.clock import SystemClock
-from hedgerow.runtime.credentials import Credentials
 from hedgerow.runtime.events.recorder import BURST, Limits
 from hedgerow.runtime.large import Turns
 from hedgerow.runtime.logs import configure
@@ -97,18 +96,13 @@ async def _run(
 ) -> None:
     """Connect, serve and run the controllers; SIGTERM and SIGINT are handled by the caller."""
     clock, controllers = SystemClock(), registry.chosen(settings.controllers)
-    credentials = Credentials(clock)
     replica = new_name(settings) if settings.shards else ""
-
-    def exchanged(verb: str, code: int, seconds: float) -> None:
-        meters.exchanged(verb, code, seconds)
-        credentials.on_response(code)
 
     login = connect(
         kubeconfig=settings.kubeconfig,
         context=settings.context,
         user_agent=user_agent(settings.program, replica),
-        on_exchange=exchanged,
+        on_exchange=meters.exchanged,
         unacknowledged=margin(settings),
     )
 
@@ -125,7 +119,6 @@ async def _run(
     names = Registry(controllers).names
     async with anyio.create_task_group() as tasks:
         services = Services(settings, registry, cluster, clock, meters=meters, stop=stop)
-        services.health.ready.add("credentials", credentials.check)
         if replica:  # before anybody can ask; `sharing` has the check that can pass
             services.health.ready.add("shards", lambda: WAITS)
         await services.start(tasks)
@@ -193,7 +186,7 @@ async def _work(
             else:
                 tasks.start_soon(namespaces.follow, cluster)
             if executor is not None:
-                tasks.start_soon(executor.serve, runners, namespaces, budget, services.lag)
+                tasks.start_soon(executor.serve, runners, namespaces, budget, services.silent)
             async with anyio.create_task_group() as work:
                 for runner in runners:
                     work.start_soon(runner.run)

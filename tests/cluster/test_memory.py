@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import secrets
 import time
 from collections.abc import Iterator
@@ -13,7 +12,6 @@ from pathlib import Path
 from threading import Event
 
 import anyio
-import httpx
 import pytest
 
 from hedgerow.sandbox.cluster import Options, Sandbox
@@ -42,8 +40,7 @@ LEADING = {
     "resources": ["leases"],
     "verbs": ["get", "create", "patch", "delete"],
 }
-METRICS = "127.0.0.1:18431"
-FLAGS = ("--controllers", "bluegreen,cronjob", "--leader-elect", "--metrics-bind-address", METRICS)
+FLAGS = ("--controllers", "bluegreen,cronjob", "--leader-elect")
 
 
 def env(size: int) -> Object:
@@ -238,11 +235,8 @@ class Figures:
 
     def tell(self, when: str) -> None:
         own, all_in_all = self.operator.peak / MIB, self.cgroup.peak / MIB
-        lag = httpx.get(f"http://{METRICS}/metrics", trust_env=False).text
-        found = re.search(r"^hedgerow_loop_lag_longest_seconds (\S+)", lag, re.MULTILINE)
-        assert found is not None
         print(
             f"{when}: {own:.0f} MiB resident at most, {all_in_all:.0f} MiB of the cgroup,"
-            f" loop held {float(found[1]):.2f} s, neighbour {self.neighbour.longest:.1f} s"
+            f" neighbour {self.neighbour.longest:.1f} s"
         )
         self.neighbour.longest = 0.0

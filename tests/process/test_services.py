@@ -311,7 +311,7 @@ class TestCertificates:
         process.cluster.configure()
         async with process.started(metrics_secure=True, leader_elect=True, namespaces=("a",)):
             await anyio.sleep(3600)
-            assert "[+]certificate ok: valid until" in await process.ready()
+            assert "[+]certificate ok\n" in await process.ready()
 
         assert set(process.cluster.reads) == set(process.cluster.writes) == {SECRET.kind}
 
@@ -408,7 +408,7 @@ class TestReadiness:
     @pytest.mark.parametrize(
         ("runners", "code", "said"),
         [
-            ([], 200, "[+]caches ok: standing by\n"),
+            ([], 200, "[+]caches ok\n"),
             (working(), 200, "[+]caches ok\n"),
             (
                 [*working("bluegreen waits for deployments"), *working(), *working("x")],
@@ -469,7 +469,7 @@ class TestLiveness:
             answer = await process.listening[HEALTH].get("/healthz?verbose")
 
         assert answer.status_code == 200
-        assert "[+]loop ok: 0 ms late" in answer.text
+        assert "[+]loop ok\n" in answer.text
 
 
 class TestParting:

@@ -30,7 +30,7 @@ async def ask(health: Health, path: str, method: str = "GET") -> httpx.Response:
 
 def health(*, ready: bool = True) -> Health:
     made = Health()
-    made.live.add("loop", fine, lambda: "2 ms late")
+    made.live.add("loop", fine)
     made.ready.add("caches", fine if ready else sick)
     made.ready.add("webhooks", fine)
     return made
@@ -50,10 +50,7 @@ class TestAnswers:
         [
             ("/healthz", "ok"),
             ("/livez", "ok"),
-            ("/healthz/loop", "ok"),
-            ("/healthz?verbose", "[+]loop ok: 2 ms late\nhealthz check passed\n"),
-            ("/readyz/webhooks", "ok"),
-            ("/readyz?exclude=caches", "ok"),
+            ("/healthz?verbose", "[+]loop ok\nhealthz check passed\n"),
         ],
     )
     async def test_what_passes_is_told_in_two_letters_or_check_by_check(
@@ -68,7 +65,6 @@ class TestAnswers:
         [
             ("/readyz", "ok", NOT_READY),
             ("/readyz?verbose", "[+]caches ok\n[+]webhooks ok\nreadyz check passed\n", NOT_READY),
-            ("/readyz/caches", "ok", "bluegreen: 1 of 3 caches is not filled"),
         ],
     )
     async def test_a_failure_comes_with_its_reason_unasked(self, path, passed, failed) -> None:
@@ -76,9 +72,6 @@ class TestAnswers:
 
         assert (well.status_code, well.text) == (200, passed)
         assert (ill.status_code, ill.text) == (503, failed)
-
-    async def test_a_check_that_there_is_not_is_not_found(self) -> None:
-        assert (await ask(health(), "/readyz/loop")).status_code == 404
 
     async def test_without_checks_answering_is_enough(self) -> None:
         assert (await ask(Health(), "/readyz")).text == "ok"

@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from hedgerow.serving.health import Checks
     from hedgerow.settings import Settings
 
-BEAT = 1.0
-"""Seconds between two beats of the election's loop."""
-
 log = structlog.get_logger(__name__)
 
 
@@ -130,7 +127,7 @@ async def led(
             yield None
             return
         meters.leads(lambda: leadership.leading)
-        pulse = Pulse(clock, every=BEAT)
+        pulse = Pulse(clock)
         live.add("election", pulse.check)
         gained = anyio.Event()
         async with anyio.create_task_group() as tasks:

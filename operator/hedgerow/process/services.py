@@ -53,20 +53,18 @@ class Services:
         self._settings, self._registry, self._meters = settings, registry, meters
         self._cluster, self._clock = cluster, clock
         self._pulse = Pulse(clock, meters.beat)
-        meters.stalls(self._pulse.longest)
         self._runners: list[ControllerRunner] = []
         self._certificates = self._shown()
         self._stop = stop
         self._parted = anyio.Event()
         self.served: dict[str, str] = {}
         self.health = Health()
-        self.health.live.add("loop", self._pulse.check, self._pulse.note)
+        self.health.live.add("loop", self._pulse.check)
         self.health.ready.add("shutdown", lambda: "stopping" if stop.asked.is_set() else "")
-        self.health.ready.add("caches", self._waiting, self._standing)
+        self.health.ready.add("caches", self._waiting)
         self.health.ready.add("watches", self._refused)
         if self._certificates:
-            served = self._certificates
-            self.health.ready.add("certificate", served.check, served.note)
+            self.health.ready.add("certificate", self._certificates.check)
 
     async def start(self, tasks: TaskGroup) -> None:
         """Start the servers as tasks; raises ListenError if an address cannot be used."""
@@ -92,10 +90,6 @@ class Services:
     def silent(self) -> float:
         """Return the seconds for which the event loop has not turned; callable from any thread."""
         return self._pulse.silent()
-
-    def lag(self) -> float:
-        """Return the longest time, in seconds, by which the event loop was late lately."""
-        return self._pulse.longest()
 
     async def parted(self) -> None:
         """After the process was asked to stop, wait until no client would be cut off."""
@@ -177,6 +171,3 @@ class Services:
 
     def _refused(self) -> str:
         return "; ".join(filter(None, (runner.watches.refused() for runner in self._runners)))
-
-    def _standing(self) -> str:
-        return "" if self._runners else "standing by"

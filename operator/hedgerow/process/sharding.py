@@ -18,7 +18,7 @@ from hedgerow.kube.client import connect
 from hedgerow.kube.errors import KubeError
 from hedgerow.process.coordinator import TURN, Coordinator
 from hedgerow.process.executor import Executor
-from hedgerow.process.leadership import BEAT, until_lost
+from hedgerow.process.leadership import until_lost
 from hedgerow.runtime.clock import unique
 from hedgerow.runtime.leaderelection.elector import LeadershipLost
 from hedgerow.runtime.leaderelection.record import LEASES
@@ -96,7 +96,7 @@ async def sharing(
             log.info("sharing the work", replica=name, reading=way)
             executor = Executor(thread, coordinator, meter, by_server=by_server)
             health.ready.add("shards", executor.waiting)
-            pulse = Pulse(clock, every=BEAT)
+            pulse = Pulse(clock)
             health.live.add("election", pulse.check)
             async with anyio.create_task_group() as tasks:
                 lost = stop, tasks.cancel_scope

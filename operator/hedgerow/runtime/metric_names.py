@@ -10,7 +10,6 @@ class DurationMetric(StrEnum):
 
     API_REQUEST = "api_request_duration_seconds"
     LOOP_LAG = "loop_lag_seconds"
-    LONGEST_LOOP_LAG = "loop_lag_longest_seconds"
     RECONCILE = "reconcile_duration_seconds"
     IN_QUEUE = "workqueue_queue_duration_seconds"
 

@@ -76,10 +76,6 @@ class Meters:
         )
         self.leader = self._gauge("leader", "Whether this replica does the work: 1 for the leader.")
         self.loop_lag = self._gauge(DurationMetric.LOOP_LAG, "How late the event loop last turned.")
-        self.loop_lag_longest = self._gauge(
-            DurationMetric.LONGEST_LOOP_LAG,
-            "The longest recent time for which the event loop did not turn.",
-        )
         self._lags: dict[str, Histogram] = {}
         self._numbers: dict[Gauge, list[Callable[[], int]]] = {}
         self._exchanges: dict[
@@ -207,10 +203,6 @@ class Meters:
     def leads(self, leading: Callable[[], bool]) -> None:
         """Measure whether this replica leads, with this function."""
         self.leader.set_function(lambda: float(leading()))
-
-    def stalls(self, longest: Callable[[], float]) -> None:
-        """Measure the longest recent stall of the event loop, in seconds, with this function."""
-        self.loop_lag_longest.set_function(longest)
 
     def weighs(self, budget: Budget) -> None:
         """Measure the memory of the caches, and the objects that are left out of them."""

@@ -34,7 +34,6 @@ from hedgerow.kube.retry import RetryClock
 from hedgerow.kube.session import Session, unheard
 from hedgerow.kube.transport import Exchange
 from hedgerow.kube.wire import Request
-from hedgerow.process import leadership
 from hedgerow.runtime import clock as clocks
 from hedgerow.runtime.leaderelection import elector, thread
 from hedgerow.runtime.metrics import Meters
@@ -232,8 +231,8 @@ def _replaced(machine: Machine) -> Iterator[None]:
         setattr(module, name, ours)
     app.Meters = _meters  # type: ignore[misc,assignment]
     anyio.open_signal_receiver = _open_signal_receiver  # type: ignore[assignment]
-    beats = loop_latency.BEAT, leadership.BEAT, elector.DEAD
-    loop_latency.BEAT = leadership.BEAT = SELDOM
+    beats = loop_latency.BEAT, elector.DEAD
+    loop_latency.BEAT = SELDOM
     elector.DEAD = inf
 
     def note(_logger: Any, level: str, entry: Any) -> Any:
@@ -253,7 +252,7 @@ def _replaced(machine: Machine) -> Iterator[None]:
     finally:
         structlog.configure(**before)
         anyio.open_signal_receiver = _receiver
-        loop_latency.BEAT, leadership.BEAT, elector.DEAD = beats
+        loop_latency.BEAT, elector.DEAD = beats
         app.Meters = Meters
         for module, name, real, _ in places:
             setattr(module, name, real)
