@@ -25,6 +25,12 @@ def process(monkeypatch) -> Process:
     return Process(monkeypatch)
 
 
+@pytest.fixture
+def patient(monkeypatch) -> None:
+    """Have running passes take as long as they like."""
+    monkeypatch.setattr(app, "GRACE", 3600.0)
+
+
 class TestStarting:
     async def test_it_says_what_it_is_and_where(self, process):
         settings = quiet(kubeconfig="k", context="c", namespaces=("default",))
@@ -119,7 +125,7 @@ class TestBeginning:
             monkeypatch.setattr(*places[waits_for], wait)
         with capture_logs() as logs, anyio.fail_after(30):
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(app.run, quiet(grace_period=3600), REGISTRY)
+                tasks.start_soon(app.run, quiet(), REGISTRY)
                 await waiting.wait()
                 signal.raise_signal(number)
 
@@ -167,12 +173,13 @@ class TestStopping:
         stopping = next(entry for entry in logs if entry["event"] == "stopping")
         assert stopping["signal"] == number.name
 
+    @pytest.mark.usefixtures("patient")
     async def test_the_second_signal_stops_at_once(self, process):
         process.server.apply(BLUEGREEN, "user")
         process.hold_writes()
         with capture_logs() as logs:
             async with anyio.create_task_group() as tasks:
-                await tasks.start(app.run, quiet(grace_period=3600), REGISTRY)
+                await tasks.start(app.run, quiet(), REGISTRY)
                 await process.until(lambda: process.writes)
                 signal.raise_signal(signal.SIGTERM)
                 await process.until(lambda: any(e["event"] == "stopping" for e in logs))
@@ -181,21 +188,23 @@ class TestStopping:
         assert len(process.writes) == 1
         assert (process.cluster.open, process.closed) == (0, True)
 
-    async def test_passes_that_do_not_end_are_abandoned_after_the_grace(self, process):
+    async def test_passes_that_do_not_end_are_abandoned_after_the_grace(self, process, monkeypatch):
+        monkeypatch.setattr(app, "GRACE", 0.01)
         process.server.apply(BLUEGREEN, "user")
         process.hold_writes()
         async with anyio.create_task_group() as tasks:
-            await tasks.start(app.run, quiet(grace_period=0.01), REGISTRY)
+            await tasks.start(app.run, quiet(), REGISTRY)
             await process.until(lambda: process.writes)
             signal.raise_signal(signal.SIGTERM)
 
         assert len(process.writes) == 1
         assert process.closed
 
+    @pytest.mark.usefixtures("patient")
     async def test_idle_it_stops_at_the_first_signal(self, process):
         with anyio.fail_after(5):
             async with anyio.create_task_group() as tasks:
-                await tasks.start(app.run, quiet(grace_period=3600), REGISTRY)
+                await tasks.start(app.run, quiet(), REGISTRY)
                 signal.raise_signal(signal.SIGINT)
 
         assert process.closed

@@ -95,6 +95,12 @@ def replica(monkeypatch) -> Replica:
     return Replica(monkeypatch)
 
 
+@pytest.fixture
+def patient(monkeypatch) -> None:
+    """Have running passes take as long as they like."""
+    monkeypatch.setattr(app, "GRACE", 3600.0)
+
+
 ELECTED = partial(quiet, leader_elect=True)
 
 
@@ -120,7 +126,7 @@ class TestStandingBy:
         replica.held_by("another")
         with capture_logs() as logs:
             async with anyio.create_task_group() as tasks:
-                await tasks.start(app.run, ELECTED(grace_period=3600), REGISTRY)
+                await tasks.start(app.run, ELECTED(), REGISTRY)
                 await anyio.sleep(5)
                 signal.raise_signal(signal.SIGTERM)
 
@@ -211,6 +217,7 @@ def lost(line: str) -> Callable[[BaseException], bool]:
 
 
 class TestSigterm:
+    @pytest.mark.usefixtures("patient")
     async def test_passes_end_first_then_the_lease_is_given_up_then_the_process_ends(self, replica):
         replica.server.apply(BLUEGREEN, "user")
         gate = replica.hold_writes()
@@ -224,7 +231,7 @@ class TestSigterm:
         replica.on_lease(watch_release)
         with capture_logs() as logs:
             async with anyio.create_task_group() as tasks:
-                await tasks.start(app.run, ELECTED(grace_period=3600), REGISTRY)
+                await tasks.start(app.run, ELECTED(), REGISTRY)
                 await replica.wrote.wait()
                 signal.raise_signal(signal.SIGTERM)
                 await anyio.sleep(600)  # the lease is renewed as long as the pass takes
@@ -236,11 +243,12 @@ class TestSigterm:
         assert (replica.holder, replica.closed) == ("", True)
         assert events(logs) == ["standing by", "leading", "stopping", "lease released", "stopped"]
 
+    @pytest.mark.usefixtures("patient")
     async def test_no_new_work_is_taken_meanwhile(self, replica):
         replica.server.apply(BLUEGREEN, "user")
         gate = replica.hold_writes()
         async with anyio.create_task_group() as tasks:
-            await tasks.start(app.run, ELECTED(grace_period=3600), REGISTRY)
+            await tasks.start(app.run, ELECTED(), REGISTRY)
             await replica.wrote.wait()
             signal.raise_signal(signal.SIGTERM)
             await anyio.sleep(1)
@@ -257,7 +265,7 @@ class TestSigterm:
         replica.server.apply(BLUEGREEN, "user")
         replica.hold_writes()
         async with anyio.create_task_group() as tasks:
-            await tasks.start(app.run, ELECTED(grace_period=20), REGISTRY)
+            await tasks.start(app.run, ELECTED(), REGISTRY)
             await replica.wrote.wait()
             began = anyio.current_time()
             signal.raise_signal(signal.SIGTERM)

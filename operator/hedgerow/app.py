@@ -16,7 +16,7 @@ from hedgerow.process.executor import WAITS
 from hedgerow.process.leadership import led, margin, refuse_another_operator
 from hedgerow.process.services import Services
 from hedgerow.process.sharding import HAND_OVER, new_name, sharing
-from hedgerow.process.stopping import Stop
+from hedgerow.process.stopping import GRACE, Stop
 from hedgerow.registry import Registry
 from hedgerow.runtime.cache.budget import Budget, memory_limit, most_for_caches
 from hedgerow.runtime.cache.caches import build
@@ -79,7 +79,7 @@ async def run(
     operator waits for its API server as long as it takes.
     Raises, in a group, LeadershipLost if another may lead.
     """
-    meters, stop = Meters(version()), Stop(settings.grace_period)
+    meters, stop = Meters(version()), Stop(GRACE)
     async with stop.on_signal(), AsyncExitStack() as stack:
         await _run(settings, registry, meters, stop, stack=stack, task_status=task_status)
     log.info("stopped")
@@ -192,7 +192,7 @@ async def _work(
                     work.start_soon(runner.run)
                 await stop.asked.wait()
                 if executor is not None:
-                    await executor.leave(min(HAND_OVER, settings.grace_period / 2))
+                    await executor.leave(HAND_OVER)
                 for runner in runners:
                     runner.stop()
             tasks.cancel_scope.cancel()

@@ -214,17 +214,6 @@ class Settings(BaseModel):
             default="what the container's limit leaves, 192Mi of 512Mi; 1Gi without one",
         ),
     ] = None
-    grace_period: Annotated[
-        Duration,
-        Flag(
-            RUNS,
-            "--grace-period",
-            "How long running passes may take after SIGTERM.",
-            metavar="DURATION",
-            takes=DURATION,
-        ),
-    ] = 20.0
-
     leader_elect: Annotated[
         bool,
         Flag(
@@ -340,17 +329,6 @@ class Settings(BaseModel):
             default=f"{LOOPBACK}:9443, in a pod :9443",
         ),
     ] = Field(default_factory=partial(bound, 9443))
-    webhook_client_ca: Annotated[
-        str | None,
-        Flag(
-            SERVES,
-            "--webhook-client-ca",
-            "Take reviews only from clients whose certificate one of the authorities in this PEM"
-            " file has signed: for API servers that are configured to show one.",
-            metavar="FILE",
-            default="anybody who reaches the port",
-        ),
-    ] = None
     certificate_directory: Annotated[
         str | None,
         Flag(

@@ -55,7 +55,7 @@ class TestFlags:
             (("--debug",), Settings(debug=True)),
             (("--leader-elect",), Settings(leader_elect=True)),
             (("--shard", "2/8"), Settings(shard="2/8", leader_elect=True)),
-            (("--grace-period", "1m"), Settings(grace_period=60.0)),
+            (("--lease-duration", "1m"), Settings(lease_duration=60.0)),
             (("--metrics-bind-address", "0"), Settings(metrics_bind_address="0")),
         ],
     )
@@ -74,7 +74,10 @@ class TestFlags:
             (("--instance", "-"), "--instance takes"),
             (("--shard", "8/8"), "--shard takes a shard, counted from 0, and how many"),
             (("--lease-duration", "5s"), "--lease-duration must be longer than --renew-deadline"),
-            (("--grace-period", "soon"), "--grace-period takes a positive duration, such as 15s"),
+            (
+                ("--lease-duration", "soon"),
+                "--lease-duration takes a positive duration, such as 15s",
+            ),
             (("--metrics-bind-address", "x"), "--metrics-bind-address takes an address to listen"),
             (("--log-format", "xml"), "'xml' is not one of"),
             (("shop",), "(shop); see `hedgerow run --help`"),

@@ -12,6 +12,7 @@ from hedgerow.deploy.names import HEALTH, METRICS, WEBHOOK, Names
 from hedgerow.deploy.overlays import OVERLAYS, parts
 from hedgerow.deploy.workload import GRACE, PAUSE
 from hedgerow.generate import crd_file
+from hedgerow.process import stopping
 from hedgerow.runtime.leaderelection.elector import DEAD, RELEASE
 from hedgerow.runtime.leaderelection.thread import LEAVE, STOP_TIMEOUT
 from hedgerow.serving.httpserver import server as served
@@ -120,11 +121,9 @@ class TestEveryOverlay:
         assert ports.get("webhook", WEBHOOK) == Address.parse(settings.webhook_bind_address).port
 
     def test_a_stopped_pod_has_the_time_that_it_takes_to_stop(self, overlay):
-        settings, _ = told(container(overlay)["args"])
-
         assert pod(overlay)["spec"]["terminationGracePeriodSeconds"] == GRACE
         assert LEAVE >= RELEASE
-        assert GRACE >= PAUSE + settings.grace_period + STOP_TIMEOUT + LEAVE + served.GRACE
+        assert GRACE >= PAUSE + stopping.GRACE + STOP_TIMEOUT + LEAVE + served.GRACE
 
     def test_a_loop_that_stands_still_costs_the_lease_when_it_costs_the_container(self, overlay):
         probe = container(overlay)["livenessProbe"]

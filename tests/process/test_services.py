@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import ssl
 from collections.abc import AsyncGenerator
 from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -364,36 +363,6 @@ class TestMounted:
 
         assert files.certificate.exists()
         assert process.cluster.reads == process.cluster.writes == []
-
-
-class TestClients:
-    @pytest.fixture
-    def anyio_backend(self) -> object:
-        return "asyncio"  # files are read in threads, which no virtual time waits for
-
-    async def test_reviews_alone_are_for_clients_of_a_known_authority(self, process, tmp_path):
-        known = str(pair(tmp_path).certificate)
-        async with process.started(webhooks=True, metrics_secure=True, webhook_client_ca=known):
-            asked = [process.listening[port].tls.verify_mode for port in (WEBHOOKS, METRICS)]
-
-        assert asked == [ssl.CERT_REQUIRED, ssl.CERT_NONE]
-
-    @pytest.mark.parametrize(
-        ("content", "said"),
-        [(None, "No such file or directory"), (b"x", "it holds no certificate"),
-         (b"\xff", "it holds no certificate")],
-    )  # fmt: skip
-    async def test_a_file_of_no_use_is_told_with_its_option(self, process, tmp_path, content, said):
-        file = tmp_path / "clients.pem"
-        if content is not None:
-            file.write_bytes(content)
-        with pytest.raises(ExceptionGroup) as caught:
-            async with process.started(webhooks=True, webhook_client_ca=str(file)):
-                pass
-
-        (error,) = caught.value.exceptions
-        assert isinstance(error, ListenError)
-        assert str(error) == f"cannot serve webhooks: --webhook-client-ca {file}: {said}"
 
 
 class TestBounds:

@@ -17,7 +17,7 @@ whose address is no pod's and differs between clusters, so that only its usual p
 (change them if yours listens elsewhere), and DNS, for where KUBERNETES_SERVICE_HOST is a name."""
 WHY_WEBHOOK = """\
 Webhooks are called by the API server, whose address is no pod's: nobody can be left out by
-address. Without a client's certificate anybody may ask; an answer changes nothing."""
+address. Anybody may ask; an answer changes nothing."""
 
 
 def metrics_service(names: Names) -> Object:

@@ -27,7 +27,7 @@ REPLICAS = 2
 SHARING = 3
 """Replicas that share the work."""
 GRACE = 40
-"""Seconds: the pause before SIGTERM, the 20 of `--grace-period`, 2 for the Lease, 3 for running
+"""Seconds: the pause before SIGTERM, the 20 of running passes, 2 for the Lease, 3 for running
 requests, and a reserve."""
 PAUSE = 5
 """Seconds for which a pod still serves, until it is removed from the Services' endpoints."""

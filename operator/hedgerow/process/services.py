@@ -84,7 +84,7 @@ class Services:
 
             webhooks = Parting(webhook_app(controllers, self._cluster), self._stop.asked)
             tasks.start_soon(self._part, webhooks)
-            tls = await self._for_api_servers()
+            tls = self._certificates and self._certificates.context
             await self._serve(tasks, "webhook_bind_address", webhooks, REVIEWS, tls=tls)
 
     def silent(self) -> float:
@@ -136,19 +136,6 @@ class Services:
         """Return whether another port may be used: it is a default, and not the webhooks' port."""
         given = setting in self._settings.model_fields_set
         return not (given or in_pod() or setting == "webhook_bind_address")
-
-    async def _for_api_servers(self) -> ssl.SSLContext | None:
-        """Return the webhooks' TLS context; raises ListenError if the CA file is unusable."""
-        file, served = self._settings.webhook_client_ca, self._certificates
-        if served is None or not file:
-            return served and served.context
-        try:
-            return served.context_for(await anyio.Path(file).read_text("ascii"))
-        except (OSError, ValueError) as error:
-            said = error.strerror if isinstance(error, OSError) else "it holds no certificate"
-            raise ListenError(
-                f"cannot serve webhooks: --webhook-client-ca {file}: {said}"
-            ) from error
 
     # Most processes serve neither webhooks nor metrics over TLS; what is only needed for that takes
     # a tenth of a second to import.

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+GRACE = 20.0
+"""Seconds that running passes may take after the first signal."""
+
 log = structlog.get_logger(__name__)
 
 

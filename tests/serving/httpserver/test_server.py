@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import socket
-import ssl
 from collections.abc import AsyncIterator, Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +21,11 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from hedgerow.serving.certificates.issuing import Served, UnusableError
-from hedgerow.serving.certificates.rotation import first
-from hedgerow.serving.certificates.tls import LiveContext
 from hedgerow.serving.httpserver import connections, limits, server
 from hedgerow.serving.httpserver.addresses import Address
 from hedgerow.serving.httpserver.connections import ListenError
 from hedgerow.serving.httpserver.limits import Bounds
 from hedgerow.serving.httpserver.server import serve
-from serving.certs import RULES, shown
 from serving.serving import LOCAL, knock, pair, secured, served
 
 pytestmark = pytest.mark.anyio
@@ -472,45 +466,6 @@ class TestTls:
             after = await _certificate(url)
 
         assert [before, after] == [first.der, second.der]
-
-    async def test_only_those_whom_a_known_authority_signed_get_in_where_that_is_asked_for(
-        self, tmp_path: Path
-    ) -> None:
-        known, stranger = pair(tmp_path, "known"), pair(tmp_path, "stranger")
-        live, made = LiveContext(), first(RULES, datetime.now(UTC))  # noqa: TID251 - openssl's
-        context = live.demanding(known.certificate.read_text())
-        live.load(Served.of(made.leaf))
-        answers: list[str] = []
-        async with served(Desk().app, context) as url:
-            for mine in (known, stranger, None):
-                theirs = ssl.create_default_context()
-                theirs.check_hostname, theirs.verify_mode = False, ssl.CERT_NONE
-                if mine:
-                    mine.load_into(theirs)
-                async with httpx.AsyncClient(verify=theirs) as client:
-                    try:
-                        answers.append((await client.get(url)).text)
-                    except httpx.TransportError:
-                        answers.append("refused")
-
-        assert answers == ["here", "refused", "refused"]
-        assert shown(live.context) == made.leaf.certificate
-
-    async def test_what_is_served_already_is_served_to_those_too(self, tmp_path: Path) -> None:
-        live, made = LiveContext(), first(RULES, datetime.now(UTC))  # noqa: TID251 - openssl's
-        live.load(Served.of(made.leaf))
-        known = pair(tmp_path)
-        async with served(Desk().app, live.demanding(known.certificate.read_text())) as url:
-            theirs = ssl.create_default_context()
-            theirs.check_hostname, theirs.verify_mode = False, ssl.CERT_NONE
-            known.load_into(theirs)
-            async with httpx.AsyncClient(verify=theirs) as client:
-                assert (await client.get(url)).text == "here"
-
-    @pytest.mark.parametrize("text", ["", "nonsense"])
-    def test_authorities_that_are_none_let_nobody_in(self, text: str) -> None:
-        with pytest.raises(UnusableError):
-            LiveContext().demanding(text)
 
 
 async def _certificate(url: str) -> bytes:

@@ -52,13 +52,6 @@ class Certificates(ABC):
         """The context to serve with, the same for the life of the process."""
         return self._live.context
 
-    def context_for(self, authorities: str) -> ssl.SSLContext:
-        """Return a context that demands a client certificate signed by one of these authorities.
-
-        It serves the same certificate. Raises UnusableError if the PEM text has no certificate.
-        """
-        return self._live.demanding(authorities)
-
     async def prepare(self) -> None:
         """Check once, so that there normally is a certificate before anything is served.
 

@@ -22,29 +22,11 @@ _NONE = ""
 
 
 class LiveContext:
-    """Server contexts for the life of the process; new connections get the last certificate."""
+    """A server context for the life of the process; new connections get the last certificate."""
 
     def __init__(self) -> None:
         self.context = _context()
-        self._demanding: list[ssl.SSLContext] = []
         self.served: Served | None = None
-
-    def demanding(self, authorities: str) -> ssl.SSLContext:
-        """Return another context, which demands client certificates signed by these authorities.
-
-        Raises UnusableError if the PEM text has no certificate.
-        """
-        context = _context()
-        try:
-            context.load_verify_locations(cadata=authorities)
-        except (ssl.SSLError, ValueError) as error:
-            raise UnusableError("it holds no certificate") from error
-        context.verify_mode = ssl.CERT_REQUIRED
-        self._demanding.append(context)
-        if self.served is not None:
-            with _file(self.served.chain + self.served.key) as path:
-                context.load_cert_chain(path, password=_NONE)
-        return context
 
     def load(self, served: Served) -> None:
         """Serve this certificate from now on.
@@ -61,8 +43,7 @@ class LiveContext:
             except (ssl.SSLError, ValueError) as error:
                 raise UnusableError("the certificate and its key cannot be used") from error
             # Not in a thread: no handshake may start between loading certificate and key.
-            for context in (self.context, *self._demanding):
-                context.load_cert_chain(path, password=_NONE)
+            self.context.load_cert_chain(path, password=_NONE)
         self.served = served
 
 
