@@ -22,7 +22,7 @@ class Gate:
         self.verdict = verdict
         self.heard: list[str] = []
 
-    async def judge(self, authorization: str, address: str = "") -> AccessVerdict:
+    async def judge(self, authorization: str) -> AccessVerdict:
         self.heard.append(authorization)
         return self.verdict
 

@@ -11,7 +11,7 @@ from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from hedgerow.serving.authorization import PATH, REFUSED, Access, AccessVerdict
+from hedgerow.serving.authorization import PATH, Access, AccessVerdict
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -22,7 +22,6 @@ _REFUSALS: Final[dict[AccessVerdict, tuple[HTTPStatus, dict[str, str]]]] = {
     AccessVerdict.ANONYMOUS: _UNAUTHORIZED,
     AccessVerdict.UNKNOWN: _UNAUTHORIZED,
     AccessVerdict.FORBIDDEN: (HTTPStatus.FORBIDDEN, {}),
-    AccessVerdict.BUSY: (HTTPStatus.TOO_MANY_REQUESTS, {"Retry-After": f"{REFUSED:.0f}"}),
     AccessVerdict.UNDECIDED: (HTTPStatus.SERVICE_UNAVAILABLE, {"Retry-After": "5"}),
 }
 
@@ -31,14 +30,12 @@ def metrics_app(registry: CollectorRegistry, access: Access | None = None) -> St
     """Return the app of `/metrics`; with `access`, only for tokens that it admits.
 
     It answers 401 without a token that the API server knows, 403 without the right to `get`
-    `/metrics`, 503 if the API server cannot be asked, and 429 to an address that sends many unknown
-    tokens.
+    `/metrics`, and 503 if the API server cannot be asked.
     """
 
     async def answer(request: Request) -> Response:
         if access is not None:
-            address = request.client.host if request.client else ""
-            verdict = await access.judge(request.headers.get("Authorization", ""), address)
+            verdict = await access.judge(request.headers.get("Authorization", ""))
             if verdict is not AccessVerdict.ADMITTED:
                 code, headers = _REFUSALS[verdict]
                 return PlainTextResponse(f"{verdict.value}\n", code, headers)
