@@ -1,11 +1,14 @@
-"""Who may ask a controller of a built-in kind for something, by the policy of the overlays."""
+"""Who may have a controller write something on their behalf, by the policy of the overlays."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from hedgerow.controllers.scaler.windows import HOLDS, OUT_REPLICAS
@@ -16,9 +19,11 @@ from hedgerow.plan.yield_and_claim import CLAIM, YIELD
 from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.testing.api import Api, Object, Reply
 from hedgerow.testing.waiting import eventually
+from support.cluster import cronjobs
 from support.cluster.policies import Impersonated
 from support.cluster.rights import grant
 from support.operator.registered import ALL
+from support.programs.typed import answer
 
 pytestmark = pytest.mark.cluster
 
@@ -28,6 +33,7 @@ SPEC: Object = {
     "selector": {"matchLabels": LABELS},
     "template": {"metadata": {"labels": LABELS}, "spec": POD},
 }
+CRONJOBS = {"apiGroups": [cronjobs.GROUP], "resources": ["cronjobs"]}
 MORE: Object = {"Deployment": {}, "StatefulSet": {"serviceName": "web"}}
 WORKLOADS = {"apiGroups": ["apps"], "resources": ["deployments", "statefulsets"]}
 AUTOSCALERS = {"apiGroups": ["autoscaling"], "resources": ["horizontalpodautoscalers"]}
@@ -57,7 +63,8 @@ def asking(key: str, value: str = "3") -> dict[str, Any]:
 def admin(sandbox: Sandbox) -> Iterator[Api]:
     """The administrator, while the policy is in force."""
     admin, names = Api(sandbox.kubeconfig), Names("writers")
-    made = authors.policy(names, ALL.chosen(("scaler", "secretsync")))
+    cronjobs.prepare(admin)
+    made = authors.policy(names, ALL.chosen(("cronjob", "scaler", "secretsync")))
     for manifest in made:
         admin.apply(manifest, "kubectl").must()
     grant(admin, "prober", [{**WORKLOADS, "verbs": VERBS}], "default")
@@ -92,6 +99,31 @@ def team(admin: Api, sandbox: Sandbox, namespace: str) -> Iterator[Author]:
     api = Impersonated(sandbox.kubeconfig, "team")
     yield Author(api, namespace)
     api.close()
+
+
+@pytest.fixture
+def editor(admin: Api, sandbox: Sandbox, namespace: str) -> Iterator[Api]:
+    """Somebody who may write CronJobs of ours, and no Jobs."""
+    grant(admin, "cronjob-editor", [{**CRONJOBS, "verbs": VERBS}], namespace)
+    api = Impersonated(sandbox.kubeconfig, "cronjob-editor")
+    yield api
+    api.close()
+
+
+@pytest.fixture
+def owner(admin: Api, sandbox: Sandbox, namespace: str) -> Iterator[Api]:
+    """Somebody who may write both."""
+    jobs = {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["patch"]}
+    grant(admin, "cronjob-owner", [{**CRONJOBS, "verbs": VERBS}, jobs], namespace)
+    api = Impersonated(sandbox.kubeconfig, "cronjob-owner")
+    yield api
+    api.close()
+
+
+def cronjob(namespace: str, *, suspend: bool = False, **notes: str) -> Object:
+    meta: Object = {"name": "nightly", "namespace": namespace, "annotations": notes}
+    spec = {"schedule": "0 0 30 2 *", "suspend": suspend, "jobTemplate": cronjobs.template()}
+    return {"apiVersion": cronjobs.VERSION, "kind": "CronJob", "metadata": meta, "spec": spec}
 
 
 def is_refused(reply: Reply) -> bool:
@@ -138,6 +170,78 @@ class TestScaler:
         assert written["metadata"]["annotations"][CLAIM] == "3"  # so that the test can fail
         admin.merge(live, {"metadata": {"annotations": None}}, "x").must()
         assert is_refused(tenant.api.merge(live, patch, "author", "status"))
+
+
+@pytest.mark.oldest
+class TestCustomResources:
+    """A claim has the operator take fields with its rights: who writes one needs them too."""
+
+    def test_who_may_not_patch_the_children_claims_nothing_of_them(
+        self, editor: Api, namespace: str
+    ):
+        claiming = cronjob(namespace, **asking(CLAIM, "Job/*: **"))
+
+        assert is_refused(editor.apply(claiming, "editor"))
+        assert editor.apply(cronjob(namespace), "editor").ok
+        refusal = editor.merge(
+            cronjob(namespace), {"metadata": {"annotations": asking(CLAIM, "*/*: **")}}, "editor"
+        )
+        assert is_refused(refusal)
+        assert "right to patch jobs there" in refusal.body["message"]
+        assert "annotations" not in editor.get(claiming).must()["metadata"]
+
+    def test_who_may_patch_them_does(self, owner: Api, namespace: str):
+        assert owner.apply(cronjob(namespace, **asking(CLAIM, "Job/*: **")), "owner").ok
+        assert owner.apply(cronjob(namespace, **asking(CLAIM, "*/*: **")), "owner").ok
+
+    def test_what_is_claimed_is_for_such_people_to_say(
+        self, owner: Api, editor: Api, namespace: str
+    ):
+        claimed = cronjob(namespace, **asking(CLAIM, "Job/*: **"))
+        owner.apply(claimed, "owner").must()
+
+        assert is_refused(editor.merge(claimed, {"spec": {"suspend": True}}, "editor"))
+        assert is_refused(editor.merge(claimed, {"spec": {"timeZone": "Etc/UTC"}}, "editor"))
+        assert editor.apply(claimed, "editor", force=True).ok
+        assert editor.merge(claimed, {"metadata": {"labels": {"a": "b"}}}, "editor").ok
+        assert owner.merge(claimed, {"spec": {"suspend": True}}, "owner").ok
+
+    def test_who_wants_less_needs_no_right(self, owner: Api, editor: Api, namespace: str):
+        claimed = cronjob(namespace, **asking(CLAIM, "Job/*: **"))
+        owner.apply(claimed, "owner").must()
+
+        gone = {"metadata": {"annotations": {CLAIM: None}}, "spec": {"suspend": True}}
+        assert editor.merge(claimed, gone, "editor").ok
+
+    def test_a_finalizer_can_be_taken_off_what_is_being_deleted(
+        self, admin: Api, owner: Api, editor: Api, namespace: str
+    ):
+        claimed = cronjob(namespace, **asking(CLAIM, "Job/*: **"))
+        claimed["metadata"]["finalizers"] = ["example.com/waits"]
+        owner.apply(claimed, "owner").must()
+        path = f"/apis/{cronjobs.VERSION}/namespaces/{namespace}/cronjobs/nightly"
+        admin.raw("DELETE", path).must()
+
+        assert editor.merge(claimed, {"metadata": {"finalizers": None}}, "editor").ok
+
+    def test_no_claim_comes_by_way_of_the_status(self, admin: Api, namespace: str):
+        plain = cronjob(namespace)
+        admin.apply(plain, "owner").must()
+        claim = {"metadata": {"annotations": asking(CLAIM, "*/*: **")}, "status": {"active": []}}
+        written = admin.merge(plain, claim, "x", "status").must()
+
+        assert CLAIM not in written["metadata"].get("annotations", {})
+
+    def test_what_is_planned_is_refused_as_well(
+        self, sandbox: Sandbox, editor: Api, namespace: str, tmp_path: Path, capsys
+    ):
+        path = tmp_path / "claim.json"
+        path.write_text(json.dumps(cronjob(namespace, **asking(CLAIM, "*/*: **"))), "utf-8")
+        kubeconfig = anyio.run(sandbox.kubeconfig_for, "cronjob-editor")
+        told = answer(capsys, "plan", "-f", str(path), "--kubeconfig", str(kubeconfig))
+
+        assert told.code == 1
+        assert "right to patch jobs there" in " ".join(told.out.split())
 
 
 def test_in_another_namespace_a_right_counts_for_nothing(admin: Api, team: Author, tenant: Author):

@@ -15,9 +15,7 @@ from hedgerow.testing.api import Api, Object, Reply
 from hedgerow.testing.waiting import eventually
 from support.cluster.admitted import USER, configure, remove, replicas, rules
 from support.cluster.cronjobs import GROUP, VERSION, prepare, template
-from support.cluster.policies import Impersonated
 from support.cluster.rights import grant
-from support.programs.typed import answer
 
 pytestmark = pytest.mark.cluster
 
@@ -84,76 +82,6 @@ def create(api: Api, body: Object) -> Reply:
 
 def causes(reply: Reply) -> dict[str, str]:
     return {cause["field"]: cause["message"] for cause in reply.causes}
-
-
-@pytest.fixture(scope="module")
-def editor(sandbox: Sandbox, api: Api, place: str) -> Iterator[Api]:
-    """Somebody who may edit the resources of the namespace, and not their Jobs."""
-    rule = {"apiGroups": [GROUP], "resources": ["cronjobs"], "verbs": ["get", "create", "patch"]}
-    grant(api, "claims-editor", [rule], place)
-    one = Impersonated(sandbox.kubeconfig, "claims-editor")
-    yield one
-    one.close()
-
-
-class TestClaims:
-    """A claim has the operator take fields with its rights: who writes one needs them too."""
-
-    @staticmethod
-    def claiming(place: str, name: str, **spec: object) -> Object:
-        return cronjob(
-            place, name, metadata={"annotations": {"hedgerow.dev/claim": "Job/*: **"}}, **spec
-        )
-
-    @staticmethod
-    def must_refuse(reply: Reply) -> None:
-        assert reply.status == 403
-        assert 'webhook "claims.cronjob.hedgerow.dev" denied the request' in reply.body["message"]
-        assert "claims-editor may not patch jobs in namespace admitted" in reply.body["message"]
-
-    def test_who_may_not_patch_the_children_cannot_claim_their_fields(
-        self, api: Api, editor: Api, place: str, webhooks: None
-    ):
-        self.must_refuse(create(editor, self.claiming(place, "made")))
-
-        plain = cronjob(place, "annotated")
-        create(editor, plain).must()
-        claim = {"metadata": {"annotations": {"hedgerow.dev/claim": "*/*: **"}}}
-        self.must_refuse(editor.merge(plain, claim, "editor"))
-        assert api.get(plain).must()["metadata"].get("annotations", {}).keys() == set()
-
-    def test_who_may_patch_them_can_and_what_they_are_to_be_is_for_such_people_to_say(
-        self, api: Api, editor: Api, place: str, webhooks: None
-    ):
-        claimed = self.claiming(place, "claimed")
-        create(api, claimed).must()
-
-        self.must_refuse(editor.merge(claimed, {"spec": {"suspend": True}}, "editor"))
-        editor.merge(claimed, {"metadata": {"labels": {"a": "b"}}}, "editor").must()
-        gone = {"metadata": {"annotations": {"hedgerow.dev/claim": None}}}
-        editor.merge(claimed, gone, "editor").must()
-        editor.merge(claimed, {"spec": {"suspend": True}}, "editor").must()
-
-    def test_a_grant_is_gone_by(self, api: Api, sandbox: Sandbox, place: str, webhooks: None):
-        rules = [
-            {"apiGroups": [GROUP], "resources": ["cronjobs"], "verbs": ["get", "create"]},
-            {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["patch"]},
-        ]
-        grant(api, "claims-owner", rules, place)
-        owner = Impersonated(sandbox.kubeconfig, "claims-owner")
-        create(owner, self.claiming(place, "granted")).must()
-        owner.close()
-
-    def test_what_is_planned_is_refused_as_well(
-        self, sandbox: Sandbox, api: Api, editor: Api, place: str, webhooks: None, tmp_path, capsys
-    ):
-        path = tmp_path / "claim.json"
-        path.write_text(json.dumps(self.claiming(place, "planned")), "utf-8")
-        kubeconfig = anyio.run(sandbox.kubeconfig_for, "claims-editor")
-        told = answer(capsys, "plan", "-f", str(path), "--kubeconfig", str(kubeconfig))
-
-        assert told.code == 1
-        assert "claims-editor may not patch jobs" in " ".join(told.out.split())
 
 
 class TestRefusing:

@@ -17,10 +17,9 @@ from hedgerow.controllers.scaler.controller import DEPLOYMENTS, STATEFUL_SETS
 from hedgerow.deploy import authors, confinement
 from hedgerow.deploy.admission_policies import unchanged_but
 from hedgerow.deploy.names import Names
-from hedgerow.deploy.overlays import parts
+from hedgerow.deploy.overlays import OVERLAYS, parts
 from hedgerow.deploy.rights import Right, of_controllers
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
-from hedgerow.plan.yield_and_claim import CLAIM
 from hedgerow.process.preflight import _needed
 from hedgerow.registry import Registry
 from hedgerow.serving.admission.configuration import configuration, webhook_names
@@ -273,16 +272,22 @@ class TestAuthors:
         assert 'authorizer.group("apps").resource("deployments")' in deployments
         assert '.resource("horizontalpodautoscalers").namespace(request.namespace)' in autoscalers
         for one in (deployments, autoscalers):
-            assert f'k == "{CLAIM}" || k.startsWith("{scaler.WANTED}")' in one
+            assert "variables.claimChanged" in one
+            assert f'k.startsWith("{scaler.WANTED}")' in one
 
-    def test_controllers_of_one_kind_are_judged_by_one_question(self):
-        more = replace(claiming(*SCALER.built_in.claims), resource=StatefulWorkload)
-        _, validations = self.judged(SCALER, more)
+    def test_who_changes_the_spec_under_a_claim_is_asked_for_custom_resources_alone(self):
+        (rule,), validations = self.judged(*ALL.chosen(["bluegreen"]))
+        _, built_in = self.judged(SCALER)
 
-        assert [one.count("authorizer") for one in validations] == [1, 1, 1]
-        (autoscalers,) = [one for one in validations if "horizontalpodautoscalers" in one]
-        assert '"deployments"' in autoscalers
-        assert '"statefulsets"' in autoscalers
+        assert rule["resources"] == ["bluegreens"]
+        assert all("object.?spec != oldObject.?spec" in one for one in validations)
+        assert not any(".?spec" in one for one in built_in)
+
+    def test_each_kind_that_is_written_is_asked_about_once(self):
+        _, validations = self.judged(*ALL.chosen(["bluegreen"]))
+        asked = [one.partition(" || authorizer")[2] for one in validations]
+
+        assert [one.split('"')[3] for one in asked] == ["deployments", "services", "jobs"]
 
     def test_of_a_namespace_it_is_the_right_in_that_namespace(self):
         _, validations = self.judged(*ALL.chosen(["secretsync"]))
@@ -301,12 +306,14 @@ class TestAuthors:
         (_, (nodes,)) = self.judged(replace(SCALER, resource=Node, claims=()))
         assert '.resource("nodes").check(' in nodes
 
-    def test_it_is_installed_with_such_controllers_alone(self):
-        def files(*names: str) -> set[str]:
-            return {part.path for part in parts("cluster", "x", ALL.limited(names))}
+    @pytest.mark.parametrize("overlay", OVERLAYS)
+    def test_it_is_installed_with_each_controller_with_webhooks_or_without(self, overlay):
+        for name in ALL.names:
+            files = {part.path for part in parts(overlay, "x", ALL.limited((name,)))}
+            assert "authors/policy.yaml" in files
 
-        assert "authors/policy.yaml" in files("scaler") & files("secretsync")
-        assert "authors/policy.yaml" not in files("bluegreen", "guestbook")
+    def test_a_controller_that_writes_nothing_has_none(self):
+        assert authors.policy(Names(), [controller(owns=())]) == []
 
 
 class TestTree:

@@ -23,7 +23,6 @@ MODULES = {
     "adopt": "hedgerow.cli.transfers.adoption",
     "applyconfiguration": "hedgerow.fields.applyconfiguration",
     "canonical": "hedgerow.fields.canonical",
-    "claims": "hedgerow.serving.admission.claims",
     "client_side_apply": "hedgerow.cli.plan.client_side_apply",
     "conditions": "hedgerow.plan.conditions",
     "conflicts": "hedgerow.plan.conflict_messages",

@@ -256,9 +256,6 @@ GATE: dict[str, Function] = {
     "canonical.same": lambda m, c: m.canonical.same(c.live, c.after),
     "canonical.canonical": lambda m, c: m.canonical.canonical(c.live),
     "plan.ChildPlanner.plan": lambda m, c: m.plan.ChildPlanner(c.plan_input, c.child).plan(),
-    "claims.claimed_kinds": lambda m, c: m.claims.claimed_kinds(
-        reviewed(m, c), m.bluegreen.CONTROLLER
-    ),
     "client_side_apply.annotations_size": lambda m, c: m.client_side_apply.annotations_size(
         c.live, c.want
     ),
@@ -583,7 +580,7 @@ EXCEPT: dict[str, str] = {
             "remedies.without_effect", "redaction.is_private", "redaction.is_secret",
             "starts.is_ahead", "starts.is_made_here", "policy.allows_claims",
             "policy.claims_refused", "validation.path", "release.is_mark",
-            "claims.refusal", "declaration.compose_failed",
+            "declaration.compose_failed",
             "declaration.not_pure", "declaration.check_read",
             "contract_controller.Controller.names_of",
             "contract_controller.Controller.allows_name", "contract_controller.Controller.home",

@@ -1,16 +1,16 @@
-"""Authors: an admission policy on who may ask a controller of a built-in kind for something.
+"""Authors: an admission policy on who may have a controller write something on their behalf.
 
-Such a controller is asked by annotations, and writes with the operator's rights. So whoever adds or
-changes one of them needs the right to patch whatever the controller may write on behalf of the
-object. For custom resources the webhook for claims asks the same.
+A controller writes with the operator's rights: it takes claimed fields by force, and one of a
+built-in kind is asked by annotations. So whoever claims or asks needs the right to patch whatever
+the controller may write on behalf of the object. So does whoever changes the spec of a custom
+resource that claims fields, and by that their values.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from hedgerow.deploy.admission_policies import WIDEST, admission_policy, either, is_of
+from hedgerow.deploy.admission_policies import WIDEST, admission_policy, is_of
 from hedgerow.deploy.names import AUTHORS, Names
 from hedgerow.encoding import to_ascii
 from hedgerow.plan.yield_and_claim import CLAIM
@@ -21,17 +21,18 @@ if TYPE_CHECKING:
     from hedgerow.contract import Controller
     from hedgerow_schemas.base import ApiResource, Object, Resource
 
-WHY = """Whoever asks for something by an annotation must be able to write it by hand.
-docs/guides/policy.md"""
-_ANNOTATIONS = "metadata.?annotations.orValue({})"
+WHY = """Whoever claims fields, or asks for something by an annotation, must be able to write it
+by hand (docs/guides/policy.md)."""
+_ANNOTATIONS: Final = "metadata.?annotations.orValue({})"
+_KEY: Final = to_ascii(CLAIM)
 
 
 def policy(names: Names, controllers: Sequence[Controller[Resource]]) -> list[Object]:
     """Return the ValidatingAdmissionPolicy of one installation, and its binding.
 
-    Nothing if no controller is for a built-in kind on whose behalf something is written.
+    Nothing if no controller writes anything on behalf of its resources.
     """
-    asked = [one for one in controllers if not one.is_custom and _written(one)]
+    asked = [one for one in controllers if _written(one)]
     if not asked:
         return []
     return admission_policy(
@@ -39,71 +40,88 @@ def policy(names: Names, controllers: Sequence[Controller[Resource]]) -> list[Ob
         f"{names.base}-{AUTHORS}",
         (_judged(asked), ("CREATE", "UPDATE")),
         _VARIABLES,
-        _validations(names, asked),
+        [one for controller in asked for one in _validations(names, controller)],
     )
 
 
 def _written(controller: Controller[Resource]) -> list[ApiResource]:
-    return [*(kind.api for kind in controller.owns), *controller.claimed]
+    return list(dict.fromkeys([*(kind.api for kind in controller.owns), *controller.claimed]))
 
 
 def _judged(controllers: Iterable[Controller[Resource]]) -> Iterator[tuple[str, str]]:
-    """Yield what is judged: an annotation can be written by way of some subresources too."""
-    for api in (controller.resource.api for controller in controllers):
-        yield from ((api.group, api.plural), (api.group, f"{api.plural}/*"))
+    """Yield what is judged.
+
+    An annotation of a built-in kind can be written by way of some subresources too, that of a
+    custom resource cannot.
+    """
+    for controller in controllers:
+        api = controller.resource.api
+        yield api.group, api.plural
+        if not controller.is_custom:
+            yield api.group, f"{api.plural}/*"
 
 
-_VARIABLES = {
+_VARIABLES: Final = {
     "before": f"oldObject == null ? {{}} : oldObject.{_ANNOTATIONS}",
     "after": f"object.{_ANNOTATIONS}",
+    "claim": f"{_KEY} in variables.after",
+    "claimChanged": f"variables.before[?{_KEY}] != variables.after[?{_KEY}]",
 }
 
 
-def _validations(names: Names, controllers: Iterable[Controller[Resource]]) -> Iterable[Object]:
-    """Yield a validation for each kind that is written: one question each, for they are dear."""
-    asking: defaultdict[tuple[ApiResource, str], list[Controller[Resource]]] = defaultdict(list)
-    for controller in controllers:
-        where = "object.metadata.name" if controller.is_for_namespaces else "request.namespace"
-        for api in _written(controller):
-            asking[api, where if api.namespaced else ""].append(controller)
-    for (api, where), several in asking.items():
-        within = f".namespace({where})" if where else ""
-        keys = ", ".join(dict.fromkeys(key for one in several for key in _keys(one)))
+def _validations(names: Names, controller: Controller[Resource]) -> Iterator[Object]:
+    """Yield a validation for each kind that the controller writes."""
+    place = "object.metadata.name" if controller.is_for_namespaces else "request.namespace"
+    asked, who = _is_asked(controller), _who(controller)
+    for api in _written(controller):
+        within = f".namespace({place})" if api.namespaced else ""
         yield {
             "expression": (
-                f"!({either(dict.fromkeys(map(_is_asked, several)))})"
-                f" || authorizer.group({to_ascii(api.group)})"
+                f"!({asked}) || authorizer.group({to_ascii(api.group)})"
                 f".resource({to_ascii(api.plural)}){within}.check('patch').allowed()"
             ),
             "reason": "Forbidden",
             "message": (
-                f"{names.program} writes {api.plural} on behalf of whoever sets the annotations"
-                f" {keys}: that takes the right to patch {api.plural} there"
+                f"{names.program} writes {api.plural} on behalf of"
+                f" {controller.resource.api.plural}: whoever {who} needs the right to patch"
+                f" {api.plural} there"
             ),
         }
 
 
-def _keys(controller: Controller[Resource]) -> list[str]:
+def _who(controller: Controller[Resource]) -> str:
+    if controller.is_custom:
+        return f"sets the annotation {CLAIM}, or changes the spec of one that has it,"
     prefix = controller.built_in.annotation_prefix
-    return [CLAIM, *([f"{prefix}*"] if prefix else ())]
+    return f"sets the annotations {CLAIM}, {prefix}*" if prefix else f"sets the annotation {CLAIM}"
 
 
 def _is_asked(controller: Controller[Resource]) -> str:
-    """Return the CEL expression: an annotation that asks this controller is added or changed.
-
-    Any change counts where there are more than `WIDEST` annotations.
-    """
+    """Return the CEL expression: this write asks the controller for something."""
     prefix, where = controller.built_in.annotation_prefix, controller.built_in.namespace
-    begins = f" || k.startsWith({to_ascii(prefix)})" if prefix else ""
-    changed = (
-        f"variables.after.exists(k, (k == {to_ascii(CLAIM)}{begins})"
-        " && variables.before[?k] != variables.after[?k])"
-    )
+    asked = "variables.claim && variables.claimChanged"
+    if controller.is_custom:
+        # Where there is no old object the claim has changed, and CEL looks no further.
+        asked = "variables.claim && (variables.claimChanged || object.?spec != oldObject.?spec)"
+    elif prefix:
+        asked = f"{asked} || {_has_changed(prefix)}"
     return " && ".join(
         (
             is_of(controller.resource.api),
             *((f"request.namespace == {to_ascii(where)}",) if where else ()),
-            "variables.before != variables.after",
-            f"(variables.after.size() > {WIDEST} || {changed})",
+            f"({asked})",
         )
+    )
+
+
+def _has_changed(prefix: str) -> str:
+    """Return the CEL expression: an annotation with this prefix is added or changed.
+
+    Any change counts where there are more than `WIDEST` annotations.
+    """
+    return (
+        "variables.before != variables.after"
+        f" && (variables.after.size() > {WIDEST}"
+        f" || variables.after.exists(k, k.startsWith({to_ascii(prefix)})"
+        " && variables.before[?k] != variables.after[?k]))"
     )

@@ -125,45 +125,15 @@ async def authorize(cluster: Cluster, user: User, verb: str, path: str) -> bool:
 
     Needs `create` on `subjectaccessreviews.authorization.k8s.io`. Raises KubeError.
     """
-    return await _allowed(cluster, user, {"nonResourceAttributes": {"path": path, "verb": verb}})
-
-
-async def may(cluster: Cluster, user: User, verb: str, api: ApiResource, namespace: str) -> bool:
-    """Return whether a user may `verb` every object of a kind in a namespace.
-
-    Needs `create` on `subjectaccessreviews.authorization.k8s.io`. Raises KubeError.
-    """
-    attributes = {
-        "group": api.group,
-        "version": api.version,
-        "resource": api.plural,
-        "namespace": namespace,
-        "verb": verb,
-    }
-    return await _allowed(cluster, user, {"resourceAttributes": attributes})
-
-
-async def _allowed(cluster: Cluster, user: User, asked: Mapping[str, Any]) -> bool:
     spec = {
         "user": user.name,
         "uid": user.uid,
         "groups": list(user.groups),
         "extra": {key: list(values) for key, values in user.extra.items()},
-        **asked,
+        "nonResourceAttributes": {"path": path, "verb": verb},
     }
     status = await _review(cluster, SUBJECT, spec)
     return status.allowed and not status.denied
-
-
-def user(info: Any) -> User:
-    """Return the user of a `userInfo`; raises ValueError if it names nobody."""
-    try:
-        found = _UserInfo.model_validate(info)
-    except ValidationError:
-        raise ValueError("userInfo cannot be read") from None
-    if not found.username:
-        raise ValueError("userInfo has no username")
-    return _user(found)
 
 
 def _user(found: _UserInfo) -> User:

@@ -82,7 +82,7 @@ class Services:
             controllers = self._registry.chosen(settings.controllers)
             from hedgerow.serving.admission.handlers import webhook_app  # noqa: PLC0415
 
-            webhooks = Parting(webhook_app(controllers, self._cluster), self._stop.asked)
+            webhooks = Parting(webhook_app(controllers), self._stop.asked)
             tasks.start_soon(self._part, webhooks)
             tls = self._certificates and self._certificates.context
             await self._serve(tasks, "webhook_bind_address", webhooks, REVIEWS, tls=tls)

@@ -38,7 +38,7 @@ GROUP = "admissionregistration.k8s.io"
 
 
 def rules(name: str) -> list[Object]:
-    """All that certificates need, the Secret's rule for a Role, and what claims need."""
+    """All that certificates need; the Secret's rule is for a Role."""
     return [
         {
             "apiGroups": [""],
@@ -51,11 +51,6 @@ def rules(name: str) -> list[Object]:
             "resources": ["validatingwebhookconfigurations"],
             "resourceNames": [name],
             "verbs": ["get", "patch"],
-        },
-        {
-            "apiGroups": ["authorization.k8s.io"],
-            "resources": ["subjectaccessreviews"],
-            "verbs": ["create"],
         },
     ]
 
@@ -142,7 +137,7 @@ class Replica:
                 ),
             )
             await certificates.prepare()
-            app = self._counted(webhook_app(CONTROLLERS, cluster), certificates)
+            app = self._counted(webhook_app(CONTROLLERS), certificates)
             async with anyio.create_task_group() as tasks:
                 await tasks.start(certificates.keep)
                 address = Address("127.0.0.1", self.port)

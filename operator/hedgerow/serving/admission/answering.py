@@ -9,9 +9,7 @@ import anyio
 from anyio.lowlevel import checkpoint
 
 from hedgerow.encoding import members, replaced
-from hedgerow.kube import bodies, reviews
-from hedgerow.objects import metadata
-from hedgerow.serving.admission import claims
+from hedgerow.kube import bodies
 from hedgerow.serving.admission import review as admission
 from hedgerow.serving.httpserver.limits import FREE
 
@@ -19,9 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hedgerow.contract import Controller
-    from hedgerow.serving.admission.claim_rights import ClaimJudge
-    from hedgerow.serving.admission.configuration import Verb
-    from hedgerow.serving.admission.review import Review
     from hedgerow_schemas.base import Object
 
 LARGEST: Final = 1536 * 1024
@@ -42,23 +37,17 @@ _MEMBERS: Final = ("uid", "kind", "resource", "operation", "subResource")
 class Answering:
     """Answers reviews. One over `FREE` bytes waits for its turn, as decoding takes much memory."""
 
-    def __init__(self, rights: ClaimJudge | None = None) -> None:
+    def __init__(self) -> None:
         self._turn = anyio.Lock()
-        self._rights = rights
 
-    async def __call__(self, body: bytes, controller: Controller[Any], verb: Verb) -> Object:
+    async def __call__(self, body: bytes, controller: Controller[Any]) -> Object:
         """Return the AdmissionReview that answers `body`; raises ValueError if it is no review."""
         async with self._turn if len(body) > FREE else nullcontext():
             try:
-                told = await _decoded(body, verb)
+                told = await _decoded(body)
             except _TooLargeError as error:
                 return admission.refusal(error.uid, controller.resource.api, str(error))
-            review = admission.read(told, controller)
-            if verb != "claims" or self._rights is None:
-                return admission.validate(review, controller)
-            question = _question(review, told["request"].get("userInfo"), controller)
-            del review, told  # the API server may take seconds to answer
-        return await self._rights.answered(question, controller)
+            return admission.validate(admission.read(told, controller), controller)
 
 
 class _TooLargeError(Exception):
@@ -69,7 +58,7 @@ class _TooLargeError(Exception):
         self.uid = uid
 
 
-async def _decoded(body: bytes, verb: Verb) -> Any:
+async def _decoded(body: bytes) -> Any:
     """Return what is judged of a review, decoded member by member; raises ValueError.
 
     An object of `LARGEST` bytes takes tens of milliseconds, in which the event loop stands still,
@@ -79,8 +68,7 @@ async def _decoded(body: bytes, verb: Verb) -> Any:
         told, request = _members(body)
     except ValueError:
         told, request = _members(await bodies.aside(body, replaced))
-    judged = (*_MEMBERS, *(("userInfo",) if verb == "claims" else ()))
-    for name in judged:
+    for name in _MEMBERS:
         if len(request.get(name, b"")) > FREE:
             raise ValueError(f"request.{name}: it is too long")
     for name in _OBJECTS:
@@ -93,7 +81,7 @@ async def _decoded(body: bytes, verb: Verb) -> Any:
                 raise _TooLargeError(uid, name, has, of, most)
     return {
         **await _each(told, ("apiVersion", "kind")),
-        "request": await _each(request, (*judged, *_OBJECTS)),
+        "request": await _each(request, (*_MEMBERS, *_OBJECTS)),
     }
 
 
@@ -121,18 +109,3 @@ async def _each(raw: dict[str, bytes], names: Sequence[str]) -> Object:
             if len(raw[name]) > FREE:
                 await checkpoint()
     return decoded
-
-
-def _question(review: Review, info: Any, controller: Controller[Any]) -> Object:
-    """Return which user needs which rights, for `ClaimJudge`; raises ValueError if it names nobody.
-
-    A map of `uid`, `user` (a userInfo), `namespace`, and `kinds` that the user must be able to
-    patch.
-    """
-    reviews.user(info)
-    return {
-        "uid": review.uid,
-        "user": info,
-        "namespace": str(metadata(review.judged or {}).get("namespace", "")),
-        "kinds": [api.kind for api in claims.claimed_kinds(review, controller)],
-    }

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from hedgerow.objects import DOMAIN, PROGRAM
-from hedgerow.plan.yield_and_claim import CLAIM
 from hedgerow_schemas.base import ApiResource
 
 if TYPE_CHECKING:
@@ -25,9 +24,6 @@ TIMEOUT: Final = 5
 """The most seconds that a user's request waits for us."""
 
 
-Verb = Literal["validate", "claims"]
-
-
 def webhook_name(api: ApiResource, domain: str = DOMAIN) -> str:
     """Return the name of a resource's webhook, in a program's domain."""
     return f"{api.kind.lower()}.{domain}"
@@ -35,17 +31,12 @@ def webhook_name(api: ApiResource, domain: str = DOMAIN) -> str:
 
 def webhook_names(controllers: Iterable[Controller[Any]], domain: str = DOMAIN) -> frozenset[str]:
     """Return the names of all webhooks."""
-    names = [webhook_name(one.resource.api, domain) for one in controllers if one.is_custom]
-    return frozenset([*names, *map(_of_claims, names)])
+    return frozenset(webhook_name(one.resource.api, domain) for one in controllers if one.is_custom)
 
 
-def _of_claims(name: str) -> str:
-    return f"claims.{name}"
-
-
-def path_of(verb: Verb, api: ApiResource) -> str:
+def path_of(api: ApiResource) -> str:
     """Return the URL path of a resource's webhook, in kubebuilder's form."""
-    return f"/{verb}-{api.group.replace('.', '-')}-{api.version}-{api.kind.lower()}"
+    return f"/validate-{api.group.replace('.', '-')}-{api.version}-{api.kind.lower()}"
 
 
 def configuration(
@@ -58,9 +49,8 @@ def configuration(
 ) -> Object | None:
     """Return the ValidatingWebhookConfiguration of these controllers; None if none is asked.
 
-    Built-in resources have none: if we were down, nobody could write them. A separate webhook
-    checks whether a user may claim fields; it is called only for resources with claims. `caBundle`
-    is left out: the code that makes the certificates applies it as a field manager of its own.
+    Built-in resources have none: if we were down, nobody could write them. `caBundle` is left out:
+    the code that makes the certificates applies it as a field manager of its own.
     """
     apis = [one.resource.api for one in controllers if one.is_custom]
     if not apis:
@@ -70,32 +60,16 @@ def configuration(
         "apiVersion": VALIDATING.group_version,
         "kind": VALIDATING.kind,
         "metadata": {"name": name},
-        "webhooks": [
-            *(_webhook(api, "validate", place, domain) for api in apis),
-            *(_claims_webhook(api, place, domain) for api in apis),
-        ],
+        "webhooks": [_webhook(api, place, domain) for api in apis],
     }
 
 
-def _claims_webhook(api: ApiResource, place: Object, domain: str) -> Object:
-    """Return the webhook that checks the writer of a resource that claims fields."""
-    made = _webhook(api, "claims", place, domain)
-    claiming = {
-        "name": "claims-fields",
-        "expression": (
-            f"has(object.metadata.annotations) && '{CLAIM}' in object.metadata.annotations"
-        ),
-    }
-    conditions = [*made["matchConditions"], claiming]
-    return made | {"name": _of_claims(made["name"]), "matchConditions": conditions}
-
-
-def _webhook(api: ApiResource, verb: Verb, place: Object, domain: str) -> Object:
+def _webhook(api: ApiResource, place: Object, domain: str) -> Object:
     """Return one webhook: for the resource itself, and never for an object being deleted."""
     return {
         "name": webhook_name(api, domain),
         "admissionReviewVersions": ["v1"],
-        "clientConfig": {"service": {**place, "path": path_of(verb, api)}},
+        "clientConfig": {"service": {**place, "path": path_of(api)}},
         "failurePolicy": "Fail",
         "matchPolicy": "Equivalent",
         # If the operator is down, users must still be able to delete objects, with finalizers too.

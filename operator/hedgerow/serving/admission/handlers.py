@@ -1,4 +1,4 @@
-"""Handlers: the HTTP endpoints of admission, one path for each resource and purpose."""
+"""Handlers: the HTTP endpoints of admission, one path for each resource."""
 
 from __future__ import annotations
 
@@ -16,47 +16,36 @@ from hedgerow.encoding import to_json
 from hedgerow.kube.errors import one_line
 from hedgerow.kube.wire import JSON
 from hedgerow.serving.admission.answering import Answering
-from hedgerow.serving.admission.claim_rights import ClaimJudge
 from hedgerow.serving.admission.configuration import path_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from starlette.requests import Request
 
     from hedgerow.contract import Controller
-    from hedgerow.kube.cluster import Cluster
-    from hedgerow.serving.admission.configuration import Verb
     from hedgerow_schemas.base import Object
 
 log = structlog.get_logger(__name__)
 
 
-def webhook_app(
-    controllers: Sequence[Controller[Any]], cluster: Cluster | None = None
-) -> Starlette:
-    """Return the app of `/validate-…` for each resource.
-
-    With a `cluster` to ask, it also serves `/claims-…`: may the writer claim these fields?
+def webhook_app(controllers: Sequence[Controller[Any]]) -> Starlette:
+    """Return the app of `/validate-…` for each custom resource.
 
     Anything but an AdmissionReview of `admission.k8s.io/v1` is answered with 400 and one line. The
     server limits the size of a body and the time for it.
     """
-    answering = Answering(ClaimJudge(cluster) if cluster else None)
-    return Starlette(routes=list(_routes(controllers, answering, claims=cluster is not None)))
+    answering = Answering()
+    return Starlette(
+        routes=[
+            Route(path_of(one.resource.api), _endpoint(one, answering))
+            for one in controllers
+            if one.is_custom
+        ]
+    )
 
 
-def _routes(
-    controllers: Sequence[Controller[Any]], answering: Answering, *, claims: bool
-) -> Iterator[Route]:
-    for controller in controllers:
-        served: tuple[Verb, ...] = ("validate", "claims") if claims else ("validate",)
-        for verb in served:
-            path = path_of(verb, controller.resource.api)
-            yield Route(path, _endpoint(controller, verb, answering))
-
-
-def _endpoint(controller: Controller[Any], verb: Verb, answering: Answering) -> type[HTTPEndpoint]:
+def _endpoint(controller: Controller[Any], answering: Answering) -> type[HTTPEndpoint]:
     class Reviews(HTTPEndpoint):
         """Answers the reviews of one resource."""
 
@@ -65,7 +54,7 @@ def _endpoint(controller: Controller[Any], verb: Verb, answering: Answering) -> 
             if request.headers.get("Content-Type", "").partition(";")[0].strip() != JSON:
                 raise HTTPException(HTTPStatus.BAD_REQUEST, f"a review is {JSON}\n")
             try:
-                answer = await answering(await request.body(), controller, verb)
+                answer = await answering(await request.body(), controller)
             except ValueError as error:
                 message = f"{one_line(str(error))}\n"
                 raise HTTPException(HTTPStatus.BAD_REQUEST, message) from error
