@@ -124,49 +124,8 @@ class Port(Model):
     )
 
 
-class HttpCheck(Model):
-    """An HTTP GET of a path at the preview Service, by a Job."""
-
-    image: str = Field(
-        min_length=1,
-        max_length=1024,
-        description="The image of the Job that asks: it has sh, and curl or wget.",
-    )
-    path: str = Field(
-        default="/", max_length=1024, pattern="^/[!-~]*$", description="The path that is asked for."
-    )
-    port: TargetPort | None = Field(
-        default=None,
-        description="Number or name of a port of the Service; the first one when left out.",
-    )
-    expected_status: Int32 = Field(
-        default=200,
-        ge=100,
-        le=599,
-        description="The status that passes.",
-    )
-    successes: Int32 = Field(
-        default=1,
-        ge=1,
-        le=100,
-        description="How many answers in a row must have it.",
-    )
-    period_seconds: Int32 = Field(
-        default=1,
-        ge=1,
-        le=300,
-        description="The pause between two requests.",
-    )
-    timeout_seconds: Int32 = Field(
-        default=5,
-        ge=1,
-        le=300,
-        description="How long one answer may take.",
-    )
-
-
 class Check(Model):
-    """What has to pass before a colour is routed: an HTTP GET, or a Job."""
+    """A Job that has to complete before a colour is routed."""
 
     name: str = Field(
         min_length=1, max_length=20, pattern=_DNS_LABEL, description="Name of the check."
@@ -177,11 +136,7 @@ class Check(Model):
         le=LONGEST_WAIT,
         description="How long the check may take in all; then it has failed.",
     )
-    http: HttpCheck | None = Field(
-        default=None, description="Passes when the preview Service answers so."
-    )
-    job: CheckJob | None = Field(
-        default=None,
+    job: CheckJob = Field(
         description="Passes when a Job of this template completes. It finds the colour that is to"
         " be routed behind the Service <name>-preview.",
     )
@@ -212,15 +167,6 @@ ROUTING_RULES = (
                 "required": ["promotion"],
             },
         },
-    ),
-    Rule(
-        rule="!has(self.checks) || self.checks.all(c, !has(c.http) || !has(c.http.port)"
-        " || (has(self.ports)"
-        " ? self.ports.exists(p, c.http.port == p.port || (has(p.name) && c.http.port == p.name))"
-        " : (c.http.port == 80 || c.http.port == 'http')))",
-        message="the port of a check must be one of the Service's: the number or the name of one of"
-        " spec.ports, which is 80 and http when left out",
-        path=".checks",
     ),
     Rule(
         rule="!has(self.bakeSeconds) || self.promotion != 'Immediate'",
@@ -300,13 +246,7 @@ class BlueGreenSpec(Model):
         json_schema_extra=list_map("name")
         | rules(
             Rule(
-                rule="self.all(c, has(c.http) != has(c.job))",
-                message="each check has either http or job",
-                reason="FieldValueRequired",
-            ),
-            Rule(
-                rule="self.all(c, !has(c.job) || !has(c.job.spec)"
-                " || !has(c.job.spec.ttlSecondsAfterFinished))",
+                rule="self.all(c, !has(c.job.spec) || !has(c.job.spec.ttlSecondsAfterFinished))",
                 message="a check's Job is kept while its verdict counts: leave out"
                 " ttlSecondsAfterFinished",
             ),

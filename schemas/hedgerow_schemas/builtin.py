@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
 POD_TEMPLATE_HASH = "pod-template-hash"
 CONTAINERS = ("initContainerStatuses", "containerStatuses")
-LONGEST_WORDS = 200
-"""Characters of a termination message, of which the kubelet takes 4096 bytes."""
 POD_IDENTITY = (
     "name",
     "namespace",
@@ -35,12 +33,10 @@ def _entry(entries: tuple[Any, ...], key: str, value: str | bool) -> Object:
 
 
 def _container(status: Any) -> Object:
-    """Return a container's status with only the reason why it waits, or what it said in the end."""
+    """Return a container's status with only the reason why it waits."""
     state: Object = {}
     if reason := View(status).text("state", "waiting", "reason"):
         state["waiting"] = {"reason": reason}
-    if said := View(status).text("state", "terminated", "message"):
-        state["terminated"] = {"message": said[:LONGEST_WORDS]}
     return {"state": state} if state else {}
 
 
@@ -279,12 +275,6 @@ class Pod(WithConditions):
         """
         reasons = (View(status).text("state", "waiting", "reason") for status in self._statuses())
         return next(filter(None, reasons), "")
-
-    @property
-    def last_words(self) -> str:
-        """The first termination message of a container, cut at LONGEST_WORDS; empty without one."""
-        said = (View(status).text("state", "terminated", "message") for status in self._statuses())
-        return next(filter(None, said), "")[:LONGEST_WORDS]
 
     @property
     def deployment(self) -> str:

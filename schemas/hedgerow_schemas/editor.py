@@ -66,6 +66,7 @@ def _plain(node: Any) -> Any:
     plain: Schema = {k: _plain(v) for k, v in schema.items() if not k.startswith("x-")}
     if schema.get("x-kubernetes-int-or-string") is True:
         plain["type"] = ["integer", "string"]
-    if schema.get("type") == "object" and "properties" in schema:
+    is_open = schema.get("x-kubernetes-preserve-unknown-fields") is True
+    if schema.get("type") == "object" and "properties" in schema and not is_open:
         plain["additionalProperties"] = False
     return plain | schema.get(EDITOR, {})

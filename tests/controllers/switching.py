@@ -24,7 +24,7 @@ START = datetime(2026, 1, 1, 12, tzinfo=UTC)
 COLOURS = ("Blue", "Green")
 CHECKED: Object = {
     "promotion": "WhenChecked",
-    "checks": [{"name": "smoke", "http": {"image": "example/curl:1", "path": "/healthz"}}],
+    "checks": [{"name": "smoke", "job": {"spec": {"template": {"spec": {"containers": []}}}}}],
 }
 SELECTED = "app.kubernetes.io/phase"
 

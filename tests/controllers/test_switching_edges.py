@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from controllers.switching import CHECKED, COLOURS, SwitchWorld, kept, pods
-from hedgerow.controllers.bluegreen.checks import ASK
 
 OVERLAP = {"switch": "Overlap", "overlapSeconds": 20}
 BAKE = {"promotion": "WhenAvailable", "bakeSeconds": 600, "bakeUnavailableSeconds": 30}
@@ -90,57 +86,6 @@ class TestChecks:
 
         del world.status["contested"]
         assert world.settle().selected == ("Green",)
-
-
-class TestAsking:
-    """The script of an HTTP check, with a program that answers in its place."""
-
-    ANSWERS = {
-        "curl": 'printf "$status"',
-        "wget": 'echo "  HTTP/1.1 $status So" >&2',
-    }
-
-    @pytest.mark.parametrize("program", ANSWERS)
-    def test_it_asks_until_so_many_answers_in_a_row_are_as_expected(self, program, tmp_path):
-        url, log = "http://10.0.0.1:80/a[1-3]?b={c,d}", tmp_path / "log"
-        status = f"status=$([ $(wc -l < {log}) = 2 ] && echo 503 || echo 200)"
-
-        ended = self.ask(tmp_path, program, status, url, "200", "2", "0", "5", "60")
-
-        assert (ended.returncode, ended.stdout) == (0, f"answer 503 from {url}, expected 200\n")
-        asked = log.read_text("utf-8").splitlines()
-        assert len(asked) == 4
-        # Brackets and braces are no patterns of several addresses.
-        assert all(url in line and ("-g" in line or program != "curl") for line in asked)
-
-    @pytest.mark.parametrize(("program", "none"), [("curl", "000"), ("wget", "")])
-    def test_it_gives_up_with_a_word_when_its_time_is_over(self, program, none, tmp_path):
-        url = "http://10.0.0.1:80/"
-
-        ended = self.ask(tmp_path, program, f"status={none}", url, "200", "1", "0", "5", "0")
-
-        assert (ended.returncode, ended.stdout) == (1, f"no answer from {url}\n")
-
-    def ask(
-        self, directory: Path, program: str, status: str, *arguments: str
-    ) -> subprocess.CompletedProcess[str]:
-        """Run the script beside a program that notes its arguments, and answers with a status."""
-        note = f"printf '%s\\n' \"$*\" >> {directory / 'log'}"
-        lines = ["#!/bin/sh", note, status, self.ANSWERS[program]]
-        (directory / program).write_text("\n".join(lines), "utf-8")
-        (directory / program).chmod(0o700)
-        for name in ("sleep", "sed", "head", "wc", "date", "timeout"):
-            found = shutil.which(name)
-            assert found
-            (directory / name).symlink_to(found)
-        return subprocess.run(
-            ["/bin/sh", "-c", ASK, "check", *arguments],
-            env={"PATH": str(directory)},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
 
 
 class TestOverlap:

@@ -68,18 +68,13 @@ port_lists = st.lists(
 )
 
 
-checks = st.one_of(
-    st.fixed_dictionaries(
-        {"name": st.just("smoke"), "http": st.just({"image": "example/curl:1", "path": "/up"})}
-    ),
-    st.fixed_dictionaries(
-        {
-            "name": st.just("orders"),
-            "job": pod_specs.map(
-                lambda pod: {"spec": {"template": {"spec": {**pod, "restartPolicy": "Never"}}}}
-            ),
-        }
-    ),
+checks = st.fixed_dictionaries(
+    {
+        "name": st.just("orders"),
+        "job": pod_specs.map(
+            lambda pod: {"spec": {"template": {"spec": {**pod, "restartPolicy": "Never"}}}}
+        ),
+    }
 )
 switches = st.one_of(
     st.fixed_dictionaries(

@@ -5,11 +5,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from e2e.colours import PORT
 from e2e.deployment import Deployment
 from e2e.node.node import Node
 from e2e.pods import fresh
 from e2e.switching import OVERLAP, measure
-from e2e.troubles import ABSENT, UNSERVED, Troubled, http, job, light
+from e2e.troubles import ABSENT, UNSERVED, Troubled, job, light
 from hedgerow.testing.api import Api
 from hedgerow.testing.waiting import eventually
 
@@ -54,6 +55,12 @@ ENDS = 'echo -n "$0" >/pages/index.html; timeout 8 httpd -f -p 8080 -h /pages; s
 NAMES = ("absent", "endless", "unserved", "changed", "broken", "passes", "bakes")
 
 
+def asked(name: str, port: int = PORT) -> str:
+    """Return a command that asks the preview of a BlueGreen once."""
+    host = f"${name.upper()}_PREVIEW_SERVICE_HOST"
+    return f'wget -q -T 10 -O /dev/null "http://{host}:{port}/"'
+
+
 @pytest.fixture(scope="module")
 def all_troubled(one_node: Node, one_api: Api, one_deployment: Deployment) -> Iterator[Troubled]:
     """Each serves Blue; then all are told to switch to Green at once."""
@@ -65,12 +72,13 @@ def all_troubled(one_node: Node, one_api: Api, one_deployment: Deployment) -> It
             checked = {"promotion": "WhenChecked"}
             changed = {**checked, "checks": [job(CHANGES, 12)]}
             world.route("changed", "Green", **changed)
-            world.route("absent", "Green", checks=[http(12, image=ABSENT)], **checked)
+            world.route("absent", "Green", checks=[job("true", 12, ABSENT)], **checked)
             world.route("endless", "Green", checks=[job("sleep 3600", 3)], **checked)
-            world.route("unserved", "Green", checks=[http(20, port=UNSERVED)], **checked)
+            nobody = job(asked("unserved", UNSERVED), 20)
+            world.route("unserved", "Green", checks=[nobody], **checked)
             bad = {f"{colour}Spec": light("none", image=ABSENT) for colour in ("blue", "green")}
             world.route("broken", "Green", promotion="WhenAvailable", **bad)
-            world.route("passes", "Green", checks=[http(30, successes=2)], **checked)
+            world.route("passes", "Green", checks=[job(asked("passes"), 30)], **checked)
             bake = {"bakeSeconds": 60, "bakeUnavailableSeconds": 1}
             ends = light("Green", ENDS)
             world.route("bakes", "Green", promotion="WhenAvailable", greenSpec=ends, **bake)
@@ -112,7 +120,7 @@ class TestWhatCannotBeRouted:
         assert troubled.heard("endless") == {"Blue"}
 
     def test_a_port_that_nobody_serves_fails_the_check(self, troubled: Troubled):
-        assert "no answer from http://" in failed(troubled, "unserved")
+        assert "BackoffLimitExceeded" in failed(troubled, "unserved")
         assert troubled.heard("unserved") == {"Blue"}
 
     def test_a_verdict_on_what_was_changed_meanwhile_does_not_count(self, troubled: Troubled):

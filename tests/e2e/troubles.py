@@ -35,16 +35,11 @@ def light(said: str, command: str = _SERVE, **more: Any) -> Object:
     return user(main, restartPolicy="Always", volumes=volumes)
 
 
-def job(command: str, seconds: int) -> Object:
+def job(command: str, seconds: int, image: str = BUSYBOX) -> Object:
     """Return a check by a shell in the namespace; it has no DNS, but the Services' addresses."""
-    pods = user(container(BUSYBOX, command=("sh", "-c", command)))
+    pods = user(container(image, command=("sh", "-c", command)))
     template = {"spec": {"backoffLimit": 0, "template": {"spec": pods}}}
     return {"name": "tried", "timeoutSeconds": seconds, "job": template}
-
-
-def http(seconds: int, **more: Any) -> Object:
-    """Return a check by a GET."""
-    return {"name": "tried", "timeoutSeconds": seconds, "http": {"image": BUSYBOX, **more}}
 
 
 class Troubled(World):

@@ -36,10 +36,12 @@ BLUE, GREEN = (target("apps/v1", "Deployment", f"demo{c}-deployment") for c in (
 ROUTE, PREVIEW = (target("v1", "Service", name) for name in ("demo", "demo-preview"))
 KUBELET = "kubelet"
 _SERVICE, _PHASE = "kubernetes.io/service-name", "app.kubernetes.io/phase"
-_POD = {"restartPolicy": "Never", "containers": [{"name": "smoke", "image": "example/smoke:1"}]}
+_PODS = {
+    name: {"restartPolicy": "Never", "containers": [{"name": name, "image": f"example/{name}:1"}]}
+    for name in ("front", "smoke")
+}
 _CHECKS = [
-    {"name": "front", "http": {"image": "example/curl:1", "path": "/healthz"}},
-    {"name": "smoke", "job": {"spec": {"template": {"spec": _POD}}}},
+    {"name": name, "job": {"spec": {"template": {"spec": pod}}}} for name, pod in _PODS.items()
 ]
 _PORTS = [{"name": "http", "port": 80, "protocol": "TCP", "targetPort": 8080}]
 

@@ -167,13 +167,6 @@ class TestPod:
 
         assert Pod(live).deployment == ""
 
-    def test_what_a_container_said_in_the_end_is_given_and_cut(self):
-        ended = {"state": {"terminated": {"exitCode": 1, "message": "x" * 300}}}
-        whole = pod(containerStatuses=[RUNNING, ended])
-
-        assert Pod(whole).last_words == Pod(Pod.reduced(whole)).last_words == "x" * 200
-        assert Pod(pod(containerStatuses=[RUNNING])).last_words == ""
-
     def test_a_reduced_pod_reads_like_the_whole_one(self):
         whole = pod(
             conditions=[

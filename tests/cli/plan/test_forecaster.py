@@ -172,7 +172,7 @@ class TestSituations:
         assert found.contested == ()
 
     async def test_what_a_switch_waits_for(self):
-        checks = [{"name": "front", "http": {"image": "example/curl:1"}}]
+        checks = [{"name": "front", "job": {"spec": {"template": {}}}}]
         found = await Plan(World()).of(manifest(promotion="WhenChecked", checks=checks))
 
         ready = next(one for one in found.after if one.type == "Ready")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from hedgerow import CONFINED, Create, Job, Keep, Pod, View, digest, unprivileged
+from hedgerow import Create, Job, Keep, Pod, View, digest
 from hedgerow_schemas.bluegreen import CheckStatus
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from hedgerow import Object, Observed
     from hedgerow.controllers.bluegreen.switch import CheckVerdict
-    from hedgerow_schemas.bluegreen import BlueGreen, Check, HttpCheck, Phase
+    from hedgerow_schemas.bluegreen import BlueGreen, Check, Phase
 
 MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 MANAGER: Final = "app.demo.kakao.com"
@@ -29,36 +29,6 @@ TEMPLATE: Final = "app.demo.kakao.com/template"
 """The annotation of a check's Job: the template that it is for."""
 JOB_NAME: Final = "batch.kubernetes.io/job-name"
 LONGEST_REASON: Final = 200
-_NOBODY: Final = 65534
-_LEFT_SECONDS: Final = 10
-"""How long before its deadline a check gives up: its pods and what they say go with that."""
-ASK: Final = r"""
-end=$(($(date +%s) + $6))
-passed=0
-while [ "$passed" -lt "$3" ]; do
-  if command -v curl >/dev/null 2>&1; then
-    status=$(curl -gs -o /dev/null -m "$5" -w '%{http_code}' "$1")
-  else
-    # Of Debian's busybox, wget -T ends by a segmentation fault.
-    status=$(timeout "$5" wget -q -S -O /dev/null "$1" 2>&1 |
-      sed -n 's|^ *HTTP/[0-9.]* *\([0-9]*\).*|\1|p' | head -n 1)
-  fi
-  if [ "$status" = "$2" ]; then
-    passed=$((passed + 1))
-  else
-    passed=0
-    case "$status" in
-      "" | 000) said="no answer from $1" ;;
-      *) said="answer $status from $1, expected $2" ;;
-    esac
-    echo "$said"
-    [ ! -w /dev/termination-log ] || echo "$said" >/dev/termination-log
-    [ "$(date +%s)" -lt "$end" ] || exit 1
-  fi
-  [ "$passed" -ge "$3" ] || sleep "$4"
-done
-"""
-"""Ask until enough answers in a row are as expected, or the time is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +60,8 @@ class Trial:
 UNTRIED: Final = Trial((), (), ())
 
 
-def trial(bg: BlueGreen, phase: Phase, template: str, observed: Observed, address: str) -> Trial:
-    """Return what the checks say about this template of a colour.
-
-    `address` is the IP address of the preview Service.
-    """
+def trial(bg: BlueGreen, phase: Phase, template: str, observed: Observed) -> Trial:
+    """Return what the checks say about this template of a colour."""
     jobs = {job.name: job for job in observed.all(Job)}
     pods = [pod for pod in observed.all(Pod) if View(pod.labels).text(CHECKS)]
     statuses: list[CheckStatus] = []
@@ -112,10 +79,10 @@ def trial(bg: BlueGreen, phase: Phase, template: str, observed: Observed, addres
         if passed[-1] and (job is None or job.going):
             one = one.model_copy(update={"verdict": "Passed"})
         elif job is not None and View(job.at("metadata", "annotations")).text(TEMPLATE) == template:
-            one = one.model_copy(update=_outcome(job, pods, asks=check.http is not None))
+            one = one.model_copy(update=_outcome(job, pods))
             begun.append(Keep(Job, name))
         elif job is None:
-            missing.append(Create(Job, name, manifest(bg, template, check, address)))
+            missing.append(Create(Job, name, manifest(bg, template, check)))
         statuses.append(_dated(one, recorded))
     return Trial(tuple(statuses), tuple(begun), tuple(missing), recorded=all(passed))
 
@@ -125,12 +92,10 @@ def job_name(bg: BlueGreen, phase: Phase, template: str, check: Check) -> str:
     return f"{bg.metadata.name}-check-{digest(phase, template, check.wire())[:8]}"
 
 
-def manifest(bg: BlueGreen, template: str, check: Check, address: str) -> Object:
+def manifest(bg: BlueGreen, template: str, check: Check) -> Object:
     """Return the Job of a check; its pods are selected by no Service of the BlueGreen."""
-    given = View(check.job or {})
-    spec: Object = (
-        _asking(bg, check, check.http, address) if check.http else dict(given.mapping("spec"))
-    )
+    given = View(check.job)
+    spec: Object = dict(given.mapping("spec"))
     spec.pop("ttlSecondsAfterFinished", None)
     limit = View(spec).number("activeDeadlineSeconds") or check.timeout_seconds
     spec["activeDeadlineSeconds"] = min(limit, check.timeout_seconds)
@@ -147,56 +112,18 @@ def manifest(bg: BlueGreen, template: str, check: Check, address: str) -> Object
     return {"metadata": {"labels": named, "annotations": annotations}, "spec": spec}
 
 
-def port_of(bg: BlueGreen, http: HttpCheck) -> int | None:
-    """Return the number of the Service's port that a check asks at, or None if there is none."""
-    for port in bg.spec.ports:
-        if http.port in (None, port.port) or (port.name and http.port == port.name):
-            return port.port
-    return None
-
-
-def _asking(bg: BlueGreen, check: Check, http: HttpCheck, address: str) -> Object:
-    host = f"[{address}]" if ":" in address else address
-    url = f"http://{host}:{port_of(bg, http)}{http.path}"
-    limit = check.timeout_seconds - min(_LEFT_SECONDS, check.timeout_seconds // 2)
-    numbers = (
-        *(http.expected_status, http.successes, http.period_seconds, http.timeout_seconds),
-        limit,
-    )
-    container = {
-        "name": "check",
-        "image": http.image,
-        "command": ["sh", "-c", ASK, "check", url, *map(str, numbers)],
-        "securityContext": CONFINED,
-        "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}, "limits": {"memory": "64Mi"}},
-    }
-    pod = {
-        "restartPolicy": "Never",
-        "automountServiceAccountToken": False,
-        "enableServiceLinks": False,
-        # The shell of a container that is process 1 ignores the signal.
-        "terminationGracePeriodSeconds": 1,
-        "securityContext": unprivileged(_NOBODY),
-        "containers": [container],
-    }
-    return {"backoffLimit": 0, "template": {"spec": pod}}
-
-
-def _outcome(job: Job, pods: Sequence[Pod], *, asks: bool) -> dict[str, str]:
+def _outcome(job: Job, pods: Sequence[Pod]) -> dict[str, str]:
     """Return the verdict of a Job, and what it waits for or why it failed.
 
-    Only of a Job of ours, which `asks`, the last words are told: others may print what is secret.
+    What its pods printed is not in it: that may be secret.
     """
     if job.going:
         return {"message": f"Job {job.name} is being deleted"}
     if job.succeeded:
         return {"verdict": "Passed"}
-    mine = [pod for pod in pods if View(pod.labels).text(JOB_NAME) == job.name]
     if job.failed:
-        last = [pod.last_words for pod in mine] if asks else []
-        words = sorted(" ".join(said.split()) for said in last if said)
-        reason = words[0] if words else _reason(job)
-        return {"verdict": "Failed", "message": f"Job {job.name} has failed: {reason}"}
+        return {"verdict": "Failed", "message": f"Job {job.name} has failed: {_reason(job)}"}
+    mine = [pod for pod in pods if View(pod.labels).text(JOB_NAME) == job.name]
     stuck = sorted(f"pod {pod.name}: {pod.waiting_reason}" for pod in mine if pod.waiting_reason)
     return {"message": stuck[0] if stuck else ""}
 

@@ -95,8 +95,7 @@ def _tracked(bg: BlueGreen, observed: Observed, basic: Situation) -> Scene:
     trial, contested = checks.UNTRIED, ""
     served = any(_is(one, chosen, template) for one in (told.routed, told.previous))
     if basic.gated and template and not (served or basic.alone):
-        live = observed.child(Service, preview_name(bg))
-        trial = checks.trial(bg, chosen, template, observed, live.cluster_ip if live else "")
+        trial = checks.trial(bg, chosen, template, observed)
         contested = contested_in(bg, chosen)
     overlapped_since = overlap_began(bg, observed, basic)
     watched = bool(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hedgerow import FieldError
-from hedgerow.controllers.bluegreen.checks import port_of
 from hedgerow.controllers.bluegreen.scene import is_gated, overlap
 
 if TYPE_CHECKING:
@@ -26,10 +25,6 @@ def errors(bg: BlueGreen) -> Iterator[FieldError]:
     if spec.checks and not is_gated(bg):
         detail = "checks are run only where promotion is WhenChecked"
         yield FieldError("spec.promotion", spec.promotion, detail)
-    for place, check in enumerate(spec.checks or ()):
-        if check.http and port_of(bg, check.http) is None:
-            detail = "the Service has no such port: give one of spec.ports"
-            yield FieldError(f"spec.checks[{place}].http.port", check.http.port, detail)
     if spec.bake_seconds is not None and spec.promotion == "Immediate":
         detail = "bakeSeconds needs promotion WhenAvailable or WhenChecked"
         yield FieldError("spec.bakeSeconds", spec.bake_seconds, detail)
