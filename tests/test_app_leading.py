@@ -146,6 +146,24 @@ class TestStandingBy:
             assert replica.holder not in {"", "another"}
             signal.raise_signal(signal.SIGTERM)
 
+    async def test_without_a_right_it_leads_once_nobody_else_does_and_serves_what_it_can(
+        self, replica
+    ):
+        replica.server.apply(BLUEGREEN, "user")
+        replica.server.apply({**LEASE, "spec": VACANT}, "hedgerow-lease")
+        replica.denied.add(("create", "jobs"))
+        gate = replica.hold_writes()
+        with capture_logs() as logs:
+            async with anyio.create_task_group() as tasks:
+                await tasks.start(app.run, ELECTED(), REGISTRY)
+                await replica.wrote.wait()
+                gate.set()
+                assert 15 <= anyio.current_time() <= 18
+                signal.raise_signal(signal.SIGTERM)
+
+        [line] = [entry for entry in logs if entry["event"] == "rights lack"]
+        assert line["lacking"] == "create jobs.batch in all namespaces for bluegreen, cronjob"
+
     @pytest.mark.parametrize(("labels", "seconds"), [({}, 0), ({LABEL: "hedgerow"}, 15)])
     async def test_after_replicas_that_shared_the_work_it_waits_until_they_see_it(
         self, replica, labels, seconds

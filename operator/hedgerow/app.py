@@ -11,9 +11,9 @@ import anyio
 from hedgerow.imports import structlog
 from hedgerow.kube.client import connect
 from hedgerow.plan.oversized import readable
-from hedgerow.process import preflight
 from hedgerow.process.executor import WAITS
 from hedgerow.process.leadership import led, margin, refuse_another_operator
+from hedgerow.process.rights import RightsCheck, tell_unserved
 from hedgerow.process.services import Services
 from hedgerow.process.sharding import HAND_OVER, new_name, sharing
 from hedgerow.process.stopping import GRACE, Stop
@@ -119,6 +119,8 @@ async def _run(
     names = Registry(controllers).names
     async with anyio.create_task_group() as tasks:
         services = Services(settings, registry, cluster, clock, meters=meters, stop=stop)
+        rights = RightsCheck(cluster, settings, controllers, clock)
+        services.health.ready.add("rights", rights.check)
         if replica:  # before anybody can ask; `sharing` has the check that can pass
             services.health.ready.add("shards", lambda: WAITS)
         await services.start(tasks)
@@ -133,8 +135,10 @@ async def _run(
         )
         if told := untested(server):
             log.warning(told)
-        tasks.start_soon(preflight.look, cluster, settings, registry)
+        tasks.start_soon(tell_unserved, cluster, controllers, settings.program)
         task_status.started()
+        await stop.unless_asked(rights.first_look)
+        tasks.start_soon(rights.ask_until_granted)
         work = partial(_work, settings, controllers, services, meters=meters, stop=stop)
         silent, health = services.silent, services.health
         if replica:
@@ -142,12 +146,21 @@ async def _run(
                 settings, cluster, clock, stop, meters, name=replica, silent=silent, health=health
             ) as executor:
                 if executor is not None:
+                    rights.leads()
                     await work(cluster, executor=executor)
         else:
             async with led(
-                settings, cluster, clock, stop, meters, silent=silent, live=health.live
+                settings,
+                cluster,
+                clock,
+                stop,
+                meters,
+                silent=silent,
+                live=health.live,
+                gives_way=rights.gives_way,
             ) as writable:
                 if writable is not None:
+                    rights.leads()
                     await work(writable)
         await services.parted()
         tasks.cancel_scope.cancel()

@@ -99,22 +99,15 @@ class TestPermissions:
     def test_the_operator_says_each_thing_once_and_waits(self, nobody, tmp_path):
         with Running(nobody, tmp_path / "log") as running:
             eventually(lambda: running.entries("started"))
-            # What is missing is looked for beside the work.
-            eventually(lambda: len(running.entries("permission missing")) == 6)
-            missing = running.entries("permission missing")
+            [lacking] = eventually(lambda: running.entries("rights lack"))
             eventually(lambda: len(running.entries("watch in trouble")) == 6)
             code = running.stop()
 
         assert code == 0
-        assert [entry["resource"] for entry in missing] == [
-            "bluegreens.app.demo.kakao.com",
-            "pods",
-            "endpointslices.discovery.k8s.io",
-            "deployments.apps",
-            "services",
-            "jobs.batch",
-        ]
-        assert missing[3]["verbs"] == "list,watch,get,create,patch,delete"
+        named = lacking["lacking"].split("; ")
+        assert named[0] == "list,watch pods in all namespaces for bluegreen"
+        assert "list,watch bluegreens.app.demo.kakao.com in all namespaces for bluegreen" in named
+        assert named[-1].startswith("and ")
         assert running.entries("pass failed") == []
 
 
@@ -149,7 +142,7 @@ class TestMissingDefinitions:
         self, bare_sandbox, installed, tmp_path
     ):
         with Running(bare_sandbox.kubeconfig, tmp_path / "log") as running:
-            [named] = eventually(lambda: running.entries("custom resource not installed"))
+            [named] = eventually(lambda: running.entries("kinds are not served"))
             eventually(lambda: running.entries("watch in trouble"))
             installed()
             # A watch in trouble asks again every thirty seconds at last.
@@ -157,6 +150,6 @@ class TestMissingDefinitions:
             code = running.stop()
 
         assert code == 0
-        assert named["resource"] == "bluegreens.app.demo.kakao.com"
+        assert named["kinds"] == "bluegreens.app.demo.kakao.com"
         assert named["remedy"] == "`hedgerow install`"
         assert len(running.entries("watch recovered")) == 1

@@ -107,7 +107,7 @@ class TestTheController:
             cronjobs_at_work(cronjobs.World(api, nodes_namespace))
             rewritten_at_work(bluegreens.World(api, nodes_namespace))
             assert operator.stop() == 0
-            assert operator.logged("permission missing") == []
+            assert operator.logged("rights lack") == []
 
         asked = requests(nodes_audit, mark, ACCOUNT)
         rights = of_controllers(REGISTRY.controllers) | of_cluster()
@@ -167,7 +167,7 @@ class TestTheReplica:
                 world.apply()
                 eventually(lambda: world.condition("Ready") == "True/Serving")
                 assert operator.stop() == 0
-                assert operator.logged("permission missing") == []
+                assert operator.logged("rights lack") == []
             assert denied(requests(nodes_audit, mark, ACCOUNT)) == []
         finally:
             for manifest in bound:

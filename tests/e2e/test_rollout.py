@@ -6,8 +6,10 @@ from e2e.deployment import ACCOUNT, NAME, NAMESPACE, REPLICAS, Deployment
 from e2e.leaders import claims, stolen, strays, terms, writes
 from e2e.load import Answers, Load, asking
 from e2e.node.node import Node
+from e2e.pods import is_ready
 from e2e.serving import SECRET, connecting, shown, stored
-from hedgerow.testing.api import Api
+from hedgerow.encoding import to_json
+from hedgerow.testing.api import Api, Object
 from hedgerow.testing.waiting import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(500)]
@@ -44,6 +46,44 @@ class TestRollout:
         assert not uids(deployment) & before
         must_be_by_leaders(node, mark)
         eventually(lambda: agree(deployment), SOON, "one certificate")
+
+
+class TestRolloutWithoutARight:
+    def test_it_stops_with_the_old_leader_at_work_until_the_right_is_granted(
+        self, node: Node, api: Api, deployment: Deployment
+    ):
+        before, leader = uids(deployment), deployment.leader()
+        live = api.raw("GET", ROLE).must()
+        role = {**live, "metadata": {"name": NAME, "labels": live["metadata"]["labels"]}}
+        fewer = [rule for rule in role["rules"] if "jobs" not in rule["resources"]]
+        try:
+            apply(node, {**role, "rules": fewer})
+            node.kubectl("rollout", "restart", "-n", NAMESPACE, f"deployment/{NAME}")
+            [log] = eventually(lambda: lacking(node, deployment, before), SOON)
+
+            assert "watch jobs.batch in all namespaces for bluegreen, cronjob" in log
+            assert before <= uids(deployment)
+            assert deployment.leader()["metadata"]["uid"] == leader["metadata"]["uid"]
+        finally:
+            apply(node, role)
+        deployment.ready()
+        assert not uids(deployment) & before
+
+
+ROLE = f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{NAME}"
+
+
+def apply(node: Node, manifest: Object) -> None:
+    """Apply a manifest as `Deployment.of` does."""
+    node.kubectl("apply", "--server-side", "-f", "-", given=to_json(manifest).decode())
+
+
+def lacking(node: Node, deployment: Deployment, before: set[str]) -> list[str]:
+    """Return the logs of new pods that are not ready, and say that they lack rights."""
+    new = [pod for pod in deployment.pods() if pod["metadata"]["uid"] not in before]
+    names = [pod["metadata"]["name"] for pod in new if not is_ready(pod)]
+    logs = [node.kubectl("logs", "-n", NAMESPACE, name, check=False) for name in names]
+    return [log for log in logs if "rights lack" in log]
 
 
 def uids(deployment: Deployment) -> set[str]:

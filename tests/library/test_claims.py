@@ -20,7 +20,6 @@ from hedgerow.deploy.names import Names
 from hedgerow.deploy.overlays import OVERLAYS, parts
 from hedgerow.deploy.rights import Right, of_controllers
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
-from hedgerow.process.preflight import _needed
 from hedgerow.registry import Registry
 from hedgerow.serving.admission.configuration import configuration, webhook_names
 from hedgerow_schemas.bluegreen import BlueGreen
@@ -201,15 +200,6 @@ class TestRights:
             Right(group, resource, verb)
             for group, resource in kinds
             for verb in ("get", "list", "watch", "patch")
-        }
-
-    def test_what_is_looked_for_at_the_start_is_what_is_granted(self):
-        asked = {(api.plural, verb) for api, verbs in _needed(SCALER) for verb in verbs}
-
-        assert asked == {
-            (right.resource, right.verb)
-            for right in of_controllers([SCALER])
-            if right.resource != "events"
         }
 
 

@@ -62,6 +62,7 @@ class Place:
         self.before = _pass
         self.stands_still_since = math.inf
         self.live = Checks()
+        self.gives_way = False
         monkeypatch.setattr(leading, "connect", self._connect)
         monkeypatch.setattr(leading, "own_thread", inline)
 
@@ -71,7 +72,7 @@ class Place:
 
     def led(self, settings: Settings = ELECTED, stop: Stop | None = None) -> Any:
         cluster = cast("Any", MemoryCluster(self.server))
-        how = {"silent": self.silent, "live": self.live}
+        how = {"silent": self.silent, "live": self.live, "gives_way": lambda: self.gives_way}
         return led(settings, cluster, self.clock, stop or Stop(20), self.meters, **how)
 
     def silent(self) -> float:
@@ -141,6 +142,12 @@ class TestLeading:
         assert place.measured() == 0
         with pytest.raises(NotLeading):
             await cluster.apply(CONFIG_MAPS, CONFIG, manager="m")
+
+    async def test_whoever_is_to_give_way_leads_only_where_nobody_else_does(self, place):
+        place.gives_way = True
+        place.write({"holderIdentity": "", "leaseDurationSeconds": 1})
+        async with place.led():
+            assert place.clock.monotonic() >= ELECTED.lease_duration
 
     async def test_whoever_is_asked_to_stop_before_gets_nothing_to_write_to(self, place):
         stop = Stop(20)

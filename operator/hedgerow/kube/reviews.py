@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from hedgerow.kube.cluster import Cluster
-    from hedgerow_schemas.base import ApiResource
 
 SECONDS = 5.0
 """For all attempts at one review."""
@@ -69,8 +68,8 @@ class _Rule(BaseModel):
     resources: list[str] = []
     names: list[str] = Field(default=[], alias="resourceNames")
 
-    def allows(self, verb: str, api: ApiResource) -> bool:
-        asked = ((verb, self.verbs), (api.group, self.groups), (api.plural, self.resources))
+    def allows(self, verb: str, group: str, resource: str) -> bool:
+        asked = ((verb, self.verbs), (group, self.groups), (resource, self.resources))
         return not self.names and all({one, "*"} & set(given) for one, given in asked)
 
 
@@ -78,35 +77,46 @@ class _Rules(BaseModel):
     model_config = ConfigDict(strict=True)
 
     rules: list[_Rule] = Field(default=[], alias="resourceRules")
-    incomplete: bool = False
 
 
 class Rights(Struct, frozen=True):
     """What we may do in one namespace, or in all; without names of single objects.
 
-    If they are `incomplete`, because an authorizer cannot list them, there may be more rights.
+    There may be more rights, since an authorizer need not be able to list its rules.
     """
 
     rules: tuple[_Rule, ...]
-    incomplete: bool
 
-    def allow(self, verb: str, api: ApiResource) -> bool:
-        """Return whether a rule allows to `verb` a kind."""
-        return any(rule.allows(verb, api) for rule in self.rules)
+    def allow(self, verb: str, group: str, resource: str) -> bool:
+        """Return whether a rule allows to `verb` a resource, or one such as `jobs/status`."""
+        return any(rule.allows(verb, group, resource) for rule in self.rules)
 
 
 async def own_rights(cluster: Cluster, namespace: str) -> Rights:
     """Return our rights in a namespace; if it is empty, those in all namespaces. Raises KubeError.
 
-    It takes one request, where a SelfSubjectAccessReview takes one for each verb and kind. Rules
-    that cannot be read are incomplete.
+    It takes one request, where `may_we` takes one for each verb and kind. Of rules that cannot be
+    read none counts.
     """
     status = await cluster.review(RULES, {"namespace": namespace or NOWHERE}, timeout=SECONDS)
     try:
         found = _Rules.model_validate(status)
     except ValidationError:
-        return Rights((), incomplete=True)
-    return Rights(tuple(found.rules), found.incomplete)
+        return Rights(())
+    return Rights(tuple(found.rules))
+
+
+async def may_we(
+    cluster: Cluster, verb: str, group: str, resource: str, namespace: str = ""
+) -> bool:
+    """Return whether we may `verb` every object of a resource, or subresource as in `jobs/status`.
+
+    Without a namespace: in all namespaces. Raises KubeError.
+    """
+    plural, _, subresource = resource.partition("/")
+    attributes = {"verb": verb, "group": group, "resource": plural, "subresource": subresource}
+    asked = {"resourceAttributes": {**attributes, "namespace": namespace}}
+    return (await _review(cluster, SELF, asked)).allowed
 
 
 async def authenticate(cluster: Cluster, token: str) -> User | None:

@@ -105,6 +105,7 @@ async def led(
     *,
     silent: Callable[[], float],
     live: Checks,
+    gives_way: Callable[[], bool],
 ) -> AsyncGenerator[Cluster | None]:
     """Yield the cluster to write to, once we lead; None if asked to stop before that.
 
@@ -114,14 +115,14 @@ async def led(
 
     The election has a thread of its own, so that it goes on while our loop is blocked, until the
     loop has been `silent` for too many seconds. A check of `live` tests that the thread's own loop
-    turns.
+    turns. `gives_way` returns whether another candidate is to lead if there is one.
     """
     if not settings.leader_elect:
         meters.leads(lambda: True)
         yield None if stop.asked.is_set() else cluster
         return
     async with own_thread("election") as thread, AsyncExitStack() as stack:
-        candidacy = thread.entered(_candidacy(settings, clock, meters, silent))
+        candidacy = thread.entered(_candidacy(settings, clock, meters, silent, gives_way))
         leadership = await stop.unless_asked(partial(stack.enter_async_context, candidacy))
         if leadership is None:
             yield None
@@ -149,7 +150,11 @@ async def led(
 
 @asynccontextmanager
 async def _candidacy(
-    settings: Settings, clock: Clock, meters: Meters, silent: Callable[[], float]
+    settings: Settings,
+    clock: Clock,
+    meters: Meters,
+    silent: Callable[[], float],
+    gives_way: Callable[[], bool],
 ) -> AsyncGenerator[Elector]:
     """Yield our candidate in the election; in the end the Lease is released.
 
@@ -174,6 +179,7 @@ async def _candidacy(
             timing=timing(settings),
             namespaces=settings.namespaces,
             silent=silent,
+            gives_way=gives_way,
         )
         try:
             yield leadership

@@ -7,8 +7,7 @@ import pytest
 from hedgerow import Secret
 from hedgerow.controllers.secretsync.controller import configured
 from hedgerow.controllers.secretsync.options import Selection, selects
-from hedgerow.deploy.rights import Right, by_namespace, of_controllers
-from hedgerow.process.preflight import _needed
+from hedgerow.deploy.rights import by_namespace, of_controllers
 from hedgerow.registry import Registry
 
 LABELS = {"team": "a", "sync": "yes", "empty": ""}
@@ -72,16 +71,3 @@ class TestRights:
         assert verbs == {"get", "list", "watch", "create", "patch", "delete"}
         assert {r.verb for r in found[""] if r.resource == "namespaces"} == {"list", "watch"}
         assert found.keys() == {""}
-
-    def test_what_is_looked_for_at_the_start_is_what_is_granted(self):
-        controllers = Registry((configured({}),)).controllers
-        granted = of_controllers(controllers)
-        asked = {
-            Right(api.group, api.plural, verb, namespace=where)
-            for controller in controllers
-            for where in ("", "secretsync")
-            for api, verbs in _needed(controller, where)
-            for verb in verbs
-        }
-
-        assert asked == {right for right in granted if right.resource != "events"}

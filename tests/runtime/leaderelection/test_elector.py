@@ -176,6 +176,48 @@ class TestGaining:
         [line] = [entry for entry in logs.entries if entry["event"] == "standing by"]
         assert (line["holder"], line["identity"]) == ("a", "b")
 
+    async def test_one_that_gives_way_leaves_the_lease_to_another(self, server, a):
+        second = Candidate(server, "second", gives_way=lambda: True)
+        async with living(second):
+            await anyio.sleep(5)
+            async with living(a):
+                await anyio.sleep(100)
+
+        assert (len(a.gained), second.gained) == (1, [])
+        assert set(second.cluster.sent) == {"read"}
+
+    async def test_also_to_one_that_starts_after_the_leader_died(self, server, a):
+        first = Candidate(server, "first")
+        second = Candidate(server, "second", gives_way=lambda: True)
+        async with living(second, first):
+            await anyio.sleep(1)
+            first.kill()
+            await anyio.sleep(TIMING.duration - TIMING.retry)
+            async with living(a):
+                await anyio.sleep(100)
+
+        assert (len(a.gained), second.gained) == (1, [])
+
+    async def test_where_there_is_no_other_it_leads_after_the_duration(self, server):
+        vacant(server)
+        second = Candidate(server, "second", gives_way=lambda: True)
+        async with living(second):
+            await anyio.sleep(3 * TIMING.duration)
+            assert leading(second)  # a renewal gives way to nobody
+
+        [gained] = second.gained
+        assert TIMING.duration <= gained <= TIMING.duration + TIMING.retry
+
+    async def test_it_leads_at_once_when_nothing_is_in_the_way_any_more(self, server):
+        vacant(server)
+        lacks = [True]
+        second = Candidate(server, "second", gives_way=lambda: bool(lacks))
+        async with living(second):
+            await anyio.sleep(5)
+            lacks.clear()
+            await anyio.sleep(TIMING.retry)
+            assert leading(second)
+
     @pytest.mark.parametrize("phase", [0, 0.3, 0.6, 0.9])
     async def test_where_all_work_each_sees_the_lease_soon_after_an_outage(self, server, phase):
         """It may write only for so long after it has seen that nobody leads alone."""

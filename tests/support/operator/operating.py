@@ -11,6 +11,7 @@ import anyio.lowlevel
 import pytest
 
 from hedgerow import app
+from hedgerow.kube.reviews import RULES
 from hedgerow.runtime.leaderelection.record import LEASES
 from hedgerow.settings import Settings
 from hedgerow.testing.memory import kinds
@@ -48,6 +49,8 @@ class Process:
         self.server = server
         self.asked: list[dict[str, Any]] = []
         self.closed = False
+        self.denied: set[tuple[str, str]] = set()
+        """The verbs and resources to which it has no right."""
         self.log_in: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint
 
         @asynccontextmanager
@@ -59,17 +62,23 @@ class Process:
             finally:
                 self.closed = True
 
-        async def look(*_: Any) -> None:
-            """Look for nothing that is missing: the model knows no rights."""
-
         monkeypatch.setattr(app, "connect", connect)
-        monkeypatch.setattr(app.preflight, "look", look)
+        monkeypatch.setattr(self.cluster, "review", self._review, raising=False)
+        monkeypatch.setattr(self.cluster, "resource", _served, raising=False)
         monkeypatch.setattr(self.cluster, "get", _version, raising=False)
 
     @property
     def writes(self) -> list[Sent]:
         """The writes so far, but for those by which operators tell of themselves."""
         return [sent for sent in self.cluster.writes if sent.api != LEASES]
+
+    async def _review(self, kind: str, spec: dict[str, Any], **_: Any) -> dict[str, Any]:
+        """Say what it may do; no rule shows it where some of it is denied."""
+        if kind == RULES:
+            everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
+            return {"resourceRules": [] if self.denied else [everything]}
+        asked = spec["resourceAttributes"]
+        return {"allowed": (asked["verb"], asked["resource"]) not in self.denied}
 
     def hold_writes(self) -> anyio.Event:
         """Let no write but those of Leases come to its end before the event is set."""
@@ -90,3 +99,7 @@ class Process:
 
 async def _version(_path: str) -> dict[str, str]:
     return {"gitVersion": "v1.37.2"}
+
+
+async def _served(group_version: str, kind: str) -> None:
+    """Serve every kind."""

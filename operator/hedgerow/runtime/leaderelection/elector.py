@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import socket
 from typing import TYPE_CHECKING, NoReturn
 
@@ -61,6 +62,11 @@ def _turns() -> float:
     return 0.0
 
 
+def _never() -> bool:
+    """Return False: no other candidate is to lead rather than we."""
+    return False
+
+
 def _no_metadata() -> Object:
     """Return no more metadata."""
     return {}
@@ -87,6 +93,26 @@ class Unanswered:
     def since(self) -> float:
         """Return the seconds since the last one; infinite if there was none."""
         return self._clock.elapsed() - self._last
+
+
+class _SecondChoice:
+    """Whether to leave a Lease that may be taken to others: for `duration` while `gives_way`."""
+
+    def __init__(self, clock: Clock, gives_way: Callable[[], bool], duration: float) -> None:
+        self._clock, self._gives_way, self._duration = clock, gives_way, duration
+        self._since = math.inf
+
+    def held(self) -> None:
+        """Take in that somebody holds the Lease."""
+        self._since = math.inf
+
+    def leaves_it(self) -> bool:
+        """Return whether not to take the Lease now, though it may be taken."""
+        if not self._gives_way():
+            return False
+        now = self._clock.elapsed()
+        self._since = min(self._since, now)
+        return now < self._since + self._duration
 
 
 class _Lease:
@@ -176,7 +202,8 @@ class Elector:
     `leading` and `unanswered` are called by the writers; each reads or sets a single number, which
     is safe between threads. `silent` returns the seconds for which the writers' loop has not
     turned. After DEAD seconds the Lease is neither taken nor renewed; otherwise a process whose
-    loop hangs would lead for ever.
+    loop hangs would lead for ever. While `gives_way` returns True, a Lease that may be taken is
+    left to other candidates for its duration; a renewal is not.
 
     `lease_metadata` returns the labels, annotations and owner references that the Lease must have,
     at each write. Where it is given, all replicas work while one leads: so each looks at the Lease
@@ -196,11 +223,13 @@ class Elector:
         timing: Timing,
         namespaces: tuple[str, ...] = (),
         silent: Callable[[], float] = _turns,
+        gives_way: Callable[[], bool] = _never,
         lease_metadata: Callable[[], Object] = _no_metadata,
         own: bool = False,
     ) -> None:
         self._clock, self._timing = clock, timing
         self._silent = silent
+        self._second = _SecondChoice(clock, gives_way, timing.duration)
         self._namespaces = frozenset(namespaces)
         self._election = Election(identity, timing)
         self.lease = _Lease(
@@ -343,12 +372,13 @@ class Elector:
             if await self.lease.remove(step, self._timeout()):
                 self._log.info("deleted the expired lease of another field manager")
             step = self._next()
-        if isinstance(step, Take):
+        if isinstance(step, Take) and (self.leading or not self._second.leaves_it()):
             found = self._election.seen
             if found is not None and found.holder != self._election.identity:
                 self.was_shared = found.shared
             await self.lease.apply(step, self._timeout())
         elif isinstance(step, Wait):
+            self._second.held()
             self._log_holder(step.holder)
 
     def _next(self) -> Read | Take | Remove | Wait:
