@@ -33,7 +33,7 @@ from hedgerow.threads import tune_for_event_loop
 from hedgerow.version import untested, user_agent, version
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from anyio.abc import TaskStatus
 
@@ -177,29 +177,15 @@ async def _work(
     executor: Executor | None = None,
 ) -> None:
     """Run the controllers until they are asked to stop and the running passes have ended."""
-    namespaces = Namespaces()
     budget = Budget(settings.memory_budget or most_for_caches(memory_limit()))
     meters.weighs(budget)
     log.info("caches are bounded", most=readable(budget.most), object=readable(budget.bound))
-    runners = _runners(
-        settings, controllers, cluster, namespaces, meters, budget=budget, executor=executor
-    )
-
-    def enqueue_all(names: Collection[str]) -> None:
-        for runner in runners:
-            runner.enqueue_all(names)
-
-    namespaces.changed = enqueue_all
+    runners = _runners(settings, controllers, cluster, meters, budget=budget, executor=executor)
     services.work(runners)
     with stop.work:
         async with anyio.create_task_group() as tasks:
-            if settings.namespaces:
-                # Told to keep to some namespaces, it asks for no right beyond them.
-                tasks.start_soon(namespaces.read, cluster, settings.namespaces, SystemClock())
-            else:
-                tasks.start_soon(namespaces.follow, cluster)
             if executor is not None:
-                tasks.start_soon(executor.serve, runners, namespaces, budget, services.silent)
+                tasks.start_soon(executor.serve, runners, budget, services.silent)
             async with anyio.create_task_group() as work:
                 for runner in runners:
                     work.start_soon(runner.run)
@@ -215,7 +201,6 @@ def _runners(
     settings: Settings,
     controllers: Sequence[Controller[Any]],
     cluster: Cluster,
-    namespaces: Namespaces,
     meters: Meters,
     *,
     budget: Budget,
@@ -223,6 +208,7 @@ def _runners(
 ) -> list[ControllerRunner]:
     installation = settings.installation
     clock, turns, reports = SystemClock(), Turns(), Reports()
+    namespaces = Namespaces(cluster, clock)
     limits = Limits(clock, normal=BURST if settings.events == "all" else 0)
     divisions = {one.name: executor.division(one, controllers) for one in controllers if executor}
     return [
@@ -233,8 +219,7 @@ def _runners(
                 installation=installation,
                 cache=build(controller, installation, settings.namespaces, budget),
                 clock=clock,
-                is_terminating=namespaces.is_terminating,
-                allows_claims=namespaces.allows_claims,
+                permission=namespaces.permission,
                 reports=reports,
                 own_namespace=settings.system_namespace,
             ),

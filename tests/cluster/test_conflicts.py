@@ -265,7 +265,8 @@ class TestSettling:
 
         world.allow_claims()
 
-        eventually(lambda: image(world, "demo") == "example/echo:1")
+        # The label is read once a minute.
+        eventually(lambda: image(world, "demo") == "example/echo:1", within=90)
         eventually(lambda: world.said("BlueGreen", "demo", "Stalled") == "")
 
     def test_an_item_is_not_removed_with_what_another_holds_in_it(self, world: Looks):

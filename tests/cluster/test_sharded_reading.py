@@ -31,6 +31,7 @@ from hedgerow.runtime.sharding import Division
 from hedgerow.sandbox.cluster import Options, Sandbox
 from hedgerow.shards.slices import COUNT, Slices
 from hedgerow.testing.api import Api
+from hedgerow.testing.memory.inmemory import any_claims
 from hedgerow.testing.sandboxes import running
 from hedgerow.testing.waiting import eventually
 from hedgerow_schemas.base import ApiResource
@@ -74,8 +75,7 @@ class Part:
             installation=Installation(),
             cache=self.cache,
             clock=SystemClock(),
-            is_terminating=lambda _: False,
-            allows_claims=lambda _: True,
+            permission=any_claims,
         )
         division = Division(True, by_server=True)
         self.runner = ControllerRunner(cluster, planner, Meters(), division=division)

@@ -24,7 +24,6 @@ from hedgerow.process.stopping import Stop
 from hedgerow.runtime.cache.budget import DECODED, Budget
 from hedgerow.runtime.leaderelection.elector import LeadershipLost
 from hedgerow.runtime.metrics import Meters
-from hedgerow.runtime.namespaces import Namespaces
 from hedgerow.serving.health import Health
 from hedgerow.settings import Settings
 from hedgerow.shards import members
@@ -126,8 +125,7 @@ class Replica:
                 if self.executor is not None:
                     async with anyio.create_task_group() as tasks:
                         runners = [cast("Any", self.runner)]
-                        watched = Namespaces(), self.budget, lambda: 0.0
-                        tasks.start_soon(self.executor.serve, runners, *watched)
+                        tasks.start_soon(self.executor.serve, runners, self.budget, lambda: 0.0)
                         await self.stop.asked.wait()
                         await self.executor.leave(10)
                         tasks.cancel_scope.cancel()

@@ -21,6 +21,7 @@ from hedgerow.runtime.sharding import Division
 from hedgerow.runtime.source_reports import Reports
 from hedgerow.shards.slices import Slices, point_of
 from hedgerow.testing.memory.cluster import has_fields, selects
+from hedgerow.testing.memory.inmemory import any_claims
 from hedgerow.testing.memory.server import Server
 from hedgerow.testing.memory.watched import Watched
 from hedgerow.testing.virtual import VirtualClock
@@ -134,8 +135,7 @@ class Replica:
             installation=Installation(),
             cache=self.cache,
             clock=VirtualClock(),
-            is_terminating=lambda _: False,
-            allows_claims=lambda _: True,
+            permission=any_claims,
             reports=reports or Reports(),
         )
         self.runner = ControllerRunner(

@@ -16,6 +16,7 @@ from hedgerow.runtime.large import Turns
 from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow.runtime.runner import ControllerRunner
+from hedgerow.testing.memory.inmemory import any_claims
 from hedgerow.testing.memory.watched import Watched
 from hedgerow.testing.virtual import VirtualClock
 from runtime.world import CONTROLLER, World
@@ -40,8 +41,7 @@ class Shop:
             installation=Installation(),
             cache=build(self.controller, Installation(), namespaces),
             clock=VirtualClock(),
-            is_terminating=lambda _: False,
-            allows_claims=lambda _: True,
+            permission=any_claims,
         )
         self.meters = Meters()
         self.runner = ControllerRunner(cast("Any", self.cluster), planner, self.meters, turns=turns)

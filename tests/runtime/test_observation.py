@@ -46,8 +46,6 @@ class TestWritable:
         world = await settled()
 
         assert planner(world).writable(DEMO, state(world, namespace_terminating=True)) is None
-        world.going.add("default")
-        assert planner(world).writable(DEMO, state(world)) is None
 
     async def test_a_resource_that_is_not_cached_is_not_written_for(self):
         world = await settled()
@@ -100,7 +98,7 @@ class TestLook:
 
         async def slowly(work: Any) -> Any:
             found = work()
-            world.going.add("default")
+            remembered.namespace_terminating = True
             return found
 
         monkeypatch.setattr(large.PASSES, "run", slowly)

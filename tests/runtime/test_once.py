@@ -116,16 +116,7 @@ class TestGoing:
         assert world.writes[before:] == ["apply CronJob default/demo/status"]
         assert world.condition("Ready") == "False/Terminating"
 
-    async def test_nothing_is_started_in_a_namespace_that_is_going(self):
-        world = await started()
-        world.server.terminate("default")
-        world.going.add("default")
-        before = len(world.writes)
-        await world.live_through(3 * MINUTE)
-
-        assert world.writes[before:] == []
-
-    async def test_nor_when_the_server_is_the_first_to_know(self):
+    async def test_nothing_is_started_in_a_namespace_that_is_going_and_it_is_asked_once(self):
         world = await started()
         world.server.terminate("default")
         await world.live_through(3 * MINUTE)

@@ -256,13 +256,6 @@ class TestTerminatingNamespace:
         world.apply(routeTo="Green")
         assert await writes_of(world, lambda: world.runner.queue.add(DEMO)) == []
 
-    async def test_known_to_be_going_it_gets_no_request_at_all(self, world):
-        world.apply()
-        world.going.add("default")
-
-        assert await writes_of(world, lambda: None) == []
-        assert world.cluster.sent == []
-
     async def test_a_namespace_that_is_gone_altogether_is_quiet_until_the_watch_tells(self, world):
         world.apply("demo", "other")
         del world.server._namespaces["other"]

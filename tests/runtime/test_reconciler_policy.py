@@ -9,6 +9,7 @@ import pytest
 
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
 from hedgerow.runtime.large import PassLimits
+from hedgerow.runtime.namespaces import LOOK_AGAIN
 from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow.runtime.state import MOST_REPEATS
 from runtime.scenes import IMAGE, annotate, limit_comparisons, settled, take_image, writes_of
@@ -360,7 +361,7 @@ class TestRewrittenByAdmission:
             f"apply Deployment default/{name}" for name in (BLUE, "demogreen-deployment")
         ]
         assert world.server.version == before
-        assert await writes_of(world, lambda: world.runner.enqueue_all(())) == []
+        assert await writes_of(world, world.runner.queue.add_everyone) == []
 
     async def test_it_goes_with_its_cause(self):
         world = World()
@@ -381,7 +382,7 @@ class TestAllowed:
 
     async def contested(self) -> World:
         world = await settled()
-        world.claiming["default"] = False
+        world.claiming["default"], world.claims_again = False, LOOK_AGAIN
         take_image(world)
         annotate(world, claims=self.CLAIMED)
         await world.settle()
@@ -400,22 +401,34 @@ class TestAllowed:
         )
         assert len([line for line in world.events() if "ClaimRefused" in line]) == 1
 
-    async def test_it_is_taken_once_the_namespace_is_labelled(self):
+    async def test_it_is_taken_within_a_minute_after_the_namespace_is_labelled(self):
         world = await self.contested()
         world.claiming["default"] = True
-        world.runner.enqueue_all({"default"})
         await world.settle()
 
         assert image(world) == "example/echo:1"
         assert world.condition("Stalled") == ""
 
-    async def test_another_namespace_is_not_looked_at_for_that(self):
-        world = await self.contested()
-        world.runner.enqueue_all({"other"})
+    async def test_nor_does_it_stay_allowed_for_longer(self):
+        world = await settled()
+        world.claims_again = LOOK_AGAIN
+        annotate(world, claims=self.CLAIMED)
+        await world.settle()
+        world.claiming["default"] = False
+        await world.settle()
+        take_image(world)
+        await world.settle()
 
-        assert len(world.runner.queue) == 0
+        assert image(world) == "theirs:9"
 
-    async def test_while_it_is_not_known_nothing_is_done_for_who_claims(self):
+    async def test_who_claims_nothing_is_not_looked_at_for_that(self):
+        world = await settled()
+        annotate(world, yields=self.CLAIMED)
+        await world.settle()
+
+        assert not world.runner.queue._delays.at
+
+    async def test_while_it_cannot_be_read_nothing_is_done_for_who_claims(self):
         world = World()
         world.claiming["default"] = None
         world.apply()
@@ -424,7 +437,7 @@ class TestAllowed:
         assert world.get("Service") is None
 
         world.claiming["default"] = True
-        world.runner.enqueue_all(())
+        world.runner.queue.add_everyone()
         await world.settle()
         assert world.get("Service") is not None
 

@@ -178,7 +178,7 @@ class TestFree:
         scene = Scene()
         scene.deploy()
         await scene.go(2, 9)
-        scene.runner.enqueue_all(())  # as the runner does when the clock jumps
+        scene.runner.queue.add_everyone()  # as the runner does when the clock jumps
         await scene.go(2, 6)
 
         assert (scene.value(), scene.held()) == (1, set())
@@ -210,7 +210,7 @@ class TestFree:
         await scene.go(2, 8)
         assert refused
         bug.append(LookupError())
-        scene.runner.enqueue_all(())
+        scene.runner.queue.add_everyone()
         waits: list[float] = []
         for _ in range(15):
             scene.server.now += int(max([1.0, *waits[-1:]])) + 1
@@ -562,7 +562,7 @@ class TestClaimed:
         assert "ClaimRefused" in scene.events()
 
         scene.claiming["default"] = True
-        scene.runner.enqueue_all(())
+        scene.runner.queue.add_everyone()
         await scene.go(2, 10)
         assert scene.value() == 10
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any, cast
@@ -12,11 +13,13 @@ from structlog.testing import LogCapture
 
 from hedgerow.contract import Controller, Key
 from hedgerow.controllers.bluegreen import controller as bluegreen
+from hedgerow.kube.errors import Unavailable
 from hedgerow.objects import Installation
 from hedgerow.runtime.cache.budget import Budget
 from hedgerow.runtime.cache.caches import build
 from hedgerow.runtime.events.recorder import Limits
 from hedgerow.runtime.metrics import Meters
+from hedgerow.runtime.namespaces import Permission
 from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow.runtime.runner import ControllerRunner
 from hedgerow.runtime.source_reports import Reports
@@ -87,8 +90,10 @@ class World:
         self.cluster = MemoryCluster(self.server)
         self.clock = ModelClock(self.server)
         self.limits = Limits(self.clock, normal=normal_events)
-        self.going: set[str] = set()
         self.claiming: dict[str, bool | None] = {}
+        """Whether namespaces allow claims: all others do; None: that cannot be read."""
+        self.claims_again = math.inf
+        """Seconds after which a namespace is asked again whether it allows claims."""
         self.logs = LogCapture()
         structlog.configure(processors=[merge_contextvars, self.logs])
         self._scope, self._installation = namespaces, Installation(instance)
@@ -102,8 +107,7 @@ class World:
             installation=self._installation,
             cache=build(self.controller, self._installation, self._scope, self.budget),
             clock=self.clock,
-            is_terminating=self.going.__contains__,
-            allows_claims=lambda name: self.claiming.get(name, True),
+            permission=self._permission,
             reports=self._reports(),
         )
         self.cache = planner.cache
@@ -116,6 +120,12 @@ class World:
                 runner.watches.enqueue(source, changes)
             runner.watches._unsynced.discard(number)
         return runner
+
+    async def _permission(self, namespace: str) -> Permission:
+        allows = self.claiming.get(namespace, True)
+        if allows is None:
+            raise Unavailable("the namespace is not read")
+        return Permission(allows, self.clock.monotonic() + self.claims_again)
 
     # --- the operator -------------------------------------------------------------------------
 

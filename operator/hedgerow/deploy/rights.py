@@ -92,11 +92,11 @@ def by_namespace(granted: RightSet) -> dict[str, RightSet]:
 def of_cluster() -> RightSet:
     """Return the cluster-wide rights of an operator that is not limited to namespaces.
 
-    It reads which namespaces are being deleted, and which webhooks and policies may have rewritten
+    It reads whether a namespace allows claims, and which webhooks and policies may have rewritten
     what it applied.
     """
     rewriters = ("mutatingwebhookconfigurations", "mutatingadmissionpolicies")
-    found = rights("", "namespaces", WATCH)
+    found = rights("", "namespaces", ("get",))
     return found.union(*(rights(ADMISSION, kind, ("list",)) for kind in rewriters))
 
 

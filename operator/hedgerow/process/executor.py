@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from hedgerow.process.coordinator import Coordinator
     from hedgerow.runtime.leaderelection.thread import OwnThread
     from hedgerow.runtime.metrics import ShardMeter
-    from hedgerow.runtime.namespaces import Namespaces
     from hedgerow.runtime.runner import ControllerRunner
     from hedgerow.shards.member import Orders
     from hedgerow.shards.members import Versions
@@ -81,7 +80,6 @@ class Executor:
     async def serve(
         self,
         runners: Sequence[ControllerRunner],
-        namespaces: Namespaces,
         budget: Budget,
         lag: Callable[[], float],
     ) -> None:
@@ -99,9 +97,8 @@ class Executor:
                     await anyio.sleep(MEASURED)
                     weights, facts = self._measure()
                     facts["lag"] = round(lag(), 3)
-                    expected = Counter(map(point_of, namespaces.names)) + self._counted
                     await self._on_thread(
-                        partial(self._coordinator.measured, weights, facts, expected)
+                        partial(self._coordinator.measured, weights, facts, self._counted)
                     )
             finally:
                 self._tasks = None  # first: the thread may still have something to be done

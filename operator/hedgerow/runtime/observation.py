@@ -16,6 +16,7 @@ from hedgerow.objects import (
     ChildId,
     Installation,
     ObjectRef,
+    annotation,
     controller_of,
     is_terminating,
     metadata,
@@ -46,11 +47,12 @@ from hedgerow.validation import in_a_line
 from hedgerow_schemas.base import Resource, Status, View
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
     from datetime import datetime
 
     from hedgerow.runtime.cache.caches import Cache
     from hedgerow.runtime.clock import Clock
+    from hedgerow.runtime.namespaces import Permission
     from hedgerow.runtime.report.reporter import Reporter
     from hedgerow.runtime.state import ResourceState
     from hedgerow_schemas.base import Object
@@ -115,17 +117,15 @@ class Observation(Struct, frozen=True, kw_only=True):
 class ResourcePlanner(Struct, frozen=True, kw_only=True):
     """Plans the resources of one controller from its caches.
 
-    `is_terminating` returns whether a namespace is being deleted, `allows_claims` whether it allows
-    claims, or None if that is not known yet. In the operator's `own_namespace`, nothing is written
-    for a Namespace.
+    `permission` returns whether a namespace allows claims; it may raise KubeError. In the
+    operator's `own_namespace`, nothing is written for a Namespace.
     """
 
     controller: Controller[Resource]
     installation: Installation
     cache: Cache
     clock: Clock
-    is_terminating: Callable[[str], bool]
-    allows_claims: Callable[[str], bool | None]
+    permission: Callable[[str], Awaitable[Permission]]
     reports: Reports = field(default_factory=Reports)
     own_namespace: str = ""
 
@@ -159,8 +159,8 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         if self.controller.is_for_namespaces and key[1] == self.own_namespace:
             return None
         # Letting a resource go is a change, and possible in a namespace that waits for it.
-        closed = state.namespace_terminating or self.is_terminating(self.controller.home(key))
-        if (closed and not going) or self.other_installation(live, state):
+        closed = state.namespace_terminating and not going
+        if closed or self.other_installation(live, state):
             return None
         return live
 
@@ -219,10 +219,19 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         self, key: Key, state: ResourceState, *, limits: PassLimits = LARGE
     ) -> Observation | None:
         """Return the plan from what is cached now; None if nothing may be written."""
-        while (found := self.look(key, state, limits=limits)) is not None:
+        while True:
+            permission = await self.claim_permission(key)
+            found = self.look(key, state, limits=limits, permission=permission)
+            if found is None:
+                return None
             if (planned := await self.plan(found, state, limits)) is not None:
                 return planned
-        return None
+
+    async def claim_permission(self, key: Key) -> Permission | None:
+        """Return whether a resource's claims are allowed; None if it has none. Raises KubeError."""
+        live = self.cache.resource(key)
+        has_claim = live is not None and annotation(live, CLAIM)
+        return await self.permission(self.controller.home(key)) if has_claim else None
 
     def look(
         self,
@@ -230,21 +239,24 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         state: ResourceState,
         *,
         limits: PassLimits,
+        permission: Permission | None = None,
         failed: frozenset[ChildId] = frozenset(),
         began: datetime | None = None,
         whole: Mapping[ChildId, Object] | None = None,
     ) -> Observation | None:
         """Return what is cached now, without a plan; None if nothing may be written, or not yet.
 
-        `limits` are those of the pass. `failed` are the children that this pass could not
-        write. `began` is when the pass began, which compose gets as the time: so a time in a
-        declaration is the same at each look. `whole` are children of which only a part is cached.
+        `limits` are those of the pass. `permission` is that for claims; without one, a resource
+        that has some waits. `failed` are the children that this pass could not write. `began` is
+        when the pass began, which compose gets as the time: so a time in a declaration is the same
+        at each look. `whole` are children of which only a part is cached.
         """
         live = self.writable(key, state)
         if live is None:
             return None
         comparisons = Comparisons(limits.comparisons)
-        field_policy, hindrance = self._field_policy(live, self.controller.home(key), comparisons)
+        home = self.controller.home(key)
+        field_policy, hindrance = _field_policy(live, home, comparisons, permission)
         if field_policy is None:
             return None
         plan_input, observed = self._cached(
@@ -426,25 +438,6 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             planned = replace(planned, writes=writes)
         return replace(observation, plan_input=plan_input, desired=desired, plan=planned)
 
-    def _field_policy(
-        self, live: Object, namespace: str, comparisons: Comparisons
-    ) -> tuple[FieldPolicy | None, Problem | None]:
-        """Return what the annotations yield and claim, and a problem if there is one.
-
-        The problem: the annotations cannot be read, or the namespace does not allow claims; claims
-        are ignored then. The policy is None while it is unknown whether the namespace allows them.
-        """
-        try:
-            field_policy = field_policy_of(metadata(live).get("annotations") or {}, comparisons)
-        except FieldPolicyError as error:
-            return NO_FIELD_POLICY, Problem(MISREAD, str(error))
-        allowed = not field_policy.claims or self.allows_claims(namespace)
-        if allowed is None:
-            return None, None
-        if allowed:
-            return field_policy, None
-        return FieldPolicy(field_policy.yields), Problem("ClaimRefused", claims_refused(namespace))
-
     def _name_conflicts(self, desired: Desired, namespace: str) -> dict[ChildId, Object]:
         """Return the cached objects that have the names of desired children, whoever owns them."""
         found: dict[ChildId, Object] = {}
@@ -455,6 +448,27 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             if obj is not None:
                 found[ChildId(kind, child.name)] = obj
         return found
+
+
+def _field_policy(
+    live: Object, namespace: str, comparisons: Comparisons, permission: Permission | None
+) -> tuple[FieldPolicy | None, Problem | None]:
+    """Return what the annotations yield and claim, and a problem if there is one.
+
+    The problem: the annotations cannot be read, or the namespace does not allow claims; claims
+    are ignored then. The policy is None while it is unknown whether the namespace allows them.
+    """
+    try:
+        field_policy = field_policy_of(metadata(live).get("annotations") or {}, comparisons)
+    except FieldPolicyError as error:
+        return NO_FIELD_POLICY, Problem(MISREAD, str(error))
+    if not field_policy.claims:
+        return field_policy, None
+    if permission is None:
+        return None, None
+    if permission.allows_claims:
+        return field_policy, None
+    return FieldPolicy(field_policy.yields), Problem("ClaimRefused", claims_refused(namespace))
 
 
 def size_problems(cached: Observation) -> list[Problem]:

@@ -7,6 +7,7 @@ into account, and a crash between two writes loses no knowledge.
 
 from __future__ import annotations
 
+import math
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from hedgerow.plan.conditions import Problem
     from hedgerow.runtime.context import PassContext
     from hedgerow.runtime.large import PassLimits
+    from hedgerow.runtime.namespaces import Permission
     from hedgerow.runtime.observation import Observation
     from hedgerow.runtime.state import ResourceState
     from hedgerow_schemas.base import Resource
@@ -76,6 +78,7 @@ class Pass:
         """What is wrong with the writes and deletions that failed; they are not tried again."""
         self.has_written = False
         self.reads = Reads(context, key, state)
+        self._permission: Permission | None = None
         self._looks = 0
         self._took_held_back = False
         """Whether a change was held back that no plan has taken in."""
@@ -107,11 +110,13 @@ class Pass:
         the resource is gone or was created again, only another pass can take them in.
         """
         await self.reads.read_partial_children()
+        self._permission = await self.context.planner.claim_permission(self.key)
         self._took_held_back |= self.context.in_flight.take(self.key)
         found = self.context.planner.look(
             self.key,
             self.state,
             limits=self.limits,
+            permission=self._permission,
             failed=frozenset(self.problems),
             began=self.began,
             whole=self.reads.whole,
@@ -221,13 +226,20 @@ class Pass:
         asked = observation.desired.requeue_after
         if asked is not None:  # it is asked from when the pass began
             asked = max(asked - (now - self.began), timedelta())
-        found = soonest(asked, recheck, known.due_in(now))
+        found = soonest(asked, recheck, known.due_in(now), self._permission_due_in())
         return Outcome(
             retry=any(target not in known for target in self.request_problems()),
             requeue_after=found,
             refused=bool(known),
             is_requested=observation.has_declaration and asked is not None and found == asked,
         )
+
+    def _permission_due_in(self) -> timedelta | None:
+        """Return the time until the namespace is asked again whether it allows claims."""
+        if self._permission is None or math.isinf(self._permission.until):
+            return None
+        left = self._permission.until - self.context.clock.monotonic()
+        return timedelta(seconds=max(left, 0.0))
 
     async def _purity_checked(self, observation: Observation) -> Observation:
         """Return a look, as failed if compose declares something else for the same objects.

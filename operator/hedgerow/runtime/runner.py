@@ -29,7 +29,7 @@ from hedgerow.runtime.workqueue import Closed, WorkQueue
 from hedgerow.shards.slices import ALL, NONE, Slices
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Iterable
 
     from hedgerow.contract import Key
     from hedgerow.kube.cluster import Cluster
@@ -233,18 +233,10 @@ class ControllerRunner:
             self._catch_up.cancel()
         await _sharded(self.queue).drain(slices)
 
-    def enqueue_all(self, namespaces: Collection[str]) -> None:
-        """Queue all resources of these namespaces; an empty collection means all namespaces."""
-        if not namespaces:
-            self.queue.add_everyone()
-            return
-        keys = self._cache.resource_keys()
-        self.queue.add_all(key for key in keys if key[0] in namespaces)
-
     def _add_informed(self, key: Key) -> None:
         """Queue a resource that there are other reports about; it may be gone already."""
         if key == ALL_KEYS:
-            self.enqueue_all(())
+            self.queue.add_everyone()
             return
         with suppress(LookupError):  # it may be in a namespace that is not watched
             if self._cache.resource(key) is not None:
@@ -273,12 +265,12 @@ class ControllerRunner:
             self._wall = Wall(self._clock)
         elif self._wall.jumped():
             log.info("clock jumped", controller=self.controller.name)
-            self.enqueue_all(())
+            self.queue.add_everyone()
 
     def _rewind(self) -> None:
         """Forget what was done since, after the API server's store was restored from a backup."""
         self._reconciler.rewind()
-        self.enqueue_all(())
+        self.queue.add_everyone()
 
     def _is_new_problem(self, key: Key, line: str) -> bool:
         """Return whether to log a problem: the same one is logged only once in a row."""

@@ -289,12 +289,20 @@ class TestNotAsked:
         )
 
     async def test_a_resource_that_is_going_is_told(self):
+        world = await settled()
+        world.edit("BlueGreen", "demo", {"metadata": {"finalizers": ["example.com/hold"]}})
+        world.delete("BlueGreen")
+        found = await Plan(world).of(manifest(routeTo="Green"))
+
+        assert actions(found) == {"BlueGreen/demo": "configured"}
+        assert found.unchecked == ("the resource is being deleted, so hedgerow writes nothing",)
+
+    async def test_a_namespace_that_is_going_is_told(self):
         plan = Plan(await settled())
         plan.cluster.namespaces[NS] = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}
         found = await plan.of(manifest(routeTo="Green"))
 
-        assert actions(found) == {"BlueGreen/demo": "configured"}
-        assert found.unchecked == ("the resource is being deleted, so hedgerow writes nothing",)
+        assert found.unchecked == ("the namespace is being deleted: nothing is created in it",)
 
 
 class TestRefused:

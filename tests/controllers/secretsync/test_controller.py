@@ -601,8 +601,7 @@ class TestSources:
         sync = Syncing("team-a")
         sync.source("app", {"password": "one"})
         await sync.settle()
-        for world in sync.worlds:
-            world.going.add(HOME)
+        sync.server.terminate(HOME)
         sync.delete("app")
         await sync.settle()
 

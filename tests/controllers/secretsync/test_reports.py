@@ -34,7 +34,7 @@ class TestWhatIsNotKnown:
         assert sync.data("app", "team-a") == {"password": coded("one")}
 
         copying.claiming["team-a"] = True
-        copying.runner.enqueue_all(())
+        copying.runner.queue.add_everyone()
         await sync.settle()
         assert sync.get("app") is None
         assert sync.get("app", "team-a") is None
@@ -145,7 +145,7 @@ class TestEmptiedManagedFields:
         for _ in range(5):
             sync.server.now += 700
             for world in sync.worlds:
-                world.runner.enqueue_all(())
+                world.runner.queue.add_everyone()
             await sync.settle()
         assert sync.writes[before:] == []
         assert {entry["reason"] for entry in sync.problems} == {"NotOurs"}

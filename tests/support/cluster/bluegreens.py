@@ -28,9 +28,10 @@ RULES = [
     },
     {
         "apiGroups": ["", "discovery.k8s.io"],
-        "resources": ["pods", "namespaces", "endpointslices"],
+        "resources": ["pods", "endpointslices"],
         "verbs": ["get", "list", "watch"],
     },
+    {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]},
     {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
 ]
 """All that the operator may do in these tests: no `update`, no wildcard."""

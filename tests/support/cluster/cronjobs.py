@@ -29,7 +29,7 @@ RULES = [
         "resources": ["jobs"],
         "verbs": [*READ, "create", "patch", "delete"],
     },
-    {"apiGroups": [""], "resources": ["namespaces"], "verbs": READ},
+    {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]},
     {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
 ]
 """All that the operator may do in these tests: no `update`, no wildcard."""

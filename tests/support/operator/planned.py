@@ -19,6 +19,7 @@ from hedgerow.runtime.events import publisher_of
 from hedgerow.runtime.events.recorder import Recorder
 from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow.runtime.reconciler import Reconciler
+from hedgerow.testing.memory.inmemory import any_claims
 from hedgerow_schemas.base import Resource
 
 Object = dict[str, Any]
@@ -80,8 +81,7 @@ class Operator:
             installation=Installation(),
             cache=self.cache,
             clock=self.clock,
-            is_terminating=lambda _: False,
-            allows_claims=lambda _: True,
+            permission=any_claims,
         )
         manager = Installation().field_manager(self.controller.name)
         recorder = Recorder(self.cluster, self.clock, manager)

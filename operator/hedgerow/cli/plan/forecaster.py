@@ -141,7 +141,6 @@ class Forecaster:
         dry_run = DryRunCluster(self.cluster, absent=absent)
         simulation = Simulation(controller, self.installation, dry_run, self.clock, ref)
         place = await self.namespace(ref.namespace)
-        simulation.is_terminating = is_terminating(place or {})
         if place:
             simulation.allows_claims = allows_claims(place)
         elif annotation(live, CLAIM):
@@ -149,7 +148,9 @@ class Forecaster:
                 f"whether namespace {ref.namespace} allows {CLAIM} (label {ALLOW_CLAIMS}=true):"
                 " assumed so"
             )
-        if simulation.is_terminating or is_terminating(live):
+        if is_terminating(place or {}):
+            simulation.unchecked.append("the namespace is being deleted: nothing is created in it")
+        if is_terminating(live):
             simulation.unchecked.append("the resource is being deleted, so hedgerow writes nothing")
         await simulation.fill(dry_run.add(ref, stored, live))
         outcome = await simulation.run()

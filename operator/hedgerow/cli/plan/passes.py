@@ -14,6 +14,7 @@ from hedgerow.runtime.cache.caches import build
 from hedgerow.runtime.events import publisher_of
 from hedgerow.runtime.events.recorder import Recorder
 from hedgerow.runtime.large import USUAL, PassLimits
+from hedgerow.runtime.namespaces import Permission
 from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow.runtime.reconciler import Reconciler
 from hedgerow.runtime.resource_pass import Outcome
@@ -57,8 +58,8 @@ class _RecordingApplier(Applier):
 class Simulation:
     """One resource, its live children, and the real reconciler on a dry-run cluster.
 
-    `ref` is the resource as it would be. `is_terminating`: its namespace is being deleted.
-    `unchecked` collects what could not be checked.
+    `ref` is the resource as it would be. `allows_claims`: its namespace allows claims. `unchecked`
+    collects what could not be checked.
     """
 
     def __init__(
@@ -72,7 +73,6 @@ class Simulation:
         self.cluster = dry_run
         self.ref = ref
         self.field_manager = installation.field_manager(controller.name)
-        self.is_terminating = False
         self.allows_claims = True
         self.unchecked: list[str] = []
         self._cache = build(controller, installation, (ref.namespace,))
@@ -81,8 +81,7 @@ class Simulation:
             installation=installation,
             cache=self._cache,
             clock=clock,
-            is_terminating=lambda _: self.is_terminating,
-            allows_claims=lambda _: self.allows_claims,
+            permission=self._permission,
         )
         cluster = cast("Cluster", dry_run)
         self._reconciler = Reconciler(
@@ -100,6 +99,9 @@ class Simulation:
     def other_installation(self) -> Installation | None:
         """Return the other installation that manages the resource, so that ours leaves it alone."""
         return self._reconciler.other_installation(self.ref.key)
+
+    async def _permission(self, _namespace: str) -> Permission:
+        return Permission(self.allows_claims)
 
     async def fill(self, resource: Object) -> None:
         """Fill the caches with what the operator's watches would have shown. Raises KubeError."""

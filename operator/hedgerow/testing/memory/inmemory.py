@@ -15,6 +15,7 @@ from hedgerow.registry import check
 from hedgerow.runtime import logs
 from hedgerow.runtime.cache.caches import build
 from hedgerow.runtime.events.recorder import Limits
+from hedgerow.runtime.namespaces import Permission
 from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow.runtime.runner import ControllerRunner
 from hedgerow.testing.audit_log import shown
@@ -36,6 +37,11 @@ _EPOCH = 1_767_225_600
 """2026-01-01T00:00:00Z: when every cluster in memory begins."""
 _COLLECTED = 1.0
 """Seconds until what has lost its owners goes too."""
+
+
+async def any_claims(_namespace: str) -> Permission:
+    """Return that a namespace allows claims."""
+    return Permission(allows_claims=True)
 
 
 class InMemoryClock:
@@ -154,8 +160,7 @@ class InMemory:
             installation=self._installation,
             cache=build(controller, self._installation, ()),
             clock=self.clock,
-            is_terminating=self.server.is_terminating,
-            allows_claims=lambda _namespace: True,
+            permission=any_claims,
         )
         return ControllerRunner(cast("Any", cluster), planner, limits=Limits(self.clock))
 
