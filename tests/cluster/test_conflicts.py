@@ -205,7 +205,9 @@ class TestSettling:
         world.set_image(deployment("demo"), "blue", "set/echo:9")
         eventually(lambda: world.said("BlueGreen", "demo", "Contested") == "True/FieldConflict")
 
-        world.annotate("demo", yields='Deployment/*: **.containers[name="blue"].image')
+        world.annotate(
+            "demo", yields='Deployment/*: spec.template.spec.containers[name="blue"].image'
+        )
 
         eventually(lambda: world.said("BlueGreen", "demo", "Contested") == "")
         assert image(world, "demo") == "set/echo:9"
@@ -219,7 +221,9 @@ class TestSettling:
         mark = nodes_audit.mark()
 
         world.allow_claims()
-        world.annotate("demo", claims='Deployment/*: **.containers[name="blue"].image')
+        world.annotate(
+            "demo", claims='Deployment/*: spec.template.spec.containers[name="blue"].image'
+        )
 
         eventually(lambda: image(world, "demo") == "example/echo:1")
         eventually(lambda: world.said("BlueGreen", "demo", "Contested") == "")

@@ -369,7 +369,7 @@ def long_texts(size: int) -> Case:
         for end in ("", "!", "?")
     )
     held = live(there, theirs(there), ours=deployment({"paused": False}))
-    entries = "Deployment/*: spec.**z, **z*z.value, spec*[*]**z*z"
+    entries = "Deployment/*: spec.**, *.*.*.containers[*].env[*].value, *.template.**"
     notes = {"hedgerow.dev/yield": entries, "hedgerow.dev/claim": entries}
     told = tuple(f".spec.x{text}" for text in texts)
     return Case(size, want, held, notes, contested=told, later=later["spec"])

@@ -334,10 +334,9 @@ GATE: dict[str, Function] = {
     "field_patterns.FieldPatterns.covers": lambda _, c: [
         entry.path.covers(steps) for steps in c.steps for entry in c.field_policy.yields[:1]
     ],
-    "field_patterns.FieldPatterns.covering": lambda m, c: (
-        (known := m.policy.joined(c.field_policy.yields))
-        and [list(known.covering(steps)) for steps in c.steps]
-    ),
+    "field_patterns.FieldPatterns.first": lambda m, c: m.field_patterns.FieldPatterns(
+        tuple(entry.path.patterns[0] for entry in c.field_policy.yields)
+    ).first(c.steps),
     "finalizers.finalizers_of": lambda m, c: m.finalizers.finalizers_of(c.live),
     "finalizers.finalization": lambda m, c: m.finalizers.finalization(
         m.builtin_schema.Deployment.api,
@@ -468,6 +467,9 @@ GATE: dict[str, Function] = {
         (policy := c.field_policy)
         and [policy.yielded("Deployment", "web", steps) for steps in c.steps]
     ),
+    "policy.FieldPolicy.first": lambda m, c: c.field_policy.first(
+        m.policy.YIELD, "Deployment", "web", c.steps
+    ),
     "policy.FieldPolicy.claimed": lambda _, c: (
         (policy := c.field_policy)
         and [policy.claimed("Deployment", "web", steps) for steps in c.steps]
@@ -532,7 +534,7 @@ MORE: dict[str, tuple[str, ...]] = {
     "plan.ChildPlanner.plan": ("leave", "vanished", "emptied"),
     "paths.assign": ("contest", *LISTS),
     "field_patterns.FieldPatterns.covers": ("leave", "many_entries"),
-    "field_patterns.FieldPatterns.covering": ("leave", "many_entries"),
+    "field_patterns.FieldPatterns.first": ("leave", "many_entries"),
     "forecast.yielded": ("leave",),
     "merge.merge": ("drop", "replace_all", "crowd"),
     "merge.taken": ("contest", "respelled"),
@@ -544,6 +546,7 @@ MORE: dict[str, tuple[str, ...]] = {
     "input.PlanInput.report": ("contest", "vanished"),
     "status.report": ("vanished",),
     "policy.FieldPolicy.claimed": ("claim", "many_entries"),
+    "policy.FieldPolicy.first": ("leave", "many_entries"),
     "policy.FieldPolicy.yielded": ("leave", "many_entries"),
     "policy.unmatched": ("many_entries",),
     "ownership.items_of_unknown_owner": ("emptied",),
@@ -557,8 +560,7 @@ EXCEPT: dict[str, str] = {
             "contract_relations.namesake", "contract_relations.unreduced",
             "contract_observed.Observed.is_refused", "contract_observed.Observed.word",
             "policy.FieldPolicy.word",
-            "canonical.builtin", "field_patterns.Glob.fits", "field_patterns.fits",
-            "field_patterns.Comparisons.spend",
+            "canonical.builtin",
             "paths.is_list", "paths.is_map", "paths.remembered",
             "validation.annotation_path", "validation.beginning",
             "validation.FieldError.cause", "managed.Holder.is_applier", "workloads.named_by",
@@ -605,7 +607,7 @@ EXCEPT: dict[str, str] = {
     **dict.fromkeys(
         (
             "transfers.patterns", "policy.parse", "policy.parts", "policy.field_policy_of",
-            "policy.joined", "field_patterns.parse", "field_patterns.glob", "field_patterns.short",
+            "field_patterns.parse", "field_patterns.short",
         ),
         "reads a text that is at most 4096 characters long",
     ),

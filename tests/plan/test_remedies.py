@@ -97,7 +97,7 @@ CASES = [
         [
             (
                 "To remove it: hedgerow adopt Deployment/web --from 'kubectl set'"
-                " --field 'spec.template.spec.containers[name=\"side\"]**' -n b"
+                " --field 'spec.template.spec.containers[name=\"side\"].**' -n b"
             ),
         ],
     ),

@@ -1,20 +1,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from time import process_time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hedgerow.fields.paths import path_of
-from hedgerow.plan.field_patterns import (
-    LONGEST,
-    MOST_COMPARED,
-    Comparisons,
-    Glob,
-    TooManyComparisonsError,
-)
+from hedgerow.plan.field_patterns import LONGEST
 from hedgerow.plan.yield_and_claim import (
     CLAIM,
     MOST,
@@ -50,12 +44,12 @@ CASES = [
     Case("spec.replicas", (".spec.replicas",), (".spec.replicas.x", ".spec", ".spec.replicasx")),
     Case(".spec.replicas", (".spec.replicas",), ("spec.replicas", ".xspec.replicas")),
     Case("spec.*", (".spec.a",), (".spec.a.b", ".spec", ".spec.a[x=1]")),
-    Case("spec.re*s", (".spec.replicas", ".spec.res"), (".spec.replica", ".spec.re.s")),
     Case("spec.*.*", (".spec.a.b",), (".spec.a", ".spec.a.b.c")),
-    Case("spec.**", (".spec.a", IMAGE), (".spec", ".status.a")),
+    Case("spec.**", (".spec.a", IMAGE, ".spec[x=1]"), (".spec", ".status.a", ".specs.a")),
     Case("**", (".spec", IMAGE, PORT)),
-    Case("**.image", (IMAGE,), (".spec.images",)),
-    Case("spec**", (".spec", ".spec.a", ".spec[x=1]", ".specs")),
+    Case("spec.ports.**", (".spec.ports[port=80]", PORT), (".spec.ports", ".spec.a")),
+    Case("spec.*.**", (".spec.a.b", ".spec.a[n=1].c"), (".spec.a", ".spec[n=1].a")),
+    Case("spec.ports[*].**", (PORT, ".spec.ports[port=80].a.b"), (".spec.ports[port=80]",)),
     Case(IMAGE, (IMAGE,), (IMAGE.replace("web", "wab"),)),
     Case(IMAGE.replace('[name="web"]', "[*]"), (IMAGE,), (".spec.template.spec.containers",)),
     Case(PORT, (PORT,), (PORT.replace("80", "81"), PORT.replace("TCP", "UDP"))),
@@ -70,21 +64,15 @@ CASES = [
     Case("metadata.labels.app.kubernetes.io/name", (".metadata.labels.app.kubernetes.io/name",)),
     Case("a+b", (".a+b",), (".aab",)),
     Case("größe", (".größe",)),
-    Case("spec.re**cas", (".spec.replicas", ".spec.re.s[x=1].cas"), (".spec.recs", ".spec.re")),
     Case(
-        "sp*c.**.a*e",
-        (".spec.b.are", ".spc.x[n=1].ae"),
-        (".spec.are", ".spec.b.are.x", ".spx.b.ae"),
+        "spec.template.spec.containers[*].resources.limits.*",
+        (
+            '.spec.template.spec.containers[name="web"].resources.limits.cpu',
+            '.spec.template.spec.containers[name="web"].resources.limits.memory',
+        ),
+        ('.spec.template.spec.containers[name="web"].resources.requests.cpu',),
     ),
-    Case("spec**a*b", (".spec.aab", ".speca.b.xab"), (".spec.a.b", ".spec.ab.c", '.spec[n="ab"]')),
-    Case("a*b**b*c", (".axbbyc", ".ab.xbc"), (".abc", ".ab.bd")),
-    Case("spec.**[*]", (".spec.a[n=1]",), (".spec[n=1]", ".spec.a[n=1].b")),
-    Case("**.a.*", (".x.a.b",), (".a.b", ".x.b.c", ".x.a[n=1]", ".x.a")),
-    Case("**.a.b.c", (".x.a.b.c",), (".b.c", ".c")),
-    Case("**[n=1].b", (".x[n=1].b",), (".x[n=2].b", ".x.n.b")),
-    Case("a**.b.c.d.e", (".a.b.c.d.e",), (".a.d.e", ".a")),
-    Case("spec.***", (".spec.a", ".spec.a[n=1]"), (".spec[n=1].a", ".spec")),
-    Case("**foo", (".foo", ".a.xfoo"), ('.a[="foo"]', ".foox")),
+    Case("a.*.c[*]", (".a.b.c[n=1]",), (".a.c[n=1]", ".a.b.c", ".a.b.b.c[n=1]")),
 ]
 
 
@@ -110,8 +98,8 @@ class TestPaths:
         "text",
         [
             "", ".", "..", "a..b", "a.", "a.[*]", "a b", "a[", "a]", "a[]", "a[x]", 'a[x="]',
-            "a[x=1,]", "a[=]", "**.**", "a**b**", "a*b*", "a*[*]*", '"a"', "a:b", "a=b", "a[*",
-            'a[x="y"', "a\tb", "[*]a]", "a[*]b", "a[x=1]*",
+            "a[x=1,]", "a[=]", "a[*]*", '"a"', "a:b", "a=b", "a[*", 'a[x="y"', "a\tb", "[*]a]",
+            "a[*]b", "a[x=1]*",
         ],
     )  # fmt: skip
     def test_what_is_no_path_is_refused(self, text):
@@ -133,6 +121,34 @@ class TestPaths:
             " for all of them"
         )
 
+    @pytest.mark.parametrize(
+        ("path", "at"),
+        [
+            ("**.image", "**.image"),
+            ("spec.**.image", "**.image"),
+            ("**.**", "**.**"),
+            ("spec**", "spec**"),
+            ("spec.re**", "re**"),
+            ("spec.***", "***"),
+            ("spec.ports[*]**", "**"),
+        ],
+    )
+    def test_two_stars_before_the_end_are_told_where_they_may_stand(self, path, at):
+        with pytest.raises(FieldPolicyError) as refused:
+            list(parse(f"A/x: {path}"))
+
+        assert str(refused.value).endswith(
+            f"'{path}' is no path; it breaks at '{at}'; ** stands only at the end, as in spec.**;"
+            " before it, write each step, or * for any"
+        )
+
+    @pytest.mark.parametrize("name", ["re*s", "re*", "*s", "*a*", "app.io/*"])
+    def test_a_star_within_a_name_is_told_to_stand_for_the_whole_of_it(self, name):
+        with pytest.raises(FieldPolicyError) as refused:
+            list(parse(f"A/x: spec.{name}, spec.a"))
+
+        assert str(refused.value).endswith("; * stands for a whole name, as in spec.*")
+
     @pytest.mark.parametrize("kind", ["deployment", "deploy", "deployments.apps"])
     def test_a_kind_in_lower_case_is_what_is_at_fault(self, kind):
         with pytest.raises(
@@ -151,10 +167,11 @@ class TestSteps:
         [
             ("metadata.labels.*", True),
             ("metadata.*.*", True),
-            ("**.labels.*", True),
             ("metadata.labels.app.kubernetes.io/name", True),
-            ("metadata.labels.app.kubernetes.io/*", True),
-            ("metadata.labels.app*", False),
+            ("*.*.app.kubernetes.io/name", True),
+            ("metadata.labels.app.**", False),
+            ("metadata.labels.app.kubernetes", False),
+            ("metadata.labels.app", False),
             ("metadata.*", False),
             ("metadata.labels.*.*.*", False),
         ],
@@ -189,46 +206,16 @@ class TestSteps:
         assert not term.covers("A", "x", ("f:data", "f:a\0b"))
 
 
-class TestDottedNames:
-    """A label's key is one name, however many dots it has."""
-
-    KEY = place("metadata", "labels", "app.example.com/name")
-
-    @pytest.mark.parametrize(
-        ("pattern", "covered"),
-        [
-            ("**pp.example.com/name", True),
-            ("**ls.app.example.com/name", True),
-            ("**pp.sample.com/name", False),
-            ("**.labels.example.com/name", False),
-        ],
-    )
-    def test_its_parts_are_covered_like_names(self, pattern, covered):
-        (term,) = parse(f"A/x: {pattern}")
-
-        assert term.covers("A", "x", self.KEY) is covered
-
-
 class TestLongNames:
     """A name of more than 4096 characters is covered by what covers any name."""
 
     LONG = place("data", "x" * LONGEST + "xy.z" + "x" * LONGEST + "xy")
 
-    @pytest.mark.parametrize(
-        "pattern", ["data.*", "data.**", "**", "data**", "data.xx**", "data.**xy", "**.*", "d*a.*"]
-    )
-    def test_it_is_any_name_and_begins_and_ends_as_it_does(self, pattern):
+    @pytest.mark.parametrize("pattern", ["data.*", "data.**", "**", "*.*"])
+    def test_it_is_any_name(self, pattern):
         (term,) = parse(f"A/x: {pattern}")
 
         assert term.covers("A", "x", self.LONG)
-
-    @pytest.mark.parametrize(
-        "pattern", ["data.x*y.z*y", "data.x*", "**.z*y", "**z*q", "data.x*q**"]
-    )
-    def test_a_star_beside_other_characters_does_not_cover_it(self, pattern):
-        (term,) = parse(f"A/x: {pattern}")
-
-        assert not term.covers("A", "x", self.LONG)
 
     def test_an_item_is_covered_by_a_star_and_not_by_its_keys(self):
         for length, named in ((1000, True), (2000, False)):
@@ -249,9 +236,6 @@ class TestObjects:
             ("Deployment/x", "Service", "x", False),
             ("*/x", "Service", "x", True),
             ("Deployment/*", "Deployment", "any.thing-0", True),
-            ("Deployment/*-deployment", "Deployment", "blue-deployment", True),
-            ("Deployment/demo*", "Deployment", "demo", True),
-            ("Deployment/demo*", "Deployment", "other", False),
             ("Deployment/a.b", "Deployment", "axb", False),
         ],
     )
@@ -264,13 +248,18 @@ class TestObjects:
         "entry",
         [
             "Deployment: a", "Deployment/x a", "Deployment/X: a", "/x: a",
-            "Deployment/: a", "Deployment/a*b*c: a", "apps/Deployment/x: a", "a", ": a",
+            "Deployment/: a", "apps/Deployment/x: a", "a", ": a",
             "De*/x: a", "Deployment/x\n: a",
         ],
     )  # fmt: skip
     def test_what_is_no_entry_is_refused_with_an_example(self, entry):
         with pytest.raises(FieldPolicyError, match=r"is not KIND/NAME: PATH, as in Deployment"):
             list(parse(entry))
+
+    @pytest.mark.parametrize("name", ["demo*", "*-deployment", "a*b*c", "**"])
+    def test_a_star_within_a_name_is_told_to_stand_for_the_whole_of_it(self, name):
+        with pytest.raises(FieldPolicyError, match=r": \* stands for a whole name: write Job/\*,"):
+            list(parse(f"Job/{name}: a"))
 
 
 class TestTexts:
@@ -280,8 +269,29 @@ class TestTexts:
         assert [(term.kind, term.name, term.text) for term in parse(text)] == [
             ("Deployment", "x", "Deployment/x: a"),
             ("Deployment", "x", "Deployment/x: b"),
-            ("Service", Glob("", ""), "Service/*: c"),
+            ("Service", "*", "Service/*: c"),
         ]
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "A/x:\n  a, b\nB/x: c",
+            "A/x: a,\n  b\nB/x:\n\n  c\n",
+            "A/x:\r\n  a,\r\n  b\r\nB/x: c\r\n",
+            "A/x : a"[:3] + ":  \n a ,\n\n b;\nB/x: c",
+        ],
+    )
+    def test_a_line_that_ends_in_a_colon_or_comma_goes_on_in_the_next(self, text):
+        assert [term.text for term in parse(text)] == ["A/x: a", "A/x: b", "B/x: c"]
+
+    def test_a_colon_in_quotes_does_not_hold_two_lines_together(self):
+        text = 'A/x: y[a="b:"]\nB/x: z'
+
+        assert [term.text for term in parse(text)] == ['A/x: y[a="b:"]', "B/x: z"]
+
+    def test_what_follows_a_comma_is_no_entry(self):
+        with pytest.raises(FieldPolicyError, match="'B/x: b' is no path"):
+            list(parse("A/x: a,\nB/x: b"))
 
     def test_separators_in_quotes_and_brackets_separate_nothing(self):
         text = 'A/x: y[a="1;2\\",]",b=2], z; B/x: w'
@@ -427,10 +437,10 @@ class TestHostile:
     @pytest.mark.parametrize(
         "pattern",
         [
-            ".".join(["*a"] * 100),
-            "**" + ".*" * 60 + ".z",
-            "a" + "[*]" * 100 + ".z",
-            "**[*].z",
+            "*" + ".*" * 2000 + ".z",
+            "a" + "[*]" * 1300 + ".z",
+            "a" + ".a" * 2000 + ".z",
+            "a" + ".a" * 2000 + ".z.**",
         ],
     )
     def test_a_long_path_is_matched(self, pattern):
@@ -462,52 +472,79 @@ class TestUnknown:
         assert field_policy_of(known).unknown == ()
 
 
-class TestComparisons:
-    """A field costs what the patterns are long, so the number of fields has a bound with that."""
+def _deep(depth: int, name: str = "a") -> list[tuple[str, ...]]:
+    """Return 5,000 fields of one map at a depth."""
+    above = (f"f:{name}",) * (depth - 1)
+    return [(*above, f"f:{name}{number}") for number in range(5000)]
 
-    WORST = (
-        "**" + ".b" * 28 + ".b*",
-        "b" + ".b" * 13 + "**.q" + ".b" * 13,
-        "*" + ".*" * 13 + "**.q" + ".*" * 13,
-        "**" + ".b*b" * 14,
-        ".".join(["b*"] * 28),
-    )
+
+def _items() -> list[tuple[str, ...]]:
+    """Return two fields of each of 2,500 environment variables."""
+    above = place("spec", "template", "spec", "containers", 'k:{"name":"web"}', "env")
+    return [
+        (*above, f'k:{{"name":"V{number}"}}', field)
+        for number in range(2500)
+        for field in ("f:name", "f:value")
+    ]
+
+
+class TestCost:
+    """The largest annotations, and an object with 5,000 fields; each CPU time is some 4 to 11 ms.
+
+    So a look at an object of that size stays far below the 50 ms for which the loop may be held.
+    """
 
     @staticmethod
-    def entries(path: str) -> str:
-        return "A/x: " + ", ".join([path] * min(MOST, (LONGEST - 6) // (len(path) + 2)))
+    def largest(path: str) -> str:
+        return "A/x: " + ", ".join([path] * min(MOST, (LONGEST - 5) // (len(path) + 2)))
 
-    @pytest.mark.parametrize("path", WORST)
-    def test_the_worst_paths_are_compared_with_so_many_fields_and_no_more(self, path):
-        field_policy = field_policy_of({YIELD: self.entries(path)}, Comparisons())
-        above = place(*["b"] * 40)
+    @pytest.mark.parametrize("fields", [_deep(5), _deep(40), _deep(31, "a.a"), _items()])
+    @pytest.mark.parametrize(
+        "path",
+        [
+            "a.b",
+            "*.*",
+            ".".join("*" * 30),
+            ".".join("a" * 30) + ".*",
+            ".".join("*" * 30) + ".**",
+            ".".join("a" * 2040),
+            "spec.template.spec.containers[*].env[*].other",
+            'spec.template.spec.containers[name="web"].env[*].**',
+        ],
+    )
+    def test_it_is_the_fields_and_not_the_paths_that_cost(self, path, fields):
+        text = self.largest(path)
 
-        fields = ((*above[n % 2 :], f"f:a{n}b", "f:b") for n in range(MOST_COMPARED))
+        def seconds() -> float:
+            policy = field_policy_of({YIELD: text, CLAIM: text})
+            began = process_time()
+            for one in fields:
+                policy.claimed("A", "x", one)
+            policy.first(CLAIM, "A", "x", fields)
+            return process_time() - began
 
-        with pytest.raises(TooManyComparisonsError):
-            list(map(partial(field_policy.yielded, "A", "x"), fields))
+        assert min(seconds() for _ in range(3)) < 0.05
 
-    def test_ten_ordinary_paths_are_compared_with_all_fields_of_a_large_object(self):
-        paths = (
-            *("spec.replicas", "spec.strategy", "metadata.annotations.*", "**.caBundle"),
-            *("spec.template.metadata.annotations.*", "spec.template.spec.nodeSelector"),
-            "spec.template.spec.tolerations",
-            *(f'spec.template.spec.containers[name="web"].{x}' for x in ("image", "resources")),
-            'spec.template.spec.containers[*].env[name="A"].value',
+    STEPS = st.sampled_from(["f:a", "f:b", "f:a.b", 'k:{"n":1}'])
+
+    @given(st.lists(st.lists(STEPS, min_size=1, max_size=4).map(tuple), max_size=12))
+    def test_what_was_asked_before_changes_no_answer(self, fields):
+        text = "A/x: a.*.b, a.**, b, a[*].b, *.*, b.a.b, a[n=1]"
+        policy = field_policy_of({YIELD: text})
+
+        for one in fields:
+            fresh = [term.covers("A", "x", one) for term in parse(text)]
+            assert policy.yielded("A", "x", one) == any(fresh)
+            assert [term.covers("A", "x", one) for term in policy.yields] == fresh
+
+    @given(st.lists(st.lists(STEPS, min_size=1, max_size=4).map(tuple), max_size=12))
+    def test_of_all_fields_the_first_that_each_covers_is_found(self, fields):
+        policy = field_policy_of({YIELD: "A/x: a.*.b, a.**, b, a[*].b, *.*, b.a.b, a[n=1]"})
+
+        found = policy.first(YIELD, "A", "x", fields)
+
+        assert found == tuple(
+            (term, covered[0])
+            for term in policy.yields
+            if (covered := [one for one in fields if term.covers("A", "x", one)])
         )
-        field_policy = field_policy_of({YIELD: f"A/x: {', '.join(paths)}"}, Comparisons())
-        above = place("spec", "template", "spec", "containers", 'k:{"name":"web"}', "env")
-
-        found = [
-            field_policy.yielded("A", "x", (*above, f'k:{{"name":"{name}"}}', "f:value"))
-            for name in ("A", *range(15_000))
-        ]
-
-        assert (found[0], any(found[1:])) == (True, False)
-
-    def test_both_annotations_share_them(self):
-        both = {YIELD: "A/x: a", CLAIM: "A/x: b"}
-
-        assert field_policy_of(both, Comparisons(4)).yielded("A", "x", ("f:a",))
-        with pytest.raises(TooManyComparisonsError):
-            field_policy_of(both, Comparisons(4)).claimed("A", "x", ("f:b",))

@@ -5,14 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-from msgspec.structs import replace
-
 from hedgerow.kube import errors
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
-from hedgerow.runtime import observation
-from hedgerow.runtime.cache import caches
-from hedgerow.runtime.large import LARGE, USUAL
 from hedgerow.testing.memory.cluster import Sent
 from runtime.shop import Shop
 from runtime.world import World
@@ -172,13 +166,3 @@ def everything(world: World) -> dict[str, Any]:
             ]
             found["/".join(key)] = (spec, conditions, live["metadata"].get("labels"))
     return found
-
-
-def limit_comparisons(
-    monkeypatch: pytest.MonkeyPatch, *, usual: int, large: int = LARGE.comparisons
-) -> None:
-    """Let a pass of each size make so many comparisons of `yield` and `claim` with fields."""
-    few, most = replace(USUAL, comparisons=usual), replace(LARGE, comparisons=large)
-    monkeypatch.setattr(caches, "USUAL", few)
-    monkeypatch.setattr(caches, "LARGE", most)
-    monkeypatch.setattr(observation, "USUAL", few)

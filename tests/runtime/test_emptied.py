@@ -71,7 +71,7 @@ class TestItems:
     async def test_what_is_yielded_is_no_conflict(self):
         world = await dropped_meanwhile()
 
-        field_policy = {YIELD: 'Deployment/*: **.containers[name="side"]'}
+        field_policy = {YIELD: 'Deployment/*: spec.template.spec.containers[name="side"]'}
         world.edit("BlueGreen", "demo", {"metadata": {"annotations": field_policy}}, "annotator")
         await world.settle()
 

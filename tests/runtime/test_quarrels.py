@@ -55,7 +55,7 @@ async def fight(world: World, *moves: Object, rounds: int = 60) -> None:
         # What is contested and not claimed is left out: one quarrel, and two bodies by turns.
         (
             pods("blue", terminationGracePeriodSeconds=7),
-            "**.image",
+            "spec.template.spec.containers[*].image",
             [pods("blue", "theirs:9", terminationGracePeriodSeconds=grace) for grace in (9, 7)],
         ),
     ],

@@ -8,11 +8,9 @@ from typing import Any
 import pytest
 
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
-from hedgerow.runtime.large import PassLimits
 from hedgerow.runtime.namespaces import LOOK_AGAIN
-from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow.runtime.state import MOST_REPEATS
-from runtime.scenes import IMAGE, annotate, limit_comparisons, settled, take_image, writes_of
+from runtime.scenes import IMAGE, annotate, settled, take_image, writes_of
 from runtime.world import World, pods
 
 Object = dict[str, Any]
@@ -215,62 +213,6 @@ class TestMisread:
         annotate(world, yields=None, claims=None)
         await world.settle()
         assert (image(world), world.condition("Stalled")) == ("mine:2", "")
-
-    @pytest.mark.usefixtures("on_the_loop")
-    async def test_what_takes_too_long_to_compare_is_not_read_either(self, monkeypatch):
-        """One object has a hundred thousand fields, and each costs what the annotation is long."""
-        world = await settled()
-        take_image(world)
-        annotate(world, yields=f"Deployment/*: {IMAGE}")
-        await world.settle()
-        assert world.condition("Stalled") == ""
-
-        with monkeypatch.context() as limits:
-            limit_comparisons(limits, usual=1, large=1)
-            world.apply(blueSpec=pods("blue", "mine:2"))
-            await world.settle()
-        assert world.condition("Stalled") == "True/InvalidAnnotation"
-        assert image(world) == "theirs:9"
-
-        annotate(world, yields=None)
-        await world.settle()
-        assert world.condition("Stalled") == ""
-
-    @pytest.mark.usefixtures("on_the_loop")
-    async def test_what_takes_long_to_compare_counts_as_large_and_is_read(self, monkeypatch):
-        """A light object may have few fields that cost much; the loop waits for none of them."""
-        noticed: list[PassLimits] = []
-
-        async def noted(self: ResourcePlanner, *args: Any) -> Any:
-            noticed.append(args[-1])
-            return await plan(self, *args)
-
-        world = await settled()
-        take_image(world)
-        plan = ResourcePlanner.plan
-        monkeypatch.setattr(ResourcePlanner, "plan", noted)
-        limit_comparisons(monkeypatch, usual=1)
-        world.apply("other")
-        await world.settle()
-        assert world.cache.many_comparisons == set()
-        assert {each.is_large for each in noticed} == {False}
-
-        noticed.clear()
-        annotate(world, yields=f"Deployment/*: {IMAGE}")
-        await world.settle()
-        assert (world.contested(), world.condition("Stalled"), image(world)) == ([], "", "theirs:9")
-        assert world.cache.many_comparisons == {("default", "demo")}
-        assert [each.is_large for each in noticed] == [False, *[True] * (len(noticed) - 1)]
-
-        annotate(world, yields=None)
-        await world.settle()
-        assert world.cache.many_comparisons == set()
-
-        annotate(world, yields=f"Deployment/*: {IMAGE}")
-        await world.settle()
-        world.delete("BlueGreen", "demo")
-        await world.settle()
-        assert world.cache.many_comparisons == set()
 
 
 class TestUnmatched:

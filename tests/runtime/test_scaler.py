@@ -27,7 +27,7 @@ from hedgerow.testing.memory import kinds
 from hedgerow.testing.memory.cluster import MemoryCluster
 from hedgerow_schemas.base import Object
 from model import scaled
-from runtime.scenes import limit_comparisons, refuse
+from runtime.scenes import refuse
 from runtime.world import Crash, ModelClock, World, crash
 
 pytestmark = pytest.mark.anyio
@@ -721,17 +721,6 @@ class TestAutoscaler:
         scene.annotate(**{SCALE_IN: "0 18 * * *"})
         await scene.go(2, 20)
         assert (scene.value(HPA), scene.held()) == (1, set())
-
-    @pytest.mark.usefixtures("on_the_loop")
-    async def test_so_it_is_while_a_claim_takes_too_long_to_compare(self, monkeypatch):
-        scene = Scene()
-        scene.deploy(WINDOWS | CLAIM_LEAST)
-        scene.autoscale(minReplicas=2)
-        limit_comparisons(monkeypatch, usual=1, large=1)
-        await scene.go(2, 9)
-
-        assert "InvalidAnnotation" in scene.events()
-        assert scene.value(HPA) == 2
 
     @pytest.mark.parametrize("why", ["InvalidAnnotation", "SeveralAutoscalers"])
     async def test_one_that_is_lost_is_not_taken_twice_when_all_was_left_meanwhile(self, why):

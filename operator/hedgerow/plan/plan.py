@@ -342,14 +342,12 @@ class ChildPlanner:
 
     def _ignored(self, found: ContestedLeaves) -> Iterator[str]:
         """Yield a line for each yielded or claimed field that is contested nevertheless."""
-        field_policy = self.plan_input.field_policy
-        for word, written in ((YIELD, field_policy.yields), (CLAIM, field_policy.claims)):
-            for entry in written:
-                met = (each for each in found if entry.covers(*self.id, each[1].field_path))
-                field, leaf = next(met, (None, None))
-                if field is not None and leaf is not None:
-                    why = self._without_effect(word, field.reason or "", leaf.field_path)
-                    yield f"{word}: {entry.text} has no effect on {self.ref} {leaf.path}: {why}"
+        places = {leaf.field_path: (field, leaf) for field, leaf in reversed(found)}
+        for word in (YIELD, CLAIM):
+            for entry, at in self.plan_input.field_policy.first(word, *self.id, places):
+                field, leaf = places[at]
+                why = self._without_effect(word, field.reason or "", leaf.field_path)
+                yield f"{word}: {entry.text} has no effect on {self.ref} {leaf.path}: {why}"
 
     def _without_effect(self, word: str, reason: str, field_path: FieldPath) -> str:
         return without_effect(word, reason, field_path)

@@ -83,7 +83,7 @@ def _remedies(
     elif field.reason == DECLARED_NO_MORE:
         # before-first-apply holds the item itself, so the whole item is adopted.
         whole = field.manager == BEFORE_FIRST_APPLY.manager
-        yield adopt(owner, REMOVE, field.object, field, "" if whole else f"{field.path}**")
+        yield adopt(owner, REMOVE, field.object, field, "" if whole else f"{field.path}.**")
     elif field.reason in (REMOVED, SCALED_TO_ZERO):
         if not (is_ours(field_path) or is_fixed(field_path)):
             yield from _annotate(owner, annotations, CLAIM, RESTORE, field)

@@ -5,14 +5,13 @@ The grammar of the resource's annotation:
     policy  = entry *( ( ";" / newline ) entry )
     entry   = kind "/" name ":" path *( "," path )
     kind    = a kind, or "*"
-    name    = a child's name; one "*" in it stands for any characters
+    name    = a child's name, or "*"
     path    = a field as conflicts print it, without or with the first dot: spec.replicas,
               spec.template.spec.containers[name="web"].image
 
-In a path, `*` alone stands for one whole step, such as a label's name with dots in it. Once within
-a step, `*` stands for any characters except dots. `[*]` stands for any item of a list. `**` stands
-for any number of steps and may be used once in a path: with more, matching could take very long.
-The keys of a list item may come in any order.
+A newline after ":" or "," separates nothing. In a path, `*` stands for any one name, such as a
+label's with dots in it, and `[*]` for any item of a list. `**` at the end stands for all fields
+below. The keys of a list item may come in any order.
 """
 
 from __future__ import annotations
@@ -31,15 +30,10 @@ from hedgerow.fields.sets import FieldPath, is_key, members
 from hedgerow.objects import labelling_program, metadata
 from hedgerow.plan import field_patterns
 from hedgerow.plan.field_patterns import (
+    ANY,
     LONGEST,
-    Comparisons,
     FieldPatternError,
     FieldPatterns,
-    Glob,
-    PatternPart,
-    TooManyComparisonsError,
-    fits,
-    glob,
     keys,
     short,
     steps_of,
@@ -47,7 +41,7 @@ from hedgerow.plan.field_patterns import (
 from hedgerow.texts import cut
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from hedgerow.contract import Word
     from hedgerow.fields.sets import FieldPath
@@ -60,13 +54,14 @@ CLAIM: Final = "hedgerow.dev/claim"
 ALLOW_CLAIMS: Final = "hedgerow.dev/allow-claims"
 """The label by which a namespace allows claims; only the value `true` counts."""
 MOST: Final = 64
+"""The most paths of an annotation."""
 _PREFIX: Final = "hedgerow.dev/"
 _KNOWN: Final = (YIELD, CLAIM, f"{_PREFIX}status")
 _MOST_UNKNOWN: Final = 4
 _LONGEST_NAME: Final = 80
 
 _ENTRY = re.compile(
-    r"\s*(?P<kind>\*|[A-Z][A-Za-z0-9]*)/(?P<name>(?!:)[a-z0-9.-]*+(?:\*[a-z0-9.-]*+)?):(?P<paths>.*)",
+    r"\s*(?P<kind>\*|[A-Z][A-Za-z0-9]*)/(?P<name>[a-z0-9.*-]++):(?P<paths>.*)",
     re.DOTALL,
 )
 _LOWER_KIND = re.compile(r"\s*([a-z][A-Za-z0-9.]*)/[^/:]+:")
@@ -103,13 +98,13 @@ class PolicyEntry(Struct, frozen=True):
     """One entry: the objects and the field that it covers; `text` is as the user wrote it."""
 
     kind: str
-    name: PatternPart
+    name: str
     path: FieldPatterns
     text: str
 
     def names(self, kind: str, name: str) -> bool:
         """Return whether the entry covers an object."""
-        return self.kind in ("*", kind) and fits(self.name, name)
+        return self.kind in (ANY, kind) and self.name in (ANY, name)
 
     def covers(self, kind: str, name: str, place: FieldPath | str) -> bool:
         """Return whether the entry covers a field of an object.
@@ -128,11 +123,11 @@ class FieldPolicy:
     claims: tuple[PolicyEntry, ...] = ()
     unknown: tuple[str, ...] = ()
     """A sentence for each annotation with our prefix that means nothing, such as a misspelt one."""
-    _patterns: dict[tuple[str, str, str], FieldPatterns] = field(
+    _about: dict[tuple[str, str, str], _Entries] = field(
         init=False,
         repr=False,
         compare=False,
-        default_factory=dict[tuple[str, str, str], FieldPatterns],
+        default_factory=dict[tuple[str, str, str], "_Entries"],
     )
 
     def yielded(self, kind: str, name: str, field_path: FieldPath) -> bool:
@@ -155,28 +150,43 @@ class FieldPolicy:
             return "yield"
         return "claim" if self.claimed(kind, name, field_path) else ""
 
-    def _covered(self, word: str, kind: str, name: str, field_path: FieldPath) -> bool:
-        policy_entries = self.yields if word == YIELD else self.claims
-        if not policy_entries:
-            return False
-        key = word, kind, name
-        if key not in self._patterns:
-            self._patterns[key] = joined(e for e in policy_entries if e.names(kind, name))
-        return self._patterns[key].covers(field_path)
+    def first(
+        self, word: str, kind: str, name: str, places: Iterable[FieldPath]
+    ) -> tuple[tuple[PolicyEntry, FieldPath], ...]:
+        """Return the entries of one annotation that cover one of these fields, each with the first.
 
+        They are in the order in which they were written. Not each of them has effect.
+        """
+        policy_entries, patterns = self._of(word, kind, name)
+        found = patterns.first(places) if policy_entries else {}
+        return tuple((policy_entries[index], found[index]) for index in sorted(found))
+
+    def _covered(self, word: str, kind: str, name: str, field_path: FieldPath) -> bool:
+        policy_entries, patterns = self._of(word, kind, name)
+        return bool(policy_entries) and patterns.covers(field_path)
+
+    def _of(self, word: str, kind: str, name: str) -> _Entries:
+        """Return the entries of one annotation about one object, and their patterns together."""
+        written = self.yields if word == YIELD else self.claims
+        if not written:
+            return _NONE
+        key = word, kind, name
+        if key not in self._about:
+            meant = tuple(entry for entry in written if entry.names(kind, name))
+            together = chain.from_iterable(entry.path.patterns for entry in meant)
+            self._about[key] = meant, FieldPatterns(tuple(together))
+        return self._about[key]
+
+
+_Entries = tuple[tuple[PolicyEntry, ...], FieldPatterns]
+_NONE: Final[_Entries] = ((), FieldPatterns(()))
 
 NO_FIELD_POLICY: Final = FieldPolicy()
 
 
-def field_policy_of(
-    annotations: Mapping[str, str], comparisons: Comparisons | None = None
-) -> FieldPolicy:
-    """Return the policy in a resource's annotations. Raises FieldPolicyError if it is malformed.
-
-    All its patterns share the `comparisons`, if given: it raises TooManyComparisonsError when asked
-    about more fields.
-    """
-    yields, claims = (_read(annotations, word, comparisons) for word in (YIELD, CLAIM))
+def field_policy_of(annotations: Mapping[str, str]) -> FieldPolicy:
+    """Return the policy in a resource's annotations. Raises FieldPolicyError if it is malformed."""
+    yields, claims = (_read(annotations, word) for word in (YIELD, CLAIM))
     unknown = tuple(unknown_annotations(annotations))
     return FieldPolicy(yields, claims, unknown) if yields or claims or unknown else NO_FIELD_POLICY
 
@@ -254,14 +264,12 @@ def place_of(path: str) -> FieldPath:
     return tuple(field_path)
 
 
-def _read(
-    annotations: Mapping[str, str], name: str, comparisons: Comparisons | None
-) -> tuple[PolicyEntry, ...]:
+def _read(annotations: Mapping[str, str], name: str) -> tuple[PolicyEntry, ...]:
     text = annotations.get(name, "")
     if len(text) > LONGEST:
         raise FieldPolicyError(f"{name}: it is longer than {LONGEST} characters")
     try:
-        policy_entries = tuple(parse(text, comparisons))
+        policy_entries = tuple(parse(text))
     except FieldPolicyError as error:
         raise FieldPolicyError(f"{name}: {error}") from None
     if name in annotations and not policy_entries:
@@ -269,22 +277,18 @@ def _read(
     return policy_entries
 
 
-def parse(text: str, comparisons: Comparisons | None = None) -> Iterator[PolicyEntry]:
+def parse(text: str) -> Iterator[PolicyEntry]:
     """Yield the entries of a text. Raises FieldPolicyError, which names the invalid entry."""
     count = 0
-    for entry in _split(text, ";\n"):
+    for entry in parts(text):
         if not entry.strip():
             continue
         found = _ENTRY.fullmatch(entry)
         if found is None:
-            lower = _LOWER_KIND.match(entry)
-            if lower:
-                raise FieldPolicyError(
-                    f"{short(entry)}: {short(lower[1])} is no kind: write it as a manifest does,"
-                    " with a capital, as in Deployment/*: spec.replicas"
-                )
+            raise FieldPolicyError(_no_entry(entry))
+        if ANY in found["name"] and found["name"] != ANY:
             raise FieldPolicyError(
-                f"{short(entry)} is not KIND/NAME: PATH, as in Deployment/*: spec.replicas"
+                f"{short(entry)}: * stands for a whole name: write {found['kind']}/*, or each name"
             )
         for path in _split(found["paths"], ","):
             count += 1
@@ -295,24 +299,38 @@ def parse(text: str, comparisons: Comparisons | None = None) -> Iterator[PolicyE
                 pattern = field_patterns.parse(path.strip())
             except FieldPatternError as error:
                 raise FieldPolicyError(f"{short(entry)}: {error}") from None
-            patterns = FieldPatterns((pattern,), comparisons)
-            yield PolicyEntry(found["kind"], glob(found["name"]), patterns, text)
+            yield PolicyEntry(found["kind"], found["name"], FieldPatterns((pattern,)), text)
+
+
+def _no_entry(entry: str) -> str:
+    lower = _LOWER_KIND.match(entry)
+    if lower:
+        return (
+            f"{short(entry)}: {short(lower[1])} is no kind: write it as a manifest does,"
+            " with a capital, as in Deployment/*: spec.replicas"
+        )
+    return f"{short(entry)} is not KIND/NAME: PATH, as in Deployment/*: spec.replicas"
 
 
 def parts(text: str) -> tuple[str, ...]:
-    """Return a text's entries, split at semicolons and line ends outside quotes and brackets."""
+    """Return a text's entries, split at semicolons and line ends outside quotes and brackets.
+
+    A line end after a colon or a comma separates nothing: a path follows.
+    """
     return tuple(_split(text, ";\n"))
 
 
 def _split(text: str, separators: str) -> Iterator[str]:
     """Split at separators outside quotes and brackets."""
-    depth, quoted, escaped, part = 0, False, False, ""
+    depth, quoted, escaped, part, last = 0, False, False, "", ""
     for char in text:
-        if not quoted and depth == 0 and char in separators:
+        goes_on = char == "\n" and last and last in ":,"
+        if not quoted and depth == 0 and char in separators and not goes_on:
             yield part
-            part = ""
+            part, last = "", ""
             continue
         part += char
+        last = char if not char.isspace() else last
         if quoted:
             quoted = escaped or char != '"'
             escaped = char == "\\" and not escaped
@@ -332,28 +350,19 @@ def unmatched(
     """Return the entries that match nothing, as they were written, each with its annotation.
 
     `declared` are the wanted children. The fields of a child that does not exist yet are unknown,
-    so an entry for it counts as matching. So does one with `*` in the name for a kind in `kinds`:
-    such children may be created later. Nothing is returned if it takes too many comparisons.
+    so an entry for it counts as matching. So does one with `*` as name for a kind in `kinds`:
+    such children may be created later.
     """
-    if not (field_policy.yields or field_policy.claims):
-        return ()
-    written = [(YIELD, entry) for entry in field_policy.yields] + [
-        (CLAIM, entry) for entry in field_policy.claims
-    ]
+    words = ((YIELD, field_policy.yields), (CLAIM, field_policy.claims))
+    written = [(word, entry) for word, policy_entries in words for entry in policy_entries]
     children = {*declared, *live}
-    met = {
-        number
-        for number, (_, entry) in enumerate(written)
-        if _may_come(entry, children, live, kinds)
-    }
-    try:
+    met = {(word, entry) for word, entry in written if _may_come(entry, children, live, kinds)}
+    for word, policy_entries in words:
         for child, obj in live.items():
-            met.update(_met(written, child, obj))
-    except TooManyComparisonsError:
-        return ()
-    return tuple(
-        f"{word}: {entry.text}" for number, (word, entry) in enumerate(written) if number not in met
-    )
+            if any(entry.names(*child) for entry in policy_entries):
+                found = field_policy.first(word, *child, _members(obj))
+                met.update((word, entry) for entry, _ in found)
+    return tuple(f"{word}: {entry.text}" for word, entry in written if (word, entry) not in met)
 
 
 def _may_come(
@@ -366,20 +375,10 @@ def _may_come(
     meant = [child for child in children if entry.names(*child)]
     if meant:
         return any(child not in live for child in meant)
-    return (entry.kind == "*" or entry.kind in kinds) and isinstance(entry.name, Glob)
+    return (entry.kind == ANY or entry.kind in kinds) and entry.name == ANY
 
 
-def _met(written: Sequence[tuple[str, PolicyEntry]], child: ChildId, live: Object) -> Iterator[int]:
-    """Yield the positions of the entries that cover a field of a child."""
-    meant = [number for number, (_, entry) in enumerate(written) if entry.names(*child)]
-    patterns = joined(written[number][1] for number in meant)
-    for _, _, tree in entries(live) if meant else ():
-        for field_path in members(tree):
-            yield from (meant[index] for index in patterns.covering(field_path))
-
-
-def joined(policy_entries: Iterable[PolicyEntry]) -> FieldPatterns:
-    """Return the patterns of one policy's entries as patterns that are matched together."""
-    paths = [entry.path for entry in policy_entries]
-    together = tuple(chain.from_iterable(path.patterns for path in paths))
-    return FieldPatterns(together, paths[0].comparisons if paths else None)
+def _members(live: Object) -> Iterator[FieldPath]:
+    """Yield each place of an object that somebody holds."""
+    for _, _, tree in entries(live):
+        yield from members(tree)

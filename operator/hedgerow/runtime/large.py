@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 import anyio
 from msgspec import Struct, field
 
-from hedgerow.plan.field_patterns import MOST_COMPARED
 from hedgerow.threads import PASSES
 
 if TYPE_CHECKING:
@@ -107,14 +106,11 @@ class PassLimits(Struct, frozen=True):
     - `timeout`: seconds for all attempts of one apply together. The API server itself gives up
       after 60. It takes seconds to merge a large status; a retry would make it do so twice at a
       time.
-    - `comparisons`: the most comparisons of `yield` and `claim` with fields, for one look. On the
-      event loop they take some 5 ms; a resource that needs more counts as large.
     """
 
     is_large: bool
     parallel_writes: int
     timeout: float
-    comparisons: int
 
     async def compute(self, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
         """Return what pure `work` returns, on the event loop or from a thread.
@@ -126,5 +122,5 @@ class PassLimits(Struct, frozen=True):
         return await PASSES.run(partial(work, *args, **named))
 
 
-USUAL: Final = PassLimits(is_large=False, parallel_writes=8, timeout=10.0, comparisons=10_000)
-LARGE: Final = PassLimits(is_large=True, parallel_writes=1, timeout=50.0, comparisons=MOST_COMPARED)
+USUAL: Final = PassLimits(is_large=False, parallel_writes=8, timeout=10.0)
+LARGE: Final = PassLimits(is_large=True, parallel_writes=1, timeout=50.0)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -25,7 +24,6 @@ from hedgerow.objects import (
 from hedgerow.plan import oversized
 from hedgerow.plan.conditions import Problem
 from hedgerow.plan.declaration import check_read, checked, compose_failed
-from hedgerow.plan.field_patterns import MOST_COMPARED, Comparisons, TooManyComparisonsError
 from hedgerow.plan.finalizers import finalizers_of
 from hedgerow.plan.input import PlanInput
 from hedgerow.plan.installations import reporters
@@ -34,13 +32,12 @@ from hedgerow.plan.status import kept, read, reader_of
 from hedgerow.plan.yield_and_claim import (
     CLAIM,
     NO_FIELD_POLICY,
-    YIELD,
     FieldPolicy,
     FieldPolicyError,
     claims_refused,
     field_policy_of,
 )
-from hedgerow.runtime.large import LARGE, USUAL, PassLimits
+from hedgerow.runtime.large import LARGE, PassLimits
 from hedgerow.runtime.report import reporter_of
 from hedgerow.runtime.source_reports import Reports
 from hedgerow.validation import in_a_line
@@ -59,10 +56,6 @@ if TYPE_CHECKING:
 
 
 MISREAD = "InvalidAnnotation"
-TOO_MANY: Final = (
-    f"{YIELD} and {CLAIM} take more than {MOST_COMPARED} comparisons with the fields that the"
-    " children have: name fewer or simpler paths"
-)
 ROOM_AGAIN = timedelta(seconds=60)
 """Time until the next check whether there is room for what was left out of the caches."""
 
@@ -78,8 +71,6 @@ class Observation(Struct, frozen=True, kw_only=True):
     """What compose gets besides the resource."""
     hindrance: Problem | None
     """What is wrong with the annotations `yield` and `claim`."""
-    comparisons: Comparisons
-    """How many comparisons of `yield` and `claim` with fields are left."""
     resource: Resource | None = None
     """The resource as its model; None if it cannot be read."""
     desired: Desired = Desired()
@@ -221,7 +212,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         """Return the plan from what is cached now; None if nothing may be written."""
         while True:
             permission = await self.claim_permission(key)
-            found = self.look(key, state, limits=limits, permission=permission)
+            found = self.look(key, state, permission=permission)
             if found is None:
                 return None
             if (planned := await self.plan(found, state, limits)) is not None:
@@ -238,7 +229,6 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         key: Key,
         state: ResourceState,
         *,
-        limits: PassLimits,
         permission: Permission | None = None,
         failed: frozenset[ChildId] = frozenset(),
         began: datetime | None = None,
@@ -246,17 +236,16 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
     ) -> Observation | None:
         """Return what is cached now, without a plan; None if nothing may be written, or not yet.
 
-        `limits` are those of the pass. `permission` is that for claims; without one, a resource
-        that has some waits. `failed` are the children that this pass could not write. `began` is
-        when the pass began, which compose gets as the time: so a time in a declaration is the same
-        at each look. `whole` are children of which only a part is cached.
+        `permission` is that for claims; without one, a resource that has some waits. `failed` are
+        the children that this pass could not write. `began` is when the pass began, which compose
+        gets as the time: so a time in a declaration is the same at each look. `whole` are children
+        of which only a part is cached.
         """
         live = self.writable(key, state)
         if live is None:
             return None
-        comparisons = Comparisons(limits.comparisons)
         home = self.controller.home(key)
-        field_policy, hindrance = _field_policy(live, home, comparisons, permission)
+        field_policy, hindrance = _field_policy(live, home, permission)
         if field_policy is None:
             return None
         plan_input, observed = self._cached(
@@ -274,21 +263,16 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             plan_input=plan_input,
             observed=observed,
             hindrance=hindrance,
-            comparisons=comparisons,
             is_informed=self.reports.are_whole(self.controller.name),
         )
 
     async def plan(
         self, found: Observation, state: ResourceState, limits: PassLimits
     ) -> Observation | None:
-        """Return a look with what it declares and the plan of it; None if it is out of date.
-
-        Raises TooManyComparisonsError if `yield` and `claim` take more than a usual pass may.
-        """
-        refused, comparisons = state.refusals.children, found.comparisons
-        observation = await limits.compute(self._planned, found, limits.is_large)
+        """Return a look with what it declares and the plan of it; None if it is out of date."""
+        refused = state.refusals.children
+        observation = await limits.compute(self._planned, found)
         key = found.plan_input.owner.key
-        self._note_comparisons(key, comparisons, limits)
         # Nothing has changed meanwhile unless there was a wait for a thread.
         if limits.is_large and self.writable(key, state) is None:
             return None
@@ -301,16 +285,6 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         state.refusals.keep({step.id: step.fingerprint for step in observation.plan.requests})
         # A refused write is no longer planned, but compose was told that it was refused.
         return observation if state.refusals.children == refused else None
-
-    def _note_comparisons(self, key: Key, comparisons: Comparisons, limits: PassLimits) -> None:
-        """Remember whether a resource takes so many comparisons that its passes are large.
-
-        Raises TooManyComparisonsError if this pass is not.
-        """
-        if comparisons.left < 0 and not limits.is_large:
-            raise TooManyComparisonsError
-        if limits.is_large and comparisons.left > limits.comparisons - USUAL.comparisons:
-            self.cache.many_comparisons.discard(key)
 
     def compose(self, observation: Observation) -> Desired:
         """Return what compose declares from a look. Raises whatever it raises."""
@@ -380,25 +354,8 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         )
         return plan_input, observed
 
-    def _planned(self, cached: Observation, is_last: bool) -> Observation:
-        """Return what is declared and planned; it changes nothing, so it may run in a thread.
-
-        Annotations that take too long to compare with all fields count as unreadable, if this
-        `is_last` try of it.
-        """
-        try:
-            return self._composed(cached)
-        except TooManyComparisonsError:
-            if not is_last:
-                raise
-        ignored = replace(cached.plan_input, field_policy=NO_FIELD_POLICY)
-        observed = dataclasses.replace(cached.observed, said=NO_FIELD_POLICY.word)
-        hindrance = Problem(MISREAD, TOO_MANY)
-        return self._composed(
-            replace(cached, plan_input=ignored, observed=observed, hindrance=hindrance)
-        )
-
-    def _composed(self, cached: Observation) -> Observation:
+    def _planned(self, cached: Observation) -> Observation:
+        """Return what is declared and planned; it changes nothing, so it may run in a thread."""
         live, hindrance = cached.live, cached.hindrance
         controller, reporter = self.controller, self.reporter
         problems = size_problems(cached)
@@ -418,8 +375,6 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             return observation.with_failure(*problems, again=again)
         try:
             desired = self.compose(observation)
-        except TooManyComparisonsError:
-            raise
         except Exception as error:  # noqa: BLE001 - whatever the author's function raises
             return observation.with_failure(compose_failed(error), failure=error)
         plan_input = replace(
@@ -451,7 +406,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
 
 
 def _field_policy(
-    live: Object, namespace: str, comparisons: Comparisons, permission: Permission | None
+    live: Object, namespace: str, permission: Permission | None
 ) -> tuple[FieldPolicy | None, Problem | None]:
     """Return what the annotations yield and claim, and a problem if there is one.
 
@@ -459,7 +414,7 @@ def _field_policy(
     are ignored then. The policy is None while it is unknown whether the namespace allows them.
     """
     try:
-        field_policy = field_policy_of(metadata(live).get("annotations") or {}, comparisons)
+        field_policy = field_policy_of(metadata(live).get("annotations") or {})
     except FieldPolicyError as error:
         return NO_FIELD_POLICY, Problem(MISREAD, str(error))
     if not field_policy.claims:

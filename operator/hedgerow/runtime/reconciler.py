@@ -113,8 +113,6 @@ class Reconciler:
         for key in list(filter(which, self.states)):
             del self.states[key]
             self.context.meter.contest(key, ())
-        many = self.context.cache.many_comparisons
-        many.difference_update(list(filter(which, many)))
         self._finalizers.forget(which)
 
     def other_installation(self, key: Key) -> Installation | None:
@@ -143,7 +141,6 @@ class Reconciler:
     async def _gone(self, key: Key) -> Outcome:
         """Forget a resource, and read its unwatched children, until they are gone too."""
         self.states.pop(key, None)
-        self.context.cache.many_comparisons.discard(key)
         self.context.meter.contest(key, ())
         self._unmanaged(key)
         remains = await read_unwatched(self.context, key)

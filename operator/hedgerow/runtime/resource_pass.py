@@ -15,7 +15,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hedgerow.plan.declaration import NotPureError, compose_failed, difference, not_pure
-from hedgerow.plan.field_patterns import TooManyComparisonsError
 from hedgerow.plan.plan import WAITING
 from hedgerow.plan.writes import Deletion, Write, wave
 from hedgerow.runtime.reads import Reads
@@ -89,18 +88,14 @@ class Pass:
         Raises KubeError if the server cannot be reached or asks us to wait, or if the namespace is
         being deleted or is gone.
         """
-        try:
-            await self.reads.begin()
-            while (found := await self.observe()) is not None:
-                steps = await self.plan(found)
-                if steps is None:
-                    continue
-                outcome = await (self.carry_out(steps) if steps else self.report())
-                if outcome is not None:
-                    return outcome
-        except TooManyComparisonsError:
-            self.context.cache.many_comparisons.add(self.key)
-            return Outcome(unfinished=True)
+        await self.reads.begin()
+        while (found := await self.observe()) is not None:
+            steps = await self.plan(found)
+            if steps is None:
+                continue
+            outcome = await (self.carry_out(steps) if steps else self.report())
+            if outcome is not None:
+                return outcome
         return None
 
     async def observe(self) -> Observation | None:
@@ -115,7 +110,6 @@ class Pass:
         found = self.context.planner.look(
             self.key,
             self.state,
-            limits=self.limits,
             permission=self._permission,
             failed=frozenset(self.problems),
             began=self.began,
@@ -260,8 +254,6 @@ class Pass:
             return observation
         try:
             again = await self.limits.compute(self.context.planner.compose, observation)
-        except TooManyComparisonsError:
-            return observation  # the plan has nearly taken all, which is no fault of compose
         except Exception as error:  # noqa: BLE001 - whatever the author's function raises
             state.is_impure = True
             return observation.with_failure(compose_failed(error), failure=error)

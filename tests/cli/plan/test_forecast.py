@@ -19,7 +19,6 @@ from hedgerow.cli.plan.forecast import (
 )
 from hedgerow.contract import Create, Desired, Keep
 from hedgerow.plan.conditions import condition
-from hedgerow.plan.field_patterns import Comparisons
 from hedgerow.plan.yield_and_claim import YIELD, field_policy_of
 from hedgerow.workloads import waits_for
 from hedgerow_schemas.base import ContestedField
@@ -59,22 +58,17 @@ class TestVerdict:
 
 
 class TestYielded:
-    def told(
-        self, desired: Desired, comparisons: Comparisons | None = None
-    ) -> list[tuple[str, str, str]]:
+    def told(self, desired: Desired) -> list[tuple[str, str, str]]:
         theirs = {**WANT, "data": {**DATA, "a": "theirs"}}
         there = live(theirs, entry({**WANT, "data": {"a": "theirs"}}, "other"))
         made = structs.replace(
             plan_input(there),
-            field_policy=field_policy_of({YIELD: "ConfigMap/*: data.a"}, comparisons),
+            field_policy=field_policy_of({YIELD: "ConfigMap/*: data.a"}),
         )
         return [(h.object, h.path, h.manager) for h in yielded(made, desired)]
 
     def test_it_is_what_others_hold_and_the_resource_leaves_to_them(self):
         assert self.told(Desired(children=(CHILD,))) == [("ConfigMap/settings", ".data.a", "other")]
-
-    def test_what_takes_too_long_is_left_out(self):
-        assert self.told(Desired(children=(CHILD,)), Comparisons(1)) == []
 
     def test_what_is_kept_or_missing_yields_nothing(self):
         once = Create(CHILD.kind, CHILD.name, CHILD.fields)

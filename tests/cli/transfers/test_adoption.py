@@ -141,7 +141,11 @@ class TestNamed:
 
 class TestFields:
     def test_one_goes_and_the_entry_keeps_the_rest(self):
-        found = adopt(child(), AdoptRequest("old", fields=("**.image",)), CONTROLLER)
+        found = adopt(
+            child(),
+            AdoptRequest("old", fields=("spec.containers[*].image",)),
+            CONTROLLER,
+        )
 
         assert list(fates(found)) == [IMAGE]
         left = set(leaves(found.edits[0]))

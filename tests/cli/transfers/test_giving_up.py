@@ -65,8 +65,8 @@ class TestLeaves:
         [
             (["spec.x"], "hedgerow-test holds nothing of Deployment/x that is called spec.x"),
             (["spec"], "--field 'spec.**'"),
-            (["spec.containers"], "--field 'spec.containers**'"),
-            (["metadata.ownerReferences**"], "holds nothing"),
+            (["spec.containers"], "--field 'spec.containers.**'"),
+            (["metadata.ownerReferences.**"], "holds nothing"),
             (["a..b"], "no path"),
         ],
     )
@@ -137,7 +137,7 @@ class TestYielding:
 
         text = release(obj, owner(), OURS, []).field_policy
 
-        assert text == "Deployment/x: type, subsets**"
+        assert text == "Deployment/x: type, subsets.**"
         assert field_policy_of({YIELD: text}).yielded("Deployment", "x", ("f:subsets", 'v:"x"'))
 
     def test_what_is_yielded_besides_stays_so(self):
@@ -146,7 +146,7 @@ class TestYielding:
         )
 
     def test_what_is_yielded_already_is_not_said_twice(self):
-        assert self.field_policy(owner("*/*: spec.p*"), "spec.paused") == ""
+        assert self.field_policy(owner("*/*: spec.*"), "spec.paused") == ""
 
     @pytest.mark.parametrize("text", ["nonsense", "", "A/x: " + ",".join(["a"] * 64)])
     def test_what_cannot_be_added_to_is_told(self, text):

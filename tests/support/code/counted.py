@@ -231,7 +231,8 @@ class _Rewrite(ast.NodeTransformer):
 
     def _function(self, node: Any) -> Any:
         self._depth += 1
-        node.body = [*_STEP.body, *(self.visit(child) for child in node.body)]
+        visited: Any = self.generic_visit(ast.Module(node.body, []))  # a statement may become two
+        node.body = [*_STEP.body, *visited.body]
         self._depth -= 1
         return node
 

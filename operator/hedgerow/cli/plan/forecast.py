@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -10,7 +9,6 @@ from hedgerow.contract import Apply
 from hedgerow.fields import ownership
 from hedgerow.fields.paths import is_list, is_map
 from hedgerow.objects import ChildId
-from hedgerow.plan.field_patterns import TooManyComparisonsError
 from hedgerow.plan.input import contested_field
 from hedgerow.plan.installations import KEPT_ELSEWHERE
 from hedgerow.plan.plan import ChildPlanner
@@ -125,20 +123,16 @@ def worst(forecasts: Iterable[Forecast]) -> PlanVerdict:
 
 
 def yielded(plan_input: PlanInput, desired: Desired) -> Iterator[ContestedField]:
-    """Yield the fields that compose declares, but that are yielded to their holders.
-
-    If that takes too many comparisons, these are not all.
-    """
-    with suppress(TooManyComparisonsError):
-        for child in desired.children:
-            live = plan_input.live.get(ChildId(child.kind.api.kind, child.name))
-            if live is None or not isinstance(child, Apply):
-                continue
-            planner = ChildPlanner(plan_input, child)
-            for leaf in ownership.judge(planner.want, live, plan_input.field_manager).leaves:
-                kind, name = planner.id
-                if leaf.holders and plan_input.field_policy.yielded(kind, name, leaf.field_path):
-                    yield held_by(planner.ref, leaf)
+    """Yield the fields that compose declares, but that are yielded to their holders."""
+    for child in desired.children:
+        live = plan_input.live.get(ChildId(child.kind.api.kind, child.name))
+        if live is None or not isinstance(child, Apply):
+            continue
+        planner = ChildPlanner(plan_input, child)
+        for leaf in ownership.judge(planner.want, live, plan_input.field_manager).leaves:
+            kind, name = planner.id
+            if leaf.holders and plan_input.field_policy.yielded(kind, name, leaf.field_path):
+                yield held_by(planner.ref, leaf)
 
 
 def further(live: Object | None) -> Object:

@@ -138,7 +138,7 @@ def _below(field: str, ours: Iterable[FieldPath]) -> Iterator[str]:
     start = "." + field.strip().removeprefix(".")
     for path in map(path_of, ours):
         if path.startswith((f"{start}.", f"{start}[")):
-            yield start[1:] + (".**" if path[len(start)] == "." else "**")
+            yield f"{start[1:]}.**"
 
 
 def _yielding(
@@ -170,7 +170,7 @@ def _broadly(meant: Iterable[FieldPath]) -> list[str]:
 def _broad(field_path: FieldPath) -> str:
     if len(field_path) == 1 or field_path[0] == "f:metadata":
         return path_of(field_path)
-    return path_of(field_path[:1]) + (".**" if field_path[1].startswith("f:") else "**")
+    return f"{path_of(field_path[:1])}.**"
 
 
 def endpoints(live: Object, manager: str) -> tuple[str, ...]:

@@ -92,8 +92,6 @@ class Cache(Struct, frozen=True, dict=True, eq=False):
     controller: str = ""
     budget: Budget | None = None
     claimed: tuple[Source, ...] = ()
-    many_comparisons: set[Key] = field(default_factory=set["Key"])
-    """Resources whose `yield` and `claim` take so many comparisons that their passes are large."""
 
     # A pass asks for the sources a hundred times.
 
@@ -120,9 +118,7 @@ class Cache(Struct, frozen=True, dict=True, eq=False):
     def limits(self, key: Key) -> PassLimits:
         """Return a resource's limits, mostly by the bytes that it takes with its children."""
         budget = self.budget
-        is_large = key in self.many_comparisons or (
-            budget is not None and budget.of(Family(self.controller, *key)) >= LARGE_FROM
-        )
+        is_large = budget is not None and budget.of(Family(self.controller, *key)) >= LARGE_FROM
         return LARGE if is_large else USUAL
 
     def fitting(self, key: Key) -> list[tuple[type[View | Resource], Object]]:
