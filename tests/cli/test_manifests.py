@@ -66,9 +66,21 @@ class TestManifests:
             rule["resourceNames"]
             for obj in objects
             for rule in obj.get("rules", ())
-            if rule.get("resources") == ["leases"]
+            if rule.get("resources") == ["leases"] and "resourceNames" in rule
         ]
         assert leases == [["hedgerow-x"]]
+
+    def test_shards_of_an_instance_have_its_name_too(self, printed):
+        objects = printed("--no-crds", "--instance", "x", "--shards", "2")
+        deployments = [obj for obj in objects if obj["kind"] == "Deployment"]
+
+        assert [one["metadata"]["name"] for one in deployments] == [
+            "hedgerow-x-shard-0-of-2", "hedgerow-x-shard-1-of-2",
+        ]  # fmt: skip
+        assert all(
+            "--instance=x" in one["spec"]["template"]["spec"]["containers"][0]["args"]
+            for one in deployments
+        )
 
     def test_only_the_controllers_that_are_named_are_installed_and_run(self, printed):
         objects = printed("--controllers", "memcached", "--controllers", "cronjob,memcached")
@@ -80,23 +92,21 @@ class TestManifests:
         assert "bluegreens" not in yaml.dump_all(objects)
 
     @pytest.mark.parametrize("words", [(), ("--overlay", "namespaced", "-n", "a")])
-    def test_with_shards_three_replicas_work_and_know_their_pods(self, printed, words):
-        plain, shared = (printed("--no-crds", *words, *more) for more in ((), ("--shards",)))
-        [deployment] = [obj for obj in shared if obj["kind"] == "Deployment"]
-        env = {one["name"]: one["valueFrom"]["fieldRef"]["fieldPath"]
-               for one in program(shared)["env"] if one["name"].startswith("POD_")}  # fmt: skip
-        changed = {obj["kind"] for obj in shared if obj not in plain}
+    def test_each_shard_is_a_deployment_with_a_standby(self, printed, words):
+        plain, divided = (
+            printed("--no-crds", *words, *more) for more in (("--shards", "1"), ("--shards", "3"))
+        )
+        changed = [obj for obj in divided if obj not in plain]
+        deployments = [obj for obj in divided if obj["kind"] == "Deployment"]
 
-        assert deployment["spec"]["replicas"] == 3
-        assert "--shards" in program(shared)["args"]
-        assert env == {
-            "POD_NAME": "metadata.name",
-            "POD_UID": "metadata.uid",
-            "POD_TEMPLATE_HASH": "metadata.labels['pod-template-hash']",
-        }
-        assert "POD_" not in str(plain)
-        assert "--shards" not in str(plain)
-        assert changed == {"Deployment", "Role"}
+        assert plain == printed("--no-crds", *words)
+        assert [obj["kind"] for obj in changed] == ["Role", *["Deployment"] * 3]
+        for number, one in enumerate(deployments):
+            [container] = one["spec"]["template"]["spec"]["containers"]
+            assert one["metadata"]["name"] == f"hedgerow-shard-{number}-of-3"
+            assert one["spec"]["replicas"] == 2
+            assert f"--shard={number}/3" in container["args"]
+            assert "--leader-elect" in container["args"]
 
     @pytest.mark.parametrize(
         ("words", "told"),
@@ -105,6 +115,9 @@ class TestManifests:
             (("-n", "a"), "need each other"),
             (("--overlay", "namespaced", "-n", "A"), "--namespace takes"),
             (("--instance", "X"), "--instance takes"),
+            (("--shards", "0"), "--shards"),
+            (("--shards", "101"), "--shards"),
+            (("--shards", "true"), "--shards"),
             (("--overlay", "other"), "'other'"),
             (("--controllers", "nope"), "there are: bluegreen"),
             (("--image", ""), "is no image's name"),

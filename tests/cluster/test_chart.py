@@ -68,9 +68,10 @@ class TestTemplates:
             ({"controllers": CHOOSABLE}, ()),
             ({"crds": {"install": False}}, ("--no-crds",)),
             (
-                {"shards": True, "replicas": 3, "namespaces": ["shop"], "policy": False},
-                ("--shards", "--overlay", "namespaced", "--namespace", "shop"),
+                {"shards": 3, "namespaces": ["shop"], "policy": False},
+                ("--shards", "3", "--overlay", "namespaced", "--namespace", "shop"),
             ),
+            ({"shards": 2}, ("--shards", "2")),
         ],
     )
     def test_the_objects_are_those_that_hedgerow_prints(self, helm, values, words):
@@ -139,10 +140,16 @@ class TestTemplates:
         for policy in held:
             assert f'"system:serviceaccount:{NAMESPACE}:theirs"' in str(policy)
 
-    def test_the_number_of_replicas_may_be_somebody_elses(self, helm):
-        made = helm.rendered({"replicas": None, "shards": True})
+    def test_each_shard_has_the_replicas_and_labels_that_are_given(self, helm):
+        made = helm.rendered({"replicas": 3, "shards": 2, "extraLabels": {"team": "one"}})
+        deployments = {name: obj for (kind, _, name), obj in made.items() if kind == "Deployment"}
 
-        assert "replicas" not in made["Deployment", NAMESPACE, "hedgerow"]["spec"]
+        assert deployments.keys() == {"hedgerow-shard-0-of-2", "hedgerow-shard-1-of-2"}
+        for name, one in deployments.items():
+            labels = one["spec"]["template"]["metadata"]["labels"]
+            assert one["spec"]["replicas"] == 3
+            assert labels["team"] == "one"
+            assert labels["app.kubernetes.io/component"] == name.removeprefix("hedgerow-")
 
     def test_nothing_of_what_the_operator_writes_is_declared(self, helm):
         made = helm.rendered({})

@@ -73,6 +73,11 @@ def leader(pod: str) -> str:
     return f'hedgerow_leader{{{JOB},pod="{pod}"}}'
 
 
+def pod_of(shard: int, name: str) -> str:
+    """Return the name of a pod of one of two shards."""
+    return f"hedgerow-shard-{shard}-of-2-6c8f9d7b5-{name}"
+
+
 def unserved(pod: str) -> str:
     return f'hedgerow_shard_unserved_slices{{{JOB},pod="{pod}"}}'
 
@@ -124,6 +129,31 @@ CASES = [
         "HedgerowNoLeader",
         {leader("a"): "1 0x9", leader("b"): "0 0 1x9"},
         "5m",
+    ),
+    Case(
+        "nobody leads one of two shards",
+        "HedgerowNoLeader",
+        {leader(pod_of(0, "a")): "1x9", leader(pod_of(1, "a")): "0x9"},
+        "5m",
+        BOTH | {"shard": "shard-1-of-2"},
+    ),
+    Case(
+        "each of two shards is led",
+        "HedgerowManyLeaders",
+        {leader(pod_of(0, "a")): "1x9", leader(pod_of(1, "a")): "1x9"},
+        "5m",
+    ),
+    Case(
+        "two lead one of two shards",
+        "HedgerowManyLeaders",
+        {
+            leader(pod_of(0, "a")): "1x9",
+            leader(pod_of(1, "a")): "1x9",
+            leader(pod_of(1, "b")): "1x9",
+        },
+        "5m",
+        BOTH | {"shard": "shard-1-of-2"},
+        "2",
     ),
     Case(
         "two lead",

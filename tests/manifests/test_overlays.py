@@ -87,6 +87,25 @@ class TestEveryOverlay:
         assert [s.get("matchLabels", s) for s in selectors] == [labels] * len(selectors)
         assert labels["app.kubernetes.io/instance"] == ("hedgerow-x" if instance else "hedgerow")
 
+    def test_the_pods_of_each_shard_are_those_of_one_deployment_and_of_all_else(self, overlay):
+        made = parts(overlay, IMAGE, REGISTRY, namespaces=("shop",), shards=3)
+        every = [obj for part in made for obj in part.objects]
+        deployments = [obj for obj in every if obj["kind"] == "Deployment"]
+        pods = [one["spec"]["template"]["metadata"]["labels"] for one in deployments]
+        others = [
+            obj["spec"].get("selector", {}) | obj["spec"].get("podSelector", {})
+            for obj in every
+            if obj["kind"] in ("Service", "PodDisruptionBudget", "NetworkPolicy")
+        ]
+
+        assert len(others) >= 3
+        for one, labels in zip(deployments, pods, strict=True):
+            selector = one["spec"]["selector"]["matchLabels"]
+            assert [other for other in pods if selector.items() <= other.items()] == [labels]
+            assert all(s.get("matchLabels", s).items() <= labels.items() for s in others)
+            spread = one["spec"]["template"]["spec"]["topologySpreadConstraints"]
+            assert {str(each["labelSelector"]["matchLabels"]) for each in spread} == {str(selector)}
+
     def test_services_and_policies_name_ports_that_the_pods_have(self, overlay):
         ports = {port["name"] for port in container(overlay)["ports"]}
         services = [obj for obj in objects(overlay) if obj["kind"] == "Service"]

@@ -27,7 +27,7 @@ NAMESPACES = {"namespaced": ("shop", "shop-test")}
 ROLES = ("Role", "ClusterRole")
 
 
-def objects(overlay: str, kinds: tuple[str, ...] = (), *, shards: bool = False) -> list[dict]:
+def objects(overlay: str, kinds: tuple[str, ...] = (), *, shards: int = 1) -> list[dict]:
     namespaces = NAMESPACES.get(overlay, ())
     made = parts(overlay, "image:1", REGISTRY, namespaces=namespaces, shards=shards)
     found = [obj for part in made for obj in part.objects]
@@ -46,7 +46,7 @@ def bound(overlay: str, kind: str) -> set[tuple[str, str]]:
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
 class TestEveryOverlay:
-    @pytest.mark.parametrize("shards", [False, True])
+    @pytest.mark.parametrize("shards", [1, 3])
     def test_no_rule_has_update_or_a_wildcard(self, overlay, shards):
         for role in objects(overlay, ROLES, shards=shards):
             for rule in role["rules"]:
@@ -58,17 +58,25 @@ class TestEveryOverlay:
         guarded = ("secrets", "leases", "validatingwebhookconfigurations")
         found = granted(objects(overlay, ROLES))
 
-        assert [right for right in found if right.resource in guarded and not right.name] == []
+        assert {right for right in found if right.resource in guarded and not right.name} == {
+            Right("coordination.k8s.io", "leases", "list")
+        }
 
-    def test_whoever_shares_the_work_has_all_leases_of_its_own_namespace_and_no_more(self, overlay):
-        plain, shared = (objects(overlay, ROLES, shards=shards) for shards in (False, True))
-        changed = [role for role in shared if role not in plain]
+    def test_shards_have_rights_on_their_own_leases_and_no_more(self, overlay):
+        plain, divided = (objects(overlay, ROLES, shards=shards) for shards in (1, 12))
+        changed = [role for role in divided if role not in plain]
+        [names] = [
+            rule["resourceNames"]
+            for role in changed
+            for rule in role["rules"]
+            if rule["resources"] == ["leases"] and "resourceNames" in rule
+        ]
 
         assert [role["metadata"]["namespace"] for role in changed] == ["hedgerow-system"]
-        leases = rights(
-            "coordination.k8s.io", "leases", ("get", "list", "watch", "create", "patch", "delete")
-        )
-        assert granted(shared) - granted(plain) == leases
+        assert names == ["hedgerow", *(f"hedgerow-shard-{number}-of-12" for number in range(12))]
+        assert {(right.resource, right.name) for right in granted(divided) - granted(plain)} == {
+            ("leases", name) for name in names[1:]
+        }
 
     def test_the_operator_may_write_no_rights_no_pods_and_no_definitions(self, overlay):
         kept = {"roles", "clusterroles", "rolebindings", "clusterrolebindings", "pods", "nodes"}
@@ -152,7 +160,8 @@ class TestRights:
     def test_what_an_installation_has_for_its_own_carries_its_name(self):
         for base in ("hedgerow", "hedgerow-x"):
             names = {right.name for right in of_installation(base) | of_publishing(base)}
-            assert names == {base, f"{base}-serving"}
+            assert names == {base, f"{base}-serving", ""}
+            assert [right.verb for right in of_installation(base) if not right.name] == ["list"]
 
     def test_reviews_are_made_and_never_stored_or_read(self):
         assert {right.verb for right in of_reviews()} == {"create"}
@@ -185,6 +194,19 @@ class TestRules:
                 "resources": ["c"],
                 "resourceNames": ["one"],
                 "verbs": ["get", "patch"],
+            },
+        ]
+
+    def test_names_with_the_same_verbs_share_one_and_what_is_for_all_does_not(self):
+        named = rights("g", "a", ("get",), "a-10") | rights("g", "a", ("get",), "a-2")
+
+        assert rules(named | rights("g", "a", ("get",))) == [
+            {"apiGroups": ["g"], "resources": ["a"], "verbs": ["get"]},
+            {
+                "apiGroups": ["g"],
+                "resources": ["a"],
+                "resourceNames": ["a-2", "a-10"],
+                "verbs": ["get"],
             },
         ]
 

@@ -18,6 +18,20 @@
 {{- if and .Values.webhooks (not .Values.namespaces) }}true{{ end -}}
 {{- end }}
 
+{{/* What the names of the shards' Deployments and Leases end with; one empty text if undivided. */}}
+{{- define "hedgerow.suffixes" -}}
+{{- $suffixes := list -}}
+{{- $count := int .Values.shards -}}
+{{- if eq $count 1 -}}
+{{- $suffixes = list "" -}}
+{{- else -}}
+{{- range $number := until $count -}}
+{{- $suffixes = append $suffixes (printf "-shard-%d-of-%d" $number $count) -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $suffixes -}}
+{{- end }}
+
 {{/* The image: by its digest if there is one, otherwise by its tag. */}}
 {{- define "hedgerow.image" -}}
 {{- .Values.image.repository -}}

@@ -17,6 +17,7 @@ from hedgerow.deploy.overlays import Overlay, parts
 from hedgerow.manifest import to_yaml
 from hedgerow.objects import PROGRAM
 from hedgerow.settings import Settings
+from hedgerow.shard import MOST
 from hedgerow.version import version
 from hedgerow_schemas.crd import CRD
 
@@ -63,10 +64,13 @@ Instance = Annotated[
 ]
 WhichControllers = Annotated[list[str] | None, controllers_option("Install these controllers only")]
 Shards = Annotated[
-    bool,
+    int,
     typer.Option(
-        "--shards",
-        help="Let all replicas work, each for a share of the namespaces: three to begin with.",
+        metavar="N",
+        min=1,
+        max=MOST,
+        help="Divide the namespaces among N operators, each a Deployment with its standby.",
+        show_default="1: undivided",
     ),
 ]
 WithCrds = Annotated[
@@ -84,7 +88,7 @@ def manifests_command(
     namespace: Namespaces = None,
     instance: Instance = "",
     controllers: WhichControllers = None,
-    shards: Shards = False,
+    shards: Shards = 1,
     crds: WithCrds = True,
 ) -> None:
     """Print the manifests of an installation: definitions, rights, the operator itself.
@@ -96,7 +100,7 @@ def manifests_command(
     - `hedgerow manifests --image registry.example/hedgerow:0.1.0 --overlay no-webhook`
     - `hedgerow manifests --overlay namespaced -n shop -n shop-test --no-crds`
     - `hedgerow manifests --controllers bluegreen,memcached`
-    - `hedgerow manifests --shards`
+    - `hedgerow manifests --shards 4`
     """
     if clashes(instance):
         raise typer.BadParameter(
@@ -106,8 +110,6 @@ def manifests_command(
         namespaces=tuple(namespace or ()),
         instance=instance,
         controllers=tuple(controllers or ()),
-        leader_elect=shards,
-        shards=shards,
         options=given_options(command),
     )
     if told := registry().unknown(settings.controllers):
@@ -119,7 +121,7 @@ def manifests_command(
     if not image or any(c.isspace() or not c.isprintable() for c in image):
         raise typer.BadParameter(f"--image: {image!r} is no image's name")
     configured(settings.options, settings.controllers, command)
-    objects = printed(image, overlay, settings, crds=crds)
+    objects = printed(image, overlay, settings, shards=shards, crds=crds)
     echo_lines(to_yaml(*objects), nl=False)
     defined = sum(one["kind"] == CRD.kind for one in objects)
     if crds and defined < len(registry().limited(settings.controllers).resources):
@@ -135,7 +137,9 @@ def _image() -> str:
     )
 
 
-def printed(image: str, overlay: Overlay, settings: Settings, *, crds: bool) -> list[Object]:
+def printed(
+    image: str, overlay: Overlay, settings: Settings, *, shards: int, crds: bool
+) -> list[Object]:
     """Return what is printed, in the order in which it is to be applied."""
     installed = configured(settings.options, settings.controllers).limited(settings.controllers)
     made = parts(
@@ -146,7 +150,7 @@ def printed(image: str, overlay: Overlay, settings: Settings, *, crds: bool) -> 
         namespaces=tuple(dict.fromkeys(settings.namespaces)),
         chosen=tuple(dict.fromkeys(settings.controllers)),
         options=settings.options,
-        shards=settings.shards,
+        shards=shards,
     )
     objects = [obj for part in made for obj in part.objects]
     return [*(definitions(installed) if crds else ()), *objects]

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 NAME_LABEL = "app.kubernetes.io/name"
 INSTANCE_LABEL = "app.kubernetes.io/instance"
+COMPONENT_LABEL = "app.kubernetes.io/component"
+"""The label that tells the pods of one shard from those of others, such as `shard-2-of-8`."""
 METRICS, HEALTH, WEBHOOK = 8080, 8081, 9443
 """Container ports, the defaults of the settings."""
-POD_NAME, POD_UID, POD_TEMPLATE_HASH = "POD_NAME", "POD_UID", "POD_TEMPLATE_HASH"
-"""The variables by which a pod that shares the work knows itself."""
 SYSTEM, METRICS_AUTH, PUBLISHER = "system", "metrics-auth", "webhook"
 CHILDREN, AUTHORS = "children", "authors"
 VIEWER, EDITOR, METRICS_READER = "viewer", "editor", "metrics-reader"

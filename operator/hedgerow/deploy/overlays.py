@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal, get_args
 
 from hedgerow.deploy import access, authors, confinement, network, policy, rights, workload
 from hedgerow.deploy.names import METRICS_AUTH, PUBLISHER, SYSTEM, Names
 from hedgerow.serving.admission.configuration import configuration
+from hedgerow.shard import Shard
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -54,17 +55,19 @@ def parts(
     namespaces: tuple[str, ...] = (),
     chosen: tuple[str, ...] = (),
     options: Mapping[str, Mapping[str, str]] | None = None,
-    shards: bool = False,
+    shards: int = 1,
 ) -> list[Part]:
     """Return an overlay's files but for the CustomResourceDefinitions, for every controller.
 
     `namespaces` are those of the `namespaced` overlay; the others have none. `chosen` are the names
     by which the pods choose these controllers; none if they run by default. `options` are those of
-    single controllers. With `shards` all replicas work.
+    single controllers. With several `shards` each has a Deployment. Raises ValueError for more than
+    there can be.
     """
     given, controllers = names or Names(), registry.controllers
+    division = tuple(Shard(number, shards) for number in range(shards)) if shards > 1 else ()
     return [
-        *_base(given, shards=shards),
+        *_base(given, division),
         *_people(given, registry.resources),
         _part(
             "confinement",
@@ -93,19 +96,19 @@ def parts(
                 overlay == "cluster",
                 chosen,
                 options=options or {},
-                shards=shards,
             ),
+            division,
         ),
     ]
 
 
-def _base(names: Names, *, shards: bool) -> Iterator[Part]:
+def _base(names: Names, division: Sequence[Shard]) -> Iterator[Part]:
     part = partial(_part, "base")
     yield part("namespace", workload.namespace(names))
     yield part("service-account", workload.service_account(names))
     yield part(
         "role",
-        *access.role(names, rights.of_installation(names.base, shards=shards), SYSTEM),
+        *access.role(names, rights.of_installation(names.base, division), SYSTEM),
         why="Creating is limited by name too: the name of an apply is authorized.",
     )
     yield part("metrics-service", network.metrics_service(names))
@@ -178,8 +181,9 @@ def _configurations(names: Names, controllers: Controllers) -> Iterator[Object]:
         yield made | {"metadata": {**made["metadata"], "labels": names.labels}}
 
 
-def _workload(overlay: Overlay, program: workload.Program) -> Part:
-    return _part(overlay, "deployment", workload.deployment(program))
+def _workload(overlay: Overlay, program: workload.Program, division: Sequence[Shard]) -> Part:
+    programs = [replace(program, shard=shard) for shard in division] or [program]
+    return _part(overlay, "deployment", *map(workload.deployment, programs))
 
 
 def _part(directory: str, name: str, *objects: Object, why: str = "") -> Part:

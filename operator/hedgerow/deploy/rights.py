@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from hedgerow.contract import Controller
+    from hedgerow.shard import Shard
     from hedgerow_schemas.base import ApiResource, CustomResource, Object, Resource
 
 READ = ("get", "list", "watch")
@@ -105,20 +106,21 @@ def of_namespace(name: str) -> RightSet:
     return rights("", "namespaces", ("get",), name)
 
 
-def of_installation(base: str, *, shards: bool = False) -> RightSet:
+def of_installation(base: str, shards: Iterable[Shard] = ()) -> RightSet:
     """Return the rights of a replica in the operator's own namespace, by object name.
 
-    The API server authorizes an apply by name even if it creates the object. So no other Lease and
-    no other Secret can be created or read. With shards each replica has a Lease with a name of its
-    own, which nobody knows before, and watches those of the others: these rights are on all Leases
-    of that namespace.
+    The API server authorizes an apply by name even if it creates the object. So no other Lease can
+    be written, and no other Secret created or read. Each shard has a Lease; that of the operator
+    which serves all namespaces stays writable for it, so that it can release the Lease when it is
+    divided. All Leases of the namespace are listed, before anybody begins, for those of another
+    division.
     """
-    on_leases = (
-        rights("coordination.k8s.io", "leases", (*READ, *APPLY, "delete"))
-        if shards
-        else rights("coordination.k8s.io", "leases", ("get", *APPLY, "delete"), base)
+    names = (base, *(f"{base}-{shard.suffix}" for shard in shards))
+    written = (
+        rights("coordination.k8s.io", "leases", ("get", *APPLY, "delete"), name) for name in names
     )
-    return on_leases | rights("", "secrets", ("get", *APPLY), f"{base}-serving")
+    listed = rights("coordination.k8s.io", "leases", ("list",))
+    return listed.union(rights("", "secrets", ("get", *APPLY), f"{base}-serving"), *written)
 
 
 def of_publishing(base: str) -> RightSet:
@@ -160,20 +162,31 @@ def _of_people(
 
 
 def rules(granted: RightSet) -> list[Object]:
-    """Return rights as RBAC rules: one for all resources of a group with the same verbs."""
+    """Return rights as RBAC rules: one for all resources of a group with the same verbs.
+
+    Names of objects with the same rights are in one rule.
+    """
     verbs: dict[tuple[str, str, str], set[str]] = {}
-    for right in sorted(granted):
+    for right in sorted(granted, key=_in_order):
         verbs.setdefault((right.group, right.name, right.resource), set()).add(right.verb)
-    folded: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+    resources: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
     for (group, name, resource), given in verbs.items():
         key = group, name, tuple(verb for verb in VERBS if verb in given)
-        folded.setdefault(key, []).append(resource)
+        resources.setdefault(key, []).append(resource)
+    names: dict[tuple[str, tuple[str, ...], tuple[str, ...], bool], list[str]] = {}
+    for (group, name, ordered), those in resources.items():
+        names.setdefault((group, tuple(those), ordered, bool(name)), []).append(name)
     return [
         {
             "apiGroups": [group],
-            "resources": resources,
-            **({"resourceNames": [name]} if name else {}),
+            "resources": list(those),
+            **({"resourceNames": named} if is_named else {}),
             "verbs": list(ordered),
         }
-        for (group, name, ordered), resources in folded.items()
+        for (group, those, ordered, is_named), named in names.items()
     ]
+
+
+def _in_order(right: Right) -> tuple[str, str, str, int, str]:
+    """Return what rights are ordered by; `shard-10` comes after `shard-2`."""
+    return right.group, right.resource, right.verb, len(right.name), right.name

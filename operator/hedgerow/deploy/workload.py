@@ -6,11 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from hedgerow.deploy.names import (
+    COMPONENT_LABEL,
     HEALTH,
     METRICS,
-    POD_NAME,
-    POD_TEMPLATE_HASH,
-    POD_UID,
     WEBHOOK,
     Names,
 )
@@ -19,13 +17,12 @@ from hedgerow.objects import variable_prefix
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from hedgerow.shard import Shard
     from hedgerow_schemas.base import Object
 
 USER = 65532
 """The image's own user."""
 REPLICAS = 2
-SHARING = 3
-"""Replicas that share the work."""
 GRACE = 40
 """Seconds: the pause before SIGTERM, the 20 of running passes, 2 for the Lease, 3 for running
 requests, and a reserve."""
@@ -43,13 +40,24 @@ class Program:
     webhooks: bool = True
     controllers: tuple[str, ...] = ()
     options: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, "Mapping[str, str]"])
-    shards: bool = False
+    shard: Shard | None = None
+
+    @property
+    def suffix(self) -> str:
+        """What the name of its Deployment ends with, and its pods are labelled with."""
+        return self.shard.suffix if self.shard else ""
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The labels of its Deployment, which are also the selector of its pods."""
+        own = {COMPONENT_LABEL: self.suffix} if self.shard else {}
+        return self.names.labels | own
 
     @property
     def arguments(self) -> list[str]:
         """The settings as arguments."""
         given = ["run", "--leader-elect", "--metrics-secure"]
-        given += ["--shards"] if self.shards else []
+        given += [f"--shard={self.shard}"] if self.shard else []
         given += [f"--controllers={name}" for name in self.controllers]
         given += [f"--namespace={name}" for name in self.namespaces]
         given += [f"--instance={self.names.instance}"] if self.names.instance else []
@@ -87,17 +95,18 @@ def disruption_budget(names: Names) -> Object:
 def deployment(program: Program) -> Object:
     """Return the Deployment: a leader and a standby, and a third one during a rollout.
 
-    With shards all replicas work.
+    Each shard has one.
     """
-    names = program.names
+    names, labels = program.names, program.labels
     spec: Object = {
-        "replicas": SHARING if program.shards else REPLICAS,
-        "selector": {"matchLabels": names.labels},
+        "replicas": REPLICAS,
+        "selector": {"matchLabels": labels},
         # A new replica is ready before an old one is deleted: two always serve webhooks.
         "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0}},
-        "template": {"metadata": {"labels": names.labels}, "spec": _pod(program)},
+        "template": {"metadata": {"labels": labels}, "spec": _pod(program)},
     }
-    return names.object("apps/v1", "Deployment") | {"spec": spec}
+    made = names.object("apps/v1", "Deployment", program.suffix)
+    return made | {"metadata": made["metadata"] | {"labels": labels}, "spec": spec}
 
 
 def _pod(program: Program) -> Object:
@@ -113,7 +122,7 @@ def _pod(program: Program) -> Object:
             "fsGroup": USER,
             "seccompProfile": {"type": "RuntimeDefault"},
         },
-        "topologySpreadConstraints": [_spread(program.names, key) for key in _TOPOLOGY],
+        "topologySpreadConstraints": [_spread(program.labels, key) for key in _TOPOLOGY],
         "containers": [_container(program)],
         # In memory, for libraries that need temporary files.
         "volumes": [{"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "8Mi"}}],
@@ -123,13 +132,13 @@ def _pod(program: Program) -> Object:
 _TOPOLOGY = ("kubernetes.io/hostname", "topology.kubernetes.io/zone")
 
 
-def _spread(names: Names, key: str) -> Object:
+def _spread(labels: dict[str, str], key: str) -> Object:
     return {
         "topologyKey": key,
         "maxSkew": 1,
         # A single node must be enough. New pods of a rollout are counted separately.
         "whenUnsatisfiable": "ScheduleAnyway",
-        "labelSelector": {"matchLabels": names.labels},
+        "labelSelector": {"matchLabels": labels},
         "matchLabelKeys": ["pod-template-hash"],
     }
 
@@ -140,20 +149,6 @@ def _environment(program: Program) -> list[Object]:
     return [
         _of_pod(f"{prefix}SYSTEM_NAMESPACE", "metadata.namespace"),
         *([{"name": "ENABLE_WEBHOOKS", "value": "true"}] if program.webhooks else []),
-        *(identity() if program.shards else []),
-    ]
-
-
-def identity() -> list[Object]:
-    """Return what a pod that shares the work knows of itself.
-
-    The replica's Lease belongs to the pod, and ends with it; the hash of its template is its
-    revision, so that a rollout moves each namespace once and not with each pod.
-    """
-    return [
-        _of_pod(POD_NAME, "metadata.name"),
-        _of_pod(POD_UID, "metadata.uid"),
-        _of_pod(POD_TEMPLATE_HASH, "metadata.labels['pod-template-hash']"),
     ]
 
 

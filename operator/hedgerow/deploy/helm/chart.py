@@ -8,12 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from hedgerow.deploy import workload
 from hedgerow.deploy.helm.schema import schema
 from hedgerow.deploy.helm.superposing import Conditions, superposed
 from hedgerow.deploy.helm.template import Lines, Only, Value, place, written
 from hedgerow.deploy.kustomize import MANIFESTS, NOTE
-from hedgerow.deploy.names import Names
+from hedgerow.deploy.names import COMPONENT_LABEL, Names
 from hedgerow.deploy.overlays import Overlay, Part, parts
 from hedgerow.encoding import to_json
 from hedgerow.manifest import to_yaml
@@ -33,6 +32,9 @@ KUBERNETES: Final = ">=1.30.0-0"
 
 _ITEM, _NAMESPACE, _ACCOUNT, _IMAGE = "item", "namespace", "account", "image"
 _EVERYWHERE, _WEBHOOKS = "not $.Values.namespaces", '(include "hedgerow.webhooks" $)'
+_SUFFIX: Final = "$suffix"
+"""What the name of a shard's Deployment ends with; empty if there is one for all namespaces."""
+_SUFFIXES: Final = 'include "hedgerow.suffixes" $ | fromJsonArray'
 _IF: Final = {
     "rbac/cluster": f"if {_EVERYWHERE}",
     "rbac/metrics-auth": f"if {_EVERYWHERE}",
@@ -40,17 +42,21 @@ _IF: Final = {
     "webhook": f"if {_WEBHOOKS}",
     "policy": "if $.Values.policy",
     "base/service-account.yaml": "if not $.Values.existingServiceAccount",
+    "deployment.yaml": f"range {_SUFFIX} := {_SUFFIXES}",
 }
 """When there are the files of a directory, or a single file."""
 _LABELS: Final = "$.Values.extraLabels"
-_REPLICAS: Final = "$.Values.replicas"
 _MORE_LABELS: Final = Lines(
     f"{{{{- with {_LABELS} }}}}{{{{ toYaml . | nindent @ }}}}{{{{- end }}}}"
 )
-_SHARDS: Final = "$.Values.shards"
-_SHARED: Final = Conditions((f"not {_SHARDS}", _SHARDS))
 _OF_PODS: Final = "base/role.yaml"
-"""The rights of pods in their own namespace, which differ where all of them work."""
+"""The rights of pods in their own namespace: on a Lease for each shard."""
+_LEASES: Final = Lines(f"""\
+{{{{- range {_SUFFIXES} }}}}
+{{{{- with . }}}}
+- {PROGRAM}{{{{ . }}}}
+{{{{- end }}}}
+{{{{- end }}}}""")
 _CHOSEN: Final = "$chosen"
 _ENVIRONMENT: Final = """\
 {{- range $name, $value := $.Values.environment }}
@@ -153,16 +159,14 @@ def _templates(chart: Chart) -> Iterator[tuple[str, list[Any], str]]:
         none = {key: () for key in conditions.values() if key not in variants}
         objects = superposed(variants | none, part.objects, every)
         if path == _OF_PODS:
-            objects = _with_shards(chart, part)
+            objects = [_with_shards(obj) for obj in objects]
         if part.directory == "webhook":
             objects = [_never_fewer(obj) for obj in objects]
         yield path, [_labelled(obj) for obj in objects], part.why
     yield "deployment.yaml", [_deployment(chart)], ""
 
 
-def _parts(
-    chart: Chart, overlays: Iterable[Overlay], names: Iterable[str], *, shards: bool = False
-) -> Iterator[Part]:
+def _parts(chart: Chart, overlays: Iterable[Overlay], names: Iterable[str]) -> Iterator[Part]:
     """Yield the parts of overlays for these controllers, with places for what values are about."""
     options = {
         controller: {one.name: place(controller + one.name)}
@@ -177,19 +181,20 @@ def _parts(
             chart.registry.configured(options).limited(names),
             names=Names(system_namespace=place(_NAMESPACE), service_account=place(_ACCOUNT)),
             namespaces=(place(_ITEM),) if overlay == "namespaced" else (),
-            shards=shards,
         )
 
 
-def _with_shards(chart: Chart, part: Part) -> Any:
-    """Return the objects of a part with what else they have where all replicas work."""
-    shared = next(
-        one.objects
-        for one in _parts(chart, ["cluster"], chart.names, shards=True)
-        if one.path == part.path
-    )
-    variants = dict(zip(_SHARED.every, (part.objects, shared), strict=True))
-    return superposed(variants, shared, _SHARED)
+def _with_shards(obj: Any) -> Any:
+    """Return an object in which a rule for the Lease is for those of all shards as well."""
+    if "rules" not in obj:
+        return obj
+    rules = [
+        rule | {"resourceNames": [*rule["resourceNames"], _LEASES]}
+        if rule["resources"] == ["leases"] and "resourceNames" in rule
+        else rule
+        for rule in obj["rules"]
+    ]
+    return obj | {"rules": rules}
 
 
 def _never_fewer(obj: Any) -> Any:
@@ -259,8 +264,8 @@ def _deployment(chart: Chart) -> Object:
         for condition, overlay in overlays.items()
     }
     both = Conditions(tuple(variants))
-    made = _labelled(superposed(variants, variants[_WEBHOOKS], both))
-    spec = made["spec"] | {"replicas": Only(_REPLICAS, Value(_REPLICAS))}
+    made = _of_shard(superposed(variants, variants[_WEBHOOKS], both))
+    spec = made["spec"] | {"replicas": Value("$.Values.replicas")}
     spec["template"] = _labelled(spec["template"])
     pod = spec["template"]["spec"]
     [container] = pod["containers"]
@@ -269,19 +274,45 @@ def _deployment(chart: Chart) -> Object:
         "args": [*container["args"], Lines(_arguments(chart))],
         "env": [
             *container["env"],
-            *(Only(_SHARDS, one) for one in workload.identity()),
             Lines(_ENVIRONMENT),
         ],
         "resources": Value("$.Values.resources", is_block=True),
     }
     spec["template"]["spec"] = pod | {"containers": [container], _POD: None}
-    return made | {"spec": spec}
+    return _labelled(made | {"spec": spec})
+
+
+def _of_shard(made: Any) -> Any:
+    """Return a Deployment whose name, labels and selectors are those of one shard, if any."""
+    component = Only(_SUFFIX, Value(f'{_SUFFIX} | trimPrefix "-" | quote'))
+
+    def own(labels: Object) -> Object:
+        return {**labels, COMPONENT_LABEL: component}
+
+    spec, metadata = made["spec"], made["metadata"]
+    template, pod = spec["template"], spec["template"]["spec"]
+    spread = [
+        one | {"labelSelector": {"matchLabels": own(one["labelSelector"]["matchLabels"])}}
+        for one in pod["topologySpreadConstraints"]
+    ]
+    return made | {
+        "metadata": metadata
+        | {"name": Value(f'printf "{PROGRAM}%s" {_SUFFIX}'), "labels": own(metadata["labels"])},
+        "spec": spec
+        | {
+            "selector": {"matchLabels": own(spec["selector"]["matchLabels"])},
+            "template": {
+                "metadata": {"labels": own(template["metadata"]["labels"])},
+                "spec": pod | {"topologySpreadConstraints": spread},
+            },
+        },
+    }
 
 
 def _arguments(chart: Chart) -> str:
     """Return the lines for the arguments that differ, in the order of `Program.arguments`."""
     found = [
-        f"{{{{- if {_SHARDS} }}}}\n- --shards\n{{{{- end }}}}",
+        _printed("with", _SUFFIX, "--shard", '(. | trimPrefix "-shard-" | replace "-of-" "/")'),
         _each("controllers", "--controllers"),
         _each("namespaces", "--namespace"),
     ]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from hedgerow.deploy.names import INSTANCE_LABEL, NAME_LABEL
+from hedgerow.deploy.names import COMPONENT_LABEL, INSTANCE_LABEL, NAME_LABEL
 from hedgerow.objects import PROGRAM
+from hedgerow.shard import MOST
 from hedgerow_schemas.crd import PART_OF
 
 if TYPE_CHECKING:
@@ -45,9 +46,8 @@ def schema(
             {
                 "global": {"type": "object", "description": "Helm's own, for charts of charts."},
                 "image": _image(),
-                # Null leaves it out, for an autoscaler.
-                "replicas": {"type": ["integer", "null"], "minimum": 1, "maximum": 100},
-                "shards": {"type": "boolean"},
+                "replicas": {"type": "integer", "minimum": 1, "maximum": 100},
+                "shards": {"type": "integer", "minimum": 1, "maximum": MOST},
                 "controllers": _list({"enum": list(controllers)}),
                 **{name: _options(known) for name, known in options.items()},
                 "namespaces": _list(_text(_DNS_LABEL)),
@@ -60,9 +60,9 @@ def schema(
                 "environment": _map({name: _text(_ONE_LINE) for name in variables}),
                 "nodeSelector": _keys(_text(_LABEL_VALUE)),
                 "tolerations": _list(_toleration()),
-                "extraLabels": _labels((NAME_LABEL, INSTANCE_LABEL, PART_OF)),
+                "extraLabels": _labels((NAME_LABEL, INSTANCE_LABEL, COMPONENT_LABEL, PART_OF)),
             },
-            required=["image", *options, "webhooks", "policy", "crds"],
+            required=["image", "replicas", "shards", *options, "webhooks", "policy", "crds"],
         ),
     }
 
