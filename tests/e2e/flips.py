@@ -25,7 +25,7 @@ from hedgerow.testing.waiting import eventually
 from support.cluster.bluegreens import bluegreen
 
 PLACES = tuple(f"{letter}-shared" for letter in "abcdefghijkl")
-"""Namespaces in slices all over."""
+"""Namespaces of every shard, of two as of three."""
 _SOON = 120.0
 
 
