@@ -77,7 +77,7 @@ class TestValues:
 
     @pytest.mark.parametrize(
         ("name", "too_short", "shortest"),
-        [("retry_period", "99ms", "100ms"), ("certificate_validity", "9s", "10s")],
+        [("retry_period", "99ms", "100ms")],
     )
     def test_what_is_done_again_and_again_is_not_done_without_a_pause(
         self, name, too_short, shortest
@@ -172,7 +172,6 @@ class TestFlags:
         [
             ("namespaces", "all"),
             ("lease_duration", "15s"),
-            ("certificate_validity", "2160h"),
             ("leader_elect", "off"),
             ("metrics_bind_address", "127.0.0.1:8080 or a free port, in a pod :8080"),
         ],

@@ -67,7 +67,6 @@ IN_CHART = (
     "lease_duration",
     "renew_deadline",
     "retry_period",
-    "certificate_validity",
     "log_format",
 )
 """The settings that the chart takes as environment variables; others follow from other values."""

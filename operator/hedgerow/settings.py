@@ -339,17 +339,6 @@ class Settings(BaseModel):
             default="hedgerow makes its own",
         ),
     ] = None
-    certificate_validity: Annotated[
-        Duration,
-        Field(ge=10),  # certificates tell whole seconds; those that expire at once have no end
-        Flag(
-            SERVES,
-            "--certificate-validity",
-            "How long a serving certificate of hedgerow's own is valid.",
-            metavar="DURATION",
-            takes="a duration of at least 10s, such as 2160h",
-        ),
-    ] = 90 * 24 * 3600.0
 
     kubeconfig: Annotated[
         str | None,

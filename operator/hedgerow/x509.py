@@ -1,4 +1,4 @@
-"""X.509: authorities and the certificates that they sign, for the sandbox and for serving."""
+"""X.509: authorities and the certificates that they sign, for the sandbox, and self-signed ones."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Pair:
     key: ec.EllipticCurvePrivateKey = field(repr=False)
 
 
-def self_signed(subject: x509.Name, since: datetime, until: datetime) -> Pair:
+def authority(subject: x509.Name, since: datetime, until: datetime) -> Pair:
     """Return a new authority: its key signs certificates, but no further authorities."""
     key = new_key()
     builder = (
@@ -47,19 +47,45 @@ def signed_by(
 ) -> Pair:
     """Return a new certificate of an authority, for these DNS names and IP addresses."""
     key = new_key()
-    signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.key.public_key())
+    builder = _unsigned(subject, authority.certificate.subject, key, since, until)
+    return _end_entity(builder, key, authority.key, usages, names)
+
+
+def self_signed(
+    subject: x509.Name,
+    since: datetime,
+    until: datetime,
+    *,
+    usages: Iterable[x509.ObjectIdentifier],
+    names: Sequence[str],
+) -> Pair:
+    """Return a new certificate for these names that is no authority, signed by its own key.
+
+    Whoever trusts it trusts nothing else: what its key signs is refused.
+    """
+    key = new_key()
+    return _end_entity(_unsigned(subject, subject, key, since, until), key, key, usages, names)
+
+
+def _end_entity(
+    unsigned: x509.CertificateBuilder,
+    key: ec.EllipticCurvePrivateKey,
+    signer: ec.EllipticCurvePrivateKey,
+    usages: Iterable[x509.ObjectIdentifier],
+    names: Sequence[str],
+) -> Pair:
+    identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key())
     builder = (
-        _unsigned(subject, authority.certificate.subject, key, since, until)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        unsigned.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_key_usage(signs=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage(usages), critical=False)
-        .add_extension(signer, critical=False)
+        .add_extension(identifier, critical=False)
     )
     if names:
         builder = builder.add_extension(
             x509.SubjectAlternativeName(map(_general, names)), critical=False
         )
-    return Pair(builder.sign(authority.key, hashes.SHA256()), key)
+    return Pair(builder.sign(signer, hashes.SHA256()), key)
 
 
 def new_key() -> ec.EllipticCurvePrivateKey:

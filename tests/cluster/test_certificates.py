@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import threading
 from base64 import b64decode, b64encode
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Self
 
 import anyio
 import pytest
 from cryptography import x509
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
+from hedgerow.runtime.clock import SystemClock
 from hedgerow.sandbox.cluster import Sandbox
+from hedgerow.serving.certificates import material
+from hedgerow.serving.certificates.tls import LiveContext
 from hedgerow.testing.api import Api, Object, Reply
 from hedgerow.testing.waiting import eventually
+from hedgerow.x509 import Pair, pem, signed_by, subject
 from support.cluster.admitted import (
     GROUP,
     MANAGER,
@@ -31,7 +38,19 @@ from support.cluster.rights import grant
 pytestmark = pytest.mark.cluster
 
 NAME = "hedgerow-rotating"
-VALIDITY = timedelta(seconds=12)
+_NOW = SystemClock().now()
+TRUSTED, OTHER = (
+    material.create(("localhost", "127.0.0.1"), _NOW, timedelta(hours=1)) for _ in range(2)
+)
+FORGED = signed_by(
+    TRUSTED,
+    subject("localhost"),
+    _NOW - timedelta(hours=1),
+    _NOW + timedelta(hours=1),
+    usages=[ExtendedKeyUsageOID.SERVER_AUTH],
+    names=["localhost", "127.0.0.1"],
+)
+TIMES = {"validity": timedelta(seconds=18), "settles": timedelta(seconds=2)}
 
 
 @pytest.fixture(scope="module")
@@ -45,10 +64,10 @@ def api(sandbox: Sandbox) -> Iterator[Api]:
 
 @pytest.fixture
 def pair(sandbox: Sandbox, api: Api, namespace: str) -> Iterator[list[Replica]]:
-    """Two replicas with no right beyond what they need; each serves one configuration."""
+    """Two replicas with no right beyond what they need; both are asked about each write."""
     grant(api, USER, rules(NAME))
     kubeconfig = anyio.run(sandbox.kubeconfig_for, USER)
-    with replicas(2, kubeconfig, NAME, namespace, VALIDITY) as running:
+    with replicas(2, kubeconfig, NAME, namespace, TIMES) as running:
         configure(api, NAME, namespace, *(one.port for one in running))
         yield running
         remove(api, NAME)
@@ -69,13 +88,39 @@ def secret(api: Api, namespace: str) -> Object:
     return api.raw("GET", f"/api/v1/namespaces/{namespace}/secrets/{NAME}-serving").must()
 
 
-def authorities(obj: Object) -> list[int]:
+def trusted(obj: Object) -> list[int]:
     text = b64decode(obj["data"]["ca.crt"])
     return [one.serial_number for one in x509.load_pem_x509_certificates(text)]
 
 
 def configuration(api: Api) -> Object:
     return api.raw("GET", f"/apis/{GROUP}/v1/validatingwebhookconfigurations/{NAME}").must()
+
+
+def trust(api: Api, pair: Pair) -> None:
+    bundle = b64encode(pem([pair.certificate])).decode()
+    hooks = [
+        {"name": hook["name"], "clientConfig": {"caBundle": bundle}}
+        for hook in configuration(api)["webhooks"]
+    ]
+    body = {"kind": "ValidatingWebhookConfiguration", "metadata": {"name": NAME}}
+    api.apply({"apiVersion": f"{GROUP}/v1", **body, "webhooks": hooks}, MANAGER).must()
+
+
+@contextmanager
+def answering_nothing(shows: Pair) -> Generator[int]:
+    """Listen at a port with a certificate; each request is answered with 501."""
+    context, server = LiveContext(), ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
+    context.load(material.Served.of(shows))
+    server.socket = context.context.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join(20)
 
 
 class Load:
@@ -134,7 +179,7 @@ class TestRotation:
         self, sandbox: Sandbox, api: Api, namespace: str, pair: list[Replica]
     ):
         admitted(api, namespace, pair)
-        first = authorities(secret(api, namespace))
+        first = trusted(secret(api, namespace))
         begun = [one.asked for one in pair]
 
         with Load(sandbox, namespace) as load:
@@ -142,12 +187,12 @@ class TestRotation:
                 lambda: (
                     load.refused
                     or (
-                        first[0] not in authorities(secret(api, namespace))
+                        first[0] not in trusted(secret(api, namespace))
                         and all(len(one.served) >= 5 for one in pair)
                     )
                 ),
                 within=100,
-                what="five certificates, and an authority that is gone",
+                what="five certificates, and one that is gone",
             )
 
         assert load.refused == []
@@ -156,7 +201,7 @@ class TestRotation:
             assert one.asked - before >= load.answered
             assert one.unready == []
 
-    def test_a_secret_deleted_under_load_is_made_again(
+    def test_a_secret_deleted_under_load_is_stored_again(
         self, sandbox: Sandbox, api: Api, namespace: str, pair: list[Replica]
     ):
         admitted(api, namespace, pair)
@@ -164,16 +209,39 @@ class TestRotation:
         path = f"/api/v1/namespaces/{namespace}/secrets/{NAME}-serving"
 
         with Load(sandbox, namespace) as load:
-            # One that is about to expire would be replaced at once, before anybody trusts the next.
             renewed(pair)
             api.raw("DELETE", path).must()
             eventually(lambda: api.raw("GET", path).ok, what="another Secret")
-            newest = authorities(secret(api, namespace))[0]
             renewed(pair)
 
         assert load.refused == []
-        assert newest not in authorities(before)
         assert secret(api, namespace)["metadata"]["uid"] != before["metadata"]["uid"]
+
+
+@pytest.mark.oldest
+class TestTrust:
+    """The API server trusts the served certificate itself, and nothing that its key signs."""
+
+    def test_webhooks_behind_a_certificate_in_the_bundle_are_reached(
+        self, api: Api, namespace: str, pair: list[Replica]
+    ):
+        admitted(api, namespace, pair)
+
+    @pytest.mark.parametrize(
+        ("shows", "says"),
+        [
+            (TRUSTED, "has prevented the request from succeeding"),
+            (FORGED, "certificate signed by unknown authority"),
+            (OTHER, "certificate signed by unknown authority"),
+        ],
+        ids=["in the bundle", "signed by its key", "another"],
+    )
+    def test_what_its_key_signs_is_refused(self, api: Api, namespace: str, shows: Pair, says: str):
+        with answering_nothing(shows) as port:
+            configure(api, NAME, namespace, port)
+            trust(api, TRUSTED)
+            eventually(lambda: says in str(create(api, namespace, "x").body), what=says)
+            remove(api, NAME)
 
 
 class TestOwnership:
@@ -209,11 +277,11 @@ class TestOwnership:
         }
         api.apply({**target, "webhooks": hooks}, "cainjector", force=True).must()
 
-        def told() -> bool:
-            """Have both asked, who say by then why they are not ready."""
-            create(api, namespace, "third")
-            return any("held by cainjector" in reason for one in pair for reason in one.unready)
-
-        eventually(told, what="another holds it")
+        # Once what is trusted there has expired, they serve what is not.
+        eventually(
+            lambda: all("held by cainjector" in one.check() for one in pair),
+            within=60,
+            what="another holds it",
+        )
         kept = [hook["clientConfig"]["caBundle"] for hook in configuration(api)["webhooks"]]
         assert kept == [hook["clientConfig"]["caBundle"] for hook in hooks]

@@ -223,7 +223,7 @@ def unasked(manifest: Object) -> Object:
 
 
 def trusted_everywhere(api: Api) -> str:
-    """Return the authorities in the configurations, once every webhook has them; else nothing."""
+    """Return what the webhooks trust, once it is the same for all of them; else nothing."""
     live = [api.get(manifest).must() for manifest in of_kinds((CONFIGURATION,), "cluster")]
     bundles = {h["clientConfig"].get("caBundle", "") for obj in live for h in obj["webhooks"]}
     return b64decode(next(iter(bundles))).decode() if len(bundles) == 1 else ""

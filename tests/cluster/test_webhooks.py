@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator
-from datetime import timedelta
 
 import anyio
 import pytest
@@ -47,7 +46,7 @@ def port(sandbox: Sandbox, api: Api, place: str) -> Iterator[int]:
     """A webhook server that is trusted."""
     grant(api, USER, rules(NAME))
     kubeconfig = anyio.run(sandbox.kubeconfig_for, USER)
-    with replicas(1, kubeconfig, NAME, place, timedelta(minutes=1)) as (replica,):
+    with replicas(1, kubeconfig, NAME, place, {}) as (replica,):
         yield replica.port
         remove(api, NAME)
 

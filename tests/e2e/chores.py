@@ -34,7 +34,7 @@ def _scraped(node: Node, api: Api, namespace: str) -> None:
     binding = scraping.reader(api, namespace, "reader")
     host = scraping.address(api)
     try:
-        eventually(lambda: scraping.told(host, scraping.authority(api), token), SOON, "metrics")
+        eventually(lambda: scraping.told(host, scraping.trusted(api), token), SOON, "metrics")
     finally:
         api.delete(binding).must()
 

@@ -23,8 +23,8 @@ def address(api: Api) -> str:
     return api.raw("GET", path).must()["spec"]["clusterIP"]
 
 
-def authority(api: Api) -> str:
-    """Return the authorities that the operator publishes, once all webhooks have the same."""
+def trusted(api: Api) -> str:
+    """Return the certificates that the operator publishes, once all webhooks have the same."""
 
     def published() -> str:
         hooks = api.raw("GET", _CONFIGURATION).must()["webhooks"]

@@ -32,7 +32,7 @@ def shown(address: str) -> int:
 
 
 def trusted(api: Api) -> str:
-    """Return the authorities that the API server trusts when it calls a webhook, as PEM."""
+    """Return the certificates that the API server trusts when it calls a webhook, as PEM."""
     path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/hedgerow"
     hook = api.raw("GET", path).must()["webhooks"][0]
     return b64decode(hook["clientConfig"].get("caBundle", "")).decode()

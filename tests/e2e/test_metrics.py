@@ -21,8 +21,8 @@ SOON = 90.0
 
 @pytest.fixture
 def trusted(deployment: Deployment, api: Api) -> str:
-    """The authorities that the operator publishes in `caBundle`."""
-    return scraping.authority(api)
+    """The certificates that the operator publishes in `caBundle`."""
+    return scraping.trusted(api)
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ class TestMetrics:
         assert leading == [leader["metadata"]["name"]]
         assert all(sample(text, "hedgerow_reconcile_total") >= 0 for text in each.values())
 
-    def test_it_shows_the_name_of_its_service_and_no_other_authority_knows_it(
+    def test_it_shows_the_name_of_its_service_and_no_authority_knows_it(
         self, node: Node, service: str, trusted: str
     ):
         shown = ssl.get_server_certificate((service, scraping.PORT), timeout=10)

@@ -19,7 +19,7 @@ from hedgerow.process.services import Services
 from hedgerow.process.stopping import Stop
 from hedgerow.runtime.metrics import Meters
 from hedgerow.serving.admission.configuration import VALIDATING
-from hedgerow.serving.certificates.issuing import names_of
+from hedgerow.serving.certificates.material import names_of
 from hedgerow.serving.certificates.secret import SECRET
 from hedgerow.serving.httpserver.addresses import Address
 from hedgerow.serving.httpserver.connections import ListenError
@@ -332,14 +332,6 @@ class TestCertificates:
 
         assert process.cluster.objects[SECRET.kind]["metadata"]["name"] == "hedgerow-two-serving"
         assert process.cluster.objects[SECRET.kind]["metadata"]["namespace"] == "ops"
-
-    async def test_they_are_valid_for_as_long_as_the_settings_say(self, process):
-        async with process.started(metrics_secure=True, certificate_validity=600.0):
-            first = shown(process.listening[METRICS].tls)
-            await anyio.sleep(1200)
-            second = shown(process.listening[METRICS].tls)
-
-        assert first.serial_number != second.serial_number
 
     async def test_services_have_the_names_that_a_cluster_gives_them(self):
         assert server_names("hedgerow-two", "ops") == (

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import ssl
+import tempfile
 from base64 import b64decode
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
@@ -14,11 +16,12 @@ from hedgerow.kube.cluster import ApplyResult
 from hedgerow.kube.errors import Cause, Conflict, KubeError, Stale, Unavailable
 from hedgerow.serving.admission.configuration import VALIDATING
 from hedgerow.serving.certificates.ca_bundles import Bundles
-from hedgerow.serving.certificates.issuing import Material, certificates, signed
+from hedgerow.serving.certificates.material import Material, certificates
 from hedgerow.serving.certificates.rotation import Rules
 from hedgerow.serving.certificates.secret import SECRET, SecretStore
 from hedgerow.serving.certificates.self_signed import SharedCertificates
 from hedgerow.testing.virtual import VirtualClock
+from hedgerow.x509 import Pair, key_pem, pem
 
 Object = dict[str, Any]
 HOOK = "cronjob.hedgerow.dev"
@@ -26,7 +29,7 @@ NAMES = ("hedgerow-webhook.hedgerow-system.svc", "localhost", "127.0.0.1")
 VALIDITY = timedelta(hours=1)
 DAY = VALIDITY.total_seconds() / 90
 """A short day, of forty seconds: replicas look each half a minute, whatever the validity."""
-RULES = Rules(NAMES, VALIDITY)
+RULES = Rules(NAMES, VALIDITY, timedelta(minutes=2))
 
 
 class Server:
@@ -39,6 +42,7 @@ class Server:
         self.reads: list[str] = []
         self.writes: list[str] = []
         self.down: KubeError | None = None
+        self.failing = ""
         self.races: list[Any] = []
         self._version = 100
 
@@ -59,6 +63,8 @@ class Server:
     async def read(self, api, name, namespace="", **_: Any) -> Object | None:
         if self.down:
             raise self.down
+        if api.kind == self.failing:
+            raise unavailable()
         self.reads.append(api.kind)
         return self.objects.get(api.kind)
 
@@ -89,7 +95,7 @@ class Server:
 
     def trusts(self, served: x509.Certificate) -> bool:
         """Return whether the API server would take this certificate from the webhook."""
-        return any(signed(served, ca) for ca in self.bundle())
+        return served in self.bundle()
 
 
 def _merged(live: Object, body: Object) -> Object:
@@ -121,7 +127,7 @@ class Replica(SharedCertificates):
         how: Object = {"name": "hedgerow-serving", "namespace": "hedgerow-system"}
         store = SecretStore(server, manager="hedgerow-certificates", **how)  # type: ignore[arg-type]
         hooks: Object = {"name": "hedgerow", "webhooks": frozenset(filter(None, [hook]))}
-        bundles = Bundles(server, clock, manager="hedgerow-certificates", **hooks)  # type: ignore[arg-type]
+        bundles = Bundles(server, manager="hedgerow-certificates", **hooks)  # type: ignore[arg-type]
         super().__init__(clock, rules, store, bundles)
 
     @property
@@ -134,15 +140,39 @@ def shown(context: ssl.SSLContext) -> x509.Certificate:
     """Return the certificate that a client meets at a server with this context."""
     client = ssl.create_default_context()
     client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
+    der = _shaken(client, context).getpeercert(binary_form=True)
+    assert der is not None
+    return x509.load_der_x509_certificate(der)
+
+
+def handshake(server: Pair, trusted: Iterable[Pair], *, strict: bool = False) -> str:
+    """Return why a client that trusts these does not take a server's certificate, or empty.
+
+    A strict one has the flags that are the default since Python 3.13.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(pem([server.certificate]) + key_pem(server.key))
+        file.flush()
+        context.load_cert_chain(file.name)
+    client = ssl.create_default_context(cadata=pem(one.certificate for one in trusted).decode())
+    flags = ssl.VERIFY_X509_STRICT | ssl.VERIFY_X509_PARTIAL_CHAIN
+    client.verify_flags = client.verify_flags | flags if strict else client.verify_flags & ~flags
+    try:
+        _shaken(client, context)
+    except ssl.SSLCertVerificationError as error:
+        return error.verify_message
+    return ""
+
+
+def _shaken(client: ssl.SSLContext, server: ssl.SSLContext) -> ssl.SSLObject:
     into, out = ssl.MemoryBIO(), ssl.MemoryBIO()
     back, forth = ssl.MemoryBIO(), ssl.MemoryBIO()
-    one = client.wrap_bio(into, out)
-    other = context.wrap_bio(back, forth, server_side=True)
+    one = client.wrap_bio(into, out, server_hostname="localhost")
+    other = server.wrap_bio(back, forth, server_side=True)
     for _ in range(5):
         for side, sent, taken in ((one, out, back), (other, forth, into)):
             with contextlib.suppress(ssl.SSLWantReadError):
                 side.do_handshake()
             taken.write(sent.read())
-    der = one.getpeercert(binary_form=True)
-    assert der is not None
-    return x509.load_der_x509_certificate(der)
+    return one

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +13,7 @@ from hedgerow.serving.certificates.ca_bundles import Bundles
 from hedgerow.serving.certificates.mounted import MountedCertificates
 from hedgerow.serving.certificates.rotation import Rules
 from hedgerow.serving.certificates.secret import SecretStore
-from hedgerow.serving.certificates.self_signed import SharedCertificates
-from hedgerow.serving.certificates.served import SelfSigned
+from hedgerow.serving.certificates.self_signed import SelfSigned, SharedCertificates
 from hedgerow.settings import in_pod
 
 if TYPE_CHECKING:
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
     from hedgerow.serving.certificates.served import Certificates
     from hedgerow.settings import Settings
 
-OWN_CERTIFICATE = "`--certificate-directory` with one that its caBundle signed"
+OWN_CERTIFICATE = "`--certificate-directory` with one that its caBundle trusts"
 
 log = structlog.get_logger(__name__)
 
@@ -38,11 +36,7 @@ def certificates(
         return MountedCertificates(clock, Path(settings.certificate_directory))
     installation = settings.installation
     base, namespace = lease(settings)
-    rules = Rules(
-        server_names(base, namespace),
-        timedelta(seconds=settings.certificate_validity),
-        clock.jitter(),
-    )
+    rules = Rules(server_names(base, namespace))
     if not (settings.leader_elect or (settings.webhooks and in_pod())):
         # No other replica shares them, and no webhook configuration points here. So write nothing
         # to the cluster, where it would stay after this process ends.
@@ -54,7 +48,6 @@ def certificates(
     webhooks = webhook_names(registry.chosen(settings.controllers), installation.domain)
     bundles = Bundles(
         cluster,
-        clock,
         name=base,
         manager=manager,
         webhooks=webhooks if settings.webhooks else frozenset(),

@@ -15,7 +15,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from hedgerow.sandbox.files import write
 from hedgerow.sandbox.ports import LOOPBACK
-from hedgerow.x509 import Pair, key_pem, new_key, pem, self_signed, signed_by, subject
+from hedgerow.x509 import Pair, authority, key_pem, new_key, pem, signed_by, subject
 
 SERVICE_IP = "10.0.0.1"
 """The first address of the Service range, which the Service `kubernetes` gets."""
@@ -41,7 +41,7 @@ class SandboxAuthority(Pair):
     @classmethod
     def create(cls, directory: Path, name: str) -> "SandboxAuthority":
         """Return a new authority, stored as `name`.crt and `name`.key."""
-        made = self_signed(subject(f"hedgerow sandbox {name}"), _SINCE, _UNTIL)
+        made = authority(subject(f"hedgerow sandbox {name}"), _SINCE, _UNTIL)
         _keep(directory, name, made)
         return cls(made.certificate, made.key)
 

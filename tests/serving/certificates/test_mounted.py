@@ -3,28 +3,37 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
+import structlog
 
 from hedgerow.runtime.clock import SystemClock
+from hedgerow.serving.certificates.material import create
 from hedgerow.serving.certificates.mounted import MountedCertificates
-from hedgerow.serving.certificates.rotation import Rules, first
 from hedgerow.x509 import Pair, key_pem, pem
 from serving.certs import NAMES, shown
 
 pytestmark = pytest.mark.anyio
 
 
-def made(validity: timedelta = timedelta(hours=1)) -> Pair:
-    return first(Rules(NAMES, validity), SystemClock().now()).leaf
+def made() -> Pair:
+    return create(NAMES, SystemClock().now(), timedelta(hours=1))
 
 
 def put(directory: Path, leaf: Pair) -> None:
     directory.mkdir(exist_ok=True)
     (directory / "tls.crt").write_bytes(pem([leaf.certificate]))
     (directory / "tls.key").write_bytes(key_pem(leaf.key))
+
+
+@pytest.fixture
+def logged() -> Iterator[list[Any]]:
+    with structlog.testing.capture_logs() as entries:
+        yield entries
 
 
 class Volume:
@@ -55,7 +64,6 @@ class TestReloading:
 
             assert shown(mounted.context) == leaf.certificate
             assert mounted.check() == ""
-            assert mounted.note().startswith("valid until ")
 
     async def test_a_volume_changes_by_its_link(self, tmp_path: Path):
         volume, mounted = Volume(tmp_path), MountedCertificates(SystemClock(), tmp_path)
@@ -85,7 +93,7 @@ class TestTrouble:
 
         assert mounted.check() == f"{tmp_path}: No such file or directory"
 
-    async def test_half_a_change_leaves_what_was_served(self, tmp_path: Path):
+    async def test_half_a_change_leaves_what_was_served(self, tmp_path: Path, logged):
         leaf, other = made(), made()
         put(tmp_path, leaf)
         mounted = MountedCertificates(SystemClock(), tmp_path)
@@ -95,7 +103,7 @@ class TestTrouble:
 
         assert shown(mounted.context) == leaf.certificate
         assert mounted.check() == ""
-        assert mounted.note() == f"{tmp_path}: the certificate and its key cannot be used"
+        assert logged[-1]["trouble"] == f"{tmp_path}: the certificate and its key cannot be used"
         (tmp_path / "tls.key").write_bytes(key_pem(other.key))
         await mounted.prepare()
         assert shown(mounted.context) == other.certificate
@@ -109,7 +117,7 @@ class TestTrouble:
 
         assert mounted.check().startswith(f"{tmp_path}: tls.crt ")
 
-    async def test_what_goes_away_is_served_on(self, tmp_path: Path):
+    async def test_what_goes_away_is_served_on(self, tmp_path: Path, logged):
         put(tmp_path / "v", made())
         mounted = MountedCertificates(SystemClock(), tmp_path / "v")
         await mounted.prepare()
@@ -117,4 +125,4 @@ class TestTrouble:
         await mounted.prepare()
 
         assert mounted.check() == ""
-        assert mounted.note().endswith("No such file or directory")
+        assert logged[-1]["trouble"].endswith("No such file or directory")

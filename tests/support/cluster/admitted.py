@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -89,13 +89,14 @@ def remove(api: Api, name: str) -> None:
 class Replica:
     """One webhook server with certificates of its own, on a loop in a thread."""
 
-    def __init__(self, kubeconfig: Path, name: str, namespace: str, validity: timedelta) -> None:
+    def __init__(self, kubeconfig: Path, name: str, namespace: str, rules: Rules) -> None:
         self._kubeconfig = str(kubeconfig)
         self._name = name
         self._namespace = namespace
-        self._validity = validity
+        self._rules = rules
         self._up = threading.Event()
         self._end: Any = None
+        self._certificates: SharedCertificates | None = None
         self._thread = threading.Thread(target=anyio.run, args=(self._run,), daemon=True)
         self.port = 0
         self.asked = 0
@@ -112,12 +113,17 @@ class Replica:
             self._thread.join(20)
             self._end = None
 
+    def check(self) -> str:
+        """Return why nobody can trust what it serves; empty if they can."""
+        assert self._certificates is not None
+        return self._certificates.check()
+
     async def _run(self) -> None:
         clock = SystemClock()
         async with connect(kubeconfig=self._kubeconfig) as cluster:
             certificates = SharedCertificates(
                 clock,
-                Rules(("localhost", "127.0.0.1"), self._validity, clock.jitter()),
+                self._rules,
                 SecretStore(
                     cluster,
                     name=f"{self._name}-serving",
@@ -126,7 +132,6 @@ class Replica:
                 ),
                 Bundles(
                     cluster,
-                    clock,
                     name=self._name,
                     manager=MANAGER,
                     webhooks=frozenset(
@@ -136,6 +141,7 @@ class Replica:
                     ),
                 ),
             )
+            self._certificates = certificates
             await certificates.prepare()
             app = self._counted(webhook_app(CONTROLLERS), certificates)
             async with anyio.create_task_group() as tasks:
@@ -177,10 +183,11 @@ class Replica:
 
 @contextmanager
 def replicas(
-    count: int, kubeconfig: Path, name: str, namespace: str, validity: timedelta
+    count: int, kubeconfig: Path, name: str, namespace: str, times: Mapping[str, timedelta]
 ) -> Iterator[list[Replica]]:
-    """Run so many replicas."""
-    made = [Replica(kubeconfig, name, namespace, validity) for _ in range(count)]
+    """Run so many replicas; `times` are those of `Rules`, if they are not the usual ones."""
+    rules = Rules(("localhost", "127.0.0.1"), **times)
+    made = [Replica(kubeconfig, name, namespace, rules) for _ in range(count)]
     try:
         for one in made:
             one.start()

@@ -3,85 +3,69 @@
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from typing import TYPE_CHECKING, Final
-
-from cryptography.hazmat.primitives import hashes
+from typing import TYPE_CHECKING
 
 from hedgerow.kube.errors import Conflict
 from hedgerow.serving.admission.configuration import VALIDATING
-from hedgerow.serving.certificates.issuing import MOST, UnusableError, certificates
+from hedgerow.serving.certificates.material import MOST, UnusableError, certificates, own
+from hedgerow.serving.certificates.rotation import is_usable
 from hedgerow.x509 import pem
 from hedgerow_schemas.base import View
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
     from cryptography import x509
 
     from hedgerow.kube.cluster import Cluster
-    from hedgerow.runtime.clock import Clock
-    from hedgerow_schemas.base import ApiResource, Object
-
-KINDS: Final = (VALIDATING,)
+    from hedgerow_schemas.base import Object
 
 
 class Bundles:
     """The `caBundle` of our webhooks in their configuration; it never creates this.
 
-    A trusted authority stays trusted until it expires: another replica may still serve a
-    certificate that it signed. `problem` says why the webhooks do not trust an authority; it is
-    empty if all is well, or if there is no configuration.
+    A certificate stays trusted until it expires: another replica may still serve it. `problem` says
+    why the webhooks do not trust a certificate; it is empty if all is well, or if there is no
+    configuration.
     """
 
     def __init__(
-        self, cluster: Cluster, clock: Clock, *, name: str, manager: str, webhooks: frozenset[str]
+        self, cluster: Cluster, *, name: str, manager: str, webhooks: frozenset[str]
     ) -> None:
         self._cluster = cluster
-        self._clock = clock
         self._name = name
         self._manager = manager
         self._webhooks = webhooks
-        self._since: dict[bytes, float] = {}
-        self._held: dict[str, tuple[str, str]] = {}
+        self._refused_at = ""
         self.problem = ""
 
-    def trusted(self, authority: x509.Certificate, seconds: float = 0.0) -> bool:
-        """Return whether every webhook has trusted an authority for at least `seconds`."""
-        since = self._since.get(_id(authority))
-        return since is not None and self._clock.monotonic() - since >= seconds
-
-    async def publish(self, wanted: Sequence[x509.Certificate]) -> None:
-        """Make every webhook trust these authorities, and record which are trusted by all.
+    async def publish(
+        self, wanted: Sequence[x509.Certificate], now: datetime
+    ) -> frozenset[x509.Certificate]:
+        """Have every webhook trust these certificates; return those that all webhooks trust.
 
         Raises a KubeError, except Conflict, which becomes the `problem`: it does not force, and
         does not try again before the configuration has changed.
         """
-        now, problems = self._clock.now(), list[str]()
-        wanted = [one for one in wanted if now < one.not_valid_after_utc]
-        everywhere = {_id(one) for one in wanted}
-        for kind in KINDS if self._webhooks else ():
-            live = await self._cluster.read(kind, self._name)
-            if live is None:
-                continue
-            version, problem = self._held.get(kind.kind, ("", ""))
-            if version != _version(live):
-                live, problem = await self._extend(kind, live, wanted)
-            problems += [problem] if problem else []
-            self._held[kind.kind] = (_version(live) if problem else "", problem)
-            for hook in self._ours(live):
-                everywhere &= {_id(one) for one in _trusted_by(hook)}
-        seen = self._clock.monotonic()
-        self._since = {one: self._since.get(one, seen) for one in everywhere}
-        self.problem = "; ".join(problems)
+        live = await self._cluster.read(VALIDATING, self._name) if self._webhooks else None
+        hooks = self._ours(live) if live else []
+        if live is None or not hooks:
+            self.problem = ""
+            return frozenset(wanted)
+        if not self.problem or _version(live) != self._refused_at:
+            hooks = await self._extended(live, hooks, wanted, now)
+        first, *others = (frozenset(_trusted_by(hook)) for hook in hooks)
+        return first.intersection(*others)
 
-    async def _extend(
-        self, kind: ApiResource, live: Object, wanted: Sequence[x509.Certificate]
-    ) -> tuple[Object, str]:
-        """Apply the `caBundle` if an authority is missing or expired; return object and problem."""
-        hooks = list(self._ours(live))
-        bundles = {View(hook).text("name"): self._bundle(hook, wanted) for hook in hooks}
+    async def _extended(
+        self, live: Object, hooks: list[Object], wanted: Sequence[x509.Certificate], now: datetime
+    ) -> list[Object]:
+        """Apply what bundles lack, without what has expired there; return the webhooks."""
+        bundles = {View(hook).text("name"): _bundle(hook, wanted, now) for hook in hooks}
+        self.problem = ""
         if all(_text(hook) == bundles[View(hook).text("name")] for hook in hooks):
-            return live, ""
+            return hooks
         meta = live["metadata"]
         body = {
             "metadata": {key: meta[key] for key in ("name", "uid", "resourceVersion")},
@@ -91,28 +75,28 @@ class Bundles:
             ],
         }
         try:
-            return (await self._cluster.apply(kind, body, manager=self._manager)).object, ""
+            applied = await self._cluster.apply(VALIDATING, body, manager=self._manager)
         except Conflict as error:
-            return live, f"{kind.kind} {self._name}: {error.message}"
-
-    def _bundle(self, hook: Object, wanted: Sequence[x509.Certificate]) -> str:
-        """Return a webhook's bundle; a complete one stays exactly as it is."""
-        now, found = self._clock.now(), _trusted_by(hook)
-        unexpired = [one for one in found if now < one.not_valid_after_utc]
-        if found and found == unexpired and set(wanted) <= set(found):
-            return _text(hook)
-        return b64encode(pem(list(dict.fromkeys((*wanted, *unexpired)))[:MOST])).decode()
+            self._refused_at = _version(live)
+            self.problem = f"{VALIDATING.kind} {self._name}: {error.message}"
+            return hooks
+        return self._ours(applied.object)
 
     def _ours(self, live: Object) -> list[Object]:
         return [h for h in View(live).items("webhooks") if View(h).text("name") in self._webhooks]
 
 
+def _bundle(hook: Object, wanted: Sequence[x509.Certificate], now: datetime) -> str:
+    """Return a webhook's bundle; a complete one stays exactly as it is."""
+    found = _trusted_by(hook)
+    valid = [one for one in own(found) if is_usable(one, now)]
+    if found and found == valid and set(wanted) <= set(found):
+        return _text(hook)
+    return b64encode(pem(list(dict.fromkeys((*wanted, *valid)))[:MOST])).decode()
+
+
 def _version(live: Object) -> str:
     return View(live).text("metadata", "resourceVersion")
-
-
-def _id(authority: x509.Certificate) -> bytes:
-    return authority.fingerprint(hashes.SHA256())
 
 
 def _text(hook: Object) -> str:

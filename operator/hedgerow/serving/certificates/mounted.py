@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
-from hedgerow.serving.certificates.issuing import (
+from hedgerow.serving.certificates.material import (
     CERTIFICATE,
     KEY,
     Served,

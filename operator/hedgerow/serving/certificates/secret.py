@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from hedgerow.serving.certificates.issuing import AUTHORITY_KEY, Material, UnusableError
+from hedgerow.serving.certificates.material import Material, UnusableError
 from hedgerow_schemas.base import ApiResource, View
 
 if TYPE_CHECKING:
@@ -24,16 +24,12 @@ MISSING: Final = "1"
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What is stored: `material`, or `flaw`, why it is unusable; without a uid there is no Secret.
-
-    `surplus`: it also has an authority's key, which earlier versions stored.
-    """
+    """What is stored: `material`, or a `flaw` that makes it unusable; no uid: no Secret."""
 
     uid: str = ""
     version: str = ""
     material: Material | None = None
     flaw: str = ""
-    surplus: bool = False
 
 
 class SecretStore:
@@ -74,8 +70,7 @@ class SecretStore:
 def _stored(live: Object) -> Stored:
     seen = View(live)
     uid, version = seen.uid, seen.text("metadata", "resourceVersion")
-    data = seen.mapping("data")
     try:
-        return Stored(uid, version, Material.read(data), surplus=AUTHORITY_KEY in data)
+        return Stored(uid, version, Material.read(seen.mapping("data")))
     except UnusableError as error:
         return Stored(uid, version, flaw=str(error))

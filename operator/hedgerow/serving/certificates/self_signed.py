@@ -1,80 +1,88 @@
-"""Self-signed: certificates that the replicas issue themselves and share."""
+"""Self-signed: certificates that the operator makes itself, for one process or for all replicas."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from hedgerow.kube.errors import Conflict, KubeError
-from hedgerow.serving.certificates.issuing import AUTHORITY_KEY, Served
-from hedgerow.serving.certificates.rotation import expired, first, following
-from hedgerow.serving.certificates.served import Certificates, pause_for
+from hedgerow.serving.certificates.material import Served
+from hedgerow.serving.certificates.rotation import following, is_usable
+from hedgerow.serving.certificates.served import LONGEST_PAUSE, Certificates
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from cryptography import x509
+
     from hedgerow.runtime.clock import Clock
     from hedgerow.serving.certificates.ca_bundles import Bundles
-    from hedgerow.serving.certificates.issuing import Material
+    from hedgerow.serving.certificates.material import Material
     from hedgerow.serving.certificates.rotation import Rules
     from hedgerow.serving.certificates.secret import SecretStore, Stored
 
 
-_SURPLUS: Final = (
-    f"{AUTHORITY_KEY} is held by another field manager; whoever reads it can sign certificates that"
-    " are trusted: remove it"
-)
+class SelfSigned(Certificates):
+    """Certificates of this process alone, for a run on a developer's machine."""
+
+    def __init__(self, clock: Clock, rules: Rules) -> None:
+        super().__init__(clock, _pause(rules))
+        self._rules = rules
+        self._material: Material | None = None
+
+    async def _look(self) -> str:
+        wanted = following(self._material, self._rules, self._clock.now(), published=True)
+        self._material = wanted or self._material
+        if self._material:
+            self._serve(Served.of(self._material.current))
+        return ""
 
 
 class SharedCertificates(Certificates):
-    """Certificates in a Secret, trusted by the webhook configurations before they are served.
+    """Certificates in a Secret, trusted by the webhooks before they are served.
 
     Any replica may write; the Secret's resource version lets only one succeed.
     """
 
     def __init__(self, clock: Clock, rules: Rules, store: SecretStore, bundles: Bundles) -> None:
-        super().__init__(clock, pause_for(rules))
+        super().__init__(clock, _pause(rules))
         self._rules = rules
         self._store = store
         self._bundles = bundles
         self._material: Material | None = None
+        self._trusted: frozenset[x509.Certificate] = frozenset()
         self._held = ("", "")
-        self._stays = ""
 
     async def _look(self) -> str:
+        before, now, problem = self._trusted, self._clock.now(), ""
         stored = await self._store.read()
         known = stored.material or self._material
         failure = await self._publish(known)
-        wanted, problem = self._wanted(stored), ""
+        published = (
+            known is not None and failure is None and self._trusted.issuperset(known.trusted)
+        )
+        wanted = following(known, self._rules, now, published=published)
+        if wanted is None and stored.material is None:
+            wanted = known  # the Secret is lost, and this replica knows what it was
         if wanted is not None:
             stored, problem = await self._write(wanted, stored)
             failure = await self._publish(stored.material) or failure
         if stored.material is not None:
-            self._adopt(stored.material)
+            self._adopt(stored.material, before & self._trusted)
         if failure is not None:
             raise failure
-        surplus = f"{self._store}: {_SURPLUS}" if stored.surplus else ""
-        return "; ".join(filter(None, (problem or surplus, self._bundles.problem)))
+        return "; ".join(filter(None, (problem, self._bundles.problem)))
 
     async def _publish(self, material: Material | None) -> KubeError | None:
-        """Publish the material's authorities; return an error instead of raising it.
+        """Publish what clients are to trust; return an error instead of raising it.
 
         The caller raises it after it has loaded the certificate to serve.
         """
         if material is not None:
             try:
-                await self._bundles.publish(material.bundle)
+                self._trusted = await self._bundles.publish(material.trusted, self._clock.now())
             except KubeError as error:
                 return error
         return None
-
-    def _wanted(self, stored: Stored) -> Material | None:
-        """Return the material to store, or None if the stored material is good."""
-        now, found = self._clock.now(), stored.material
-        if found is None:
-            return first(self._rules, now, self._material)
-        trusted = self._bundles.trusted(found.bundle[0], self._rules.settle.total_seconds())
-        wanted = following(found, self._rules, now, trusted=trusted)
-        if wanted is None and stored.surplus and stored.version != self._stays:
-            return found
-        return wanted
 
     async def _write(self, wanted: Material, over: Stored) -> tuple[Stored, str]:
         """Store it; return what is stored, and the conflict if there is one.
@@ -91,22 +99,30 @@ class SharedCertificates(Certificates):
             self._held = (over.version, f"{self._store}{flaw}: {error.message}")
             return over, self._held[1]
         self._held = ("", "")
-        self._stays = written.version if written.surplus else ""
         return written, ""
 
-    def _adopt(self, material: Material) -> None:
-        """Serve the stored certificate once it is trusted, or at once if there is none better."""
-        known, signer = self._material, material.signer
-        settled = signer is not None and self._bundles.trusted(
-            signer, self._rules.settle.total_seconds()
-        )
-        same = known is not None and known.leaf.certificate == material.leaf.certificate
-        if same or settled or known is None or expired(known, self._clock.now()):
+    def _adopt(self, material: Material, trusted: frozenset[x509.Certificate]) -> None:
+        """Serve the stored pair once it is trusted, or at once if there is none better.
+
+        `trusted` is what the webhooks have trusted since the last look: the API server needs a
+        moment to notice a new `caBundle`.
+        """
+        known, certificate = self._material, material.current.certificate
+        if (
+            known is None
+            or known.current.certificate == certificate
+            or certificate in trusted
+            or not is_usable(known.current.certificate, self._clock.now())
+        ):
             self._material = material
-            self._serve(Served.of(material.leaf))
+            self._serve(Served.of(material.current))
 
     def _mistrust(self) -> str:
-        signer = self._material and self._material.signer
-        if signer is None or self._bundles.trusted(signer):
+        if self._material is None or self._material.current.certificate in self._trusted:
             return ""
-        return self._bundles.problem or "no caBundle with its authority is published yet"
+        return self._bundles.problem or self._trouble or "no caBundle with it is published yet"
+
+
+def _pause(rules: Rules) -> timedelta:
+    """Return the time between two looks: there are several while a certificate settles."""
+    return min(rules.settles / 8, LONGEST_PAUSE)

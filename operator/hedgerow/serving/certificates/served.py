@@ -11,8 +11,7 @@ import structlog
 
 from hedgerow.kube.errors import AlreadyExists, Invalid, KubeError, Stale
 from hedgerow.kube.retry import backoff
-from hedgerow.serving.certificates.issuing import Served, UnusableError
-from hedgerow.serving.certificates.rotation import first, following
+from hedgerow.serving.certificates.material import Served, UnusableError
 from hedgerow.serving.certificates.tls import LiveContext
 
 if TYPE_CHECKING:
@@ -21,14 +20,10 @@ if TYPE_CHECKING:
     from anyio.abc import TaskStatus
 
     from hedgerow.runtime.clock import Clock
-    from hedgerow.serving.certificates.issuing import Material
-    from hedgerow.serving.certificates.rotation import Rules
 
 LONGEST_PAUSE: Final = timedelta(seconds=30)
 SHORTEST_PAUSE: Final = 1.0
 """Seconds."""
-_LOOKS: Final = 60
-"""The least number of checks during one validity: short validities are checked more often."""
 
 log = structlog.get_logger(__name__)
 
@@ -42,7 +37,7 @@ class Certificates(ABC):
     def __init__(self, clock: Clock, pause: timedelta = LONGEST_PAUSE) -> None:
         self._clock = clock
         self._live = LiveContext()
-        self._pause = min(pause, LONGEST_PAUSE)
+        self._pause = pause
         self._failures = 0
         self._wait = 0.0
         self._trouble = ""
@@ -77,12 +72,6 @@ class Certificates(ABC):
             expired = f"the certificate expired at {served.until:%Y-%m-%dT%H:%M:%SZ}"
             return f"{expired}; {self._trouble}" if self._trouble else expired
         return self._mistrust()
-
-    def note(self) -> str:
-        """Return until when it is valid, or why the next one cannot be made."""
-        if self._trouble or self._live.served is None:
-            return self._trouble
-        return f"valid until {self._live.served.until:%Y-%m-%dT%H:%M:%SZ}"
 
     @abstractmethod
     async def _look(self) -> str:
@@ -121,35 +110,13 @@ class Certificates(ABC):
     def _patience(self) -> float:
         """Return the seconds until the next check: fewer shortly before the certificate expires.
 
-        Its validity may be shorter than that of certificates made now.
+        One that is mounted may be valid for minutes.
         """
         served, longest = self._live.served, self._pause.total_seconds()
         if served is None:
             return longest
         left = (served.until - self._clock.now()).total_seconds()
         return min(longest, max(SHORTEST_PAUSE, left / 8))
-
-
-class SelfSigned(Certificates):
-    """Certificates of this process alone, for a run on a developer's machine."""
-
-    def __init__(self, clock: Clock, rules: Rules) -> None:
-        super().__init__(clock, pause_for(rules))
-        self._rules = rules
-        self._material: Material | None = None
-
-    async def _look(self) -> str:
-        now, known = self._clock.now(), self._material
-        while known and (renewed := following(known, self._rules, now, trusted=True)):
-            known = renewed
-        self._material = known or first(self._rules, now)
-        self._serve(Served.of(self._material.leaf))
-        return ""
-
-
-def pause_for(rules: Rules) -> timedelta:
-    """Return the time between two checks."""
-    return rules.validity / _LOOKS
 
 
 def error_text(error: KubeError | UnusableError) -> str:

@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hedgerow.serving.certificates.issuing import UnusableError
+from hedgerow.serving.certificates.material import UnusableError
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from hedgerow.serving.certificates.issuing import Served
+    from hedgerow.serving.certificates.material import Served
 
 
 _NONE = ""
