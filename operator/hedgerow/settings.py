@@ -175,8 +175,8 @@ class Settings(BaseModel):
             RUNS,
             "--instance",
             "The name of this installation, if the cluster has several. The field managers, the"
-            " label on children and the Lease contain the name. Installations leave each other's"
-            " resources alone: give them different namespaces or controllers.",
+            " label on children and the Lease contain the name. Give installations different"
+            " namespaces or controllers: on one resource they report each other's fields.",
             metavar="NAME",
             takes="a short name: a-z, 0-9 and '-', 20 characters at most",
             default="none",

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 from http import HTTPStatus
 from typing import Any
 
-import anyio
 import pytest
 
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
@@ -446,29 +445,6 @@ class TestAdmission:
 class TestQuiet:
     def test_no_conflict_is_ever_retried_nor_after_a_restart(self, still: Silence):
         still.kept(5, "while everything is contested")
-
-
-class TestSecondOperator:
-    def test_another_installation_leaves_everything_as_it_is_whatever_is_claimed(
-        self,
-        world: Looks,
-        nodes_sandbox: Sandbox,
-        nodes_audit: AuditLog,
-        tmp_path_factory: pytest.TempPathFactory,
-    ):
-        make(world, "demo", "claiming")
-        world.allow_claims()
-        world.annotate("claiming", claims="*/*: **")
-        eventually(world.rolled_out, within=120)
-        silence = Silence.fallen(nodes_audit, 2, namespace=world.namespace)
-        kubeconfig = anyio.run(nodes_sandbox.kubeconfig_for, USER)
-        log = tmp_path_factory.mktemp("second") / "log"
-        flags = ("--controllers", "bluegreen", "--instance", "two")
-
-        with Operator(kubeconfig, log, *flags) as second:
-            eventually(lambda: second.logged("resources are left alone"), within=60)
-            silence.kept_on(4, "with a second installation")
-        assert [world.told("BlueGreen", name) for name in ("demo", "claiming")] == [(), ()]
 
 
 class TestWhatTookTime:

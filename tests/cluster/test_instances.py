@@ -139,22 +139,26 @@ class TestWithoutElection:
 
 
 class TestSecondInstance:
-    def test_it_leaves_all_as_it_was_and_nothing_is_contested_once_it_has_gone(
-        self, start, world, audit_log
+    def test_each_reports_the_other_and_they_do_not_fight_until_it_is_released(
+        self, start, world, typed, audit_log
     ):
         start()
         settle(world)
-        before, mark = everything(world), audit_log.mark()
-
         two = start("--instance", "two")
-        eventually(lambda: two.logged("resources are left alone"), 60, "it says so")
-        assert two.stop() == 0
+        eventually(lambda: world.condition("Contested") == "True/FieldConflict", 60, "it is told")
+        Silence.fallen(audit_log, 2, namespace=world.namespace)
+        assert {field["manager"] for field in world.status()["contested"]} >= {FIELD_MANAGER}
 
-        assert everything(world) == before
-        assert audit_log.writes(mark, namespace=world.namespace) == []
         world.apply(route_to="Green")
-        eventually(lambda: world.selected() == "Green", 60, "the first goes on")
-        assert world.condition("Contested") == ""
+        eventually(lambda: world.selected() == "Green", 60, "it is flipped")
+        Silence.fallen(audit_log, 2, namespace=world.namespace).kept_on(5, "with both at work")
+
+        assert two.stop() == 0
+        told = typed("release", "--instance", "two", "--all", "--yes")
+        assert told.code == 0, told.err
+        eventually(lambda: world.condition("Contested") == "", 60, "nothing is contested")
+        world.apply(route_to="Blue")
+        eventually(lambda: world.selected() == "Blue", 60, "the first goes on")
         assert TWO not in holders(world)
 
 

@@ -357,9 +357,6 @@ GATE: dict[str, Function] = {
     ),
     "installations.doubly_reported": lambda m, c: m.installations.doubly_reported(c.live),
     "installations.installation_of": lambda m, c: m.installations.installation_of(c.live, "x"),
-    "installations.other_installation": lambda m, c: m.installations.other_installation(
-        c.live, "bluegreen", m.objects.Installation("two")
-    ),
     "installations.reporters": lambda m, c: m.installations.reporters(c.live, "bluegreen"),
     **{
         f"texts.{name}": lambda m, c, name=name: getattr(m.texts, name)("\x1bx\n" * c.size)
@@ -573,7 +570,6 @@ EXCEPT: dict[str, str] = {
             "conflicts.group", "conflicts.held", "conflicts.holder", "conflicts.sentence",
             "conflicts.values",
             "installations.giving_up", "installations.instance_of",
-            "installations.managed_elsewhere",
             "installations.named", "installations.remedy", "remedies.overview", "remedies.own",
             "installations.program_of", "policy.is_controller_label", "objects.labelling_program",
             "objects.renamed", "objects.variable_prefix",

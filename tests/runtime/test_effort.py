@@ -24,7 +24,7 @@ from hedgerow.runtime.workqueue import FAIR_EVERY, Priority
 from hedgerow.testing.memory.cluster import Sent
 from hedgerow_schemas.builtin import ConfigMap, Service
 from runtime.clockwork import MINUTE, Clockwork
-from runtime.scenes import CREATION, flipped_during, settled
+from runtime.scenes import CREATION, settled
 from runtime.shop import Shop, quiet
 from runtime.world import CONTROLLER, DEMO, World, calm, pods
 
@@ -93,7 +93,7 @@ def meanwhile(shop: Shop, request: str, act: Callable[[], object]) -> None:
 
 
 class TestRoundTrips:
-    async def test_a_bluegreen_is_made_in_three(self):
+    async def test_a_bluegreen_is_made_in_two(self):
         world = World()
         world.apply()
         trips = round_trips(world)
@@ -101,40 +101,9 @@ class TestRoundTrips:
         await world.work()
 
         assert world.writes[:4] == CREATION
-        assert trips() == [1, 2, 1]  # the first child alone, see ADR 30
+        assert trips() == [3, 1]
 
-    @pytest.mark.parametrize(
-        ("error", "trips"),
-        [
-            (errors.Invalid("no", code=422), [1, 1, 1, 1]),  # the next one decides
-            (errors.Unreachable("lost", sent=True), [1]),  # nobody knows whose it is
-        ],
-    )
-    async def test_no_other_child_is_made_beside_a_first_one_that_fails(self, error, trips):
-        world = World()
-        world.apply()
-        counted = round_trips(world)
-        counting = world.cluster.before
-
-        async def hook(sent: Sent) -> None:
-            await counting(sent)
-            if sent.writes and str(sent).endswith("demoblue-deployment"):
-                raise error
-
-        world.cluster.before = hook
-        world.deliver()
-        await world.runner._pass(DEMO, USUAL)
-
-        assert counted() == trips
-
-    async def test_no_other_child_is_made_from_a_spec_that_has_changed(self):
-        world = await flipped_during(0)
-
-        assert world.writes[:4] == CREATION
-        assert world.selected() == "Green"
-        assert len(world.writes) == len(CREATION)  # the Service was made once, for Green
-
-    async def test_as_many_follow_a_first_child_as_may_be_made_at_a_time(self):
+    async def test_as_many_are_made_at_a_time_as_may_be(self):
         most = USUAL.parallel_writes
         children = [Apply(ConfigMap, f"c{number}", {}) for number in range(1 + most)]
         names = {ConfigMap: ("*",)}
@@ -151,7 +120,7 @@ class TestRoundTrips:
         world.deliver()
         await world.work()
 
-        assert trips() == [1, most, 1]
+        assert trips() == [most, 1, 1]
 
     async def test_it_is_flipped_in_two(self):
         world = await settled()
@@ -422,7 +391,7 @@ class TestDueFirst:
         await world.runner._pass(DEMO, USUAL)
         queue.done(DEMO)
 
-        assert world.writes == CREATION[:1]
+        assert world.writes == CREATION[:3]
         assert effort.looks == 1
         await world.work()
         assert CREATION[3] in world.writes

@@ -76,9 +76,9 @@ class TestGoing:
         world.during(number, lambda: delete(world))
         await world.work()
 
-        # The second Deployment and the Service are made at the same time. A resource that stays
+        # The children are made at the same time. A resource that stays
         # and has a status says once more that it is being deleted.
-        assert len(world.writes) == (1, 3, 3, 5 if held else 4)[number]
+        assert len(world.writes) == (3, 3, 3, 5 if held else 4)[number]
 
     async def test_a_resource_deleted_after_an_event_gets_no_other(self):
         world = await settled()
@@ -249,7 +249,7 @@ class TestTerminatingNamespace:
 
         await world.settle()
 
-        assert len(world.writes) == 1
+        assert len(world.writes) == 3
         assert [entry["log_level"] for entry in world.logs.entries] == []
         assert not world.runner.queue._delays.at
 
@@ -260,7 +260,7 @@ class TestTerminatingNamespace:
         world.apply("demo", "other")
         del world.server._namespaces["other"]
 
-        assert 1 < len(await writes_of(world, lambda: None)) <= 8
+        assert 3 < len(await writes_of(world, lambda: None)) <= 3 * 8
         assert world.failures == []
 
 

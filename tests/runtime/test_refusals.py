@@ -389,8 +389,8 @@ class TestPatience:
                 shop.edit(shop.world.apply, ports=[{"port": 80 + number, "name": "x"}])
                 await anyio.sleep(3)
 
-        gaps = [later - earlier for earlier, later in pairwise(sent)]
-        assert len(sent) > 1
+        gaps = [later - earlier for earlier, later in pairwise(sorted({*sent}))]
+        assert len(gaps) > 1
         assert min(gaps) >= 30
 
 

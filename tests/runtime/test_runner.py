@@ -320,7 +320,7 @@ class TestStopping:
             await shop.runner.run()
 
         assert shop.cluster.open == 0
-        assert len(shop.writes) == 1
+        assert len(shop.writes) == 3
         again = Shop()
         again.world.server = shop.world.server
         again.cluster.model = shop.world.server

@@ -41,15 +41,13 @@ class ChildHistory(Struct, frozen=True):
     """What earlier passes learned about one child; an empty one is safe, but costs more work.
 
     `settled`: the child when it was last settled. `restored`: when each vanished field was put
-    back. `taken`: the name belongs to somebody else's object. `other_installation`: the other
-    installation of hedgerow that has the object, if any. `field_policy`: what the user yielded and
-    claimed at that time. `respelling`: how the server respelled the last write.
+    back. `taken`: the name belongs to somebody else's object. `field_policy`: what the user
+    yielded and claimed at that time. `respelling`: how the server respelled the last write.
     """
 
     settled: SettledChild | None = None
     restored: Mapping[str, datetime] = field(default_factory=dict[str, datetime])
     taken: bool = False
-    other_installation: Installation | None = None
     field_policy: FieldPolicy = NO_FIELD_POLICY
     respelling: str = ""
 

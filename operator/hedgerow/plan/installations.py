@@ -6,28 +6,15 @@ import re
 import shlex
 from typing import TYPE_CHECKING, Final
 
-from hedgerow.fields.managed_fields import entries, managers
-from hedgerow.fields.sets import subtree
-from hedgerow.objects import (
-    PROGRAM,
-    PROGRAM_NAME,
-    Installation,
-    labelling_program,
-    metadata,
-)
+from hedgerow.fields.managed_fields import managers
+from hedgerow.objects import PROGRAM, PROGRAM_NAME, Installation, metadata
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from hedgerow.fields.managed_fields import Holder
     from hedgerow_schemas.base import Object
 
 _INSTANCE: Final = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _MANAGER: Final = re.compile(rf"({PROGRAM_NAME})(?:-({_INSTANCE}))?-([a-z0-9]+)")
-_LABEL: Final = re.compile(rf"(?:({_INSTANCE})\.)?([a-z0-9]+)")
 STATUS: Final = "status"
-KEPT_ELSEWHERE: Final = "ManagedElsewhere"
-"""The reason of a condition: a child belongs to another installation."""
 OTHER_MANAGERS: Final = frozenset({"certificates", "cli", "install", "lease"})
 """The last words of the names of a program's other field managers."""
 
@@ -56,15 +43,6 @@ def named(instance: str) -> str:
 def giving_up(installation: Installation) -> str:
     """Return the command that gives up all that an installation holds."""
     return f"{installation.program} release --instance {shlex.quote(installation.instance)} --all"
-
-
-def managed_elsewhere(what: str, other: Installation) -> str:
-    """Return the message for an object that another installation manages."""
-    whose = other.program if other.is_named else "another hedgerow"
-    return (
-        f"{what} is managed by {whose}, {named(other.instance)}; it is left alone."
-        f" Once that one has stopped for good, `{giving_up(other)}` releases it"
-    )
 
 
 def remedy(manager: str, operation: str | None, program: str = PROGRAM) -> str:
@@ -107,46 +85,6 @@ def reporters(live: Object, controller: str, program: str = PROGRAM) -> tuple[In
         if (instance := instance_of(one["manager"], program)) is not None
     }
     return tuple(Installation(instance, program) for instance in sorted(found))
-
-
-def other_installation(child: Object, controller: str, ours: Installation) -> Installation | None:
-    """Return the other installation that manages a child of our resource, or None.
-
-    The child's label must name that installation, and its field manager must hold a part of the
-    child. A label that somebody else set, or that an installation left behind when it gave up
-    everything, does not count. If the child has no managed fields, the label alone decides.
-    """
-    keepers = [one for one in _labelled(child, controller) if _keeps(child, one, controller)]
-    return None if ours in keepers else next(iter(keepers), None)
-
-
-def _labelled(child: Object, controller: str) -> Iterator[Installation]:
-    """Yield the installations that the child's controller labels name: one for each program."""
-    labels: dict[str, str] = metadata(child).get("labels") or {}
-    for key, value in labels.items():
-        program, found = labelling_program(key), _LABEL.fullmatch(value)
-        if program and found and found[2] == controller:
-            yield Installation(found[1] or "", program)
-
-
-def _keeps(child: Object, other: Installation, controller: str) -> bool:
-    """Return whether an installation holds a part of the child that has its label."""
-    manager = other.field_manager(controller)
-    known = managers(child)
-    holds = any(one.is_applier(manager, "") for one in known)
-    if known and not holds:
-        return False
-    # If both installations hold a part of the child, the label must be set by the other one.
-    setters = {holder.manager for holder in _setters(child, other)}
-    return not setters or manager in setters
-
-
-def _setters(child: Object, installation: Installation) -> Iterator[Holder]:
-    """Yield the managers that hold the child's controller label of an installation's program."""
-    labelled = ("f:metadata", "f:labels", f"f:{installation.label_key}")
-    for holder, _, tree in entries(child):
-        if subtree(tree, labelled) is not None:
-            yield holder
 
 
 def installation_of(live: Object, controller: str, program: str = PROGRAM) -> Installation:

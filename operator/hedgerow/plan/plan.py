@@ -36,7 +36,6 @@ from hedgerow.plan.input import (
     has_no_holder,
     is_scaled_to_zero,
 )
-from hedgerow.plan.installations import KEPT_ELSEWHERE, managed_elsewhere
 from hedgerow.plan.remedies import without_effect
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION, held
 from hedgerow.plan.writes import (
@@ -308,14 +307,6 @@ class ChildPlanner:
         return Plan(problems=(Problem(WAITING, message, stalled=False, about=self.id),))
 
     def _foreign(self) -> Plan:
-        other_installation = self.history.other_installation
-        if other_installation is not None:
-            told = managed_elsewhere(str(self.ref), other_installation)
-            problem = Problem(KEPT_ELSEWHERE, told, about=self.id)
-            return Plan(
-                problems=(problem,),
-                history={self.id: ChildHistory(taken=True, other_installation=other_installation)},
-            )
         message = (
             f"{self.ref} exists and is not controlled by {self.plan_input.owner}; it is left alone:"
             " delete or rename one of the two"

@@ -26,7 +26,6 @@ from hedgerow.plan.conditions import Problem
 from hedgerow.plan.declaration import check_read, checked, compose_failed
 from hedgerow.plan.finalizers import finalizers_of
 from hedgerow.plan.input import PlanInput
-from hedgerow.plan.installations import reporters
 from hedgerow.plan.plan import Plan, plan
 from hedgerow.plan.status import kept, read, reader_of
 from hedgerow.plan.yield_and_claim import (
@@ -138,8 +137,8 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         """Return the resource, or None if nothing may be written for it any more.
 
         It is None if the resource or its namespace is being deleted, if the resource was replaced
-        by a new one of its name, if another installation manages it, or if it is the operator's own
-        namespace. A resource that our finalizer holds is written until it is let go.
+        by a new one of its name, or if it is the operator's own namespace. A resource that our
+        finalizer holds is written until it is let go.
         """
         live = self.cache.resource(key)
         if live is None or metadata(live)["uid"] != state.uid:
@@ -150,40 +149,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         if self.controller.is_for_namespaces and key[1] == self.own_namespace:
             return None
         # Letting a resource go is a change, and possible in a namespace that waits for it.
-        closed = state.namespace_terminating and not going
-        if closed or self.other_installation(live, state):
-            return None
-        return live
-
-    def other_installation(self, live: Object, state: ResourceState) -> Installation | None:
-        """Return the other installation that manages a resource, or None.
-
-        It writes the resource's status, and ours does not. Or it manages one of the children, and
-        ours neither has children nor writes the status. Two installations that manage one resource
-        would contest it for ever.
-        """
-        found = reporters(live, self.controller.name, self.installation.program)
-        if self.installation in found:
-            return None
-        if found:
-            return found[0]
-        if self.cache.owned(state.uid, ref_of(self.controller.resource.api, live).home):
-            return None
-        return next(
-            (
-                history.other_installation
-                for history in state.history.values()
-                if history.other_installation
-            ),
-            None,
-        )
-
-    def is_new(self, live: Object, state: ResourceState) -> bool:
-        """Return whether nothing shows yet that this installation manages a resource."""
-        return not (
-            self.cache.owned(state.uid, ref_of(self.controller.resource.api, live).home)
-            or reporters(live, self.controller.name, self.installation.program)
-        )
+        return None if state.namespace_terminating and not going else live
 
     def to_read_again(self, state: ResourceState, key: Key) -> list[ObjectRef]:
         """Return objects that no watch shows: taken names, and children without our label."""

@@ -11,14 +11,12 @@ from msgspec.structs import replace
 from hedgerow.contract import Keep
 from hedgerow.kube.errors import Forbidden
 from hedgerow.objects import ChildId, ObjectRef, controller_of, metadata, ref_of
-from hedgerow.plan import installations
 from hedgerow.plan.input import ChildHistory
 from hedgerow.runtime.cache.caches import owner_key
 from hedgerow.runtime.cache.store import version_of
 
 if TYPE_CHECKING:
     from hedgerow.contract import Key
-    from hedgerow.objects import Installation
     from hedgerow.runtime.context import PassContext
     from hedgerow.runtime.observation import Observation
     from hedgerow.runtime.state import ResourceState
@@ -61,12 +59,10 @@ class Reads:
         found = await read_owned(self._context, ref, self._key)
         if found is not None:
             self.note(child, found)
-        other = other_installation(self._context, found)
         # A child left by an earlier resource of this name is not taken: it will be deleted soon.
         ours = found is not None and self._key in owner_key(self._context.controller, found)
-        taken = found is not None and (other is not None or not ours)
-        history = state.history.get(child, ChildHistory())
-        state.history[child] = replace(history, taken=taken, other_installation=other)
+        taken = found is not None and not ours
+        state.history[child] = replace(state.history.get(child, ChildHistory()), taken=taken)
         state.read_before_create = state.read_before_create or found is not None
         if taken:
             state.may_read_names(self._context.clock.now())
@@ -99,8 +95,7 @@ class Reads:
         return has_found
 
     def _is_owned(self, child: Object) -> bool:
-        is_ours = controller_of(child).get("uid") == self._state.uid
-        return is_ours and not other_installation(self._context, child)
+        return controller_of(child).get("uid") == self._state.uid
 
     async def _watched(self, ref: ObjectRef) -> Object | None:
         """Read an object that the watches show anyway, cache it, and return it, or None."""
@@ -169,7 +164,7 @@ async def read_owned(context: PassContext, ref: ObjectRef, key: Key) -> Object |
     """
     found = await context.applier.read(ref)
     ours = found is not None and key in owner_key(context.controller, found)
-    if found is not None and ours and other_installation(context, found) is None:
+    if found is not None and ours:
         context.responses.absorb(ref, found)
     else:
         store = context.cache.child_store(ref.api.kind, ref.namespace)
@@ -186,11 +181,3 @@ async def read_unwatched(context: PassContext, key: Key) -> bool:
         for ref in context.planner.unwatched(key):
             await read_owned(context, ref, key)
     return bool(context.planner.unwatched(key))
-
-
-def other_installation(context: PassContext, child: Object | None) -> Installation | None:
-    """Return the other installation of hedgerow that manages a child of ours, if any."""
-    controller = context.controller
-    if child is None or not owner_key(controller, child):
-        return None
-    return installations.other_installation(child, controller.name, context.planner.installation)

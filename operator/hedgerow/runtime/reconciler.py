@@ -10,8 +10,6 @@ from msgspec.structs import replace
 
 from hedgerow.kube.errors import Forbidden, Missing
 from hedgerow.objects import annotation, metadata
-from hedgerow.plan import installations
-from hedgerow.plan.installations import managed_elsewhere
 from hedgerow.plan.status import reader_of
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
 from hedgerow.runtime.child_finalizers import Finalizers
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hedgerow.contract import Key
-    from hedgerow.objects import Installation
     from hedgerow.runtime.applier import Applier
     from hedgerow.runtime.events.publisher import EventPublisher
     from hedgerow.runtime.large import PassLimits
@@ -73,7 +70,6 @@ class Reconciler:
         self._finalizers = Finalizers(
             planner.controller, planner.cache, applier, self.context.refusal_log
         )
-        self._other_installations: set[Installation] = set()
 
     async def reconcile(self, key: Key, limits: PassLimits | None = None) -> Outcome:
         """Make one pass over a resource, and return how it ended.
@@ -115,11 +111,6 @@ class Reconciler:
             self.context.meter.contest(key, ())
         self._finalizers.forget(which)
 
-    def other_installation(self, key: Key) -> Installation | None:
-        """Return the other installation that manages a resource, if a pass has found one."""
-        live, planner = self.context.cache.resource(key), self.context.planner
-        return planner.other_installation(live, self._state(key, live)) if live else None
-
     async def _pass(self, key: Key, live: Object, limits: PassLimits) -> Outcome:
         state, context = self._state(key, live), self.context
         field_policy = f"{annotation(live, YIELD)}\n{annotation(live, CLAIM)}"
@@ -159,32 +150,10 @@ class Reconciler:
         # claims: it stays ours.
         if not this.is_writable:
             self._unmanaged(this.key)
-        outcome = self._left_alone(this.key)
+        if self.context.cache.resource(this.key) is None:
+            self.states.pop(this.key, None)
         again = await self.context.reporter.report_deletion(this)
-        return outcome if again is None else replace(outcome, requeue_after=again, refused=True)
-
-    def _left_alone(self, key: Key) -> Outcome:
-        """Return the outcome for a resource that is not written; log another installation once.
-
-        The watch reports if that installation gives up the resource, but not if it gives up a
-        child: then the next pass is due after a while.
-        """
-        context = self.context
-        live, other_installation = context.cache.resource(key), self.other_installation(key)
-        if live is None:
-            self.states.pop(key, None)
-        if live is None or other_installation is None:
-            return Outcome()
-        controller = context.controller
-        if other_installation not in self._other_installations:
-            self._other_installations.add(other_installation)
-            named = f"{controller.resource.api.kind}/{key[1]}"
-            log.warning(
-                "resources are left alone", why=managed_elsewhere(named, other_installation)
-            )
-        program = context.planner.installation.program
-        reported = installations.reporters(live, controller.name, program)
-        return Outcome(requeue_after=None if reported else RECHECK_NAME)
+        return Outcome() if again is None else Outcome(requeue_after=again, refused=True)
 
     def _state(self, key: Key, live: Object) -> ResourceState:
         uid = metadata(live)["uid"]

@@ -22,7 +22,7 @@ from hedgerow.runtime.state import MOST_IMMEDIATE_REQUEUES
 from hedgerow.runtime.writer import Writer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
     from datetime import datetime
 
     from hedgerow.contract import Controller, Key
@@ -156,21 +156,14 @@ class Pass:
     async def carry_out(self, steps: Sequence[Write | Deletion]) -> Outcome | None:
         """Make writes or deletions, as many as may be made at a time; return None to observe again.
 
-        If what is left is for a later pass, return the outcome. Whoever creates the first child has
-        the resource: of two installations, only one can, so the others wait for it.
+        If what is left is for a later pass, return the outcome.
         """
-        first = 1 if _creates(steps) and self._is_new() else 0
-        rest = steps[first : first + self.limits.parallel_writes]
-        made: tuple[Write | Deletion, ...] = ()
-        for part in filter(None, (steps[:first], rest)):
-            if made and not self._may_follow():
-                break
-            await Writer(self).make(part)
-            made = (*made, *part)
-            if self._should_yield(made):
-                asked = self.observation.desired.requeue_after
-                return Outcome(unfinished=True, requeue_after=asked, is_requested=asked is not None)
-        return None
+        part = steps[: self.limits.parallel_writes]
+        await Writer(self).make(part)
+        if not self._should_yield(part):
+            return None
+        asked = self.observation.desired.requeue_after
+        return Outcome(unfinished=True, requeue_after=asked, is_requested=asked is not None)
 
     async def report(self) -> Outcome | None:
         """Have the resource say what was found; return None to observe again, after a write.
@@ -262,15 +255,6 @@ class Pass:
         why = f"compose returns another {path} for the same input: for the time, use observed.now"
         return _not_pure(observation, why) if path else observation
 
-    def _is_new(self) -> bool:
-        """Return whether nothing shows yet that this installation manages the resource."""
-        return self.context.planner.is_new(self.observation.live, self.state)
-
-    def _may_follow(self) -> bool:
-        """Return whether the first child made the resource ours, which is as it was planned."""
-        now = self.context.cache.resource_store(self.key[0]).change(self.key)
-        return now == self.observation.change and self.is_writable and not self._is_new()
-
     def _should_yield(self, steps: Sequence[Write | Deletion]) -> bool:
         """Return whether the pass ends now and is queued again, because another resource is due.
 
@@ -295,7 +279,3 @@ def soonest(*waits: timedelta | None) -> timedelta | None:
 def _not_pure(observation: Observation, why: str) -> Observation:
     error = NotPureError(why)
     return observation.with_failure(not_pure(error), failure=error)
-
-
-def _creates(steps: Iterable[Write | Deletion]) -> bool:
-    return any(isinstance(step, Write) and step.create for step in steps)

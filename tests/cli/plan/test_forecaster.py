@@ -15,7 +15,7 @@ from hedgerow.cli.plan.forecast import Forecast, ObjectForecast
 from hedgerow.cli.plan.forecaster import Forecaster
 from hedgerow.cli.plan.submission import STORED_LIMIT, Submission, UserApply
 from hedgerow.kube.errors import Cause, Conflict, Forbidden, Invalid, Missing, Unavailable
-from hedgerow.objects import Installation, ObjectRef
+from hedgerow.objects import CONTROLLER_LABEL, Installation, ObjectRef
 from hedgerow.plan.conflict_messages import OTHER_VALUE
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
 from runtime.scenes import IMAGE, settled, take_image, take_service_name
@@ -219,16 +219,14 @@ class TestSituations:
         assert found.verdict == "conflicts"
         assert [c.reason for c in found.problems] == ["NameTaken"]
 
-    async def test_a_resource_of_another_installation_is_left_alone_and_that_is_told(self):
+    async def test_as_another_installation_the_labels_of_its_children_are_contested(self):
         plan = Plan(await settled())
         plan.forecaster = replace(plan.forecaster, installation=Installation("two"))
 
-        forecast = await plan.of(manifest(routeTo="Green"))
+        forecast = await plan.of(manifest())
 
-        assert set(actions(forecast).values()) == {"configured"}  # the resource, by its user
-        (told,) = forecast.unchecked
-        assert "managed by another hedgerow, the instance without a name" in told
-        assert told.endswith("to plan as that one, --instance ''")
+        contested = {(field.path, field.manager) for field in forecast.contested}
+        assert (f".metadata.labels.{CONTROLLER_LABEL}", "hedgerow-bluegreen") in contested
 
     async def test_warnings_of_the_server(self):
         plan = Plan(World())

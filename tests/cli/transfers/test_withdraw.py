@@ -118,6 +118,29 @@ class TestAsDone:
         assert status_of(garden) == {"routeTo": "Blue"}
         assert {(sent.manager, sent.force) for sent in garden.writes} == {(TWO, False)}
 
+    def test_a_reason_without_which_a_condition_is_invalid_is_handed_to_the_other(
+        self, garden, typed
+    ):
+        ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+        report(garden, TWO, conditions=[ready | {"reason": "Serving", "message": "m"}])
+        report(garden, OURS, conditions=[ready])
+        before, refused = status_of(garden), list[Any]()
+
+        async def refuse(sent: Any) -> None:
+            if not refused and sent.verb == "apply" and sent.subresource == "status":
+                refused.append(sent)
+                raise errors.Invalid("status.conditions[0].reason: Required value")
+
+        garden.before = refuse
+
+        code, out, _ = typed(*ALL, "--yes")
+
+        assert code == 0
+        assert "BlueGreen default/demo status: 5 fields handed over, no value changed" in out
+        assert status_of(garden) == before
+        entries = garden.model.get(garden.owner)["metadata"]["managedFields"]
+        assert TWO not in {entry["manager"] for entry in entries}
+
     def test_a_resource_counts_once_with_its_status(self, garden, typed):
         report(garden, OURS, routeTo="Blue")
         report(garden, TWO, routeTo="Blue")

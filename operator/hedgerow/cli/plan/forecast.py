@@ -10,7 +10,6 @@ from hedgerow.fields import ownership
 from hedgerow.fields.paths import is_list, is_map
 from hedgerow.objects import ChildId
 from hedgerow.plan.input import contested_field
-from hedgerow.plan.installations import KEPT_ELSEWHERE
 from hedgerow.plan.plan import ChildPlanner
 from hedgerow_schemas.base import View, instant
 
@@ -108,7 +107,7 @@ class Forecast:
     @property
     def verdict(self) -> PlanVerdict:
         """Return the worst result: failures before conflicts, conflicts before changes."""
-        taken = [c for c in self.problems if c.reason in ("NameTaken", KEPT_ELSEWHERE)]
+        taken = [c for c in self.problems if c.reason == "NameTaken"]
         if self.refusals or len(taken) < len(self.problems):
             return "failed"
         if self.contested or taken:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -29,7 +28,6 @@ from hedgerow.objects import (
     is_terminating,
     metadata,
 )
-from hedgerow.plan.installations import managed_elsewhere
 from hedgerow.plan.status import said
 from hedgerow.plan.yield_and_claim import ALLOW_CLAIMS, CLAIM, allows_claims
 from hedgerow.runtime.namespaces import NAMESPACES
@@ -154,12 +152,6 @@ class Forecaster:
             simulation.unchecked.append("the resource is being deleted, so hedgerow writes nothing")
         await simulation.fill(dry_run.add(ref, stored, live))
         outcome = await simulation.run()
-        other_installation = simulation.other_installation()
-        if other_installation is not None:
-            simulation.unchecked.append(
-                f"{managed_elsewhere(str(ref), other_installation)}; to plan as that one,"
-                f" --instance {shlex.quote(other_installation.instance)}"
-            )
         observation = await simulation.observe()
         found = dry_run.objects[ref].live if ref in dry_run.objects else None
         after = said(found or {})

@@ -96,10 +96,6 @@ class Simulation:
         live = self._cache.resource(self.ref.key)
         return str(metadata(live or {}).get("uid", ""))
 
-    def other_installation(self) -> Installation | None:
-        """Return the other installation that manages the resource, so that ours leaves it alone."""
-        return self._reconciler.other_installation(self.ref.key)
-
     async def _permission(self, _namespace: str) -> Permission:
         return Permission(self.allows_claims)
 

@@ -147,26 +147,27 @@ class _Withdrawal:
         if live is None or endpoint not in endpoints(live, self.manager):
             return None
         fields = count(live, self.manager, endpoint)
-        lost = await self._lost(live, endpoint)
+        after = await self._given_up(live, endpoint)
+        lost = losses(live, after or {})
         blocking = tuple(change for change in lost if not is_mark(change.field_path))
-        if not blocking or self.order.drop or self._is_reported_elsewhere(live, endpoint):
+        other = self._other_reporter(live, endpoint)
+        if not blocking or self.order.drop or (other and after is not None):
             if self.order.yes:
                 await self._apply(self._rest(live, endpoint), endpoint)
             return ObjectOutcome(self.ref, "given up", endpoint, fields, lost=lost)
-        if self.order.to:
-            return await self._hand_over(live, endpoint, fields)
+        if to := self.order.to or other:
+            return await self._hand_over(live, endpoint, fields, to)
         freed = await self._free(live) if not endpoint else False
         return ObjectOutcome(self.ref, "kept", endpoint, fields, lost=blocking, freed=freed)
 
-    async def _lost(self, live: Object, endpoint: str) -> tuple[Change, ...]:
-        """Return what would change, by a dry run; if the server refuses it, everything is lost."""
+    async def _given_up(self, live: Object, endpoint: str) -> Object | None:
+        """Return the object as it would be then, by a dry run; None if the server refuses it."""
         try:
-            after = await self._apply(self._rest(live, endpoint), endpoint, dry_run=True)
+            return await self._apply(self._rest(live, endpoint), endpoint, dry_run=True)
         except Invalid:
             if self.order.drop:
                 raise
-            after = {}
-        return losses(live, after)
+            return None
 
     def _rest(self, live: Object, endpoint: str) -> Object:
         """Return the apply of what stays ours: of what is dropped, only what cannot be removed."""
@@ -180,12 +181,12 @@ class _Withdrawal:
             **body,
         }
 
-    async def _hand_over(self, live: Object, endpoint: str, fields: int) -> ObjectOutcome:
+    async def _hand_over(self, live: Object, endpoint: str, fields: int, to: str) -> ObjectOutcome:
         """Make the new manager hold what would be lost, then give it up; no value changes."""
         done = ObjectOutcome(self.ref, "handed over", endpoint, fields)
         places = co_owning_apply(live, self.manager, endpoint)
-        body = declaring(live, self.order.to, places, endpoint)
-        now = await self._apply(body, endpoint, manager=self.order.to, dry_run=not self.order.yes)
+        body = declaring(live, to, places, endpoint)
+        now = await self._apply(body, endpoint, manager=to, dry_run=not self.order.yes)
         if not self.order.yes:
             return done
         changed = losses(live, now)
@@ -207,10 +208,14 @@ class _Withdrawal:
             await self._apply(write.body, "")
         return True
 
-    def _is_reported_elsewhere(self, live: Object, endpoint: str) -> bool:
-        """Return whether it is a status that another installation also writes."""
-        found = reporters(live, self.controller.name, program_name())
-        return endpoint == STATUS and any(one.instance != self.order.instance for one in found)
+    def _other_reporter(self, live: Object, endpoint: str) -> str:
+        """Return the field manager of another installation that also writes a status, or nothing.
+
+        It may hold a condition without its reason, which nobody can give up alone.
+        """
+        found = reporters(live, self.controller.name, program_name()) if endpoint == STATUS else ()
+        others = (one for one in found if one.instance != self.order.instance)
+        return next((one.field_manager(self.controller.name) for one in others), "")
 
     async def _apply(
         self, body: Object, endpoint: str, *, manager: str = "", dry_run: bool = False
