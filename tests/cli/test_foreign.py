@@ -36,6 +36,7 @@ CALLS: dict[tuple[str, ...], list[tuple[str, ...]]] = {
     ],
     ("install",): [("--dry-run",), (), ("--controllers", "{poison}")],
     ("uninstall",): [(), ("--delete-resources",)],
+    ("check",): [(), ("--instance", "{poison}"), ("--controllers", "{poison}")],
     ("manifests",): [("--image", "{poison}"), ("--instance", "{poison}")],
     ("owners",): [(TARGET,), (TARGET, "--contested"), ("{poison}",), (TARGET, "-n", "{poison}")],
     ("tree",): [("-A",), ("-w",), ("bluegreen/web",), ("{poison}",)],

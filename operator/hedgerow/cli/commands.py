@@ -125,6 +125,11 @@ LAZY: Mapping[str, Lazy] = {
     "uninstall": Lazy(
         "hedgerow.cli.install.command", "uninstall_command", "Remove the custom resources again."
     ),
+    "check": Lazy(
+        "hedgerow.cli.check.command",
+        "check_command",
+        "Check what an installation needs, and who runs it.",
+    ),
     "manifests": Lazy(
         "hedgerow.cli.manifests", "manifests_command", "Print the manifests of an installation."
     ),

@@ -1,0 +1,1 @@
+"""Check: what an installation needs, and what of it is missing, asked by hand."""

@@ -1,0 +1,162 @@
+"""Findings: what a cluster has of what an installation needs, one after the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from hedgerow.cli.install.definitions import InstallError, render_for
+from hedgerow.cli.owners.report import age
+from hedgerow.kube.errors import Forbidden, KubeError, Missing
+from hedgerow.objects import PROGRAM
+from hedgerow.process.rights import lacking_rights
+from hedgerow.runtime.clock import SystemClock
+from hedgerow.runtime.leaderelection.record import LEASES, seen
+from hedgerow.shard import shard_of
+from hedgerow.version import untested
+from hedgerow_schemas.crd import CRD, crd_name
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Iterator
+
+    from hedgerow.kube.cluster import Cluster
+    from hedgerow.registry import Registry
+    from hedgerow.settings import Settings
+    from hedgerow_schemas.base import CustomResource, Object
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked for, and what was found."""
+
+    what: str
+    found: str
+    is_well: bool = True
+
+    def __str__(self) -> str:
+        """Return it as a line."""
+        return f"{'✓' if self.is_well else '✗'} {self.what}: {self.found}"
+
+
+async def findings(
+    cluster: Cluster, settings: Settings, registry: Registry, command: str = PROGRAM
+) -> AsyncIterator[Finding]:
+    """Yield what is found of an installation; `command` is how remedies are typed.
+
+    Raises KubeError only if the API server does not say its version.
+    """
+    server = await cluster.get("/version")
+    told, warning = str(server.get("gitVersion", "?")), untested(server)
+    yield Finding("server", f"{told}: {warning}" if warning else told, not warning)
+    chosen = registry.limited(settings.controllers)
+    for resource in chosen.resources:
+        yield await _definition(cluster, resource, settings.program, command)
+    async for finding in _operators(cluster, settings):
+        yield finding
+    async for finding in _rights(cluster, settings, chosen):
+        yield finding
+
+
+async def _definition(
+    cluster: Cluster, resource: type[CustomResource], program: str, command: str
+) -> Finding:
+    """Return whether a definition is installed and that of this version."""
+    what, remedy = f"definition {crd_name(resource)}", f"run `{command} install`"
+    try:
+        live = await cluster.read(CRD, crd_name(resource))
+    except Forbidden:
+        return await _served(cluster, resource, what, remedy)
+    except KubeError as error:
+        return Finding(what, f"cannot be read: {error}", is_well=False)
+    if live is None:
+        return Finding(what, f"not installed; {remedy}", is_well=False)
+    for plain in (True, False):
+        try:
+            [wanted] = await render_for(cluster, plain=plain, resources=[resource], program=program)
+        except (InstallError, KubeError) as error:
+            return Finding(what, f"cannot be compared: {error}", is_well=False)
+        if has(live.get("spec"), wanted["spec"]):
+            return Finding(what, "installed, of this version")
+    return Finding(what, f"installed, but not of this version; {remedy}", is_well=False)
+
+
+async def _served(
+    cluster: Cluster, resource: type[CustomResource], what: str, remedy: str
+) -> Finding:
+    """Return whether a kind is served, for somebody who may not read definitions."""
+    api = resource.api
+    try:
+        await cluster.resource(api.group_version, api.kind)
+    except Missing:
+        return Finding(what, f"not served; {remedy}", is_well=False)
+    except KubeError as error:
+        return Finding(what, f"cannot be read: {error}", is_well=False)
+    return Finding(what, "served; you may not read whether it is of this version")
+
+
+def has(live: Any, wanted: Any) -> bool:
+    """Return whether all that is wanted is there, but for descriptions; lists are equally long.
+
+    The API server adds defaults, and `install` the descriptions of Kubernetes's own types.
+    """
+    if isinstance(wanted, dict) and isinstance(live, dict):
+        there, declared = cast("Object", live), cast("Object", wanted)
+        return all(
+            key in there and has(there[key], value)
+            for key, value in declared.items()
+            if not (key == "description" and isinstance(value, str))
+        )
+    if isinstance(wanted, list) and isinstance(live, list):
+        items, declared_items = cast("list[Any]", live), cast("list[Any]", wanted)
+        return len(items) == len(declared_items) and all(map(has, items, declared_items))
+    return bool(live == wanted)
+
+
+async def _operators(cluster: Cluster, settings: Settings) -> AsyncIterator[Finding]:
+    """Yield who holds each Lease of the installation."""
+    place, base = settings.system_namespace, settings.installation.base
+    try:
+        leases: Iterable[Object] = (await cluster.list(LEASES, place)).items
+    except Forbidden:
+        try:
+            lease = await cluster.read(LEASES, base, place)
+        except KubeError as error:
+            yield Finding("operator", f"its Lease cannot be read: {error}", is_well=False)
+            return
+        leases = () if lease is None else (lease,)
+    except KubeError as error:
+        yield Finding("operator", f"its Lease cannot be read: {error}", is_well=False)
+        return
+    found = list(_held(leases, base, place))
+    for finding in found or [Finding("operator", f"no elected one: no Lease {place}/{base}")]:
+        yield finding
+
+
+def _held(leases: Iterable[Object], base: str, place: str) -> Iterator[Finding]:
+    now = SystemClock().now()
+    for lease in leases:
+        name, record = lease["metadata"]["name"], seen(lease)
+        shard = shard_of(base, name)
+        if record is None or (name != base and shard is None):
+            continue
+        what = f"operator of shard {shard}" if shard else "operator"
+        since = f"Lease {place}/{name}, renewed {age(record.renewed, now)} ago"
+        if record.vacant or not record.holder:
+            yield Finding(what, f"nobody; Lease {place}/{name} was released")
+        else:
+            yield Finding(what, f"{record.holder} ({since})")
+
+
+async def _rights(cluster: Cluster, settings: Settings, chosen: Registry) -> AsyncIterator[Finding]:
+    """Yield the rights that the controllers need and that we lack."""
+    controllers = chosen.controllers
+    try:
+        lacking = await lacking_rights(cluster, controllers, settings.namespaces)
+    except KubeError as error:
+        yield Finding("rights", f"cannot be asked for: {error}", is_well=False)
+        return
+    for one in lacking:
+        yield Finding("rights", f"you lack {one}", is_well=False)
+    if not lacking:
+        names = ", ".join(chosen.names)
+        yield Finding("rights", f"you have all that {names} need")

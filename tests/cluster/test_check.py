@@ -1,0 +1,132 @@
+"""What is missing of an installation, on a real server: as `hedgerow check` and a replica say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx
+import pytest
+
+from hedgerow.deploy.overlays import parts
+from hedgerow.sandbox.cluster import Sandbox
+from hedgerow.sandbox.ports import choose
+from hedgerow.testing.api import Api, Object
+from hedgerow.testing.process import OperatorProcess
+from hedgerow.testing.waiting import eventually
+from support.cluster import bluegreens, cronjobs, memcacheds
+from support.operator.registered import REGISTRY
+from support.operator.running import Operator
+from support.programs.typed import Answer, answer
+
+pytestmark = pytest.mark.cluster
+
+ACCESS = ("Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
+LACKING = "jobs.batch in all namespaces for bluegreen, cronjob"
+SOON = 60.0
+
+
+def objects() -> list[Object]:
+    return [obj for part in parts("cluster", "none", REGISTRY) for obj in part.objects]
+
+
+@pytest.fixture
+def api(sandbox: Sandbox) -> Iterator[Api]:
+    """The custom resources, and the rights of `manifests/cluster` meanwhile."""
+    api = Api(sandbox.kubeconfig)
+    for resource in (bluegreens, memcacheds, cronjobs):
+        resource.prepare(api)
+    granted = [obj for obj in objects() if obj["kind"] in ACCESS]
+    for manifest in granted:
+        api.apply(manifest, "test").must()
+    yield api
+    for manifest in granted:
+        if manifest["kind"].endswith("Binding"):
+            api.delete(manifest).must()
+    api.close()
+
+
+@pytest.fixture
+def account(api: Api, sandbox: Sandbox) -> Path:
+    """The operator's ServiceAccount."""
+    return anyio.run(sandbox.kubeconfig_for_service_account, "hedgerow-system", "hedgerow")
+
+
+def grant(api: Api, *, jobs: bool) -> None:
+    """Grant what the operator's ClusterRole has, with the rights on Jobs or without."""
+    [role] = [
+        obj
+        for obj in objects()
+        if (obj["kind"], obj["metadata"]["name"]) == ("ClusterRole", "hedgerow")
+    ]
+    rules = [rule for rule in role["rules"] if jobs or "jobs" not in rule["resources"]]
+    api.apply({**role, "rules": rules}, "test").must()
+
+
+class TestCommand:
+    def test_it_says_who_runs_the_operator_and_which_rights_lack(
+        self, api: Api, sandbox: Sandbox, account: Path, tmp_path: Path, capsys: Any
+    ):
+        def checked(kubeconfig: Path) -> Answer:
+            return answer(capsys, "check", "--kubeconfig", str(kubeconfig))
+
+        with Operator(account, tmp_path / "log", "--leader-elect"):
+            as_admin, as_operator = checked(sandbox.kubeconfig), checked(account)
+            grant(api, jobs=False)
+            lacking = eventually(lambda: (told := checked(account)).code and told, SOON, "a lack")
+
+        assert (as_admin.code, as_admin.err) == (0, ""), as_admin.out
+        assert "✓ definition bluegreens.app.demo.kakao.com: installed, of this" in as_admin.out
+        assert "(Lease hedgerow-system/hedgerow, renewed " in as_admin.out
+        assert as_operator.code == 0, as_operator.out
+        assert "served; you may not read whether it is of this version" in as_operator.out
+        [line] = [line for line in lacking.out.splitlines() if line.startswith("✗")]
+        assert line.startswith("✗ rights: you lack ")
+        assert line.endswith(LACKING)
+
+
+class TestReplica:
+    def test_one_that_lacks_a_right_is_not_ready_until_it_is_granted(
+        self, api: Api, account: Path, tmp_path: Path
+    ):
+        ports = choose(["one", "two"])
+        first, second = (
+            Operator(
+                account,
+                tmp_path / f"log-{name}",
+                *("--leader-elect", f"--health-probe-bind-address=127.0.0.1:{port}"),
+            )
+            for name, port in ports.items()
+        )
+        with first:
+            leads = holder(api)
+            grant(api, jobs=False)
+            try:
+                OperatorProcess.start(second, lambda: second.logged("rights lack"))
+                told = eventually(lambda: readiness(ports["two"], "[-]rights failed"))
+                assert LACKING in told
+                assert readiness(ports["one"], "ok")
+                grant(api, jobs=True)
+                eventually(lambda: readiness(ports["two"], "ok"), SOON, "the second one is ready")
+                assert holder(api) == leads
+                assert second.stop() == 0
+            finally:
+                second.kill()
+
+
+def holder(api: Api) -> str:
+    """Return who holds the Lease."""
+    meta = {"name": "hedgerow", "namespace": "hedgerow-system"}
+    lease: Object = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": meta}
+    return api.get(lease).must()["spec"]["holderIdentity"]
+
+
+def readiness(port: int, begins: str) -> str:
+    """Return what a replica answers to its readiness probe, if it begins so; else nothing."""
+    try:
+        lines = httpx.get(f"http://127.0.0.1:{port}/readyz").text.splitlines()
+    except httpx.HTTPError:
+        return ""
+    return next((line for line in lines if line.startswith(begins)), "")
