@@ -1,4 +1,7 @@
-"""The table of unions, row by row on a real server: what is in the way is refused, and goes."""
+"""Unions of Kubernetes's own kinds on a real server: what is in the way is refused, and goes.
+
+Only a server knows which field a refusal names, and that the next apply is accepted.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ import pytest
 from hedgerow.fields.edits import put
 from hedgerow.fields.paths import path_of
 from hedgerow.fields.sets import ABSENT, FieldPath, Values, declaring
-from hedgerow.fields.unions import UNIONS, Union, in_the_way
+from hedgerow.fields.unions import in_the_way
 from hedgerow.testing.api import Api, Object, Reply
 from hedgerow.testing.waiting import eventually
 
@@ -23,8 +26,6 @@ OURS, GONE = "hedgerow-test", "gone"
 CONFLICT, INVALID = 409, 422
 NUMBERS = itertools.count()
 LABELS = {"app": "x"}
-VERSIONS = {"": "v1"}
-"""The served versions by group; all others are `v1` of their group."""
 POD_KINDS = (
     "CronJob",
     "DaemonSet",
@@ -139,7 +140,7 @@ ROWS: Mapping[str, list[tuple[Object, Object, Object]]] = {
         ({}, {"minAvailable": 1}, {"maxUnavailable": 1}),
     ],
 }
-"""By the last name of a union's place, or by kind and place: what we declare of the map at
+"""By the last name of a map's place, or by kind and place: what we declare of the map at
 first, what somebody else leaves in it, and what we declare then."""
 
 
@@ -148,24 +149,72 @@ BESIDE: Mapping[str, Object] = {
         "conversion": {"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"]}}
     },
 }
-"""What a union's map needs beside it, by its place: more of the spec."""
+"""What a map needs beside it, by its place: more of the spec."""
+
+
+def _container(place: str) -> Iterator[str]:
+    yield from (f"{place}.env[name]", f"{place}.env[name].valueFrom")
+    yield f"{place}.volumeMounts[mountPath]"
+    yield from (f"{place}.{probe}" for probe in ("livenessProbe", "readinessProbe", "startupProbe"))
+    yield from (f"{place}.lifecycle.{hook}" for hook in ("postStart", "preStop"))
+    yield from _profiles(place)
+
+
+def _profiles(place: str) -> Iterator[str]:
+    yield from (f"{place}.securityContext.{name}" for name in ("appArmorProfile", "seccompProfile"))
+
+
+def _pod(place: str) -> tuple[str, ...]:
+    return (
+        f"{place}.volumes[name]",
+        *_profiles(place),
+        *_container(f"{place}.containers[name]"),
+        *_container(f"{place}.initContainers[name]"),
+    )
+
+
+PLACES: Mapping[tuple[str, str], tuple[str, ...]] = {
+    ("", "PodTemplate"): _pod("template.spec"),
+    ("", "ReplicationController"): _pod("spec.template.spec"),
+    ("", "Service"): ("spec",),
+    ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): (
+        "webhooks[name].clientConfig",
+    ),
+    ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): (
+        "webhooks[name].clientConfig",
+    ),
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): (
+        "spec.conversion",
+        "spec.conversion.webhook.clientConfig",
+    ),
+    ("apps", "DaemonSet"): _pod("spec.template.spec"),
+    ("apps", "Deployment"): ("spec.strategy", *_pod("spec.template.spec")),
+    ("apps", "ReplicaSet"): _pod("spec.template.spec"),
+    ("apps", "StatefulSet"): ("spec.updateStrategy", *_pod("spec.template.spec")),
+    ("batch", "CronJob"): ("spec.jobTemplate.spec", *_pod("spec.jobTemplate.spec.template.spec")),
+    ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"): ("spec.limited.limitResponse",),
+    ("networking.k8s.io", "Ingress"): ("spec.defaultBackend",),
+    ("policy", "PodDisruptionBudget"): ("spec",),
+}
+"""The maps with fields that exclude each other, by group and kind; lists with their items' keys."""
 
 
 @dataclass(frozen=True)
 class Case:
     kind: tuple[str, str]
-    union: Union
+    map: str
     row: tuple[Object, Object, Object]
 
     def __str__(self) -> str:
         _, left, then = self.row
-        return f"{self.kind[1]} {self.union.place}: {'+'.join(left)} then {'+'.join(then)}"
+        return f"{self.kind[1]} {self.map}: {'+'.join(left)} then {'+'.join(then)}"
 
     @property
     def place(self) -> FieldPath:
         found: list[str] = []
-        for name, keys in self.union.steps:
-            item = {key: KEYS.get(name, "x") for key in keys}
+        for step in self.map.split("."):
+            name, _, key = step.rstrip("]").partition("[")
+            item = {key: KEYS.get(name, "x")} if key else {}
             found += [
                 f"f:{name}",
                 *(["k:" + json.dumps(item, separators=(",", ":"))] if item else []),
@@ -182,7 +231,7 @@ class Case:
             "namespace": "unions",
         }
         whole: Object = {"apiVersion": version, "kind": kind, "metadata": meta, **skeleton}
-        if more := BESIDE.get(self.union.place):
+        if more := BESIDE.get(self.map):
             whole["spec"] = {**whole["spec"], **more}
         fields = {(*self.place, f"f:{key}"): value for part in parts for key, value in part.items()}
         return put(whole, fields)
@@ -197,14 +246,14 @@ def _definition(name: str) -> Object:
 
 
 def cases() -> Iterator[Case]:
-    for kind, unions in UNIONS.items():
-        for union in unions:
-            last = union.place.rpartition(".")[2]
-            rows = ROWS.get(f"{kind[1]} {union.place}") or ROWS.get(last) or []
-            assert rows, f"no row for {kind} {union}"
-            is_usual = kind[1] not in POD_KINDS and "initContainers" not in union.place
+    for kind, places in PLACES.items():
+        for place in places:
+            last = place.rpartition(".")[2]
+            rows = ROWS.get(f"{kind[1]} {place}") or ROWS.get(last) or []
+            assert rows, f"no row for {kind} {place}"
+            is_usual = kind[1] not in POD_KINDS and "initContainers" not in place
             most = len(rows) if is_usual else 1
-            yield from (Case(kind, union, row) for row in rows[:most])
+            yield from (Case(kind, place, row) for row in rows[:most])
 
 
 def marked() -> Iterator[Any]:
@@ -243,15 +292,15 @@ def test_what_is_in_the_way_is_refused_and_goes_once_it_is_taken_over(api: Api, 
     live = left_behind(api, whole)
     places = [path_of((*case.place, f"f:{key}")) for key in left]
 
-    for force in (False, True):
-        refused = api.apply(want, OURS, force=force)
-        assert refused.status == INVALID, refused.body
+    answers = [api.apply(want, OURS, force=force) for force in (True, False)]
+    assert [one.status for one in answers] == [INVALID, INVALID], answers[-1].body
+    causes = [cause["field"] for cause in answers[-1].body["details"]["causes"]]
 
     def take_over() -> Reply | None:
         """Take over, if the object is as it was read: the status of a definition changes soon."""
         there = api.get(want).must()
-        found = in_the_way(want, there, OURS)
-        assert list(map(path_of, found)) == places
+        found = in_the_way(causes, want, there, OURS)
+        assert list(map(path_of, found)) == places, causes
         reply = api.apply(declaring(there, OURS, found), OURS)
         return None if reply.status == CONFLICT else reply
 
@@ -260,7 +309,7 @@ def test_what_is_in_the_way_is_refused_and_goes_once_it_is_taken_over(api: Api, 
     assert taken["metadata"]["resourceVersion"] != live["metadata"]["resourceVersion"]
     after = api.apply(want, OURS).must()
 
-    assert in_the_way(want, after, OURS) == ()
+    assert in_the_way(causes, want, after, OURS) == ()
     assert [Values(after).at((*case.place, f"f:{key}")) for key in left] == [ABSENT] * len(left)
     api.delete(want)
 
@@ -275,7 +324,7 @@ def served(**spec: Any) -> Object:
 
 
 @pytest.mark.oldest
-class TestNotInTheTable:
+class TestAccepted:
     """What is refused by no server, so that nothing needs to be taken over."""
 
     @pytest.mark.parametrize(
@@ -363,3 +412,59 @@ class TestNotInTheTable:
 
         defaults = {"maxSurge": "25%", "maxUnavailable": "25%"}
         assert after["spec"]["strategy"]["rollingUpdate"] == defaults
+
+
+@pytest.mark.oldest
+class TestRefusedForItself:
+    """A declared field that the server refuses, with defaults beside it: nothing is in its way."""
+
+    @pytest.mark.parametrize(
+        ("spec", "container"),
+        [
+            ({"replicas": -1}, {}),
+            ({"minReadySeconds": -5}, {}),
+            ({}, {"image": ""}),
+            ({}, {"livenessProbe": {}}),
+            ({}, {"livenessProbe": {"httpGet": PORT, "periodSeconds": -1}}),
+            ({}, {"env": [{"name": "A", "valueFrom": {}}]}),
+            ({"selector": {"matchLabels": {"app": "y"}}}, {}),
+        ],
+    )
+    def test_nothing_is_taken_over(self, api: Api, spec: Object, container: Object):
+        def declared(more: Object, **fields: Any) -> Object:
+            pod = {**POD, "containers": [{**POD["containers"][0], **fields}]}
+            body = default(template={**TEMPLATE, "spec": pod}, **more)
+            meta = {"name": name, "namespace": "unions"}
+            return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, **body}
+
+        name = f"u{next(NUMBERS)}"
+        live = api.apply(declared({}), OURS).must()
+
+        want = declared(spec, **container)
+        refused = api.apply(want, OURS)
+
+        assert refused.status == INVALID, refused.body
+        causes = [cause["field"] for cause in refused.body["details"]["causes"]]
+        assert causes
+        assert in_the_way(causes, want, live, OURS) == ()
+
+    def test_an_item_among_others_is_the_one_that_the_server_names(self, api: Api):
+        def declared(variables: dict[str, Object]) -> Object:
+            env = [{"name": name, **fields} for name, fields in variables.items()]
+            pod = {**POD, "containers": [{**POD["containers"][0], "env": env}]}
+            body = default(template={**TEMPLATE, "spec": pod})
+            meta = {"name": "ordered", "namespace": "unions"}
+            return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, **body}
+
+        api.apply(declared({name: {"value": name} for name in "abcde"}), GONE).must()
+        api.apply(declared({"a": {}, "c": {}, "d": {}}), OURS).must()
+        api.apply(declared({"e": {}, "b": {}}), "helm").must()
+        live = left_behind(api, declared({}))
+        want = declared({"f": {"value": "1"}, "d": {"valueFrom": FIELD}, "b": {}, "c": {}})
+
+        refused = api.apply(want, OURS)
+
+        causes = [cause["field"] for cause in refused.body["details"]["causes"]]
+        place = '.spec.template.spec.containers[name="x"].env'
+        found = in_the_way(causes, want, live, OURS)
+        assert list(map(path_of, found)) == [f'{place}[name="d"].value'], causes

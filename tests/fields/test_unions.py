@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -10,8 +11,9 @@ from hypothesis import strategies as st
 
 from hedgerow.fields.paths import path_of
 from hedgerow.fields.sets import Values, declaring, leaves
-from hedgerow.fields.unions import UNIONS, Union, in_the_way
+from hedgerow.fields.unions import MOST_CAUSES, in_the_way
 from hedgerow.objects import Salvaged
+from hedgerow.testing.memory.answers import Refused
 from hedgerow.testing.memory.kinds import BUILTIN
 from hedgerow.testing.memory.server import Server
 from model.programs import ModelWorld
@@ -62,8 +64,20 @@ def left_behind(world: ModelWorld) -> Object:
     return live
 
 
-def found(want: Object, live: Object) -> list[str]:
-    return list(map(path_of, in_the_way(want, live, OURS)))
+def causes(want: Object, live: Object) -> list[str]:
+    """Return the fields that the server names as it refuses a declaration; empty if it does not."""
+    server = world().server
+    server._objects[server._key(live)] = deepcopy(live)
+    try:
+        server.apply(want, OURS)
+    except Refused as error:
+        return [cause["field"] for cause in error.status["details"]["causes"]]
+    return []
+
+
+def found(want: Object, live: Object, *named: str) -> list[str]:
+    """Return what is in the way, where the server says or at the fields `named`."""
+    return list(map(path_of, in_the_way(named or causes(want, live), want, live, OURS)))
 
 
 def left(first: Object, ours: Object) -> Object:
@@ -99,7 +113,7 @@ class TestFound:
     def test_a_default_or_what_is_left_is_in_the_way(self, first, ours, want, paths):
         live = left(deployment(**first), deployment(**ours))
 
-        assert found(deployment(**want), live) == paths
+        assert sorted(found(deployment(**want), live)) == sorted(paths)
 
     @pytest.mark.parametrize(
         ("first", "want"),
@@ -152,12 +166,6 @@ class TestFound:
 
         assert found(deployment(FILES), Salvaged(live)) == []
 
-    @pytest.mark.parametrize("kind", [{"apiVersion": "x.example/v1"}, {"kind": "Other"}])
-    def test_nothing_is_found_in_other_kinds(self, kind):
-        live = left(deployment({}), deployment())
-
-        assert found(deployment(FILES), {**live, **kind}) == []
-
     def test_items_of_one_name_are_left_alone(self):
         live = left(deployment({}), deployment())
         live["spec"]["template"]["spec"]["volumes"] *= 2
@@ -170,18 +178,158 @@ class TestFound:
         want = deployment(FILES)
         want["spec"]["template"]["spec"]["volumes"] += [1, {"name": "w", "emptyDir": {}}]
 
+        assert found(want, live, f"{PATH}.volumes[0].emptyDir", f"{PATH}.volumes[2]") == []
+
+
+PATH = "spec.template.spec"
+PROBED = f"{PATH}.containers[0].livenessProbe"
+
+
+def probed(**probe: Any) -> Object:
+    body = deployment()
+    body["spec"]["template"]["spec"]["containers"][0]["livenessProbe"] = probe
+    return body
+
+
+class TestCauses:
+    """Where the server says that something is in the way; the rest of the object is let alone."""
+
+    TWO = deployment(FILES, None, {"type": "Recreate"})
+
+    @pytest.mark.parametrize(
+        ("cause", "paths"),
+        [
+            ("spec.strategy.rollingUpdate", [".spec.strategy.rollingUpdate"]),
+            ("spec.strategy.rollingUpdate.maxSurge", [".spec.strategy.rollingUpdate"]),
+            (f"{PATH}.volumes[0].configMap", [f"{VOLUME}.emptyDir"]),
+            (f"{PATH}.volumes[0].emptyDir", [f"{VOLUME}.emptyDir"]),
+            (f"{PATH}.volumes[0]", [f"{VOLUME}.emptyDir"]),
+            (f"{PATH}.volumes[0].configMap.name", []),
+            ("spec.strategy", []),
+            ("spec.strategy.type", []),
+            ("spec", []),
+            (f"{PATH}.volumes", []),
+            (f"{PATH}.volumes[1].configMap", []),
+            (f"{PATH}.volumes[x].configMap", []),
+            (f"{PATH}.volumes.configMap", []),
+            (f"{PATH}.containers[0].image", []),
+            ("status.replicas", []),
+            ("metadata.uid", []),
+            ("", []),
+            ("<nil>", []),
+            ("spec.", []),
+            ("spec..strategy", []),
+            ("[0]", []),
+            ("spec.strategy.rollingUpdate" + ".x" * 1000, []),
+        ],
+    )
+    def test_what_is_named_or_excludes_what_is_is_in_the_way(self, cause, paths):
+        live = left(deployment({}), deployment())
+
+        assert found(self.TWO, live, cause) == paths
+
+    def test_defaults_beside_a_refused_field_are_in_nobodys_way(self):
+        live = left(deployment({}), deployment())
+        want = deployment()
+        want["spec"]["template"]["spec"]["containers"][0]["image"] = ""
+        want["spec"]["replicas"] = -1
+
+        assert causes(want, live) == [f"{PATH}.containers[0].image"]
         assert found(want, live) == []
+        assert found(want, live, "spec.replicas", f"{PATH}.containers[0].image") == []
+
+    def test_of_a_probe_only_the_other_handler_is(self):
+        live = left(deployment(), deployment())
+        container = live["spec"]["template"]["spec"]["containers"][0]
+        container["livenessProbe"] = {"httpGet": {"port": 80}, "periodSeconds": 10}
+
+        paths = found(probed(tcpSocket={"port": 80}), live, f"{PROBED}.tcpSocket")
+
+        assert paths == [f'{POD}.containers[name="c"].livenessProbe.httpGet']
+
+    @pytest.mark.parametrize("version", ["apps/v1", "example.com/v1"])
+    def test_of_a_list_of_which_nobody_holds_an_item_the_keys_are_known_for_some_kinds(
+        self, version
+    ):
+        live = left(deployment({}), deployment())
+        tree = live["metadata"]["managedFields"][0]["fieldsV1"]
+        assert "f:volumes" not in tree["f:spec"]["f:template"]["f:spec"]
+        want = {**deployment(FILES), "apiVersion": version}
+
+        paths = found(want, {**live, "apiVersion": version}, f"{PATH}.volumes[0].configMap")
+
+        assert paths == ([f"{VOLUME}.emptyDir"] if version == "apps/v1" else [])
+
+    def test_in_a_custom_resource_the_items_are_those_that_somebody_holds(self):
+        tree = {"f:spec": {"f:rules": {'k:{"id":1}': {".": {}, "f:id": {}, "f:value": {}}}}}
+        meta = {"name": "x", "managedFields": [applied(OURS, tree)]}
+        rules = [{"id": 0}, {"id": 1, "value": "a"}]
+        live = {"apiVersion": "example.com/v1", "kind": "X", "metadata": meta}
+        live |= {"spec": {"rules": rules, "mode": "b", "size": 3}}
+        want = {"spec": {"rules": [{"id": 1, "valueFrom": "c"}], "sizes": [1]}}
+
+        assert found(want, live, "spec.mode") == [".spec.mode"]
+        assert found(want, live, "spec.rules[1].valueFrom") == []
+        tree["f:spec"]["f:rules"]['k:{"id":1}'].pop("f:value")
+        assert found(want, live, "spec.rules[1].valueFrom") == [".spec.rules[id=1].value"]
+        assert found(want, live, "spec.rules[0].valueFrom", "spec.sizes") == []
+
+    def test_what_the_server_calls_otherwise_is_found(self):
+        kind = {"apiVersion": "v1", "kind": "Service"}
+        meta = {"name": "x", "managedFields": [applied(OURS, {"f:spec": {"f:type": {}}})]}
+        live = {**kind, "metadata": meta}
+        live["spec"] = {"type": "LoadBalancer", "loadBalancerSourceRanges": [], "clusterIP": "x"}
+
+        paths = found({"spec": {"type": "ClusterIP"}}, live, "spec.LoadBalancerSourceRanges")
+
+        assert paths == [".spec.loadBalancerSourceRanges"]
+
+    def test_no_more_causes_are_followed_than_one_answer_may_have(self):
+        live = left(deployment({}), deployment())
+        many = [f"spec.x{number}" for number in range(MOST_CAUSES)]
+
+        assert found(self.TWO, live, *many[1:], "spec.strategy.rollingUpdate") != []
+        assert found(self.TWO, live, *many, "spec.strategy.rollingUpdate") == []
 
 
-class TestTable:
-    def test_no_union_is_twice_in_a_kind(self):
-        for unions in UNIONS.values():
-            assert len({(one.place, one.tag, one.members) for one in unions}) == len(unions)
+class TestOrder:
+    """A cause names an item by its number in what the server made of both lists."""
 
-    def test_a_place_is_names_with_the_keys_of_lists(self):
-        union = Union("spec.ports[port,protocol].x")
+    ENV = f"{PATH}.containers[0].env"
 
-        assert union.steps == (("spec", ()), ("ports", ("port", "protocol")), ("x", ()))
+    @given(
+        there=st.lists(st.sampled_from("abcdef"), unique=True, min_size=1),
+        ours=st.sets(st.sampled_from("abcdef")),
+        others=st.sets(st.sampled_from("abcdef")),
+        wanted=st.lists(st.sampled_from("abcdef"), unique=True, min_size=1),
+    )
+    def test_it_is_the_item_that_the_server_means(self, there, ours, others, wanted):
+        """Of a gone manager are all values; we held some of the items, others hold some."""
+        known = world()
+        known.apply(environment({name: {"value": name} for name in there}), GONE).must()
+        known.apply(environment({name: {} for name in there if name in ours}), OURS).must()
+        known.apply(environment({name: {} for name in there if name in others}), OTHER).must()
+        live = left_behind(known)
+        want = environment(dict.fromkeys(wanted, FROM))
+
+        paths = found(want, live)
+
+        names = [one for one in wanted if one in there]
+        place = f'{POD}.containers[name="c"].env'
+        assert sorted(paths) == sorted(f'{place}[name="{name}"].value' for name in names)
+
+
+def environment(variables: dict[str, Object]) -> Object:
+    body = deployment()
+    env = [{"name": name, **fields} for name, fields in variables.items()]
+    if env:
+        body["spec"]["template"]["spec"]["containers"][0]["env"] = env
+    return body
+
+
+def applied(manager: str, tree: Object) -> Object:
+    kind = {"manager": manager, "operation": "Apply", "fieldsType": "FieldsV1"}
+    return {**kind, "apiVersion": "v1", "fieldsV1": tree}
 
 
 PARTS = st.tuples(
@@ -201,7 +349,7 @@ class TestGenerated:
         known.apply(deployment(*ours), OURS)
         known.apply(deployment(*others), OTHER)
         live, body = left_behind(known), deployment(*want)
-        places = in_the_way(body, live, OURS)
+        places = in_the_way(causes(body, live), body, live, OURS)
         alone = ModelWorld(known.server.fork()).apply(body, OURS)
         event(f"{alone.code} {len(places)}")
         if not places:

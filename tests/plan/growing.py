@@ -224,6 +224,12 @@ def sourced(case: Case) -> Object:
     return deployment(spec([{"name": f"N{n}", "valueFrom": {}} for n in range(case.size)]))
 
 
+def refusing(case: Case) -> list[str]:
+    """Return the causes with which the server refuses what is `sourced`."""
+    place = "spec.template.spec.containers[0].env"
+    return [f"{place}[{number}].valueFrom" for number in range(case.size)]
+
+
 def theirs(declared: Object, manager: str = OTHER, operation: str = "Update") -> Object:
     return entry({**declared, "metadata": {}}, manager, operation)
 

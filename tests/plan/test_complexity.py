@@ -25,6 +25,7 @@ from plan.growing import (
     SITUATIONS,
     Case,
     counted,
+    refusing,
     sourced,
     unheld,
 )
@@ -325,6 +326,7 @@ GATE: dict[str, Function] = {
     "paths.assign": lambda m, c: m.paths.assign(items(c), elements(c)),
     "paths.shapes": lambda m, c: m.paths.shapes(elements(c)),
     "paths.coin": lambda m, c: m.paths.coin({}, elements(c)),
+    "paths.interleaved": lambda m, c: m.paths.interleaved(elements(c), elements(c)[::-1]),
     "paths.by_element": lambda m, c: m.paths.by_element(dict.fromkeys(c.steps)),
     "paths.Positions.of": lambda m, c: (
         (where := m.paths.Positions(items(c))) and [where.of(element) for element in elements(c)]
@@ -500,9 +502,8 @@ GATE: dict[str, Function] = {
     "release.count": lambda m, c: m.release.count(c.live, MANAGER, ""),
     "release.endpoints": lambda m, c: m.release.endpoints(c.live, MANAGER),
     "release.losses": lambda m, c: m.release.losses(c.live, c.after),
-    "unions.in_the_way": lambda m, c: m.unions.in_the_way(sourced(c), unheld(c), MANAGER),
-    "unions.Union.excluded": lambda m, c: m.unions.Union("x").excluded(
-        dict.fromkeys(elements(c)), dict.fromkeys(texts(c))
+    "unions.in_the_way": lambda m, c: m.unions.in_the_way(
+        refusing(c), sourced(c), unheld(c), MANAGER
     ),
     "unowned.unowned": lambda m, c: refused(
         m, lambda: m.unowned.unowned(unheld(c), ["spec.template.**", "spec.**"])

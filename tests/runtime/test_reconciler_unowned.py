@@ -227,7 +227,7 @@ class TestLeft:
         async def hook(sent: Sent) -> None:
             if str(sent) == f"apply {BLUE}" and "resourceVersion" not in sent.body["metadata"]:
                 forget(world, "hedgerow-bluegreen")
-                raise errors.Invalid("may not specify more than 1 volume type", code=422)
+                raise TWO_SOURCES
 
         world.cluster.before = hook
         for _ in range(20):
@@ -236,6 +236,52 @@ class TestLeft:
 
         assert world.condition("Stalled") in ("True/NotSettling", "True/Rejected")
         assert sum(line == f"apply {BLUE}" for line in world.writes) < 40
+
+    async def test_what_is_refused_again_in_the_same_pass_is_told_then(self):
+        """What we took over goes with the next apply, so that another refusal is about more."""
+        world = await settled(blueSpec=pods("blue", volumes=UNSET))
+        declare(world, FILES)
+        world.deliver()
+
+        async def hook(sent: Sent) -> None:
+            if str(sent) == f"apply {BLUE}" and "resourceVersion" not in sent.body["metadata"]:
+                forget(world, "hedgerow-bluegreen")
+                raise TWO_SOURCES
+
+        world.cluster.before = hook
+        mark = len(world.cluster.writes)
+        await world.work()
+
+        sent = [one for one in world.cluster.writes[mark:] if str(one) == f"apply {BLUE}"]
+        assert sum("resourceVersion" in one.body["metadata"] for one in sent) == 1
+        assert world.condition("Stalled") == "True/Rejected"
+
+    @pytest.mark.parametrize(
+        "field", ["", "spec.template.spec.volumes", "spec.selector", "spec.template.spec"]
+    )
+    async def test_what_the_server_does_not_name(self, field):
+        world = await settled(blueSpec=pods("blue", volumes=UNSET))
+        declare(world, FILES)
+        world.deliver()
+
+        async def hook(sent: Sent) -> None:
+            if str(sent) == f"apply {BLUE}":
+                causes = [errors.Cause(field, "", "may not", "FieldValueForbidden")]
+                raise errors.Invalid("may not", causes=causes, code=422)
+
+        world.cluster.before = hook
+        written = len(world.writes)
+        await world.work()
+
+        assert world.writes[written:].count(f"apply {BLUE}") == 1
+        assert world.condition("Stalled") == "True/Rejected"
+
+
+TWO_SOURCES = errors.Invalid(
+    "may not specify more than 1 volume type",
+    causes=[errors.Cause("spec.template.spec.volumes[0].configMap", "", "Forbidden")],
+    code=422,
+)
 
 
 def managers(world: World) -> set[str]:

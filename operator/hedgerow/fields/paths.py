@@ -215,6 +215,33 @@ def coin(item: Any, known: Iterable[str]) -> str | None:
     return None
 
 
+def interleaved(olds: Sequence[str], news: Sequence[str]) -> list[str]:
+    """Return the elements of a live and an applied list in the order in which the server has them.
+
+    Those in both have the applied list's order; those in the live one alone stay where they are.
+    Source: `mergingWalker.visitListItems` of structured-merge-diff.
+    """
+    in_both = frozenset(olds) & frozenset(news)
+    shared = iter([element for element in news if element in in_both])
+    expected = next(shared, None)
+    merged: list[str] = []
+    taken: set[str] = set()
+    left, right = 0, 0
+    while left < len(olds) or right < len(news):
+        old, new = olds[left] if left < len(olds) else "", news[right] if right < len(news) else ""
+        if old and old not in in_both:
+            merged.append(old)
+            left += 1
+        elif old in taken or (old and new and old not in (new, expected)):
+            left += 1
+        else:
+            merged.append(new)
+            taken.add(new)
+            left, right = left + (old == new), right + 1
+            expected = next(shared, None) if new == expected else expected
+    return merged
+
+
 def by_element(places: Mapping[FieldNames, V]) -> dict[str, dict[FieldNames, V]]:
     """Return places with their values, grouped by first element and keyed by the rest."""
     found: dict[str, dict[FieldNames, V]] = {}

@@ -1,132 +1,80 @@
-"""Unions: fields of Kubernetes's own kinds that exclude each other, and who is in the way of whom.
+"""Unions: fields that exclude each other, and who is in the way of whom.
 
 A field that nobody holds, such as a default or what is left of a manager that is gone, cannot be
 removed by leaving it out of an apply. If the API server refuses a declaration beside it, the field
-is taken over first: it is applied with its value, unforced, and then left out.
+is taken over first: it is applied with its value, unforced, and then left out. The causes of the
+refusal say which field that is.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from itertools import chain
+import re
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
 from hedgerow.encoding import to_ascii
-from hedgerow.fields.managed_fields import Entries, Holder, held
-from hedgerow.fields.paths import assign, coin, is_list, is_map
+from hedgerow.fields.canonical import builtin
+from hedgerow.fields.managed_fields import Entries, held
+from hedgerow.fields.paths import assign, coin, interleaved, is_list, is_map, parse, shapes
 from hedgerow.objects import Salvaged
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from hedgerow.fields.sets import FieldPath
     from hedgerow_schemas.base import Object
 
+MOST_CAUSES: Final = 64
+"""The most causes of one refusal that are followed."""
 
-class Union(Struct, frozen=True):
-    """Fields of one map of which the API server accepts only one, or only some beside a tag.
+EXCLUSIVE: Final = (
+    frozenset({"exec", "grpc", "httpGet", "sleep", "tcpSocket"}),
+    frozenset({"maxUnavailable", "minAvailable"}),
+    frozenset({"resource", "service"}),
+    frozenset({"service", "url"}),
+    frozenset({"subPath", "subPathExpr"}),
+    frozenset({"value", "valueFrom"}),
+)
+"""Names of fields of which a map may have only one.
 
-    `place` is the map's path; a list in it is written with the keys of its items: `env[name]`. Of
-    `members` only one may be set; without members, of all fields but the keys of the list item.
-    With a `tag`, the members may be set only if the field of that name has one of the `values`.
-    """
-
-    place: str
-    members: tuple[str, ...] = ()
-    tag: str = ""
-    values: tuple[str, ...] = ()
-
-    @property
-    def steps(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """The names on the way to the map, each with the keys of its items if it is a list."""
-        parts = (step.rstrip("]").partition("[") for step in self.place.split("."))
-        return tuple((name, tuple(filter(None, keys.split(",")))) for name, _, keys in parts)
-
-    def excluded(self, want: Object, live: Object) -> Iterator[str]:
-        """Yield the live fields beside which the server refuses what is declared of the map."""
-        keys = self.steps[-1][1]
-        members = [name for name in self.members or live if name in live and name not in keys]
-        if self.tag:
-            refused = self.tag in want and want[self.tag] not in self.values
-        else:
-            declared = self.members or [name for name in want if name not in keys]
-            refused = any(name in want for name in declared)
-        if refused:
-            yield from (name for name in members if name not in want)
-
-
-_PROBED: Final = ("exec", "grpc", "httpGet", "tcpSocket")
-_HOOKED: Final = ("exec", "httpGet", "sleep", "tcpSocket")
-_PROFILES: Final = ("appArmorProfile", "seccompProfile")
-
-
-def _container(place: str) -> Iterator[Union]:
-    yield Union(f"{place}.env[name]", ("value", "valueFrom"))
-    yield Union(f"{place}.env[name].valueFrom")
-    yield Union(f"{place}.volumeMounts[mountPath]", ("subPath", "subPathExpr"))
-    for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
-        yield Union(f"{place}.{probe}", _PROBED)
-    for hook in ("postStart", "preStop"):
-        yield Union(f"{place}.lifecycle.{hook}", _HOOKED)
-    yield from _profiles(place)
-
-
-def _profiles(place: str) -> Iterator[Union]:
-    for profile in _PROFILES:
-        at = f"{place}.securityContext.{profile}"
-        yield Union(at, ("localhostProfile",), "type", ("Localhost",))
-
-
-def _pod(place: str) -> tuple[Union, ...]:
-    """Return the unions of a pod's spec at a place."""
-    return (
-        Union(f"{place}.volumes[name]"),
-        *_profiles(place),
-        *_container(f"{place}.containers[name]"),
-        *_container(f"{place}.initContainers[name]"),
-    )
-
-
-_INDEXED: Final = ("backoffLimitPerIndex", "maxFailedIndexes", "successPolicy")
-_WEBHOOK: Final = (Union("webhooks[name].clientConfig", ("service", "url")),)
-
-UNIONS: Final[Mapping[tuple[str, str], tuple[Union, ...]]] = {
-    ("", "PodTemplate"): _pod("template.spec"),
-    ("", "ReplicationController"): _pod("spec.template.spec"),
-    ("", "Service"): (Union("spec", ("loadBalancerSourceRanges",), "type", ("LoadBalancer",)),),
-    ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): _WEBHOOK,
-    ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): _WEBHOOK,
-    ("apiextensions.k8s.io", "CustomResourceDefinition"): (
-        Union("spec.conversion", ("webhook",), "strategy", ("Webhook",)),
-        Union("spec.conversion.webhook.clientConfig", ("service", "url")),
-    ),
-    ("apps", "DaemonSet"): _pod("spec.template.spec"),
-    ("apps", "Deployment"): (
-        Union("spec.strategy", ("rollingUpdate",), "type", ("RollingUpdate",)),
-        *_pod("spec.template.spec"),
-    ),
-    ("apps", "ReplicaSet"): _pod("spec.template.spec"),
-    ("apps", "StatefulSet"): (
-        Union("spec.updateStrategy", ("rollingUpdate",), "type", ("RollingUpdate",)),
-        *_pod("spec.template.spec"),
-    ),
-    ("batch", "CronJob"): (
-        Union("spec.jobTemplate.spec", _INDEXED, "completionMode", ("Indexed",)),
-        *_pod("spec.jobTemplate.spec.template.spec"),
-    ),
-    ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"): (
-        Union("spec.limited.limitResponse", ("queuing",), "type", ("Queue",)),
-    ),
-    ("networking.k8s.io", "Ingress"): (Union("spec.defaultBackend", ("resource", "service")),),
-    ("policy", "PodDisruptionBudget"): (Union("spec", ("maxUnavailable", "minAvailable")),),
+For these the causes do not suffice. They often name the declared one, such as `tcpSocket` of a
+probe beside an `httpGet`, or the map, such as `spec` of a PodDisruptionBudget. What else is there
+may be in nobody's way, such as the default of `periodSeconds`; and it is there as well if a
+declared field is refused for itself.
+"""
+_VALUE, _VOLUMES = "valueFrom", "volumes"
+"""A map, and a list of maps with a key, that have only one field, whatever its name."""
+SPELLED: Final = {
+    "spec.LoadBalancerSourceRanges": "spec.loadBalancerSourceRanges",
+    "spec.conversion.webhookClientConfig": "spec.conversion.webhook.clientConfig",
 }
-"""The unions of each kind, by group and kind; `tests/cluster/test_unions.py` tries each of them."""
+"""Causes with a name that a field has only within the API server, and its path for clients."""
+KEYS: Final = {
+    "containers": "name",
+    "env": "name",
+    "initContainers": "name",
+    "volumeMounts": "mountPath",
+    "volumes": "name",
+    "webhooks": "name",
+}
+"""The key of lists in Kubernetes's own kinds, if nobody holds an item that would show it."""
+_LONGEST_CAUSE: Final = 1024
+_CAUSE: Final = re.compile(r"[A-Za-z][\w-]*(?:\.[A-Za-z][\w-]*|\[[0-9]{1,6}\])*+")
+_STEP: Final = re.compile(r"[\w-]+")
+_NOT_DECLARED: Final = ("metadata", "status")
+"""What marks a child as ours is in the metadata, and the status is written by others."""
 
 
-def in_the_way(want: Object, live: Object, manager: str) -> tuple[FieldPath, ...]:
-    """Return the fields that nobody holds and beside which the server refuses a declaration.
+def in_the_way(
+    causes: Iterable[str], want: Object, live: Object, manager: str
+) -> tuple[FieldPath, ...]:
+    """Return the fields that nobody holds and for which the server refused a declaration.
+
+    `causes` are the fields that the refusal names, such as `spec.volumes[0].configMap`. In the way
+    is a live field that is not declared: one that is named itself, or one that excludes what is
+    declared beside or within the named one.
 
     What `manager` holds and no longer declares goes by the apply itself. If another manager holds
     something of a field that is in the way, the result is empty: taking over the rest would not
@@ -136,69 +84,126 @@ def in_the_way(want: Object, live: Object, manager: str) -> tuple[FieldPath, ...
     there = held(live)
     if not there.pairs or isinstance(live, Salvaged):
         return ()
-    found = dict(_excluded(want, live, there))
+    refusal = _Refusal(manager, is_builtin=builtin(str(live.get("apiVersion", ""))))
+    top = _Place("", (), want, live, there)
+    asked = islice(dict.fromkeys(SPELLED.get(cause, cause) for cause in causes), MOST_CAUSES)
+    found = {
+        place.field_path: [holder for holder, _ in place.there.pairs]
+        for place in chain.from_iterable(refusal.excluded(top, cause) for cause in asked)
+    }
     holders = chain.from_iterable(found.values())
     if not all(holder.is_applier(manager, "") for holder in holders):
         return ()
     return tuple(field_path for field_path, holders in found.items() if not holders)
 
 
-def _excluded(
-    want: Object, live: Object, there: Entries
-) -> Iterator[tuple[FieldPath, tuple[Holder, ...]]]:
-    """Yield the live fields that a declaration excludes, each with who holds something of it."""
-    group = str(live.get("apiVersion", "")).rpartition("/")[0]
-    for union in UNIONS.get((group, str(live.get("kind", ""))), ()):
-        for spot in _spots(_Spot((), want, live, there), union.steps):
-            for name in union.excluded(spot.want, spot.live):
-                entries = spot.there.below("f:" + name)
-                yield (
-                    (*spot.field_path, "f:" + name),
-                    tuple(holder for holder, _ in entries.pairs),
-                )
+class _Place(Struct, frozen=True):
+    """What is declared and live at a place, and the entries that contain it.
 
+    `name` is that of the field; an item of a list has the list's.
+    """
 
-class _Spot(Struct, frozen=True):
-    """One map: what is declared and live of it, and the entries that contain it."""
-
+    name: str
     field_path: FieldPath
-    want: Object
-    live: Object
+    want: Any
+    live: Any
     there: Entries
 
+    @property
+    def is_map(self) -> bool:
+        return is_map(self.want) and is_map(self.live)
 
-def _spots(top: _Spot, steps: Sequence[tuple[str, tuple[str, ...]]]) -> Iterator[_Spot]:
-    """Yield the maps at a place, of which something is declared and something is live."""
-    spots = [top]
-    for name, keys in steps:
-        spots = list(chain.from_iterable(_below(spot, name, keys) for spot in spots))
-    return iter(spots)
+    def field(self, name: str) -> _Place:
+        return self.below(f"f:{name}", name, self.want.get(name), self.live.get(name))
+
+    def below(self, element: str, name: str, want: Any, live: Any) -> _Place:
+        return _Place(name, (*self.field_path, element), want, live, self.there.below(element))
+
+    def has_undeclared(self, name: str) -> bool:
+        return name in self.live and name not in self.want
+
+    def excluded(self) -> Iterator[_Place]:
+        """Yield the fields that are live and not declared, and exclude one that is declared."""
+        if not self.is_map:
+            return
+        for name in self.live:
+            if self.has_undeclared(name) and any(self._exclude(name, one) for one in self.want):
+                yield self.field(name)
+
+    def _exclude(self, name: str, other: str) -> bool:
+        keys = () if not self.field_path else parse(self.field_path[-1]).names
+        has_one = self.name == _VALUE or (self.name == _VOLUMES and bool(keys))
+        one_of = has_one and other not in keys
+        return one_of or any({name, other} <= names for names in EXCLUSIVE)
 
 
-def _below(spot: _Spot, name: str, keys: tuple[str, ...]) -> Iterator[_Spot]:
-    """Yield the map of that name, or if it is a list the items that are declared and live."""
-    element = "f:" + name
-    want, live, there = spot.want.get(name), spot.live.get(name), spot.there.below(element)
-    field_path = (*spot.field_path, element)
-    if is_map(want) and is_map(live) and not keys:
-        yield _Spot(field_path, want, live, there)
-    elif is_list(want) and is_list(live) and keys:
-        for item, declared, found in _items(want, live, there, keys):
-            yield _Spot((*field_path, item), declared, found, there.below(item))
+class _Refusal:
+    """The refusal of one apply; each list that its causes go through is read once."""
+
+    def __init__(self, manager: str, *, is_builtin: bool) -> None:
+        self._manager = manager
+        self._is_builtin = is_builtin
+        self._items: dict[FieldPath, Sequence[_Place]] = {}
+
+    def excluded(self, top: _Place, cause: str) -> Iterator[_Place]:
+        """Yield the places of fields that a cause says are in the way, whoever holds them."""
+        if len(cause) > _LONGEST_CAUSE or not _CAUSE.fullmatch(cause):
+            return
+        steps = _STEP.findall(cause)
+        if steps[0] in _NOT_DECLARED:
+            return
+        above, place = top, top
+        for step in steps:
+            above = place
+            if place.is_map:
+                place = place.field(step)
+                if above.has_undeclared(step):
+                    yield place
+                    return
+            elif is_list(place.want) and is_list(place.live) and step.isdecimal():
+                items = self._merged(place)
+                if int(step) >= len(items):
+                    return
+                place = items[int(step)]
+            else:
+                return
+        yield from above.excluded()
+        yield from place.excluded()
+
+    def _merged(self, place: _Place) -> Sequence[_Place]:
+        if place.field_path not in self._items:
+            self._items[place.field_path] = self._read(place)
+        return self._items[place.field_path]
+
+    def _read(self, place: _Place) -> Sequence[_Place]:
+        """Return a list's items as the server validated them; none if their keys are not known.
+
+        It merges the declared ones into the live ones, without those that only we hold and no
+        longer declare.
+        """
+        known = dict.fromkeys(one for one in place.there.elements() if one.startswith("k:"))
+        shape = shapes(known) or self._shape(place.name)
+        lives, wants = (_by_element(items, known, shape) for items in (place.live, place.want))
+        kept = [one for one in lives if one in wants or not self._is_ours(place.there.below(one))]
+        return [
+            place.below(element, place.name, wants.get(element), lives.get(element))
+            for element in interleaved(kept, list(wants))
+        ]
+
+    def _shape(self, name: str) -> tuple[str, ...]:
+        key = KEYS.get(name) if self._is_builtin else None
+        return (f"k:{to_ascii({key: ''})}",) if key else ()
+
+    def _is_ours(self, there: Entries) -> bool:
+        holders = [holder for holder, _ in there.pairs]
+        return bool(holders) and all(holder.is_applier(self._manager, "") for holder in holders)
 
 
-def _items(
-    want: list[Any], live: list[Any], there: Entries, keys: tuple[str, ...]
-) -> Iterator[tuple[str, Object, Object]]:
-    """Yield the element of each list item that is declared and live, with both."""
-    shape = ("k:" + to_ascii(dict.fromkeys(keys, "")),)
-    known = dict.fromkeys(element for element in there.elements() if element.startswith("k:"))
+def _by_element(items: Sequence[Any], known: Iterable[str], shape: Sequence[str]) -> dict[str, Any]:
+    """Return the items of a list by element; none if one has no element, or two have the same."""
     elements = [
         element or coin(item, shape)
-        for item, element in zip(live, assign(live, known), strict=True)
+        for item, element in zip(items, assign(items, known), strict=True)
     ]
-    found = dict(zip(elements, live, strict=True))
-    number = Counter(elements)
-    for item, element in zip(want, assign(want, filter(None, found)), strict=True):
-        if element and number[element] == 1 and is_map(item):
-            yield element, item, found[element]
+    found = {element: item for element, item in zip(elements, items, strict=True) if element}
+    return found if len(found) == len(items) else {}

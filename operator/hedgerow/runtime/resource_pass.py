@@ -75,6 +75,8 @@ class Pass:
         self.began: datetime = context.clock.now()
         self.problems: dict[ChildId, Problem] = {}
         """What is wrong with the writes and deletions that failed; they are not tried again."""
+        self.taken_over: set[ChildId] = set()
+        """The children of which fields without holder were taken over; see `Writer`."""
         self.has_written = False
         self.reads = Reads(context, key, state)
         self._permission: Permission | None = None

@@ -133,7 +133,7 @@ class Writer:
         """Do what the table says about a refusal. Raises the error if it ends the pass."""
         if isinstance(error, Invalid) and isinstance(step, Write):
             try:
-                if await self._take_over(step):
+                if await self._take_over(step, error):
                     return
             except KubeError as second:
                 error = second
@@ -162,19 +162,22 @@ class Writer:
             problem=problem,
         )
 
-    async def _take_over(self, write: Write) -> bool:
-        """Take over the fields without holder that a refused write cannot stand beside, if any.
+    async def _take_over(self, write: Write, refused: Invalid) -> bool:
+        """Take over the fields without holder for which a write was refused, if there are any.
 
         They are ours then, and not declared, so that the next look of the pass plans their removal:
-        as a pass does that begins after a crash at this point.
+        as a pass does that begins after a crash at this point. A pass does so once for each child.
         """
         this, context = self._pass, self._context
         plan_input = this.observation.plan_input
         live = plan_input.live.get(write.id)
         if live is None or write.create or write.once or write.foreign:
             return False
+        if write.id in self._pass.taken_over:
+            return False
         manager = context.applier.field_manager
-        places = await this.limits.compute(in_the_way, write.body, live, manager)
+        causes = [cause.field for cause in refused.causes]
+        places = await this.limits.compute(in_the_way, causes, write.body, live, manager)
         if not places or any(plan_input.field_policy.yielded(*write.id, at) for at in places):
             return False
         with context.in_flight.writing(write.ref, this.key):
@@ -183,6 +186,7 @@ class Writer:
         _must_not_be_older(answer, live)
         context.responses.absorb(write.ref, answer)
         this.reads.note(write.id, answer)
+        this.taken_over.add(write.id)
         self._state.note(write.id, write.intent_digest, plan_input.now)
         paths = tuple(map(path_of, places))
         log.info("taken over", child=str(write.ref), fields=paths)

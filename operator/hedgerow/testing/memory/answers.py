@@ -75,10 +75,25 @@ def terminating(namespace: str) -> Refused:
 def invalid(wrong: dict[str, str]) -> Refused:
     """Return the 422 with these fields and messages as causes."""
     causes = [
-        {"reason": "FieldValueInvalid", "message": message, "field": path}
+        {"reason": _reason(message), "message": message, "field": path}
         for path, message in wrong.items()
     ]
     return Refused(422, "Invalid", "; ".join(f"{k}: {v}" for k, v in wrong.items()), causes)
+
+
+def _reason(message: str) -> str:
+    """Return the reason of a cause whose message begins as those of that reason do."""
+    begin = message.partition(":")[0]
+    return _REASONS.get(begin, "FieldValueInvalid")
+
+
+_REASONS = {
+    "Duplicate value": "FieldValueDuplicate",
+    "Forbidden": "FieldValueForbidden",
+    "Not found": "FieldValueNotFound",
+    "Required value": "FieldValueRequired",
+    "Unsupported value": "FieldValueNotSupported",
+}
 
 
 def conflict(conflicts: Conflicts) -> Refused:

@@ -165,7 +165,9 @@ def _deployment_wrong(new: Object, old: Object | None) -> Wrong:
         wrong["spec.selector"] = "field is immutable"
     strategy = spec.get("strategy", {})
     if strategy.get("type") == "Recreate" and "rollingUpdate" in strategy:
-        wrong["spec.strategy.rollingUpdate"] = "Forbidden"
+        wrong["spec.strategy.rollingUpdate"] = (
+            "Forbidden: may not be specified when strategy `type` is 'Recreate'"
+        )
     return wrong
 
 

@@ -159,32 +159,50 @@ POD_SPEC: Final = Struct(
 )
 
 
+_SOURCES: Final = ("emptyDir", "secret", "configMap")
+"""In the order in which the server looks at them: of two it names the second one."""
+
+
 def wrong(spec: Object) -> dict[str, str]:
-    """Return what the server would refuse of a pod template's spec, as far as it is modelled."""
+    """Return what the server would refuse of a pod template's spec, as far as it is modelled.
+
+    The fields and messages are those of its causes (seen on 1.37).
+    """
+    place = "spec.template.spec"
     found: dict[str, str] = {}
     if not spec.get("containers"):
-        found["spec.template.spec.containers"] = "Required value"
-    volumes = {volume["name"] for volume in spec.get("volumes", ())}
-    for container in spec.get("containers", ()):
-        found |= _wrong_container(container, volumes)
-    for volume in spec.get("volumes", ()):
-        if len(volume) > len(("name", "source")):
-            found[f"volumes[{volume['name']}]"] = "may not specify more than 1 volume type"
+        found[f"{place}.containers"] = "Required value"
+    volumes: list[Object] = spec.get("volumes") or []
+    for index, volume in enumerate(volumes):
+        sources = [name for name in _SOURCES if name in volume]
+        for name in sources[1:2]:
+            message = "Forbidden: may not specify more than 1 volume type"
+            found[f"{place}.volumes[{index}].{name}"] = message
+    names = {volume["name"] for volume in volumes}
+    for index, container in enumerate(spec.get("containers", ())):
+        found |= _wrong_container(f"{place}.containers[{index}]", container, names)
     return found
 
 
-def _wrong_container(container: Object, volumes: set[str]) -> dict[str, str]:
+def _wrong_container(place: str, container: Object, volumes: set[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     if not container.get("image"):
-        found["image"] = "Required value"
-    for mount in container.get("volumeMounts", ()):
+        found[f"{place}.image"] = "Required value"
+    for index, mount in enumerate(container.get("volumeMounts", ())):
         if mount.get("name") not in volumes:
-            found[f"volumeMounts[{mount['mountPath']}].name"] = "Not found"
-    for variable in container.get("env", ()):
+            found[f"{place}.volumeMounts[{index}].name"] = "Not found"
+    for index, variable in enumerate(container.get("env", ())):
         source = variable.get("valueFrom")
-        if source is not None and (variable.get("value") or len(source) != 1):
-            found[f"env[{variable['name']}].valueFrom"] = "one source, and only without a value"
-    names = [port["name"] for port in container.get("ports", ()) if port.get("name")]
-    if len(names) > len(set(names)):
-        found["ports[].name"] = "Duplicate value"
+        if source is not None and variable.get("value"):
+            message = 'Invalid value: "": may not be specified when `value` is not empty'
+            found[f"{place}.env[{index}].valueFrom"] = message
+        elif source is not None and len(source) != 1:
+            message = 'Invalid value: "": may not have more than one field specified at a time'
+            found[f"{place}.env[{index}].valueFrom"] = message
+    seen: set[str] = set()
+    for index, port in enumerate(container.get("ports", ())):
+        name = port.get("name")
+        if name and name in seen:
+            found[f"{place}.ports[{index}].name"] = "Duplicate value"
+        seen.add(name)
     return found

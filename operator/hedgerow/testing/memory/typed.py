@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from hedgerow.encoding import canonical, decode, to_ascii
+from hedgerow.fields.paths import interleaved
 from hedgerow.testing.memory.schema import (
     Atomic,
     Items,
@@ -218,45 +219,18 @@ def merge(schema: TypedSchema, old: Any, new: Any) -> Any:
     return _merge_lists(schema, old, new) or ABSENT
 
 
-def _merge_lists(schema: Keyed | SetOf, old: Any, new: Any) -> list[Any]:  # noqa: C901 - upstream's merge
+def _merge_lists(schema: Keyed | SetOf, old: Any, new: Any) -> list[Any]:
     """Interleave two lists: the new one's order for shared items, old items where they stood."""
     olds, news = list(_members(schema, old)), list(_members(schema, new))
     old_items, new_items = dict(olds), dict(news)
-    shared = iter([element for element, _ in news if element in old_items])
-    expected, taken = next(shared, None), set[str]()
-    merged: list[Any] = []
-
-    def take(element: str) -> None:
-        taken.add(element)
-        below = child(schema, element) or Scalar()
-        merged.append(merge(below, old_items.get(element, ABSENT), new_items.get(element, ABSENT)))
-
-    left, right = 0, 0
-    while left < len(olds) or right < len(news):
-        if left < len(olds) and right < len(news):
-            element = olds[left][0]
-            if element == news[right][0]:
-                take(element)
-                left, right, expected = left + 1, right + 1, next(shared, None)
-                continue
-            if element in new_items and expected is not None and expected != element:
-                left += 1
-                continue
-        if left < len(olds):
-            element = olds[left][0]
-            if element not in new_items:
-                take(element)
-                left += 1
-                continue
-            if element in taken:
-                left += 1
-        if right < len(news):
-            element = news[right][0]
-            take(element)
-            right += 1
-            if expected == element:
-                expected = next(shared, None)
-    return merged
+    return [
+        merge(
+            child(schema, element) or Scalar(),
+            old_items.get(element, ABSENT),
+            new_items.get(element, ABSENT),
+        )
+        for element in interleaved([one for one, _ in olds], [one for one, _ in news])
+    ]
 
 
 def without(schema: TypedSchema, value: Any, fields: PathSet) -> Any:
