@@ -21,7 +21,7 @@ from hedgerow.registry import Registry
 from hedgerow.runtime.cache.budget import Budget, memory_limit, most_for_caches
 from hedgerow.runtime.cache.caches import build
 from hedgerow.runtime.clock import SystemClock
-from hedgerow.runtime.events.recorder import BURST, Limits
+from hedgerow.runtime.events.recorder import Limits
 from hedgerow.runtime.large import Turns
 from hedgerow.runtime.logs import configure
 from hedgerow.runtime.metrics import Meters
@@ -209,7 +209,7 @@ def _runners(
     installation = settings.installation
     clock, turns, reports = SystemClock(), Turns(), Reports()
     namespaces = Namespaces(cluster, clock)
-    limits = Limits(clock, normal=BURST if settings.events == "all" else 0)
+    limits = Limits(clock)
     divisions = {one.name: executor.division(one, controllers) for one in controllers if executor}
     return [
         ControllerRunner(

@@ -62,7 +62,6 @@ CRDS = Path("manifests/crds")
 SCHEMAS = Path("schemas")
 SETTINGS = Path("docs/settings.md")
 IN_CHART = (
-    "events",
     "memory_budget",
     "lease_duration",
     "renew_deadline",

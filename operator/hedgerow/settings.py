@@ -6,7 +6,7 @@ import os
 import re
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Self, get_args
 
 from pydantic import (
     AfterValidator,
@@ -192,16 +192,6 @@ class Settings(BaseModel):
             takes=NAMESPACE,
         ),
     ] = SYSTEM_NAMESPACE
-    events: Annotated[
-        Literal["all", "warnings"],
-        Flag(
-            RUNS,
-            "--events",
-            "Which Events to publish: all, or warnings only. Normal ones (created, switched,"
-            " started, completed) are limited to one a second after a burst of 25.",
-            takes="all or warnings",
-        ),
-    ] = "all"
     memory_budget: Annotated[
         Size | None,
         Flag(

@@ -54,7 +54,7 @@ CALLS: dict[tuple[str, ...], list[tuple[str, ...]]] = {
         FILES, (*FILES, "--server-side"), ("bluegreen/demo",), ("{poison}",),
         (*FILES, "--as-manager", "helm"), (*FILES, "--as-manager", "helm", "--force"),
     ],
-    ("run",): [("--context", "{poison}"), ("--controllers", "{poison}"), ("--events", "{poison}")],
+    ("run",): [("--context", "{poison}"), ("--controllers", "{poison}")],
     ("schedule", "explain"): [
         FILES, (TARGET,), (TARGET, "--from", "{poison}"), ("cj", "{poison}"),
     ],

@@ -135,9 +135,11 @@ def run_as(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunAs]:
     """Run the operator as a user of a server, with no right but that user's, for this module."""
     with ExitStack() as held:
 
-        def run(sandbox: Sandbox, user: str, *flags: str) -> Operator:
+        def run(sandbox: Sandbox, user: str, *flags: str, normal_events: bool = False) -> Operator:
             kubeconfig = anyio.run(sandbox.kubeconfig_for, user)
             log = tmp_path_factory.mktemp("operator") / "log"
-            return held.enter_context(Operator(kubeconfig, log, *flags))
+            return held.enter_context(
+                Operator(kubeconfig, log, *flags, normal_events=normal_events)
+            )
 
         yield run

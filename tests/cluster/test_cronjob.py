@@ -43,7 +43,7 @@ def operator(began: int, nodes_sandbox: Sandbox, run_as: RunAs) -> Operator:
     api = Api(nodes_sandbox.kubeconfig)
     prepare(api)
     api.close()
-    return run_as(nodes_sandbox, USER, "--controllers", "cronjob", "--events", "all")
+    return run_as(nodes_sandbox, USER, "--controllers", "cronjob", normal_events=True)
 
 
 @pytest.fixture

@@ -49,7 +49,7 @@ def operator(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iter
     kubeconfig = anyio.run(sandbox.kubeconfig_for, USER)
     log = tmp_path_factory.mktemp("operator") / "log"
     with Operator(
-        kubeconfig, log, "--controllers", "bluegreen,cronjob", "--events", "all"
+        kubeconfig, log, "--controllers", "bluegreen,cronjob", normal_events=True
     ) as running:
         yield running
     api.close()

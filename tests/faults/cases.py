@@ -187,7 +187,13 @@ def _of_refusals(known: Reference) -> Iterator[Case]:
                 f"{code} once",
                 known.scenario.name,
                 str(target),
-                Spoilt(known, refused, target.step, lambda run, code=code: _uncounted(run, code)),
+                Spoilt(
+                    known,
+                    refused,
+                    target.step,
+                    lambda run, code=code: _uncounted(run, code),
+                    unheard=_tried_once(target),
+                ),
             )
         told: set[str] = set()
         for target in known.writes:
@@ -213,9 +219,16 @@ def _of_refusals(known: Reference) -> Iterator[Case]:
                         *_uncounted(run, code),
                         *_unsaid(run, code, target),
                     ],
+                    unheard=_tried_once(target),
                 ),
                 slow=True,
             )
+
+
+def _tried_once(target: Target) -> frozenset[str]:
+    """Return the reason of the Event that is refused, if it is one: the status tells it anyway."""
+    _, kind, *words = target.signature.split()
+    return frozenset(words[:1] if kind == "Event" else ())
 
 
 def _uncounted(run: Run, code: str) -> list[str]:

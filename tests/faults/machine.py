@@ -40,7 +40,7 @@ MOST_RENEWALS = 2
 WAIT_TIMEOUT = 90.0
 """Seconds for one step to come to where it came without trouble."""
 LEASE = ("--lease-duration", "3s", "--renew-deadline", "2s", "--retry-period", "500ms")
-FLAGS = ("--events", "warnings", "--log-format", "json", "--health-probe-bind-address", "0")
+FLAGS = ("--log-format", "json", "--health-probe-bind-address", "0")
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 8.0
 """Seconds between two lives of an operator that ends at once: they double."""
 MOST_LIVES = 12

@@ -2,7 +2,8 @@
 
 To start Python and to import the operator takes a second of a core, and a machine full of faults
 starts hundreds of operators. So one process imports it once, and forks. What it runs is the very
-command; only its wall clock may be set, by a file that holds the seconds it is wrong by.
+command, but without Normal Events, each of which would be a place for every fault; and its wall
+clock may be set, by a file that holds the seconds it is wrong by.
 """
 
 from __future__ import annotations
@@ -88,8 +89,10 @@ def main() -> None:
     _die_with_parent()
     from hedgerow import cli  # what takes the second
     from hedgerow.cli import run
+    from support.operator.quiet import without_normal_events
 
     assert cli, run
+    without_normal_events()
     gc.collect()
     gc.freeze()
     awake, wake = os.pipe()

@@ -263,11 +263,11 @@ GATE: dict[str, Function] = {
     "client_side_apply.creation": lambda m, c: m.client_side_apply.creation(c.want),
     "client_side_apply.patch": lambda m, c: m.client_side_apply.patch(c.live, c.want),
     "client_side_apply.patched": lambda m, c: m.client_side_apply.patched(c.live, c.want),
+    "conditions.by_admission": lambda m, c: m.conditions.by_admission(elements(c)),
     "conditions.conclude": lambda m, c: m.conditions.conclude(
         conditions(c), c.reported, problems(c), unmatched=elements(c), ignored=elements(c)
     ),
     "conditions.stamp": lambda m, c: m.conditions.stamp(conditions(c), conditions(c), 1, NOW),
-    "conflicts.groups": lambda m, c: m.conflicts.groups(c.reported),
     "conflicts.listed": lambda m, c: m.conflicts.listed(c.reported, c.reported),
     "contract_observed.Observed.child": lambda m, c: observed(c, *pods(c)).child(
         m.builtin_schema.Pod, ""

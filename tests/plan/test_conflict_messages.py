@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hedgerow.plan.conflict_messages import LONGEST_PATH, MOST_LISTED, groups, listed, sentence
+from hedgerow.plan.conflict_messages import LONGEST_PATH, MOST_LISTED, listed, sentence
 from hedgerow_schemas.base import ContestedField
 
 FIELD = ContestedField(
@@ -102,9 +102,3 @@ class TestListed:
         endless = field(path="." + "x" * LONGEST_PATH)
 
         assert listed((endless, FIELD), ()) == (FIELD,)
-
-    def test_groups_count_by_child_and_manager(self):
-        assert groups((*self.MANY, field(**ALONE))) == {
-            ("Deployment/web", "kubectl"): 1150,
-            ("Deployment/web", ""): 1,
-        }

@@ -164,7 +164,7 @@ class TestClaim:
             for event in world.server.list("events.k8s.io", "Event").items
             if event["reason"] == "FieldConflict"
         }
-        assert regarding == {"BlueGreen", "Deployment"}
+        assert regarding == {"BlueGreen"}
 
     async def test_the_annotations_of_the_resource_apply_to_it(self):
         world = await claimed()

@@ -160,7 +160,7 @@ class TestCrashes:
         # The second Deployment and the Service at the same time: both may have to be sent again.
         assert len(world.writes) in ((5, 6) if when == "before" else (4, 5))
 
-    @pytest.mark.parametrize("number", range(3))
+    @pytest.mark.parametrize("number", range(2))
     async def test_a_crash_before_the_status_tells_of_no_conflict_twice(self, number):
         world = await settled()
         take_image(world)
@@ -178,7 +178,7 @@ class TestCrashes:
         world.server.now += 3
         await world.settle()
 
-        assert world.events() == ["FieldConflict"] * 2
+        assert world.events() == ["FieldConflict"]
 
     @settings(max_examples=settings().max_examples // 2)
     @given(st.lists(st.tuples(st.integers(0, 6), st.sampled_from(["before", "after"])), max_size=4))

@@ -6,23 +6,17 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import anyio
 import pytest
 
-from hedgerow.contract import Desired, Notice
+from hedgerow.contract import Desired
 from hedgerow.kube import errors
 from hedgerow.kube.errors import Cause, KubeError
-from hedgerow.objects import ObjectRef
 from hedgerow.plan.conditions import Problem
 from hedgerow.runtime import refusals
-from hedgerow.runtime.events.publisher import MOST_ATTEMPTS, MOST_UNSENT, EventPublisher
-from hedgerow.runtime.events.recorder import BURST, Recorder
-from hedgerow.runtime.large import USUAL
-from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.refusals import (
-    EVENTS,
     FIRST_WAIT,
     LONGEST_WAIT,
     STATUS,
@@ -33,22 +27,12 @@ from hedgerow.runtime.refusals import (
     Refusals,
     RequestKind,
 )
-from hedgerow.runtime.resource_pass import Pass
-from hedgerow.runtime.state import ResourceState, Unsent
 from hedgerow.testing.memory.cluster import Sent
-from hedgerow_schemas.base import Status
-from hedgerow_schemas.bluegreen import BlueGreen
 from runtime.scenes import everything, refuse, settled, take_image
 from runtime.shop import Shop, quiet
 from runtime.world import World, pods
 
 pytestmark = pytest.mark.anyio
-
-
-def held_back(meters: Meters, outcome: str) -> float | None:
-    """Return how many Events became so."""
-    labels = {"controller": "bluegreen", "outcome": outcome}
-    return meters.registry.get_sample_value("hedgerow_events_held_back_total", labels)
 
 
 def ready(world: World) -> str:
@@ -94,7 +78,7 @@ class TestTable:
         assert set(TABLE[answer]) == set(RequestKind)
         assert {refusals.kind_of(error) for error in ANSWERS[answer]} == {answer}
 
-    def test_only_the_end_of_a_namespace_and_what_is_there_already_end_a_request(self):
+    def test_only_the_end_of_a_namespace_ends_a_request(self):
         ends = {
             (answer, request)
             for answer, row in TABLE.items()
@@ -107,10 +91,9 @@ class TestTable:
             RequestKind.APPLY,
             RequestKind.DELETE,
             RequestKind.STATUS,
-            RequestKind.EVENT,
         }
         ending = {(RefusalKind.TERMINATING, request) for request in children}
-        assert ends == ending | {(RefusalKind.EXISTS, RequestKind.EVENT)}
+        assert ends == ending
 
     def test_what_is_told_on_the_resource_is_told_of_its_children(self):
         told = {
@@ -171,13 +154,12 @@ class TestRefusals:
 
     def test_what_is_not_asked_for_any_more_is_forgotten(self):
         known = Refusals()
-        for target in (DEMO, ("Service", "same"), STATUS, EVENTS):
+        for target in (DEMO, ("Service", "same"), STATUS):
             known.record(target, "mark", PROBLEM, NOW, draw=1.0)
         known.keep({DEMO: "another", ("Service", "same"): "mark"})
 
         assert known.children == {("Service", "same")}
         assert STATUS in known
-        assert EVENTS in known
 
     def test_the_first_that_is_due_says_when_to_look_again(self):
         known = Refusals()
@@ -217,7 +199,6 @@ REQUESTS: dict[RequestKind, tuple[Act, Callable[[Sent], bool]]] = {
     RequestKind.APPLY: (change, lambda s: s.verb == "apply" and s.api.kind == "Deployment"),
     RequestKind.DELETE: (drop_green, lambda s: s.verb == "delete"),
     RequestKind.STATUS: (flip, lambda s: s.subresource == "status"),
-    RequestKind.EVENT: (take_image, lambda s: s.api.kind == "Event"),
 }
 
 
@@ -395,18 +376,7 @@ class TestPatience:
 
 
 class TestEvents:
-    async def observed(self) -> tuple[World, ResourceState, EventPublisher, Pass]:
-        """Return a settled world, what is known of its resource, and a pass that has looked."""
-        world = await settled()
-        reconciler, key = world.runner._reconciler, ("default", "demo")
-        state, context = reconciler.states[key], reconciler.context
-        this = Pass(context, key, state, USUAL)
-        observation = await context.planner.observe(key, state, limits=USUAL)
-        assert observation
-        this.observation = observation
-        return world, state, context.publisher, this
-
-    async def test_they_are_given_up_within_an_hour_and_said_to_be(self):
+    async def test_one_that_is_refused_is_tried_once_and_logged(self):
         shop = Shop()
         shop.world.apply()
         refused = refuse(shop, errors.Forbidden("may not", code=403), kind="Event")
@@ -415,49 +385,39 @@ class TestEvents:
             shop.edit(take_image, shop.world)
             await anyio.sleep(7200)
 
-        assert len(refused) <= 2 * (MOST_ATTEMPTS + 1)
-        assert len(shop.logged("events given up")) == 1
+        assert len(refused) == 1
+        assert len(shop.logged("event not written")) == 1
         assert shop.world.condition("Contested") == "True/FieldConflict"
 
-    async def test_while_one_waits_the_others_wait_with_it_unasked(self):
-        world, state, publisher, this = await self.observed()
-        before = len(world.writes)
-        refuse(world, errors.Forbidden("may not", code=403), times=1)
-        for number in range(MOST_ATTEMPTS + 4):
-            notice = Notice("R", f"note {number}", "Warning")
-            await publisher._publish(this, notice, "1")
+    async def test_after_one_that_is_refused_nothing_more_is_sent_before_the_status(self):
+        world = await settled()
+        take_image(world)
+        world.edit("Service", "demo", {"spec": {"type": "NodePort"}})
+        refused = refuse(world, errors.Forbidden("may not", code=403), kind="Event")
+        await world.settle()
 
-        assert len(world.writes) - before == 1
-        assert len(state.unsent) == MOST_ATTEMPTS + 4
+        assert len(refused) == 1
+        labels = {"controller": "bluegreen", "request": "event", "answer": "403"}
+        name = "hedgerow_refusals_total"
+        assert world.meters.registry.get_sample_value(name, labels) == 1
 
-        world.server.now += 2
-        await publisher.resend(this)
-        assert len(world.writes) - before == 1 + MOST_ATTEMPTS + 4
-        assert not state.unsent
-        assert EVENTS not in state.refusals
+    async def test_one_is_due_again_as_long_as_the_status_does_not_say_it(self):
+        world = await settled()
+        take_image(world)
+        before = world.cluster.before
 
-        state.refusals.record(EVENTS, "", None, world.clock.now(), draw=1.0)
-        await publisher._publish(this, Notice("R", "note 1", "Warning"), "1")
-        assert not state.unsent  # it was told already
+        async def hook(sent: Sent) -> None:
+            if sent.api.kind == "Event" or "status" in str(sent):
+                raise errors.Unreachable("no answer", sent=True)
 
-    async def test_warnings_beyond_the_share_of_their_namespace_come_later(self):
-        world, state, publisher, this = await self.observed()
-        for number in range(BURST + 7):
-            notice = Notice("R", f"note {number}", "Warning")
-            await publisher._publish(this, notice, "1")
-        assert len(world.events()) == BURST
-        assert state.refusals.due_in(world.clock.now()) == timedelta(seconds=1)
-        assert held_back(world.meters, "put_off") == 1
+        world.cluster.before = hook
+        await world.settle()
+        assert "FieldConflict" not in world.events()
 
-        for _ in range(3):
-            world.server.now += 5
-            await publisher.resend(this)
-
-        assert len(world.events()) == BURST + 7
-        assert not state.unsent
-        assert held_back(world.meters, "left_out") == 0
-        refused = "hedgerow_refusals_total"
-        assert not [m for m in world.meters.registry.collect() if m.name == refused and m.samples]
+        world.cluster.before = before
+        world.server.now += 60
+        await world.settle()
+        assert world.events() == ["FieldConflict"]
 
     async def test_what_nobody_holds_is_told_once_in_a_while_though_no_status_says_it(self):
         shop = Shop()
@@ -482,26 +442,8 @@ class TestEvents:
                 shop.edit(shop.world.make_ready, "green", available=number % 2)
                 await anyio.sleep(10)
 
-        assert len(told) == 3  # on the resource, on the child, and about the status
+        assert len(told) == 2  # about the child, and about the status
         assert len(shop.logged("field contested")) == 1
-
-    async def test_of_too_many_that_wait_the_oldest_goes(self):
-        world = World()
-        planner = world.runner._reconciler.context.planner
-        recorder = Recorder(cast("Any", world.cluster), world.clock, "hedgerow-bluegreen")
-        meters = Meters()
-        meter = meters.of("bluegreen")
-        publisher = EventPublisher(cast("Any", world.cluster), planner, recorder, meter)
-        state = ResourceState.of("u", Status())
-        demo = ObjectRef(BlueGreen.api, "default", "demo", "u")
-        for number in range(MOST_UNSENT + 3):
-            event = Unsent(demo, Notice("R", f"note {number}"), "1")
-            publisher._put_aside(state, event, errors.Throttled("later"))
-            state.refusals.clear(EVENTS)
-
-        assert held_back(meters, "left_out") == 3
-        notes = [event.notice.note for event in state.unsent.values()]
-        assert notes == [f"note {number}" for number in range(3, MOST_UNSENT + 3)]
 
 
 def test_the_decision_record_shows_the_table_as_it_is():

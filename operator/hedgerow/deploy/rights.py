@@ -93,12 +93,9 @@ def by_namespace(granted: RightSet) -> dict[str, RightSet]:
 def of_cluster() -> RightSet:
     """Return the cluster-wide rights of an operator that is not limited to namespaces.
 
-    It reads whether a namespace allows claims, and which webhooks and policies may have rewritten
-    what it applied.
+    It reads whether a namespace allows claims.
     """
-    rewriters = ("mutatingwebhookconfigurations", "mutatingadmissionpolicies")
-    found = rights("", "namespaces", ("get",))
-    return found.union(*(rights(ADMISSION, kind, ("list",)) for kind in rewriters))
+    return rights("", "namespaces", ("get",))
 
 
 def of_namespace(name: str) -> RightSet:

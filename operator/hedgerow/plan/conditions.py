@@ -117,6 +117,14 @@ def conclude(
     return tuple(map(_bounded, conditions.values()))
 
 
+def by_admission(changes: Sequence[str]) -> str:
+    """Return the message about what was changed of what we applied; empty without changes."""
+    if not changes:
+        return ""
+    who = "mutating admission, or by the API server, which fills in defaults"
+    return f"{'; '.join(changes)}, by {who}: declare the value that it stores"
+
+
 def _first(reason: str, message: str, before: Iterable[Condition]) -> str:
     """Return the message that was shown first: a server may make one of each attempt's own ids."""
     lasting = _ID.sub("", printable(message, LONGEST_MESSAGE))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from hedgerow.objects import PROGRAM
@@ -89,17 +88,3 @@ def listed(
 
     short = (field for field in contested if len(field.path) <= LONGEST_PATH)
     return tuple(sorted(short, key=rank)[:MOST_LISTED])
-
-
-Group = tuple[str, str]
-"""A child such as `Deployment/web`, and the field manager that holds the field, or empty."""
-
-
-def group(field: ContestedField) -> Group:
-    """Return the group of a field."""
-    return field.object, field.manager or ""
-
-
-def groups(contested: Iterable[ContestedField]) -> Counter[Group]:
-    """Return how many fields each field manager holds of each child."""
-    return Counter(map(group, contested))

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 OUTCOMES = ("success", "retry", "put_off", "failed")
 ACTIONS = ("created", "configured", "released", "unchanged", "deleted", "conflicted")
-HELD_BACK = ("put_off", "left_out")
 _PARTS = 256
 """Of all hashes of namespaces: a share in such parts is a number that people can read."""
 MANAGERS = 20
@@ -134,12 +133,6 @@ class Meters:
             "logged_problems",
             "Problems of resources that get neither a status nor Events: only the log has them.",
             "controller",
-        )
-
-        self.events = self._counter(
-            "events_held_back",
-            "Warning Events beyond the limits: put off for a while, or left out in the end.",
-            "controller outcome",
         )
 
     def _of_caches(self) -> None:
@@ -291,7 +284,6 @@ class Meter:
         self._duration = meters.pass_duration.labels(controller)
         self.logged = meters.problems.labels(controller).inc
         """Called when the log tells a problem that nothing else tells."""
-        self.held_back = {how: meters.events.labels(controller, how) for how in HELD_BACK}
         """What counts the Events that were not sent, by what becomes of them."""
         self._names: set[str] = set()
         self._contested: dict[Key, Tally[str]] = {}
@@ -322,7 +314,7 @@ class Meter:
             self._meters.conflicts.labels(self._controller, self._named(manager)).inc()
 
     def refused(self, request: str, answer: str) -> None:
-        """Count a refused request that will be sent again."""
+        """Count a refused request."""
         self._meters.refusals.labels(self._controller, request, answer).inc()
 
     def claimed(self, managers: Iterable[str]) -> None:

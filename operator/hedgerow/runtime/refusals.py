@@ -35,7 +35,6 @@ LONGEST_WAIT = 300.0
 """Seconds: the longest backoff, and the longest Retry-After that is respected."""
 
 STATUS = ChildId("", "status")
-EVENTS = ChildId("", "events")
 
 
 log = structlog.get_logger(__name__)
@@ -53,7 +52,6 @@ class RequestKind(Enum):
     DELETE = "delete"
     STATUS = "status"
     FINALIZER = "finalizer"
-    EVENT = "event"
 
 
 class RefusalKind(Enum):
@@ -76,7 +74,7 @@ class Reaction(Enum):
     REREAD = "read the object; if it is not as cached, plan again at once, else wait"
     BACK_OFF = "wait, while the rest of the pass goes on"
     PUT_OFF = "put the whole pass off, for Retry-After at least"
-    END = "end the pass without a retry; an Event counts as sent"
+    END = "end the pass without a retry"
 
 
 class RefusalRule(Struct, frozen=True):
@@ -99,50 +97,39 @@ _LOG, _OFF, _END = (
 
 
 def _row(
-    child: RefusalRule, *, status: RefusalRule, finalizer: RefusalRule, event: RefusalRule
+    child: RefusalRule, *, status: RefusalRule, finalizer: RefusalRule
 ) -> Mapping[RequestKind, RefusalRule]:
     children = dict.fromkeys((RequestKind.CREATE, RequestKind.APPLY, RequestKind.DELETE), child)
     return {
         **children,
         RequestKind.STATUS: status,
         RequestKind.FINALIZER: finalizer,
-        RequestKind.EVENT: event,
     }
 
 
 TABLE: Mapping[RefusalKind, Mapping[RequestKind, RefusalRule]] = {
-    RefusalKind.EXISTS: _row(
-        RefusalRule(Reaction.REREAD, "Refused"), status=_LOG, finalizer=_LOG, event=_END
-    ),
-    RefusalKind.STALE: _row(
-        RefusalRule(Reaction.REREAD, "Refused"), status=_LOG, finalizer=_LOG, event=_LOG
-    ),
+    RefusalKind.EXISTS: _row(RefusalRule(Reaction.REREAD, "Refused"), status=_LOG, finalizer=_LOG),
+    RefusalKind.STALE: _row(RefusalRule(Reaction.REREAD, "Refused"), status=_LOG, finalizer=_LOG),
     RefusalKind.FIELD_CONFLICT: _row(
-        RefusalRule(Reaction.REREAD, "FieldConflict"), status=_LOG, finalizer=_LOG, event=_LOG
+        RefusalRule(Reaction.REREAD, "FieldConflict"), status=_LOG, finalizer=_LOG
     ),
     RefusalKind.FORBIDDEN: _row(
-        RefusalRule(Reaction.BACK_OFF, "Forbidden", stalled=True),
-        status=_LOG,
-        finalizer=_LOG,
-        event=_LOG,
+        RefusalRule(Reaction.BACK_OFF, "Forbidden", stalled=True), status=_LOG, finalizer=_LOG
     ),
-    RefusalKind.TERMINATING: _row(_END, status=_END, finalizer=_LOG, event=_END),
+    RefusalKind.TERMINATING: _row(_END, status=_END, finalizer=_LOG),
     RefusalKind.INVALID: _row(
-        RefusalRule(Reaction.BACK_OFF, "Rejected", stalled=True),
-        status=_LOG,
-        finalizer=_LOG,
-        event=_LOG,
+        RefusalRule(Reaction.BACK_OFF, "Rejected", stalled=True), status=_LOG, finalizer=_LOG
     ),
     RefusalKind.FAILED: _row(
-        RefusalRule(Reaction.BACK_OFF, "Refused"), status=_LOG, finalizer=_LOG, event=_LOG
+        RefusalRule(Reaction.BACK_OFF, "Refused"), status=_LOG, finalizer=_LOG
     ),
-    RefusalKind.MISSING: _row(_OFF, status=_OFF, finalizer=_LOG, event=_LOG),
-    RefusalKind.UNAVAILABLE: _row(_OFF, status=_OFF, finalizer=_OFF, event=_LOG),
+    RefusalKind.MISSING: _row(_OFF, status=_OFF, finalizer=_LOG),
+    RefusalKind.UNAVAILABLE: _row(_OFF, status=_OFF, finalizer=_OFF),
 }
 """By the kind of refusal and of request.
 
 A 404 whose kind is served, and a namespace that is being deleted, end in `Reconciler._pass`. Leases
-are not in it: their own loop tries again at every turn.
+are not in it: their own loop tries again at every turn. Nor are Events: each is tried once.
 """
 
 _KINDS: Mapping[type[KubeError], RefusalKind] = {
@@ -204,7 +191,7 @@ class Refusals:
     @property
     def children(self) -> frozenset[ChildId]:
         """The children whose last write or deletion was refused."""
-        return frozenset(self._known) - {STATUS, EVENTS}
+        return frozenset(self._known) - {STATUS}
 
     def record(
         self,
@@ -246,7 +233,7 @@ class Refusals:
         self._known = {
             target: known
             for target, known in self._known.items()
-            if target in (STATUS, EVENTS) or fingerprints.get(target) == known.fingerprint
+            if target == STATUS or fingerprints.get(target) == known.fingerprint
         }
 
     def due_in(self, now: datetime) -> timedelta | None:

@@ -88,7 +88,6 @@ class ControllerRunner:
             planner,
             Applier(cluster, field_manager, self._meter),
             publisher_of(
-                cluster,
                 planner,
                 Recorder(
                     cluster,

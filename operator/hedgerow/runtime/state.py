@@ -17,7 +17,6 @@ from hedgerow.runtime.refusals import STATUS, Refusals
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
 
-    from hedgerow.contract import Notice
     from hedgerow.objects import ObjectRef
     from hedgerow.plan.input import SettledChild
     from hedgerow.plan.writes import Write
@@ -42,14 +41,6 @@ class PastWrite(NamedTuple):
     time: datetime
 
 
-class Unsent(NamedTuple):
-    """An Event that could not be written yet."""
-
-    regarding: ObjectRef
-    notice: Notice
-    occurrence: str
-
-
 class ResourceState(Struct):
     """What is known about the resource with this uid.
 
@@ -67,7 +58,6 @@ class ResourceState(Struct):
     - `events_sent`: when the last Event about a field and its holder was sent.
     - `names_read`: when taken names were last read.
     - `refusals`: the requests that the server refused, and when each is sent again.
-    - `unsent`: the Events that were refused, by name.
     - `status_too_large`: the full status was too large for the server, with the current generation.
     - `settled_status`: a digest of the status that was settled last, and of what it was made from.
     - `maybe_created`: children that may have been created, as the response was lost.
@@ -93,7 +83,6 @@ class ResourceState(Struct):
     )
     names_read: datetime | None = None
     refusals: Refusals = field(default_factory=Refusals)
-    unsent: dict[str, Unsent] = field(default_factory=dict[str, "Unsent"])
     status_too_large: bool = False
     settled_status: str = ""
     maybe_created: dict[ChildId, ObjectRef] = field(default_factory=dict[ChildId, "ObjectRef"])
@@ -176,6 +165,10 @@ class ResourceState(Struct):
         while len(self.events_sent) > MOST_EVENTS_SENT:
             del self.events_sent[next(iter(self.events_sent))]
         return True
+
+    def forget_event(self, child: ChildId, path: str, manager: str) -> None:
+        """Forget that an Event was sent."""
+        self.events_sent.pop((child, path, manager), None)
 
     def renew(self, generation: int, field_policy: str = "") -> None:
         """Take in the generation and the field policy; if new, try again what was given up.

@@ -114,8 +114,8 @@ class TestSituations:
         assert found.verdict == "conflicts"
         assert [(h.object, h.path, h.manager) for h in found.contested] == [(BLUE, IMAGE, "helm")]
         assert [(about, n.reason) for about, n in found.events] == [
-            ("BlueGreen/demo", "FieldConflict"), (BLUE, "FieldConflict"),
-        ]  # fmt: skip
+            ("BlueGreen/demo", "FieldConflict")
+        ]
 
     async def test_a_claim_is_merged_and_never_sent(self):
         world = await settled()

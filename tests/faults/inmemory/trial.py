@@ -14,7 +14,7 @@ import anyio
 
 from faults.inmemory import more, routing
 from faults.inmemory.apiserver import Exchange
-from faults.inmemory.injector import ANSWERS, MINUTES, Fault, Injector
+from faults.inmemory.injector import ANSWERS, LOSSES, MINUTES, REFUSALS, Fault, Injector
 from faults.inmemory.machine import Machine
 from faults.inmemory.story import Ending, Teller, everything, is_write
 from faults.scenario import Scenario
@@ -228,6 +228,12 @@ def _warns(trial: Trial) -> Iterator[str]:
     gone = any(what in fault.what for fault in trial.faults for what in ("crash", "API server"))
     lacking = _warnings(calm(trial.scenario.name)) - _warnings(trial)
     lacking -= {"FieldRestored"} if gone else set()
+    # Each Event is tried once.
+    lacking -= {
+        exchange.body["reason"]
+        for fault, exchange in trial.injector.met
+        if exchange.api.kind == "Event" and fault.what in (*REFUSALS, *LOSSES)
+    }
     if lacking:
         yield f"never told: {', '.join(sorted(lacking))}"
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import Any
+
+import pytest
 
 from hedgerow.contract import Desired, Notice
 from hedgerow.fields.ownership import Holder, Leaf
@@ -16,11 +19,9 @@ from hedgerow.runtime.events.notices import (
     claimed,
     conflicts,
     due,
-    many_claimed,
-    many_restored,
-    of_each,
     restored,
     settled,
+    taken_over,
 )
 from hedgerow.runtime.events.recorder import LONGEST_NOTE
 from hedgerow_schemas.base import Condition, ContestedField, Status
@@ -150,46 +151,45 @@ class TestConflicts:
     def test_another_holder_of_the_same_field_is_told(self):
         assert len(said(FIELD, before=(FIELD.model_copy(update={"manager": "other"}),))) == 1
 
-    def test_ten_of_one_manager_are_told_each(self):
-        assert len(said(*many(10))) == 10
+    def test_fields_of_one_object_are_told_together_whoever_holds_them(self):
+        one, other = many(1), many(2, manager="helm", since=None)
+        (conflict_event,) = said(*one, other[1])
 
-    def test_more_than_ten_are_summed_up(self):
-        (conflict_event,) = said(*many(11))
-
-        assert conflict_event.object == "Service/demo"
+        assert (conflict_event.object, conflict_event.since) == ("Service/demo", NOW.isoformat())
         assert conflict_event.notice.note == (
-            "Service/demo: 11 fields are held by kubectl, not as declared: .data.k0, .data.k1,"
-            " .data.k2, …; left as they are. What to do: `hedgerow owners Service/demo --contested"
-            " -n b`"
+            "Service/demo: .data.k0: you declare blue, it is grey; held by kubectl; .data.k1: you"
+            " declare blue, it is grey; held by helm; left as they are. What to do: `hedgerow"
+            " owners Service/demo --contested -n b`"
         )
+        assert conflict_event.notice.note.startswith(conflict_event.words)
 
-    def test_more_than_ten_that_nobody_holds_are_summed_up(self):
-        (conflict_event,) = said(*many(11, manager=None, since=None))
+    def test_fields_of_several_objects_are_told_apart(self):
+        events = said(*many(2), *many(3, object="Deployment/demo"))
 
-        assert "11 fields are held by nobody, not as declared" in conflict_event.notice.note
+        assert [event.object for event in events] == ["Service/demo", "Deployment/demo"]
 
-    def test_a_sum_is_told_once_though_it_grows(self):
-        assert said(*many(20), before=many(11)) == []
-        assert len(said(*many(20), before=many(10))) == 1
+    @pytest.mark.parametrize("number", [20, 50])
+    def test_of_many_a_note_has_as_many_as_it_has_room_for_and_the_number_of_the_rest(self, number):
+        (conflict_event,) = said(*many(number))
+        note = conflict_event.notice.note
+        shown = note.count("you declare")
 
-    def test_of_more_than_fifty_it_is_told_that_not_all_are_listed(self):
-        summed, rest = said(*many(1150))
+        assert LONGEST_NOTE - 100 < len(note.encode()) <= LONGEST_NOTE
+        assert f"; and {number - shown} more; left as they are. What to do: " in note
 
-        assert "1150 fields are held by kubectl" in summed.notice.note
-        assert rest.object == "BlueGreen/demo"
-        assert "1150 fields are contested, of which status.contested lists 50" in rest.notice.note
-        assert "`hedgerow owners BlueGreen.app.demo.kakao.com/demo" in rest.notice.note
+    def test_those_that_the_status_tells_of_are_not_told_again(self):
+        assert said(*many(20), before=many(20)) == []
+        (conflict_event,) = said(*many(12), before=many(10))
 
-    def test_what_is_not_listed_is_not_told_again_after_a_restart(self):
+        assert ".data.k9" not in conflict_event.notice.note
+        assert ".data.k10" in conflict_event.notice.note
+
+    def test_what_the_status_only_counts_is_not_told(self):
         everything = (*many(1150), *many(5, object="Service/other"))
         before = listed(everything, ())
 
+        assert [event.object for event in said(*everything)] == ["Service/demo"]
         assert said(*everything, before=before, count=len(everything)) == []
-
-    def test_a_group_of_which_a_part_was_listed_is_not_told_again(self):
-        part = many(3)
-
-        assert said(*many(30), before=part, count=30) == []
 
     def test_a_note_that_would_be_cut_leaves_out_the_remedies(self):
         (conflict_event,) = said(FIELD.model_copy(update={"path": ".data." + "ü" * 400}))
@@ -222,26 +222,42 @@ class TestWords:
         return Leaf(f".spec.x{number}", field_path, "lost", "a", live, holders, equal=False)
 
     def test_a_restored_field_is_named(self):
-        notice = restored(self.REF, self.leaf())
+        notice = restored(self.REF, [self.leaf()])
 
         assert (notice.type, notice.reason) == ("Warning", "FieldRestored")
         assert notice.note == "Service/demo: .spec.x0 had been removed; it was put back"
 
     def test_one_that_only_lost_its_holder_is_not_said_to_have_been_removed(self):
-        notice = restored(self.REF, self.leaf("b"))
+        notice = restored(self.REF, [self.leaf("b")])
 
         assert notice.note == (
             "Service/demo: .spec.x0 had no holder and was b; it was set to a again"
         )
 
-    def test_up_to_ten_are_told_each_and_more_together(self):
-        leaves = [self.leaf(number=number) for number in range(11)]
+    def test_several_fields_share_a_note_that_the_server_takes(self):
+        two = restored(self.REF, [self.leaf(), self.leaf("b", number=1)])
+        forced = claimed(self.REF, [self.leaf(number=number) for number in range(2)])
+        taken = taken_over(self.REF, [".spec.a", ".spec.b"])
 
-        assert len(of_each(self.REF, leaves[:10], restored, many_restored)) == 10
-        (one,) = of_each(self.REF, leaves, restored, many_restored)
-        assert one.note == (
-            "Service/demo: 11 fields had no holder; they were set again: .spec.x0, .spec.x1,"
-            " .spec.x2, …"
+        assert two.note == (
+            "Service/demo: .spec.x0 had been removed; it was put back; .spec.x1 had no holder and"
+            " was b; it was set to a again"
         )
-        (one,) = of_each(self.REF, leaves, claimed, many_claimed)
-        assert one.note.startswith("Service/demo: 11 fields were taken from helm by force, as")
+        assert forced.note == (
+            "Service/demo: .spec.x0 was taken from helm by force; .spec.x1 was taken from helm by"
+            " force, as hedgerow.dev/claim asks"
+        )
+        assert taken.note.startswith("Service/demo: nobody held .spec.a; .spec.b, and the API")
+
+    @pytest.mark.parametrize("tell", [restored, claimed])
+    def test_of_hundreds_as_many_are_named_as_fit(self, tell):
+        notice = tell(self.REF, [self.leaf(number=number) for number in range(300)])
+
+        assert LONGEST_NOTE - 100 < len(notice.note.encode()) <= LONGEST_NOTE
+        assert re.search(r"; and 2\d\d more", notice.note)
+
+    def test_a_path_that_is_too_long_alone_is_cut(self):
+        notice = taken_over(self.REF, ["." + "\U0001f33f" * 1000, ".spec.b"])
+
+        assert LONGEST_NOTE - 4 <= len(notice.note.encode()) <= LONGEST_NOTE
+        assert "…; and 1 more, and the API server refuses" in notice.note

@@ -16,8 +16,8 @@ from hedgerow.testing.waiting import eventually
 
 PORTLESS = ("--metrics-bind-address", "0", "--health-probe-bind-address", "0")
 """Any number of operators run side by side: none of them may want a port."""
-QUIET = ("--events", "warnings")
-"""Tests count writes; Normal Events, of which some are left out, have tests of their own."""
+QUIET = Path(__file__).with_name("quiet.py")
+"""The program: tests count writes, and Normal Events have tests of their own."""
 
 
 class Operator(OperatorProcess):
@@ -29,12 +29,14 @@ class Operator(OperatorProcess):
         log: Path,
         *flags: str,
         procs: Path | None = None,
+        normal_events: bool = False,
         **environment: str,
     ) -> None:
         """Lay it out; with `procs`, its cgroup is the one to which that file belongs."""
+        program = ("-m", "hedgerow") if normal_events else (str(QUIET),)
         command = [
-            *(sys.executable, "-m", "hedgerow", "run", "--log-format", "json"),
-            *("--kubeconfig", str(kubeconfig), *PORTLESS, *QUIET, *flags),
+            *(sys.executable, *program, "run", "--log-format", "json"),
+            *("--kubeconfig", str(kubeconfig), *PORTLESS, *flags),
         ]
         if procs:
             entered = 'echo $$ > "$0" && exec "$@"'

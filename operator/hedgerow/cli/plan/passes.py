@@ -87,7 +87,7 @@ class Simulation:
         self._reconciler = Reconciler(
             self._planner,
             _RecordingApplier(dry_run, self.field_manager),
-            publisher_of(cluster, self._planner, Recorder(cluster, clock, self.field_manager)),
+            publisher_of(self._planner, Recorder(cluster, clock, self.field_manager)),
         )
 
     @property

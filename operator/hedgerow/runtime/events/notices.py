@@ -10,25 +10,20 @@ from hedgerow.contract import Desired, Notice
 from hedgerow.fields.redaction import shown
 from hedgerow.objects import PROGRAM, metadata
 from hedgerow.plan.conditions import IGNORED, REWRITTEN, Problem, conclude
-from hedgerow.plan.conflict_messages import group, groups, sentence
+from hedgerow.plan.conflict_messages import sentence
 from hedgerow.plan.remedies import overview, own, remedies
 from hedgerow.plan.yield_and_claim import CLAIM
 from hedgerow.runtime.events.recorder import LONGEST_NOTE
-from hedgerow.texts import cut
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from hedgerow.fields.ownership import Leaf
     from hedgerow.objects import ObjectRef
-    from hedgerow.plan.conflict_messages import Group
     from hedgerow.plan.status import StatusReport
     from hedgerow_schemas.base import ContestedField, Object, Status
 
 TOLD = ("Stalled", REWRITTEN, IGNORED)
-MOST_SINGLE = 10
-"""The most fields of one child and one field manager with an Event each; more share one Event."""
-_NAMED = 3
 TAKEN_OVER: Final = "UnownedFieldTaken"
 """The reason of an Event: a field that nobody held was in the way of what is declared."""
 
@@ -59,11 +54,10 @@ def due(
 
 
 class ConflictEvent(Struct, frozen=True):
-    """A newly contested field: the object, the Event, and since when.
+    """The newly contested fields of one object: the object, the Event, and since when.
 
-    `since` is empty if the live object has no time for it: nobody holds the field, or its holder's
-    entry has no time. Then only the status remembers it. `words` are for the log: the same text
-    without remedies.
+    `since` is empty if the live object has no time for them: nobody holds the fields, or their
+    holders' entries have no time. `words` are for the log: the same text without remedies.
     """
 
     object: str
@@ -81,28 +75,30 @@ def conflicts(
     *,
     program: str = PROGRAM,
 ) -> Iterator[ConflictEvent]:
-    """Yield news of the contested fields that the status `before` does not contain yet.
+    """Yield one Event for each object with listed fields that the status `before` does not list.
 
-    `dated` returns whether the holder of a field has a time. Each field gets one Event. If one
-    field manager holds more than ten fields of one child, they share one Event with their number.
-    So do the fields that the status does not list.
+    `dated` returns whether the holder of a field has a time. Fields that the status only counts
+    have no Event.
     """
     known = {(old.object, old.path, old.manager) for old in before.contested}
-    told, all_now = groups(before.contested), groups(report.contested)
-    was_cut = (before.contested_count or 0) > len(before.contested)
-    summed: set[Group] = set()
+    fresh: dict[str, list[ContestedField]] = {}
     for field in report.listed:
-        held = group(field)
-        if all_now[held] > MOST_SINGLE:
-            is_known = told[held] > MOST_SINGLE or (told[held] > 0 and was_cut)
-            if not is_known and held not in summed:
-                summed.add(held)
-                fields = [f for f in report.contested if group(f) == held]
-                yield _sum(owner, field, fields, _since(fields, dated), program)
-        elif (field.object, field.path, field.manager) not in known:
-            yield _single(owner, field, live, _since([field], dated), program)
-    if len(report.contested) > len(report.listed) and not was_cut:
-        yield _rest(owner, report, _since(report.contested, dated), program)
+        if (field.object, field.path, field.manager) not in known:
+            fresh.setdefault(field.object, []).append(field)
+    annotations: dict[str, str] = metadata(live).get("annotations") or {}
+    for target, fields in fresh.items():
+        told = [f"{field.path}: {sentence(field, program)}" for field in fields]
+        left = "left as it is" if len(fields) == 1 else "left as they are"
+        begin = f"{target}: "
+        note = _note(begin, told, f"; {left}. {_overview(owner, target, program)}")
+        if len(fields) == 1:
+            offered = remedies(owner, annotations, fields[0], program=program)
+            single = ". ".join((f"{begin}{told[0]}; {left}", *map(str, offered)))
+            note = single if offered and _size(single) <= LONGEST_NOTE else note
+        words = _note(begin, told, f"; {left}")
+        yield ConflictEvent(
+            target, Notice("FieldConflict", note, "Warning"), _since(fields, dated), words
+        )
 
 
 def settled(contested: Iterable[ContestedField], before: Status) -> tuple[ContestedField, ...]:
@@ -111,39 +107,31 @@ def settled(contested: Iterable[ContestedField], before: Status) -> tuple[Contes
     return tuple(old for old in before.contested if (old.object, old.path) not in still)
 
 
-def _single(
-    owner: ObjectRef, field: ContestedField, live: Object, since: str, program: str
-) -> ConflictEvent:
-    words = f"{field.object}: {field.path}: {sentence(field, program)}; left as it is"
-    offered = remedies(owner, metadata(live).get("annotations") or {}, field, program=program)
-    note = ". ".join((words, *map(str, offered)))
-    if not offered or len(note.encode()) > LONGEST_NOTE:
-        note = f"{cut(words, LONGEST_NOTE // 2)}. {_overview(owner, field.object, program)}"
-    return ConflictEvent(field.object, Notice("FieldConflict", note, "Warning"), since, words)
+def _note(begin: str, fields: Sequence[str], ending: str = "") -> str:
+    """Return a note with as many of the fields as it has room for.
+
+    `fields` has a text for each; one that is too long alone is cut.
+    """
+    room = LONGEST_NOTE - _size(begin + ending + _and_more(len(fields)))
+    shown: list[str] = []
+    left = room
+    for text in fields:
+        left -= _size(f"; {text}")
+        if left < 0:
+            break
+        shown.append(text)
+    if not shown:
+        shown = [fields[0].encode()[: room - _size("…")].decode(errors="ignore") + "…"]
+    more = len(fields) - len(shown)
+    return f"{begin}{'; '.join(shown)}{_and_more(more) if more else ''}{ending}"
 
 
-def _sum(
-    owner: ObjectRef,
-    first: ContestedField,
-    fields: Sequence[ContestedField],
-    since: str,
-    program: str,
-) -> ConflictEvent:
-    named = ", ".join(cut(field.path, LONGEST_NOTE // 8) for field in fields[:_NAMED])
-    held = f"held by {first.manager}" if first.manager else "held by nobody"
-    words = f"{first.object}: {len(fields)} fields are {held}, not as declared: {named}, …"
-    return _many(owner, first.object, words, since, program)
+def _and_more(number: int) -> str:
+    return f"; and {number} more"
 
 
-def _rest(owner: ObjectRef, report: StatusReport, since: str, program: str) -> ConflictEvent:
-    counts = f"{len(report.contested)} fields are contested"
-    words = f"{counts}, of which status.contested lists {len(report.listed)}"
-    return _many(owner, str(owner), words, since, program)
-
-
-def _many(owner: ObjectRef, target: str, words: str, since: str, program: str) -> ConflictEvent:
-    note = f"{words}; left as they are. {_overview(owner, target, program)}"
-    return ConflictEvent(target, Notice("FieldConflict", note, "Warning"), since, words)
+def _size(text: str) -> int:
+    return len(text.encode())
 
 
 def _since(fields: Iterable[ContestedField], dated: Callable[[ContestedField], bool]) -> str:
@@ -158,10 +146,10 @@ def _overview(owner: ObjectRef, target: str, program: str) -> str:
     return f"What to do: `{overview(target, owner.home, program)}`"
 
 
-def claimed(ref: ObjectRef, leaf: Leaf) -> Notice:
-    """Return the notice that a field was taken by force: from whom, and why."""
-    note = f"{ref}: {leaf.path} was taken from {holders(leaf)} by force, as {CLAIM} asks"
-    return Notice("FieldClaimed", note, "Warning")
+def claimed(ref: ObjectRef, leaves: Sequence[Leaf]) -> Notice:
+    """Return the notice that fields were taken by force: from whom, and why."""
+    told = [f"{leaf.path} was taken from {holders(leaf)} by force" for leaf in leaves]
+    return Notice("FieldClaimed", _note(f"{ref}: ", told, f", as {CLAIM} asks"), "Warning")
 
 
 def holders(leaf: Leaf) -> str:
@@ -169,56 +157,22 @@ def holders(leaf: Leaf) -> str:
     return ", ".join(dict.fromkeys(holder.manager for holder in leaf.holders))
 
 
-def restored(ref: ObjectRef, leaf: Leaf) -> Notice:
-    """Return the notice that a field that nobody held was set again."""
+def restored(ref: ObjectRef, leaves: Sequence[Leaf]) -> Notice:
+    """Return the notice that fields that nobody held were set again."""
+    told = [_restored(ref, leaf) for leaf in leaves]
+    return Notice("FieldRestored", _note(f"{ref}: ", told), "Warning")
+
+
+def _restored(ref: ObjectRef, leaf: Leaf) -> str:
     if leaf.live is None:
-        note = f"{ref}: {leaf.path} had been removed; it was put back"
-    else:
-        live, want = (
-            shown(ref.api.kind, leaf.field_path, value) for value in (leaf.live, leaf.want)
-        )
-        note = f"{ref}: {leaf.path} had no holder and was {live}; it was set to {want} again"
-    return Notice("FieldRestored", note, "Warning")
+        return f"{leaf.path} had been removed; it was put back"
+    live, want = (shown(ref.api.kind, leaf.field_path, value) for value in (leaf.live, leaf.want))
+    return f"{leaf.path} had no holder and was {live}; it was set to {want} again"
 
 
 def taken_over(ref: ObjectRef, paths: Sequence[str]) -> Notice:
     """Return the notice that fields without holder were taken over, because they must go."""
-    named = ", ".join(cut(path, LONGEST_NOTE // 8) for path in paths[:_NAMED])
-    told = named if len(paths) <= _NAMED else f"{named} and {len(paths) - _NAMED} more"
-    note = (
-        f"{ref}: nobody held {told}, and the API server refuses what is declared beside it; it was"
-        " taken over, to be removed"
+    why = (
+        ", and the API server refuses what is declared beside it; it was taken over, to be removed"
     )
-    return Notice(TAKEN_OVER, note)
-
-
-def many_restored(ref: ObjectRef, leaves: Sequence[Leaf]) -> Notice:
-    """Return the notice that several fields that nobody held were set again."""
-    note = f"{ref}: {len(leaves)} fields had no holder; they were set again: {_first(leaves)}"
-    return Notice("FieldRestored", note, "Warning")
-
-
-def many_claimed(ref: ObjectRef, leaves: Sequence[Leaf]) -> Notice:
-    """Return the notice that several fields were taken by force: from whom, and why."""
-    names = ", ".join(dict.fromkeys(map(holders, leaves)))
-    note = (
-        f"{ref}: {len(leaves)} fields were taken from {names} by force, as {CLAIM} asks:"
-        f" {_first(leaves)}"
-    )
-    return Notice("FieldClaimed", note, "Warning")
-
-
-def of_each(
-    ref: ObjectRef,
-    leaves: Sequence[Leaf],
-    single: Callable[[ObjectRef, Leaf], Notice],
-    many: Callable[[ObjectRef, Sequence[Leaf]], Notice],
-) -> tuple[Notice, ...]:
-    """Return a notice for each field, or one for all if there are more than ten."""
-    if len(leaves) > MOST_SINGLE:
-        return (many(ref, leaves),)
-    return tuple(single(ref, leaf) for leaf in leaves)
-
-
-def _first(leaves: Sequence[Leaf]) -> str:
-    return ", ".join(cut(leaf.path, LONGEST_NOTE // 8) for leaf in leaves[:_NAMED]) + ", …"
+    return Notice(TAKEN_OVER, _note(f"{ref}: nobody held ", paths, why))

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
-from hedgerow.kube.errors import KubeError, Stale, Throttled
+from hedgerow.kube.errors import AlreadyExists, Forbidden, KubeError, Stale
 from hedgerow.objects import CONTROLLER_LABEL, ObjectRef, digest
-from hedgerow.runtime import refusals
-from hedgerow.runtime.refusals import Reaction, RequestKind
 from hedgerow.texts import printable
 from hedgerow_schemas.base import ApiResource, Object
 
@@ -27,10 +25,6 @@ BURST = 25
 PER_SECOND = 1.0
 NAMESPACES = 4096
 """The most namespaces whose shares are remembered; one that is forgotten has its whole share."""
-
-
-class PutOff(Throttled):
-    """A Warning was not sent: its namespace has had its share of them; try again in `after`."""
 
 
 class Allowance:
@@ -57,8 +51,7 @@ class Allowance:
 class Limits:
     """How many Events one process may publish: Normal ones in all, Warnings in each namespace.
 
-    A Normal Event is only a convenience and costs a write: if many come at once, most are left out.
-    Warnings are put off instead. What happens in one namespace takes nothing from the others.
+    Those beyond that are left out. What happens in one namespace takes no Warning from the others.
     """
 
     def __init__(self, clock: Clock, *, normal: int = BURST) -> None:
@@ -109,28 +102,23 @@ class Recorder:
     async def publish(
         self, regarding: ObjectRef, notice: Notice, occurrence: str
     ) -> KubeError | None:
-        """Write one Event; return None, or the error if it must be tried again.
+        """Write one Event, if the limits allow it; return the error if it was refused.
 
-        `occurrence` distinguishes Events with the same text.
+        It is tried once. `occurrence` distinguishes Events with the same text.
         """
         name = event_name(regarding, notice, occurrence)
         if name in self._published:
             return None
-        if notice.type == "Warning":
-            if not self._limits.take_warning(regarding.home):
-                return PutOff(f"more than {BURST} Warning Events at once", after=1 / PER_SECOND)
-        elif not self._limits.take_normal():
+        is_warning = notice.type == "Warning"
+        limits = self._limits
+        if not (limits.take_warning(regarding.home) if is_warning else limits.take_normal()):
             return None
         self.remember(name)
         body = self._body(regarding, notice, name)
         try:
             await self._cluster.apply(EVENTS, body, manager=self._field_manager)
         except KubeError as error:
-            # It already exists: it was sent before a restart.
-            if (
-                _is_there(error, name)
-                or refusals.rule(RequestKind.EVENT, error).reaction is Reaction.END
-            ):
+            if _is_done(error, name):
                 return None
             self._published.pop(name, None)  # it may have been forgotten meanwhile
             return error
@@ -179,10 +167,15 @@ def _note(text: str) -> str:
     return printable(text, LONGEST_NOTE).encode()[:LONGEST_NOTE].decode(errors="ignore")
 
 
-def _is_there(error: KubeError, name: str) -> bool:
-    """Return whether a conflict is about the Event itself, and not about a quota."""
+def _is_done(error: KubeError, name: str) -> bool:
+    """Return whether the Event was sent before a restart, or its namespace is being deleted.
+
+    A conflict may be about a quota as well, and not about the Event.
+    """
     details: Object = error.status.get("details") or {}
-    return isinstance(error, Stale) and details.get("name") == name
+    is_there = isinstance(error, Stale) and details.get("name") == name
+    is_going = isinstance(error, Forbidden) and error.terminating
+    return is_there or is_going or isinstance(error, AlreadyExists)
 
 
 def event_name(regarding: ObjectRef, notice: Notice, occurrence: str) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from hedgerow.kube.errors import KubeError
 from hedgerow.objects import annotation
 from hedgerow.plan import status as statuses
+from hedgerow.plan.conditions import by_admission
 from hedgerow.plan.plan import claims_of, plan_own
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow.runtime.refusals import STATUS, RequestKind
@@ -33,7 +34,7 @@ class AnnotationReporter(Reporter):
         """Write Events and the annotation."""
         observation, state, publisher = this.observation, this.state, this.context.publisher
         live, problems = observation.live, this.all_problems()
-        rewritten = await publisher.rewritten(observation)
+        rewritten = by_admission(observation.plan.rewritten)
         composed = observation.desired.status or Status()
         new_text, report = statuses.annotation_report(
             live, composed, observation.plan, problems, rewritten
@@ -41,7 +42,6 @@ class AnnotationReporter(Reporter):
         # An earlier process may have said more: that stays until all is known.
         text = new_text if observation.is_informed else None
         this.context.meter.contest(this.key, (field.manager or "" for field in report.contested))
-        await publisher.resend(this)
         if text is not None and text != annotation(live, STATUS_ANNOTATION):
             await publisher.publish_warnings(this, report, problems, rewritten)
         if (write := self._due(this, text)) is not None:

@@ -10,7 +10,7 @@ from hedgerow.fields.ownership import covers
 from hedgerow.kube.errors import Forbidden, Invalid, KubeError
 from hedgerow.objects import is_terminating, metadata
 from hedgerow.plan import status as statuses
-from hedgerow.plan.conditions import Problem
+from hedgerow.plan.conditions import Problem, by_admission
 from hedgerow.plan.finalizers import finalizers_of
 from hedgerow.plan.installations import reporters
 from hedgerow.plan.status import StatusReport
@@ -45,10 +45,9 @@ class StatusReporter(Reporter):
         """
         observation, state, publisher = this.observation, this.state, this.context.publisher
         owner, now, problems = observation.plan_input.owner, this.now, this.all_problems()
-        rewritten = await publisher.rewritten(observation)
+        rewritten = by_admission(observation.plan.rewritten)
         report = await _judged(this, problems, rewritten)
         this.context.meter.contest(this.key, (field.manager or "" for field in report.contested))
-        await publisher.resend(this)
         if report.body is None:
             # The status is unchanged, so its Events were already sent.
             return await _stored(this, report.contested)
