@@ -42,7 +42,9 @@ def announces(found: Material | None, before: Material) -> bool:
         found is not None
         and found.current is before.current
         and found.coming is not None
-        and found.trusted == (found.coming.certificate, *before.trusted)
+        and found.coming is not before.coming
+        and found.trusted[:2] == (found.coming.certificate, before.current.certificate)
+        and set(before.trusted) <= set(found.trusted)
     )
 
 
@@ -72,6 +74,7 @@ class Row:
     now: datetime
     then: Callable[[Material | None, Material], bool]
     published: bool = True
+    lost: bool = False
 
 
 ROWS = [
@@ -100,6 +103,9 @@ ROWS = [
         lambda found, _: found == stored(NEXT), False),
     Row("the former one expired", stored(NEXT, None, ONE), LATE,
         lambda found, _: found == stored(NEXT)),
+    Row("lost", stored(ONE), NOW, announces, lost=True),
+    Row("lost with a next one", stored(ONE, NEXT), DUE, announces, lost=True),
+    Row("lost after it expired", stored(ONE, NEXT), LATE, begins_anew, lost=True),
     Row("nothing trusted", Material(ONE, None, ()), NOW,
         lambda found, _: found == stored(ONE)),
     Row("the next one not trusted by the bundle", Material(ONE, NEXT, stored(ONE).trusted), DUE,
@@ -109,7 +115,7 @@ ROWS = [
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
 def test_what_follows(row: Row):
-    found = following(row.before, RULES, row.now, published=row.published)
+    found = following(row.before, RULES, row.now, published=row.published, lost=row.lost)
 
     assert row.then(found, row.before)
     if found is not None:

@@ -40,23 +40,24 @@ class Rules:
 
 
 def following(
-    stored: Material | None, rules: Rules, now: datetime, *, published: bool
+    stored: Material | None, rules: Rules, now: datetime, *, published: bool, lost: bool = False
 ) -> Material | None:
     """Return the material to store in place of what is stored; None if that is good.
 
-    `published`: every webhook trusts all that is stored as `trusted`.
+    `published`: every webhook trusts all that is stored as `trusted`. `lost`: it was stored, and is
+    no more; then there is another next pair, since somebody may have deleted it to be rid of it.
     """
     if stored is None:
         return _material(create(rules.names, now, rules.validity), None, (), now)
     current, coming = stored.current, stored.coming
-    if coming and not (is_usable(coming.certificate, now) and _fits(coming, rules)):
+    if lost or (coming and not (is_usable(coming.certificate, now) and _fits(coming, rules))):
         coming = None
     if not is_usable(current.certificate, now):
         # Nothing is lost if the next one is not trusted yet.
         current, coming = coming or create(rules.names, now, rules.validity), None
     elif coming and published and now >= issued(coming.certificate) + rules.settles:
         current, coming = coming, None
-    elif coming is None and (now >= due(current) or not _fits(current, rules)):
+    elif coming is None and (lost or now >= due(current) or not _fits(current, rules)):
         coming = create(rules.names, now, rules.validity)
     wanted = _material(current, coming, stored.trusted, now)
     return None if wanted == stored else wanted

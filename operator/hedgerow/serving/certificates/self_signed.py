@@ -60,9 +60,8 @@ class SharedCertificates(Certificates):
         published = (
             known is not None and failure is None and self._trusted.issuperset(known.trusted)
         )
-        wanted = following(known, self._rules, now, published=published)
-        if wanted is None and stored.material is None:
-            wanted = known  # the Secret is lost, and this replica knows what it was
+        lost = stored.material is None
+        wanted = following(known, self._rules, now, published=published, lost=lost)
         if wanted is not None:
             stored, problem = await self._write(wanted, stored)
             failure = await self._publish(stored.material) or failure
