@@ -2,7 +2,8 @@
 
 The operator runs on a sandbox of its own, in a cgroup with the memory that the manifests give it.
 Each client is a process, which comes again as often as it can, from the loopback interface. The
-health probe is asked all the time; a row tells how long it waited, and what the operator took.
+health probe is asked all the time, and the colour of a BlueGreen is changed; a row tells how long
+either waited, and what the operator took.
 """
 
 from __future__ import annotations
@@ -15,16 +16,19 @@ import socket
 import ssl
 import struct
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from hedgerow.sandbox.cluster import Options
 from hedgerow.testing.api import Api
 from hedgerow.testing.sandboxes import running
+from hedgerow.testing.waiting import eventually
 from serving.serving import pair
-from support.cluster.bluegreens import prepare
+from support.cluster.bluegreens import World, prepare
 from support.operator.running import Operator
 from support.programs.confined import confined
 
@@ -77,6 +81,13 @@ CLIENTS = {
     "chunks of one byte": Client(
         WEBHOOKS, POST + b"Transfer-Encoding: chunked\r\n\r\n" + b"1\r\na\r\n" * 9_000
     ),
+    "large chunks of one byte": Client(
+        WEBHOOKS,
+        POST + b"Transfer-Encoding: chunked\r\n\r\n" + b"1\r\na\r\n" * 42_000,
+        together=True,
+    ),
+    "knows no HTTP": Client(WEBHOOKS, bytes(50_000), together=True),
+    "a body of 5 MB that stops": Client(WEBHOOKS, whole(bytes(5_000_000))[:-1]),
     "a review of brackets, 2 MB": Client(WEBHOOKS, whole(DEEP)),
     "an odd review, 1.6 MB": Client(WEBHOOKS, whole(ODD)),
     "resets after the handshake": Client(WEBHOOKS, GET, resets=True),
@@ -88,6 +99,7 @@ CLIENTS = {
         GET + b"Connection: " + b"a," * 15_000 + b"\r\n\r\n",
         tls=False,
     ),
+    "7,000 headers, TLS": Client(WEBHOOKS, GET + b"a:\r\n" * 7_000 + b"\r\n", together=True),
     "97 headers, TLS": Client(
         WEBHOOKS,
         GET + b"".join(b"X%d: %s\r\n" % (n, b"b" * 300) for n in range(97)) + b"\r\n",
@@ -152,6 +164,8 @@ class Row(NamedTuple):
     peak: int
     asked: int
     gap: float
+    changes: int
+    slowest: float
 
     def __str__(self) -> str:
         cells = (
@@ -161,13 +175,16 @@ class Row(NamedTuple):
             f"{self.peak / 1024**2:.0f} MiB",
             f"{self.asked:,}",
             f"{self.gap * 1000:.0f} ms",
+            f"{self.changes:,}",
+            f"{self.slowest * 1000:.0f} ms",
         )
         return f"| {' | '.join(cells)} |"
 
 
 HEADER = (
-    "| client | duration | connections | peak RSS | probes answered | longest wait |\n"
-    "|---|--:|--:|--:|--:|--:|"
+    "| client | duration | connections | peak RSS | probes answered | longest wait"
+    " | changes followed | slowest |\n"
+    "|---|--:|--:|--:|--:|--:|--:|--:|"
 )
 
 
@@ -181,7 +198,41 @@ def healthy() -> float:
     return time.monotonic() - began
 
 
-def measured(name: str, client: Client, seconds: float, operator: Operator) -> Row:
+class Colours:
+    """A BlueGreen whose colour is changed again and again, until it is told to end."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        self._api = Api(kubeconfig)
+        self._world = World(self._api, "default")
+        self._ended = threading.Event()
+        self.waits: list[float] = []
+
+    def follow(self) -> None:
+        """Change it, and wait until the Service has followed."""
+        while not self._ended.is_set():
+            began = time.monotonic()
+            colour = ("Green", "Blue")[len(self.waits) % 2]
+            self._world.apply(route_to=colour)
+            eventually(lambda now=colour: self._world.selected() == now, 60, f"selects {colour}")
+            self.waits.append(time.monotonic() - began)
+            self._ended.wait(0.5)
+        self._api.close()
+
+    @contextlib.contextmanager
+    def changing(self) -> Generator[list[float]]:
+        """Change it meanwhile; yield how many seconds each change took."""
+        with ThreadPoolExecutor(1) as pool:
+            following = pool.submit(self.follow)
+            try:
+                yield self.waits
+            finally:
+                self._ended.set()
+                following.result()
+
+
+def measured(
+    name: str, client: Client, seconds: float, operator: Operator, kubeconfig: Path
+) -> Row:
     """Return what a client did in so many seconds."""
     Path(f"/proc/{operator.pid}/clear_refs").write_text("5", "ascii")  # the peak begins anew
     opened = multiprocessing.Value("L", 0)
@@ -189,16 +240,18 @@ def measured(name: str, client: Client, seconds: float, operator: Operator) -> R
     process = multiprocessing.Process(target=behave, args=(client, until, opened), daemon=True)
     process.start()
     waits = list[float]()
-    while time.monotonic() < until:
-        waits.append(healthy())
-        time.sleep(OFTEN)
+    with Colours(kubeconfig).changing() as changes:
+        while time.monotonic() < until:
+            waits.append(healthy())
+            time.sleep(OFTEN)
     process.join(30)
-    return Row(name, seconds, opened.value, operator.peak, len(waits), max(waits))
+    figures = opened.value, operator.peak, len(waits), max(waits), len(changes), max(changes)
+    return Row(name, seconds, *figures)
 
 
 @contextlib.contextmanager
-def operating() -> Generator[tuple[Operator, Callable[[], int]]]:
-    """Yield a confined operator, and what returns how often the kernel ended it."""
+def operating() -> Generator[tuple[Operator, Path, Callable[[], int]]]:
+    """Yield a confined operator, a kubeconfig, and what returns how often the kernel ended it."""
     with (
         tempfile.TemporaryDirectory() as work,
         running(Path(work, "cluster"), Options()) as sandbox,
@@ -216,7 +269,7 @@ def operating() -> Generator[tuple[Operator, Callable[[], int]]]:
         )
         kubeconfig = sandbox.kubeconfig
         with Operator(kubeconfig, folder / "log", *flags, procs=cgroup.procs) as operator:
-            yield operator, lambda: cgroup.killed
+            yield operator, kubeconfig, lambda: cgroup.killed
 
 
 def main() -> None:
@@ -224,10 +277,10 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60, help="for each client")
     parser.add_argument("--client", action="append", choices=CLIENTS, help="default: every one")
     options = parser.parse_args()
-    with operating() as (operator, killed):
+    with operating() as (operator, kubeconfig, killed):
         print(HEADER, flush=True)
         for name in options.client or CLIENTS:
-            print(measured(name, CLIENTS[name], options.seconds, operator), flush=True)
+            print(measured(name, CLIENTS[name], options.seconds, operator, kubeconfig), flush=True)
         if killed() or not operator.running:
             raise SystemExit("the kernel ended the operator, or it ended itself")
 

@@ -34,7 +34,7 @@ from bench.scale import neutral
 from bench.shards import Answered, Holders, shares, sizes, unanswered
 from bench.shards import table as of_shards
 from hedgerow.controllers.bluegreen import controller as bluegreen
-from hedgerow.serving.admission.answering import Answering
+from hedgerow.serving.admission.answering import answered
 from hedgerow.shards.members import MEMBER_STATUS, MemberStatus, status_text
 from hedgerow.shards.slices import ALL, written
 
@@ -150,7 +150,7 @@ class TestAdmission:
     def test_what_is_reviewed_is_admitted(self):
         body = json.dumps(review(neutral().bluegreen("bench", "new"))).encode()
 
-        answer = anyio.run(Answering(), body, bluegreen.CONTROLLER, "validate")
+        answer = anyio.run(answered, body, bluegreen.CONTROLLER)
         assert answer["response"]["allowed"] is True
 
 

@@ -17,7 +17,7 @@ from hedgerow.contract import Controller
 from hedgerow.controllers.bluegreen import controller as bluegreen
 from hedgerow.serving.admission import answering
 from hedgerow.serving.admission import review as admission
-from hedgerow.serving.admission.answering import LARGEST, MOST_OPENINGS, Answering
+from hedgerow.serving.admission.answering import LARGEST, MOST_OPENINGS, answered
 from hedgerow.serving.httpserver.limits import BODY, FREE
 from serving import reviews
 from support.code.sources import ROOT
@@ -113,7 +113,7 @@ class TestWork:
         assert sum(len(str(error)) for error in found) < FREE
 
     async def test_a_list_that_is_too_long_is_told_with_its_bound(self):
-        answer = await Answering()(review({}, {"ports": [EMPTY] * 33}), BLUEGREEN)
+        answer = await answered(review({}, {"ports": [EMPTY] * 33}), BLUEGREEN)
 
         assert answer["response"]["status"]["details"]["causes"] == [
             {
@@ -137,7 +137,7 @@ class TestWork:
             tasks.start_soon(count)
             await checkpoint()
             turns = 0
-            await Answering()(body, BLUEGREEN)
+            await answered(body, BLUEGREEN)
             done.set()
 
         assert turns >= 2
@@ -165,7 +165,7 @@ class TestWork:
             await checkpoint()
             sys.setprofile(called)
             try:
-                answer = await Answering()(body, BLUEGREEN)
+                answer = await answered(body, BLUEGREEN)
             finally:
                 sys.setprofile(None)
             stretches.append(calls)
@@ -182,7 +182,7 @@ class TestSize:
         body = review(operation="UPDATE", object=obj, oldObject=obj)
         assert len(body) > 1.9 * LARGEST
 
-        answer = await Answering()(body, BLUEGREEN)
+        answer = await answered(body, BLUEGREEN)
 
         assert answer["response"] == {"uid": "705ab4f5", "allowed": True}
 
@@ -191,12 +191,12 @@ class TestSize:
         small, large = padded(LARGEST), padded(LARGEST + 1)
         objects = {"object": small, "oldObject": small}
         body = review(operation="UPDATE", **objects)
-        answer = await Answering()(body, BLUEGREEN)
+        answer = await answered(body, BLUEGREEN)
         assert answer["response"]["allowed"] is True
 
         decoded = sizes_decoded(monkeypatch)
         body = review(operation="UPDATE", **objects | {name: large})
-        answer = await Answering()(body, BLUEGREEN)
+        answer = await answered(body, BLUEGREEN)
 
         response = answer["response"]
         assert (response["uid"], response["allowed"]) == ("705ab4f5", False)
@@ -213,7 +213,7 @@ class TestSize:
         decoded = sizes_decoded(monkeypatch)
         many = padded(100) | {"note": [item] * (MOST_OPENINGS // each + 1)}
         objects = {"object": padded(100), "oldObject": padded(100)} | {name: many}
-        answer = await Answering()(review(operation="UPDATE", **objects), BLUEGREEN)
+        answer = await answered(review(operation="UPDATE", **objects), BLUEGREEN)
 
         said = answer["response"]["status"]["message"]
         assert said.startswith(f"BlueGreen.app.demo.kakao.com was not judged: {name} has 131")
@@ -226,7 +226,7 @@ class TestSize:
     async def test_brackets_in_a_text_are_neither_maps_nor_lists(self):
         note = '[[1],[2],"\\\\"]' * (MOST_OPENINGS // 3)
         body = review(operation="UPDATE", object=padded(100) | {"note": note})
-        answer = await Answering()(body, BLUEGREEN)
+        answer = await answered(body, BLUEGREEN)
 
         assert answer["response"]["allowed"] is True
 
@@ -238,7 +238,7 @@ class TestSize:
         (body if place == "top" else body["request"])["more"] = [EMPTY] * FREE
         decoded = sizes_decoded(monkeypatch)
 
-        answer = await Answering()(whole(body), BLUEGREEN)
+        answer = await answered(whole(body), BLUEGREEN)
 
         assert answer["response"] == {"uid": "705ab4f5", "allowed": True}
         assert max(decoded) < FREE
@@ -248,7 +248,7 @@ class TestSize:
         decoded = sizes_decoded(monkeypatch)
 
         with pytest.raises(ValueError, match=rf"^request\.{name}: it is too long$"):
-            await Answering()(review(**{name: [EMPTY] * FREE}), BLUEGREEN)
+            await answered(review(**{name: [EMPTY] * FREE}), BLUEGREEN)
 
         assert decoded == []
 
@@ -256,34 +256,13 @@ class TestSize:
         decoded = sizes_decoded(monkeypatch)
         body = review(userInfo={"groups": ["a"] * FREE})
 
-        answer = await Answering()(body, BLUEGREEN)
+        answer = await answered(body, BLUEGREEN)
 
         assert answer["response"]["allowed"] is True
         assert max(decoded) < FREE
 
     def test_a_body_holds_what_the_server_reads_and_what_it_stored(self):
         assert BODY >= 3 * 1024**2 + LARGEST
-
-
-class TestTurns:
-    async def test_large_ones_are_decoded_one_after_another(self, monkeypatch):
-        under_way, most = 0, 0
-
-        async def slow(*_: Any) -> Any:
-            nonlocal under_way, most
-            under_way += 1
-            most = max(most, under_way)
-            await checkpoint()
-            under_way -= 1
-            return json.loads(review())
-
-        monkeypatch.setattr(answering, "_decoded", slow)
-        answer, bodies = Answering(), [review(object=padded(FREE))] * 4
-        async with anyio.create_task_group() as tasks:
-            for body in bodies:
-                tasks.start_soon(answer, body, BLUEGREEN)
-
-        assert most == 1
 
 
 class TestLimits:

@@ -176,38 +176,8 @@ class TestAccepting:
 
 
 class TestRequests:
-    """What is refused before any of it is read further: each read would take long."""
-
-    @pytest.mark.parametrize(
-        "sent",
-        [
-            GET.replace(b"x\r\n", b"x\r\n" + b"a:\r\n" * 7_000),
-            GET.replace(b"x\r\n", b"x\r\na: b\r\n" + b" b\r\n" * 200),
-            GET.replace(b"/ ", b"/?" + b"%" * 30_000 + b" "),
-            GET.replace(b"x\r\n", b"x\r\n \r\n" + b"a:\r\n" * 7_000),
-            GET.replace(b"x\r\n", b"x\r\n\r\r\n" + b"a:\r\n" * 7_000),
-            GET.replace(b"x\r\n", b"x\r\nConnection: " + b"a," * 15_000 + b"\r\n"),
-            GET.replace(b"x\r\n", b"x\r\nExpect:" + b"," * 600 + b"\r\n"),
-            GET.replace(b"x\r\n", b"x\r\na: " + b"a " * 15_000 + b"\r\n"),
-            GET.replace(b"x\r\n", b"x\r\na: " + b"a\t" * 600 + b"\r\n"),
-            POST.replace(b"Content-Length: 9", b"Transfer-Encoding: chunked")
-            + b"1\r\na\r\n" * 9_000,
-        ],
-        ids=[
-            "headers",
-            "one header of many lines",
-            "escapes",
-            "headers after a line of spaces",
-            "headers after a line of returns",
-            "a list",
-            "a list of nothing",
-            "words",
-            "words between tabs",
-            "chunks",
-        ],
-    )
-    async def test_what_would_hold_the_event_loop(self, sent: bytes, monkeypatch) -> None:
-        """All of it is in one read; what was begun to be read is not gone on with."""
+    async def test_a_body_in_chunks_is_refused_before_they_are_read(self, monkeypatch) -> None:
+        """Of one byte each, those of many clients would hold the event loop for a minute."""
         read, next_event = 0, h11.Connection.next_event
 
         def counted(self: h11.Connection) -> object:
@@ -216,48 +186,18 @@ class TestRequests:
             return next_event(self)
 
         monkeypatch.setattr(h11.Connection, "next_event", counted)
+        head = POST.replace(b"Content-Length: 9", b"Transfer-Encoding: chunked")
         async with served(APP) as url, await knock(url) as client:
-            await client.send(sent)
+            await client.send(head + b"1\r\na\r\n" * 9_000)
             assert b" 400 Bad Request" in await client.receive()
 
-        assert read <= 1 + len(sent) // 4096
+        assert read == 1
 
-    async def test_a_long_token_and_lists_are_taken(self) -> None:
-        more = b"Authorization: Bearer " + b"a" * 30_000 + b"\r\nAccept: " + b"a, " * 200
+    async def test_a_long_token_is_taken(self) -> None:
+        more = b"Authorization: Bearer " + b"a" * 30_000
         async with served(APP) as url, await knock(url) as client:
             await client.send(GET.replace(b"x\r\n", b"x\r\n" + more + b"\r\n"))
             assert b"200 OK" in await client.receive()
-
-    async def test_a_turn_reads_little_of_a_tls_client(self, tmp_path, monkeypatch) -> None:
-        """What costs most in TLS, a change of keys, takes 27 bytes."""
-        read, updated = list[int](), SSLProtocol.buffer_updated
-
-        def counted(self: SSLProtocol, size: int) -> None:
-            read.append(size)
-            updated(self, size)
-
-        monkeypatch.setattr(SSLProtocol, "buffer_updated", counted)
-        sent = POST.replace(b": 9", b": 90000") + bytes(90_000)
-        context = pair(tmp_path).context()
-        async with served(APP, context) as url, await knock(url) as client:
-            stream = await secured(client)
-            await stream.send(sent)
-            assert b"200 OK" in await stream.receive()
-
-        assert sum(read) > len(sent)
-        assert max(read) <= 1024
-
-    async def test_a_dozen_headers_and_a_body_of_many_lines_are_taken(self) -> None:
-        body = b"\n" * 1_000
-        more = b"a: b\r\n" * 80 + b"Content-Length: 1000\r\n"
-        sent = POST.replace(b"Content-Length: 9\r\n", more) + body
-        async with served(APP) as url, await knock(url) as client:
-            await client.send(sent)
-            answer = b""
-            while not answer.endswith(b"1000"):
-                answer += await client.receive()
-
-        assert answer.startswith(b"HTTP/1.1 200 ")
 
 
 class TestGone:

@@ -41,6 +41,7 @@ class Desk:
     def __init__(self) -> None:
         self.asked = anyio.Event()
         self.go_on = anyio.Event()
+        self.bodies = 0
         self.app = Starlette(
             routes=[
                 Route("/", lambda _: PlainTextResponse("here")),
@@ -69,6 +70,8 @@ class Desk:
         return StreamingResponse(chunks())
 
     async def _size(self, request: Request) -> Response:
+        self.bodies += 1
+        self.asked.set()
         return PlainTextResponse(str(len(await request.body())))
 
 
@@ -82,8 +85,8 @@ async def told(stream: anyio.abc.ByteStream) -> bytes:
         return said
 
 
-def most(connections: int, each: int | None = None) -> Bounds:
-    return Bounds(connections, connections if each is None else each, 1024)
+def most(connections: int) -> Bounds:
+    return Bounds(connections, 1024)
 
 
 class TestListening:
@@ -310,36 +313,6 @@ class TestBounds:
 
             assert b"at last" in await told(first)
 
-    async def test_all_addresses_together_have_no_more_than_that(self) -> None:
-        async with (
-            served(Desk().app, bounds=most(2, each=1)) as url,
-            await knock(url, "127.0.0.2") as first,
-            await knock(url, "127.0.0.3"),
-            await knock(url),
-        ):
-            with anyio.fail_after(10):
-                assert await told(first) == b""
-
-    async def test_one_address_takes_the_place_of_no_other(self) -> None:
-        """Its own idle connection goes; without one, the new one does."""
-        desk = Desk()
-        async with served(desk.app, bounds=most(3, each=1)) as url:
-            first, other = await knock(url), await knock(url, "127.0.0.2")
-            await other.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-            assert b"200 OK" in await other.receive()
-            async with first, other, await knock(url) as second:
-                with anyio.fail_after(10):
-                    assert await told(first) == b""
-                await second.send(b"GET /wait HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-                await desk.asked.wait()
-                async with await knock(url) as third:
-                    with anyio.fail_after(10):
-                        assert await told(third) == b""
-                desk.go_on.set()
-                assert b"at last" in await told(second)
-                await other.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-                assert b"200 OK" in await other.receive()
-
     async def test_however_many_are_kept_alive_a_request_is_answered(self) -> None:
         async with (
             served(Desk().app, bounds=most(3)) as url,
@@ -367,10 +340,8 @@ class TestBounds:
 
             assert b"400 Bad Request" in await told(stream)
 
-    async def test_large_bodies_share_what_there_is_and_small_ones_always_have_their_own(self):
-        app = limits.Limited(Desk().app, free=10, together=1000)
-
-        async def brought(body: bytes, declared: int) -> anyio.abc.SocketStream:
+    async def test_large_bodies_are_taken_in_one_at_a_time_and_small_ones_beside_them(self) -> None:
+        async def brought(declared: int, body: bytes) -> anyio.abc.SocketStream:
             stream = await knock(url)
             await stream.send(
                 b"POST /size HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
@@ -378,18 +349,17 @@ class TestBounds:
             )
             return stream
 
-        async with served(app) as url, httpx.AsyncClient() as client:
-            async with await brought(bytes(999), 1000) as first:
-                async with await brought(bytes(200), 200) as second:
-                    assert b"503 Service Unavailable" in await told(second)
-                async with await brought(bytes(10), 10) as small:
+        desk, large = Desk(), limits.FREE + 1
+        async with served(desk.app) as url, await brought(large, b"x") as first:
+            with anyio.fail_after(10):
+                await desk.asked.wait()
+            async with await brought(large, bytes(large)) as second:
+                async with await brought(10, bytes(10)) as small:
                     assert b"200 OK" in await told(small)
-                await first.send(b"x")
+                assert desk.bodies == 2
+                await first.send(bytes(large - 1))
                 assert b"200 OK" in await told(first)
-
-            # What is answered has given its part back.
-            assert (await client.post(f"{url}/size", content=bytes(1000))).text == "1000"
-            assert (await client.post(f"{url}/size", content=bytes(1000))).text == "1000"
+                assert b"200 OK" in await told(second)
 
     async def test_a_body_that_does_not_come_is_not_waited_for(self) -> None:
         """Meanwhile it would take the place of others."""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
-import anyio
 from anyio.lowlevel import checkpoint
 
 from hedgerow.encoding import members, replaced
@@ -34,20 +32,16 @@ _MEMBERS: Final = ("uid", "kind", "resource", "operation", "subResource")
 """What else is read of a request; a client may send anything beside it."""
 
 
-class Answering:
-    """Answers reviews. One over `FREE` bytes waits for its turn, as decoding takes much memory."""
+async def answered(body: bytes, controller: Controller[Any]) -> Object:
+    """Return the AdmissionReview that answers `body`; raises ValueError if it is no review.
 
-    def __init__(self) -> None:
-        self._turn = anyio.Lock()
-
-    async def __call__(self, body: bytes, controller: Controller[Any]) -> Object:
-        """Return the AdmissionReview that answers `body`; raises ValueError if it is no review."""
-        async with self._turn if len(body) > FREE else nullcontext():
-            try:
-                told = await _decoded(body)
-            except _TooLargeError as error:
-                return admission.refusal(error.uid, controller.resource.api, str(error))
-            return admission.validate(admission.read(told, controller), controller)
+    Decoding takes much memory: the server takes in one large body at a time.
+    """
+    try:
+        told = await _decoded(body)
+    except _TooLargeError as error:
+        return admission.refusal(error.uid, controller.resource.api, str(error))
+    return admission.validate(admission.read(told, controller), controller)
 
 
 class _TooLargeError(Exception):

@@ -15,7 +15,7 @@ from starlette.routing import Route
 from hedgerow.encoding import to_json
 from hedgerow.kube.errors import one_line
 from hedgerow.kube.wire import JSON
-from hedgerow.serving.admission.answering import Answering
+from hedgerow.serving.admission.answering import answered
 from hedgerow.serving.admission.configuration import path_of
 
 if TYPE_CHECKING:
@@ -35,17 +35,14 @@ def webhook_app(controllers: Sequence[Controller[Any]]) -> Starlette:
     Anything but an AdmissionReview of `admission.k8s.io/v1` is answered with 400 and one line. The
     server limits the size of a body and the time for it.
     """
-    answering = Answering()
     return Starlette(
         routes=[
-            Route(path_of(one.resource.api), _endpoint(one, answering))
-            for one in controllers
-            if one.is_custom
+            Route(path_of(one.resource.api), _endpoint(one)) for one in controllers if one.is_custom
         ]
     )
 
 
-def _endpoint(controller: Controller[Any], answering: Answering) -> type[HTTPEndpoint]:
+def _endpoint(controller: Controller[Any]) -> type[HTTPEndpoint]:
     class Reviews(HTTPEndpoint):
         """Answers the reviews of one resource."""
 
@@ -54,7 +51,7 @@ def _endpoint(controller: Controller[Any], answering: Answering) -> type[HTTPEnd
             if request.headers.get("Content-Type", "").partition(";")[0].strip() != JSON:
                 raise HTTPException(HTTPStatus.BAD_REQUEST, f"a review is {JSON}\n")
             try:
-                answer = await answering(await request.body(), controller)
+                answer = await answered(await request.body(), controller)
             except ValueError as error:
                 message = f"{one_line(str(error))}\n"
                 raise HTTPException(HTTPStatus.BAD_REQUEST, message) from error

@@ -55,7 +55,7 @@ async def serve(
     """
     config, clients = _config(app, bounds), ServerState()
     config.load()
-    made = partial(Connection, config, clients, dict[str, Any](), bounds=bounds)
+    made = partial(Connection, config, clients, dict[str, Any](), most=bounds.connections)
     try:
         with await listen(address) as listening:
             async with anyio.create_task_group() as tasks:
