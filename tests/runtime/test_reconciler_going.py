@@ -6,12 +6,10 @@ from typing import Any
 
 import pytest
 
-from hedgerow.kube.errors import Forbidden, Stale, Unavailable
 from runtime.scenes import (
     BLUE,
     CREATION,
     SELECTOR,
-    refuse,
     settled,
     take_image,
     writes_of,
@@ -38,7 +36,7 @@ def delete(world: World) -> None:
 class TestGoing:
     """Nothing is written to, or on behalf of, anything that is going."""
 
-    async def test_a_resource_that_is_being_deleted_gets_nothing_but_a_status_that_says_so(self):
+    async def test_a_resource_that_is_being_deleted_gets_nothing(self):
         world = await settled()
         hold(world)
         await world.settle()
@@ -46,7 +44,7 @@ class TestGoing:
         take_image(world)
         world.delete("Service")
 
-        assert await writes_of(world, lambda: None) == [STATUS]
+        assert await writes_of(world, lambda: None) == []
 
     async def test_a_deleted_resource_leaves_its_children_to_the_garbage_collector(self):
         world = await settled()
@@ -76,9 +74,8 @@ class TestGoing:
         world.during(number, lambda: delete(world))
         await world.work()
 
-        # The children are made at the same time. A resource that stays
-        # and has a status says once more that it is being deleted.
-        assert len(world.writes) == (3, 3, 3, 5 if held else 4)[number]
+        # The children are made at the same time.
+        assert len(world.writes) == (3, 3, 3, 4)[number]
 
     async def test_a_resource_deleted_after_an_event_gets_no_other(self):
         world = await settled()
@@ -92,9 +89,7 @@ class TestGoing:
         world.during(0, lambda: delete(world))
         await world.work()
 
-        assert ["Event" in write for write in world.writes[before:]] == [True, False]
-        assert world.condition("Ready") == "False/Terminating"
-        assert world.contested() == []
+        assert ["Event" in write for write in world.writes[before:]] == [True]
 
     async def test_a_resource_deleted_during_a_pruning_gets_no_more(self):
         world = await settled()
@@ -106,7 +101,7 @@ class TestGoing:
         world.during(1, lambda: delete(world))
         await world.work()
 
-        assert world.writes[before:] == ["apply Service default/demo", f"delete {BLUE}", STATUS]
+        assert world.writes[before:] == ["apply Service default/demo", f"delete {BLUE}"]
 
     async def test_a_resource_deleted_unseen_gets_no_status(self, world):
         # The watch lags: children are made for a resource that is gone; its status is not.
@@ -150,96 +145,6 @@ class TestGoing:
         world.edit("Service", "demo", {"metadata": {"finalizers": None}})
         await world.settle()
         assert world.selected() == "Green"
-
-
-class TestDeletionStatus:
-    """The `Ready` of a resource that lingers says that it is being deleted (ADR 49)."""
-
-    async def lingering(self, *finalizers: str) -> World:
-        world = await settled()
-        world.edit("BlueGreen", "demo", {"metadata": {"finalizers": [*finalizers]}})
-        await world.settle()
-        world.delete("BlueGreen")
-        return world
-
-    async def test_it_says_what_is_waited_for_and_keeps_what_was_observed(self):
-        world = await self.lingering("example.com/hold", "foregroundDeletion")
-        before = world.status()
-
-        await world.settle()
-
-        [ready] = [one for one in world.status()["conditions"] if one["type"] == "Ready"]
-        assert (ready["status"], ready["reason"]) == ("False", "Terminating")
-        assert ready["message"].endswith("example.com/hold, foregroundDeletion")
-        own = ("conditions", "observedGeneration")  # to delete it made another generation
-        assert {k: v for k, v in world.status().items() if k not in own} == {
-            k: v for k, v in before.items() if k not in own
-        }
-        assert world.events() == []
-
-    async def test_it_is_said_once_and_again_only_if_other_finalizers_are_left(self):
-        world = await self.lingering("example.com/hold", "example.com/other")
-        await world.settle()
-
-        world.edit("BlueGreen", "demo", {"metadata": {"labels": {"x": "y"}}})
-        assert await writes_of(world, world.restart) == []
-        edited = await writes_of(world, lambda: hold(world))
-        assert edited == [STATUS]
-
-    async def test_what_was_contested_is_so_no_longer(self):
-        world = await settled()
-        take_image(world)
-        await world.settle()
-        assert world.contested()
-        hold(world)
-        world.delete("BlueGreen")
-        await world.settle()
-
-        assert world.contested() == []
-        assert world.condition("Contested") == ""
-        assert world.condition("Ready") == "False/Terminating"
-
-    async def test_somebody_who_undoes_it_each_time_does_not_keep_it_going(self):
-        world = await self.lingering("example.com/hold")
-        await world.settle()
-        before = len(world.writes)
-        for _ in range(20):
-            world.edit_status("BlueGreen", "demo", {"conditions": None}, by="somebody")
-            world.deliver()
-            await world.work()
-
-        assert len(world.writes) - before < 10
-
-    async def test_one_that_never_had_a_status_of_ours_gets_none(self, world):
-        world.apply()
-        hold(world)
-        world.delete("BlueGreen")
-
-        assert await writes_of(world, lambda: None) == []
-
-    @pytest.mark.parametrize(
-        "error",
-        [Forbidden("no", code=403), Stale("old", code=409), Unavailable("away", code=503)],
-        ids=lambda error: type(error).__name__,
-    )
-    async def test_a_status_that_is_refused_is_tried_again_later(self, error):
-        world = await self.lingering("example.com/hold")
-        refused = refuse(world, error, times=2)
-        await world.settle()
-
-        assert len(refused) == 2
-        assert world.condition("Ready") == "False/Terminating"
-
-    async def test_a_version_that_was_refused_is_not_sent_again_before_its_time(self):
-        world = await self.lingering("example.com/hold")
-        refuse(world, Forbidden("no", code=403))
-        world.deliver()
-        await world.work()
-        first = len(world.cluster.sent)
-        world.runner.queue.add(DEMO)
-        await world.work()
-
-        assert len(world.cluster.sent) == first
 
 
 class TestTerminatingNamespace:

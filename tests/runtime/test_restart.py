@@ -128,12 +128,6 @@ def occupy(kind: str, name: str, body: Object) -> Act:
     return lambda world: world.server.create({**world.target(kind, name), **body}, "kubectl")
 
 
-def hold(world: Living) -> None:
-    """Have the resource deleted, and a finalizer keep it."""
-    world.edit(world.kind, "demo", {"metadata": {"finalizers": ["example.com/hold"]}})
-    world.delete(world.kind)
-
-
 def forbid_claims(world: Living) -> None:
     world.claiming[NS] = False
 
@@ -238,7 +232,6 @@ CASES = (
         before=forbid_claims, annotations=CLAIM,
     ),
     BG("one that is too large", "TooLarge", overgrown, budget=lambda: Budget(24 * 20_000)),
-    BG("one that is being deleted", "Terminating", hold),
     BG(
         "an error of compose", "ComposeFailed",
         controller=replace(bluegreen.CONTROLLER, compose=raising),
@@ -256,7 +249,6 @@ CASES = (
     MC("a size that nobody holds", "ScaledToZero", scale_to_zero),
     MC("a taken name", "NameTaken", before=occupy("Service", "demo", SERVICE)),
     MC("a part that cannot be changed", "Immutable", before=former),
-    MC("one that is being deleted", "Terminating", hold),
     CJ("nothing due", "Scheduled"),
     CJ("a Job that runs", "activeCount", days=1, spec=DAILY),
     CJ(
@@ -267,12 +259,10 @@ CASES = (
     CJ("a schedule that cannot be read", "UnparseableSchedule", spec={"schedule": "61 * * * *"}),
     CJ("a schedule that never comes", "NeverAgain", spec={"schedule": "0 0 30 2 *"}),
     CJ("a time zone that is none", "UnknownTimeZone", spec={"timeZone": "Mars/Olympus"}),
-    CJ("one that is being deleted", "Terminating", hold),
     GB("settled", "Unavailable"),
     GB("a contested field", "FieldConflict", take("Deployment", "demo", SCALED)),
     GB("a taken name", "NameTaken", before=occupy("ConfigMap", "pages", {"data": {"a": "b"}})),
     GB("no spec", "SpecMissing", spec={"size": None, "configMapName": None}),
-    GB("one that is being deleted", "Terminating", hold),
     SC("a window in force", "", annotations=ALWAYS_OUT),
     SC(
         "a size that somebody else has", "FieldConflict", take("Deployment", "demo", SCALED),

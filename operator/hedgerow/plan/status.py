@@ -29,8 +29,6 @@ M = TypeVar("M", bound=Model)
 EMPTIED = ("contested", "conditions")
 PASSING = ("lastTransitionTime", "since", "live")
 """Fields that may change often without changing what a status means."""
-MOST_LISTINGS = 4
-"""How often conflicts in the status itself are added to its list; later ones are only counted."""
 
 
 class StatusReport(Struct, frozen=True):
@@ -122,18 +120,12 @@ def report(
 ) -> StatusReport:
     """Return compose's status with the results of a pass, compared with the live one.
 
-    Status fields that another field manager holds with another value are contested like any
-    other: they are reported and left out. A `shortened` status only counts the contested fields and
-    lists none. Others may even hold fields of that list. Their conflicts are added to the list a
-    few times; those found after that are only counted.
+    Status fields that another field manager holds with another value are contested like any other:
+    they are reported and left out. So are those that only the report itself meets, without being
+    reported. A `shortened` status only counts the contested fields and lists none.
     """
-    told = {(field.object, field.path): field for field in contested}
-    before = plan_input.before
-    generation: int = metadata(live).get("generation", 0)
-    shown: tuple[ContestedField, ...] = ()
-    listings = 0 if shortened else MOST_LISTINGS
-    while True:
-        everything = tuple(told.values())
+
+    def judged(everything: Sequence[ContestedField]) -> tuple[Object, ownership.Verdict]:
         concluded = conclude(
             composed.conditions,
             everything,
@@ -143,12 +135,9 @@ def report(
             ignored=ignored,
             before=before.conditions,
         )
-        if listings:
-            shown = listed(everything, before.contested)
-            listings -= 1
         full = composed.model_copy(
             update={
-                "contested": shown,
+                "contested": () if shortened else listed(everything, before.contested),
                 "contested_count": len(everything) or None,
                 "observed_generation": generation,
                 "conditions": stamp(concluded, before.conditions, generation, plan_input.now),
@@ -157,19 +146,22 @@ def report(
         # Nobody can own an empty granular list: declaring it would never settle.
         wire = {name: value for name, value in full.wire().items() if value or name not in EMPTIED}
         want = {**identity(plan_input.owner), "status": wire}
+        return want, ownership.judge(want, live, plan_input.field_manager, "status")
+
+    before = plan_input.before
+    generation: int = metadata(live).get("generation", 0)
+    told = {(field.object, field.path): field for field in contested}
+    everything = tuple(told.values())
+    want, verdict = judged(everything)
+    if verdict.contested:
+        own = (plan_input.report(plan_input.owner, leaf) for leaf in verdict.contested)
+        told |= {(field.object, field.path): field for field in own}
+        everything = tuple(told.values())
+        want, verdict = judged(everything)
+    if verdict.contested:
+        want = ownership.leave_out(want, verdict.contested)
         verdict = ownership.judge(want, live, plan_input.field_manager, "status")
-        taken = verdict.contested
-        fresh = [plan_input.report(plan_input.owner, leaf) for leaf in taken]
-        fresh = [field for field in fresh if (field.object, field.path) not in told]
-        if not fresh:
-            break
-        # Reporting them changes the status, which may conflict with yet another holder. This
-        # ends: once the list is fixed, a round changes only the count and the messages with it,
-        # and each of these fields can be found contested only once.
-        told |= {(field.object, field.path): field for field in fresh}
-    if taken:
-        want = ownership.leave_out(want, taken)
-        verdict = ownership.judge(want, live, plan_input.field_manager, "status")
+    shown = () if shortened else listed(everything, before.contested)
     return StatusReport(None if verdict.settled else want, everything, shown)
 
 

@@ -117,7 +117,7 @@ class Reconciler:
         state.renew(context.reporter.generation(live) or 0, field_policy)
         this = Pass(context, key, state, limits)
         try:
-            return await this.run() or await self._not_written(this)
+            return await this.run() or self._not_written(this)
         except Forbidden as error:
             if not error.terminating:
                 raise
@@ -141,19 +141,15 @@ class Reconciler:
         for extension in self.context.extensions:
             extension.unmanaged(key)
 
-    async def _not_written(self, this: Pass) -> Outcome:
-        """Return the outcome for a resource for which nothing may be written, or not yet.
-
-        One that is being deleted says so.
-        """
+    def _not_written(self, this: Pass) -> Outcome:
+        """Return the outcome for a resource for which nothing may be written, or not yet."""
         # A resource that is writable only waits until it is known whether its namespace allows
         # claims: it stays ours.
         if not this.is_writable:
             self._unmanaged(this.key)
         if self.context.cache.resource(this.key) is None:
             self.states.pop(this.key, None)
-        again = await self.context.reporter.report_deletion(this)
-        return Outcome() if again is None else Outcome(requeue_after=again, refused=True)
+        return Outcome()
 
     def _state(self, key: Key, live: Object) -> ResourceState:
         uid = metadata(live)["uid"]

@@ -12,8 +12,6 @@ from hedgerow.runtime import refusals
 from hedgerow.runtime.refusals import STATUS, Reaction, Refusal, RequestKind
 
 if TYPE_CHECKING:
-    from datetime import timedelta
-
     from hedgerow.kube.errors import KubeError
     from hedgerow.objects import ObjectRef
     from hedgerow.plan.input import PlanInput
@@ -47,13 +45,6 @@ class Reporter(ABC):
         Return None after a write, or if what it wrote is to be made shorter: the pass looks again.
         Raises KubeError.
         """
-
-    async def report_deletion(self, this: Pass) -> timedelta | None:  # noqa: ARG002 - a default
-        """Have a resource that is being deleted say so; return when to try again what was refused.
-
-        By default it says nothing. Raises KubeError.
-        """
-        return None
 
     @staticmethod
     def refused(

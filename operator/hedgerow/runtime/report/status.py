@@ -8,11 +8,9 @@ from msgspec.structs import replace
 
 from hedgerow.fields.ownership import covers
 from hedgerow.kube.errors import Forbidden, Invalid, KubeError
-from hedgerow.objects import is_terminating, metadata
+from hedgerow.objects import metadata
 from hedgerow.plan import status as statuses
 from hedgerow.plan.conditions import Problem, by_admission
-from hedgerow.plan.finalizers import finalizers_of
-from hedgerow.plan.installations import reporters
 from hedgerow.plan.status import StatusReport
 from hedgerow.plan.writes import checksum
 from hedgerow.runtime.refusals import STATUS, RequestKind
@@ -21,7 +19,6 @@ from hedgerow_schemas.base import Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from datetime import timedelta
 
     from hedgerow.objects import ObjectRef
     from hedgerow.runtime.resource_pass import Outcome, Pass
@@ -67,44 +64,6 @@ class StatusReporter(Reporter):
         if not report.contested and covers(report.body["status"], answer.get("status")):
             state.settled_status = _settled_by(this, answer, problems, rewritten)
         await publisher.publish_normal(this)
-        return None
-
-    async def report_deletion(self, this: Pass) -> timedelta | None:
-        """Say in `Ready` that a resource is being deleted, unless its status says so.
-
-        It is for one whose status we wrote before: of any other there is nothing to correct. See
-        docs/adr/0049-a-resource-that-is-being-deleted-says-so.md.
-        """
-        planner, state = this.context.planner, this.state
-        live = planner.cache.resource(this.key)
-        if live is None or metadata(live)["uid"] != state.uid or not is_terminating(live):
-            return None
-        program, installation = planner.installation.program, planner.installation
-        if installation not in reporters(live, this.controller.name, program):
-            return None
-        plan_input = self.with_status(planner.plan_input(live, state), live, statuses.said(live))
-        version: str = metadata(live)["resourceVersion"]
-        if state.refusals.waiting(STATUS, version, plan_input.now):
-            return state.refusals.due_in(plan_input.now)
-        status = statuses.kept(live, plan_input.field_manager)
-        problems = (Problem("Terminating", _being_deleted(live), stalled=False),)
-        report = await this.limits.compute(
-            statuses.report,
-            plan_input,
-            live,
-            status,
-            (),
-            problems,
-            shortened=state.status_too_large,
-        )
-        digest = report.intent_digest
-        if report.body is None or state.is_undone_too_often(STATUS, digest, plan_input.now):
-            return None
-        try:
-            await _apply(this, plan_input.owner, version, report.body, digest)
-        except KubeError as error:
-            self.refused(this, error, RequestKind.STATUS, plan_input.owner, version)
-            return state.refusals.due_in(plan_input.now)
         return None
 
     async def _refused(self, this: Pass, version: str, error: KubeError) -> Outcome | None:
@@ -190,10 +149,3 @@ def _digest(this: Pass, change: int, problems: list[Problem], rewritten: str) ->
         return ""
     found = (problems, rewritten, plan.unmatched, plan.ignored, this.state.status_too_large)
     return checksum(change, status, found)
-
-
-def _being_deleted(live: Object) -> str:
-    held = ", ".join(finalizers_of(live))
-    return "it is being deleted, and nothing is done for it any more" + (
-        f"; it goes once these finalizers are removed: {held}" if held else ""
-    )
