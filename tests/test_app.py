@@ -117,7 +117,7 @@ class TestBeginning:
 
         places = {
             "version": (process.cluster, "get"),
-            "leader": (leadership, "live_leader"),
+            "leader": (leadership, "_leases"),
         }
         if waits_for == "login":
             process.log_in = wait

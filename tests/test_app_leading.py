@@ -18,7 +18,6 @@ from hedgerow.kube.errors import Unreachable
 from hedgerow.process import leadership
 from hedgerow.runtime.leaderelection.elector import LeadershipLost
 from hedgerow.runtime.leaderelection.record import LEASES
-from hedgerow.shards.members import LABEL
 from hedgerow.testing.memory.cluster import MemoryCluster, Sent
 from hedgerow.testing.memory.watched import Watched
 from hedgerow.testing.virtual import BACKEND, VirtualClock, VirtualLoop
@@ -163,22 +162,6 @@ class TestStandingBy:
 
         [line] = [entry for entry in logs if entry["event"] == "rights lack"]
         assert line["lacking"] == "create jobs.batch in all namespaces for bluegreen, cronjob"
-
-    @pytest.mark.parametrize(("labels", "seconds"), [({}, 0), ({LABEL: "hedgerow"}, 15)])
-    async def test_after_replicas_that_shared_the_work_it_waits_until_they_see_it(
-        self, replica, labels, seconds
-    ):
-        replica.server.apply(BLUEGREEN, "user")
-        meta = {**LEASE["metadata"], "labels": labels}
-        replica.server.apply({**LEASE, "metadata": meta, "spec": VACANT}, "hedgerow-lease")
-        gate = replica.hold_writes()
-        async with anyio.create_task_group() as tasks:
-            await tasks.start(app.run, ELECTED(), REGISTRY)
-            await replica.wrote.wait()
-            gate.set()
-            assert anyio.current_time() == pytest.approx(seconds, abs=2)
-            assert LABEL not in replica.server.get(LEASE)["metadata"].get("labels", {})
-            signal.raise_signal(signal.SIGTERM)
 
 
 class TestLosing:

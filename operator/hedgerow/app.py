@@ -11,11 +11,9 @@ import anyio
 from hedgerow.imports import structlog
 from hedgerow.kube.client import connect
 from hedgerow.plan.oversized import readable
-from hedgerow.process.executor import WAITS
 from hedgerow.process.leadership import led, margin, refuse_another_operator
 from hedgerow.process.rights import RightsCheck, tell_unserved
 from hedgerow.process.services import Services
-from hedgerow.process.sharding import HAND_OVER, new_name, sharing
 from hedgerow.process.stopping import GRACE, Stop
 from hedgerow.registry import Registry
 from hedgerow.runtime.cache.budget import Budget, memory_limit, most_for_caches
@@ -39,7 +37,6 @@ if TYPE_CHECKING:
 
     from hedgerow.contract import Controller
     from hedgerow.kube.cluster import Cluster
-    from hedgerow.process.executor import Executor
     from hedgerow.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -96,12 +93,12 @@ async def _run(
 ) -> None:
     """Connect, serve and run the controllers; SIGTERM and SIGINT are handled by the caller."""
     clock, controllers = SystemClock(), registry.chosen(settings.controllers)
-    replica = new_name(settings) if settings.shards else ""
-
     login = connect(
         kubeconfig=settings.kubeconfig,
         context=settings.context,
-        user_agent=user_agent(settings.program, replica),
+        user_agent=user_agent(
+            settings.program, f"shard {settings.shard}" if settings.shard else ""
+        ),
         on_exchange=meters.exchanged,
         unacknowledged=margin(settings),
     )
@@ -121,8 +118,6 @@ async def _run(
         services = Services(settings, registry, cluster, clock, meters=meters, stop=stop)
         rights = RightsCheck(cluster, settings, controllers, clock)
         services.health.ready.add("rights", rights.check)
-        if replica:  # before anybody can ask; `sharing` has the check that can pass
-            services.health.ready.add("shards", lambda: WAITS)
         await services.start(tasks)
         log.info(
             "started",
@@ -131,6 +126,7 @@ async def _run(
             kubernetes=server.get("gitVersion"),
             controllers=list(names),
             namespaces=list(settings.namespaces) or "all",
+            shard=settings.shard or "all",
             **services.served,
         )
         if told := untested(server):
@@ -140,28 +136,19 @@ async def _run(
         await stop.unless_asked(rights.first_look)
         tasks.start_soon(rights.ask_until_granted)
         work = partial(_work, settings, controllers, services, meters=meters, stop=stop)
-        silent, health = services.silent, services.health
-        if replica:
-            async with sharing(
-                settings, cluster, clock, stop, meters, name=replica, silent=silent, health=health
-            ) as executor:
-                if executor is not None:
-                    rights.leads()
-                    await work(cluster, executor=executor)
-        else:
-            async with led(
-                settings,
-                cluster,
-                clock,
-                stop,
-                meters,
-                silent=silent,
-                live=health.live,
-                gives_way=rights.gives_way,
-            ) as writable:
-                if writable is not None:
-                    rights.leads()
-                    await work(writable)
+        async with led(
+            settings,
+            cluster,
+            clock,
+            stop,
+            meters,
+            silent=services.silent,
+            live=services.health.live,
+            gives_way=rights.gives_way,
+        ) as writable:
+            if writable is not None:
+                rights.leads()
+                await work(writable)
         await services.parted()
         tasks.cancel_scope.cancel()
 
@@ -174,27 +161,20 @@ async def _work(
     *,
     meters: Meters,
     stop: Stop,
-    executor: Executor | None = None,
 ) -> None:
     """Run the controllers until they are asked to stop and the running passes have ended."""
     budget = Budget(settings.memory_budget or most_for_caches(memory_limit()))
     meters.weighs(budget)
     log.info("caches are bounded", most=readable(budget.most), object=readable(budget.bound))
-    runners = _runners(settings, controllers, cluster, meters, budget=budget, executor=executor)
+    runners = _runners(settings, controllers, cluster, meters, budget=budget)
     services.work(runners)
     with stop.work:
-        async with anyio.create_task_group() as tasks:
-            if executor is not None:
-                tasks.start_soon(executor.serve, runners, budget, services.silent)
-            async with anyio.create_task_group() as work:
-                for runner in runners:
-                    work.start_soon(runner.run)
-                await stop.asked.wait()
-                if executor is not None:
-                    await executor.leave(HAND_OVER)
-                for runner in runners:
-                    runner.stop()
-            tasks.cancel_scope.cancel()
+        async with anyio.create_task_group() as work:
+            for runner in runners:
+                work.start_soon(runner.run)
+            await stop.asked.wait()
+            for runner in runners:
+                runner.stop()
 
 
 def _runners(
@@ -204,20 +184,20 @@ def _runners(
     meters: Meters,
     *,
     budget: Budget,
-    executor: Executor | None = None,
 ) -> list[ControllerRunner]:
+    """Return what runs the controllers; those of cluster-scoped resources run in shard 0."""
+    shard = settings.part
     installation = settings.installation
     clock, turns, reports = SystemClock(), Turns(), Reports()
     namespaces = Namespaces(cluster, clock)
     limits = Limits(clock)
-    divisions = {one.name: executor.division(one, controllers) for one in controllers if executor}
     return [
         ControllerRunner(
-            executor.fenced(cluster, divisions[controller.name]) if executor else cluster,
+            cluster,
             ResourcePlanner(
                 controller=controller,
                 installation=installation,
-                cache=build(controller, installation, settings.namespaces, budget),
+                cache=build(controller, installation, settings.namespaces, budget, shard),
                 clock=clock,
                 permission=namespaces.permission,
                 reports=reports,
@@ -226,7 +206,7 @@ def _runners(
             meters,
             limits,
             turns,
-            division=divisions.get(controller.name),
         )
         for controller in controllers
+        if shard is None or controller.resource.api.namespaced or shard.serves("")
     ]

@@ -64,8 +64,6 @@ SETTINGS = Path("docs/settings.md")
 IN_CHART = (
     "memory_budget",
     "lease_duration",
-    "renew_deadline",
-    "retry_period",
     "log_format",
 )
 """The settings that the chart takes as environment variables; others follow from other values."""

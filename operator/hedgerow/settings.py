@@ -19,7 +19,6 @@ from pydantic import (
 )
 
 from hedgerow.controllers.cronjob.schedule.durations import nanoseconds
-from hedgerow.deploy.names import SHARDS
 from hedgerow.objects import PROGRAM, Installation, variable_prefix
 from hedgerow.runtime.logs import LogFormat
 from hedgerow.serving.httpserver.addresses import Address
@@ -123,8 +122,6 @@ def _program(name: str) -> str:
 
 
 SYSTEM_NAMESPACE = Installation().system_namespace
-JITTER = 1.2
-"""As in client-go: a renewal is retried after up to this many retry periods."""
 
 RUNS, AVAILABLE, SERVES, CONNECTS = (
     "What it runs",
@@ -210,16 +207,7 @@ class Settings(BaseModel):
             AVAILABLE,
             "--leader-elect",
             "Let one of several replicas work; the others stand by. Without it, the operator does"
-            " not start beside a leader of the same namespaces, but goes on if one starts later.",
-        ),
-    ] = False
-    shards: Annotated[
-        bool,
-        Flag(
-            AVAILABLE,
-            "--shards",
-            "Let all replicas work: each serves a share of the namespaces, and the leader only says"
-            " which. Needs --leader-elect, and rights on all Leases of --system-namespace.",
+            " not start beside a leader of its installation, but goes on if one starts later.",
         ),
     ] = False
     shard: Annotated[
@@ -239,35 +227,16 @@ class Settings(BaseModel):
     ] = ""
     lease_duration: Annotated[
         Duration,
+        Field(ge=1),  # others look at it some ten times in that time
         Flag(
             AVAILABLE,
             "--lease-duration",
-            "How long others wait for a leader that does not renew its Lease.",
+            "How long others wait for a leader that does not renew its Lease. It renews it every"
+            " 2/15 of that time, and works for 2/3 of it without having renewed it.",
             metavar="DURATION",
-            takes=DURATION,
+            takes="a duration of at least 1s, such as 15s",
         ),
     ] = 15.0
-    renew_deadline: Annotated[
-        Duration,
-        Flag(
-            AVAILABLE,
-            "--renew-deadline",
-            "How long a leader keeps working without renewing its Lease.",
-            metavar="DURATION",
-            takes=DURATION,
-        ),
-    ] = 10.0
-    retry_period: Annotated[
-        Duration,
-        Field(ge=0.1),  # each replica that stands by reads twice in that time
-        Flag(
-            AVAILABLE,
-            "--retry-period",
-            "How long to wait between two attempts to acquire or renew the Lease.",
-            metavar="DURATION",
-            takes="a duration of at least 100ms, such as 2s",
-        ),
-    ] = 2.0
 
     metrics_bind_address: Annotated[
         Binding,
@@ -375,21 +344,8 @@ class Settings(BaseModel):
         return Shard.parse(self.shard) if self.shard else None
 
     @model_validator(mode="after")
-    def _in_time(self) -> Self:
-        """Check client-go's rule: otherwise a leader might be replaced while it still writes."""
-        if not self.lease_duration > self.renew_deadline > JITTER * self.retry_period:
-            raise ValueError(
-                "--lease-duration must be longer than --renew-deadline, and that longer than"
-                f" {JITTER} times --retry-period; not {readable(self.lease_duration)},"
-                f" {readable(self.renew_deadline)} and {readable(self.retry_period)}"
-            )
-        if self.shards and not self.leader_elect:
-            raise ValueError("--shards needs --leader-elect: the leader says who serves what")
-        if f"-{self.instance}".endswith(f"-{SHARDS}"):
-            raise ValueError(
-                f"--instance {self.instance}: its Lease would have the name of the one that says"
-                " which replica of another installation serves what"
-            )
+    def _together(self) -> Self:
+        """Check what settings mean together."""
         if self.shard and not self.leader_elect:
             raise ValueError("--shard is elected: it cannot be without --leader-elect")
         if ends_as_shard(self.instance):

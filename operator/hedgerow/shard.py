@@ -75,6 +75,14 @@ class Shard(Struct, frozen=True):
         return (point_of(namespace) % self.count if namespace else 0) == self.number
 
 
+def lease_name(base: str, shard: Shard | None) -> str:
+    """Return the name of the Lease of an operator that serves a shard, or all namespaces.
+
+    `base` is the name of its installation.
+    """
+    return base if shard is None else f"{base}-{shard.suffix}"
+
+
 def shard_of(base: str, name: str) -> Shard | None:
     """Return the shard of an installation whose Lease has a name; None if none has it."""
     found = (

@@ -32,7 +32,7 @@ from bench.admission import ADMISSION_MARKS, CLIENT, Admission, of_admission
 from bench.bars import Bar, bars
 from bench.pages import fill
 from bench.scale import SCALE_MARKS, curve, scaled, table
-from bench.shards import SHARD_MARKS, shared, shares
+from bench.shards import SHARD_MARKS, divided, over
 from bench.shards import table as of_shards
 from hedgerow.sandbox.binaries import Binaries
 from hedgerow.sandbox.pins import pick
@@ -203,10 +203,8 @@ def report(results: Mapping[str, Any], page: Path) -> None:
             page, ADMISSION_MARKS, [_measured_on(results), "", *of_admission(results["admission"])]
         )
     if results.get("shards"):
-        picture = "![The replica that takes most, beside one unsharded replica](../shards.svg)"
-        lines = [_measured_on(results), "", *of_shards(results["shards"]), "", picture]
+        lines = [_measured_on(results), "", *of_shards(results["shards"])]
         fill(page.with_name("guides") / "shards.md", SHARD_MARKS, lines)
-        page.with_name("shards.svg").write_text(shares(results["shards"]), "utf-8")
     if results["pairs"]:
         _report_pairs(results, page)
 
@@ -293,7 +291,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         type=int,
         default=[],
         metavar="N",
-        help="then measure N replicas that share the work, for docs/guides/shards.md",
+        help="then measure N shards beside one operator, for docs/guides/shards.md",
     )
     parser.add_argument("--kubernetes", default="", help="a pinned version")
     parser.add_argument("--output", type=Path, help="keep the figures in this file, as JSON")
@@ -314,7 +312,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         reviews = (
             Admission(cp, OWN).measure(in_go(CLIENT), given.admission) if given.admission else {}
         )
-        parts = shared(f"{OWN} --leader-elect", given.shards, given.kubernetes)
+        parts = divided(OWN, given.shards, given.kubernetes)
     finally:
         shutil.rmtree(cp)
     results = {
@@ -332,8 +330,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         given.output.write_text(json.dumps(results, indent=1), "utf-8")
     report(results, given.page)
     told = [*of_pairs([(one[0], one[1]) for one in pairs]), *table(points)]
-    print("\n".join([*told, *of_admission(reviews), *of_shards(parts)]))
-    return 0
+    broken = list(over(parts))
+    print("\n".join([*told, *of_admission(reviews), *of_shards(parts), *broken]))
+    return 1 if broken else 0
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""`task bench -- --shards 1 3 5`: what replicas that share the work cost, beside one that does all.
+"""`task bench -- --shards 2 3 5`: what each shard of N costs, beside one operator that does all.
 
-All manage the same resources on one API server, one set of replicas after the other: they start,
-every BlueGreen is flipped and flipped back, and all rests. Then one of the replicas is stopped, and
-another one killed, while BlueGreens in namespaces all over are flipped: the answers tell for how
-long a namespace was not served.
+All manage the same resources on one API server, one division after the other: they start, every
+BlueGreen is flipped and flipped back, and all rests. Then one of the shards is killed beside its
+standby, while BlueGreens in namespaces all over are flipped: the answers tell for how long a
+namespace was not served.
 """
 
 from __future__ import annotations
@@ -26,43 +26,40 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from bench.bars import Bar, bars
 from bench.scale import neutral
-from hedgerow.objects import annotation
 from hedgerow.sandbox.cluster import Options, Sandbox
-from hedgerow.shards.members import MEMBER_STATUS, parse_status
-from hedgerow.shards.slices import Slices, point_of
+from hedgerow.shard import Shard
 from hedgerow.testing.process import OperatorProcess
 from hedgerow.testing.sandboxes import running
 from hedgerow.testing.waiting import eventually
 
 SHARD_MARKS = "<!-- shards -->", "<!-- /shards -->"
-GATE = "ShardedListAndWatch=true"
 RESOURCES, NAMESPACES = 9000, 300
 LARGEST = 0.1
 """The part of all resources that one namespace has."""
 REST = 20.0
 ROUNDS = 2
 """How often each BlueGreen is flipped and flipped back."""
-STANDS = 75.0
-"""Seconds without a move after which none is to be expected: the leader balances once a minute."""
 PROBED = 24
-"""Namespaces in which one BlueGreen is flipped all the time while replicas go."""
+"""Namespaces in which one BlueGreen is flipped all the time while a shard goes."""
 PAUSE = 2.0
 """Seconds between an answer and the next flip: ever sooner, the probes take most of two cores."""
 GOING = 3
-"""With so many replicas, two are ended."""
+"""With so many shards, one is killed."""
+LEASE = 15.0
+"""Seconds that a Lease lasts."""
 CURRENT_TIMEOUT = 900.0
 TICK = os.sysconf("SC_CLK_TCK")
 COLUMNS = (
-    *("who filters", "replicas", "CPU of one, at most, %", "in sum", "bytes of one, at most, %"),
-    *("in sum", "memory of one, at most, %", "in sum", "CPU of the API server"),
-    *("a slice had nobody after a stop, s", "longest answer after a stop, s", "after a kill, s"),
+    *("shards", "CPU of one, at most, %", "in sum", "bytes of one, at most, %", "in sum"),
+    *("memory of one, at most, %", "in sum", "CPU of the API server", "after a kill, s"),
 )
-GOING_S = "free_s", "stopped_s", "killed_s"
-PARTS = {"cpu_s": "CPU", "bytes": "bytes", "rss_mib": "memory"}
-MOST_OF_ALL = {True: 1.08, False: 1.2}
-"""How much of all N replicas may take together; by whether the server filters."""
+PARTS = ("cpu_s", "bytes", "rss_mib")
+MOST = {"cpu_s": 0.45, "rss_mib": 0.65}
+"""How much each of three may take of what one operator takes that does all; memory is that above an
+empty process."""
+TAKEN_OVER = LEASE + 2.0
+"""Seconds after a kill in which the standby serves what the shard did."""
 
 Figures = dict[str, Any]
 now = time.monotonic
@@ -95,7 +92,7 @@ def unanswered(answers: Iterable[Answered], since: float) -> Iterator[float]:
 
 
 class Relay(threading.Thread):
-    """Passes the bytes of one replica on to the API server, and counts them."""
+    """Passes the bytes of one process on to the API server, and counts them."""
 
     def __init__(self, port: int) -> None:
         super().__init__(daemon=True)
@@ -185,38 +182,8 @@ class Watched:
         self._watch.stopped = True
 
 
-class Holders:
-    """The Leases, by a watch: for how long some namespace was in a slice that nobody had."""
-
-    def __init__(self, run: Any, api: Any, namespaces: Iterable[str]) -> None:
-        self._points = frozenset(map(point_of, namespaces))
-        self._holds: dict[str, Slices] = {}
-        self._free: dict[int, float] = {}
-        self._longest = 0.0
-        self._watch = run.Watch(api, ("/apis/coordination.k8s.io/v1", "leases"), self._take)
-        self._watch.start()
-        self._watch.ready.wait(60)
-        self._longest = 0.0
-
-    def _take(self, lease: Any) -> bool:
-        if text := annotation(lease, MEMBER_STATUS):
-            self._holds[lease["metadata"]["name"]] = parse_status(text)[1]
-        at = now()
-        for point in self._points:
-            if not any(point in each for each in self._holds.values()):
-                self._free.setdefault(point, at)
-            elif (since := self._free.pop(point, None)) is not None:
-                self._longest = max(self._longest, at - since)
-        return True
-
-    def stop(self) -> float:
-        """End the watch; return the seconds for which some namespace had nobody, at most."""
-        self._watch.stopped = True
-        return max([self._longest, *(now() - since for since in self._free.values())])
-
-
-class Sharing:
-    """An API server with resources, and replicas that manage them."""
+class Divided:
+    """An API server with resources, and operators that manage them."""
 
     def __init__(self, command: str, sandbox: Sandbox, folder: Path) -> None:
         self._command, self._sandbox, self._folder = command.split(), sandbox, folder
@@ -253,13 +220,16 @@ class Sharing:
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         self._api.call("POST", "/api/v1/namespaces", body)
 
-    def measure(self, replicas: int, *options: str, going: bool = False) -> Figures:
-        """Return what so many replicas take; with `going`, what is seen when two of them go."""
+    def measure(self, shards: int, *, going: bool = False) -> Figures:
+        """Return what each of so many shards takes; 0 is one operator that does all.
+
+        With `going`, also what is seen when one is killed.
+        """
         watched = Watched(self._run, self._api)
         with ExitStack() as held:
             held.callback(watched.stop)
-            team = [held.enter_context(self._replica(*options)) for _ in range(replicas)]
-            self._settle(team, watched, options)
+            team = [held.enter_context(self._replica(*each)) for each in flags(shards)]
+            self._settle(team, watched)
             started = [one.cpu for one in team]
             read, server, before = [each.relay.bytes for each in team], self._server_cpu(), now()
             for _ in range(ROUNDS):
@@ -269,7 +239,7 @@ class Sharing:
             flipped = now() - before
             time.sleep(REST)
             found = {
-                "replicas": replicas,
+                "shards": shards,
                 "start_cpu_s": [round(each, 2) for each in started],
                 "start_bytes": read,
                 "cpu_s": [
@@ -280,51 +250,41 @@ class Sharing:
                 "flips_s": round(flipped, 1),
                 "server_cpu_s": round(self._server_cpu() - server, 1),
             }
-            return found | (self._going(held, team, watched, options) if going else {})
+            return found | (self._going(held, team, watched) if going else {})
 
     def empty(self, *options: str) -> float:
-        """Return the resident memory of a replica that has nothing to manage, in MiB."""
+        """Return the resident memory of an operator that has nothing to manage, in MiB."""
         with self._replica(*options) as alone:
             alone.wait_for("caches are filled", within=120)
             time.sleep(5)
             return round(alone.memory(), 1)
 
-    def _going(
-        self, held: ExitStack, team: list[Replica], watched: Watched, options: Sequence[str]
-    ) -> Figures:
-        probes = [f"team-{number:03}" for number in range(0, NAMESPACES, NAMESPACES // PROBED)]
-        found: Figures = {}
-        holders = Holders(self._run, self._api, probes)
-        for what, end in (("stopped", Replica.stop), ("killed", Replica.kill)):
-            answers = list[Answered]()
-            over = threading.Event()
-            threads = [
-                threading.Thread(target=self._probe, args=(name, watched, over, answers))
-                for name in probes
-            ]
-            for each in threads:
-                each.start()
-            time.sleep(3 * PAUSE)
-            usual, moment = median(each.took for each in answers), now()
-            end(team.pop(self._heaviest(team)))
-            time.sleep(30)
-            over.set()
-            for each in threads:
-                each.join()
-            found["usual_s"] = round(usual, 3)
-            if what == "stopped":
-                found["stopped_s"] = round(max(e.took for e in answers if e.at > moment), 2)
-                # Who is killed says until its Lease runs out that it has its slices.
-                found["free_s"] = round(holders.stop(), 2)
-            else:
-                found["killed_s"] = round(max(unanswered(answers, moment)), 2)
-            team.append(held.enter_context(self._replica(*options)))
-            self._settle(team, watched, options)
-        return found
-
-    def _heaviest(self, team: Sequence[Replica]) -> int:
-        """Return the place of the replica that has used most CPU: it has a share."""
-        return max(range(len(team)), key=lambda place: team[place].cpu)
+    def _going(self, held: ExitStack, team: list[Replica], watched: Watched) -> Figures:
+        """Kill the first shard beside its standby."""
+        names = (f"team-{number:03}" for number in range(NAMESPACES))
+        first = Shard(0, len(team))
+        probes = [name for name in names if first.serves(name)][:PROBED]
+        standby = held.enter_context(self._replica(*flags(len(team))[0]))
+        standby.wait_for("standing by", within=120)
+        answers = list[Answered]()
+        over = threading.Event()
+        threads = [
+            threading.Thread(target=self._probe, args=(name, watched, over, answers))
+            for name in probes
+        ]
+        for each in threads:
+            each.start()
+        time.sleep(3 * PAUSE)
+        usual, moment = median(each.took for each in answers), now()
+        team[0].kill()
+        time.sleep(2 * LEASE)
+        over.set()
+        for each in threads:
+            each.join()
+        return {
+            "usual_s": round(usual, 3),
+            "killed_s": round(max(unanswered(answers, moment)), 2),
+        }
 
     def _probe(
         self, namespace: str, watched: Watched, over: threading.Event, answers: list[Answered]
@@ -355,40 +315,14 @@ class Sharing:
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(flip, keys))
 
-    def _settle(
-        self, team: Sequence[Replica], watched: Watched, options: Sequence[str] = ()
-    ) -> None:
-        """Wait until each namespace is served, nothing moves, and nobody takes CPU any more."""
-        if options:
-            self._divided(len(team))
+    def _settle(self, team: Sequence[Replica], watched: Watched) -> None:
+        """Wait until each namespace is served, and nobody takes CPU any more."""
         eventually(lambda: self._served(watched), CURRENT_TIMEOUT)
         quiet = 0
         while quiet < 3:
             before = sum(one.cpu for one in team)
             time.sleep(2)
             quiet = quiet + 1 if sum(one.cpu for one in team) - before < 0.1 * len(team) else 0
-
-    def _divided(self, replicas: int) -> None:
-        """Wait until so many replicas serve everything, and nothing has moved for a while."""
-        last: tuple[object, int] = (None, 0)
-        since = now()
-        while now() < since + STANDS:
-            report = self.report()
-            serving = [one for one in report["replicas"] if one["state"] == "serves"]
-            assigned: Figures = report["assignment"] or {}
-            seen = assigned.get("epoch"), len(serving)
-            if seen != last or len(serving) != replicas or report["unserved"]:
-                last, since = seen, now()
-            time.sleep(1)
-
-    def report(self) -> Any:
-        """Return what `hedgerow shards` tells."""
-        own = {**os.environ, "KUBECONFIG": str(self._sandbox.kubeconfig)}
-        command = [self._command[0], "shards", "-o", "json"]
-        asked = subprocess.run(command, check=False, env=own, capture_output=True)
-        if asked.returncode:  # no replica has a Lease yet
-            return {"replicas": [], "unserved": [], "assignment": None}
-        return json.loads(asked.stdout)
 
     def _served(self, watched: Watched) -> bool:
         """Return whether a change in each tenth namespace is answered."""
@@ -415,78 +349,62 @@ class Sharing:
         raise RuntimeError("the API server is not found")
 
 
-def shared(command: str, numbers: Sequence[int], kubernetes: str) -> list[Figures]:
-    """Measure these numbers of replicas for both ways of reading; print each as it comes."""
+def flags(shards: int) -> list[tuple[str, ...]]:
+    """Return the options of each of so many shards; 0 is one operator that does all."""
+    return [("--shard", f"{number}/{shards}") for number in range(shards)] or [("--leader-elect",)]
+
+
+def divided(command: str, numbers: Sequence[int], kubernetes: str) -> list[Figures]:
+    """Measure these numbers of shards beside one operator; print each as it comes."""
     found = list[Figures]()
-    for gate in (GATE, "") if numbers else ():
-        with tempfile.TemporaryDirectory(prefix="hedgerow-shards-") as name:
-            folder = Path(name)
-            options = Options(kubernetes=kubernetes, feature_gates=gate)
-            with running(folder / "cluster", options) as sandbox:
-                sharing = Sharing(command, sandbox, folder)
-                sharing.install()
-                bare = [sharing.empty(), sharing.empty("--shards")]
-                sharing.fill(RESOURCES, NAMESPACES)
-                # The first one creates all children before it is measured.
-                for number in (0, *numbers):
-                    row = (
-                        sharing.measure(number, "--shards", going=number == GOING)
-                        if number
-                        else sharing.measure(1)
-                    )
-                    row |= {"title": f"{number}" if number else "one, unsharded"}
-                    found.append(row | {"gate": bool(gate), "bare_mib": bare[number > 0]})
-                    print(json.dumps(found[-1]), file=sys.stderr)
+    if not numbers:
+        return found
+    with tempfile.TemporaryDirectory(prefix="hedgerow-shards-") as name:
+        folder = Path(name)
+        with running(folder / "cluster", Options(kubernetes=kubernetes)) as sandbox:
+            measured = Divided(command, sandbox, folder)
+            measured.install()
+            bare = measured.empty(), measured.empty(*flags(2)[0])
+            measured.fill(RESOURCES, NAMESPACES)
+            # The first one creates all children before it is measured.
+            for number in (0, *numbers):
+                row = measured.measure(number, going=number == GOING)
+                found.append(row | {"bare_mib": bare[number > 0]})
+                print(json.dumps(found[-1]), file=sys.stderr)
     return found
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the lines of the table; each figure beside that of one replica without shards."""
+    """Yield the lines of the table; each figure beside that of one operator without shards."""
     if not rows:
         return
     yield f"| {' | '.join(COLUMNS)} |"
     yield "|---|" + "--:|" * (len(COLUMNS) - 1)
-    for row, alone in _beside_one(rows):
-        cells = [who_filters(row), row["title"]]
+    alone = rows[0]
+    for row in rows:
+        cells = [str(row["shards"] or "one operator, no shards")]
         for name in PARTS:
             parts = _parts(row, alone, name)
             cells += [f"{100 * max(parts):.0f}", f"{sum(parts):.2f}"]
         cells.append(f"{row['server_cpu_s'] / alone['server_cpu_s']:.2f}")
-        cells += [f"{row[name]:.1f}" if name in row else "" for name in GOING_S]
+        cells.append(f"{row['killed_s']:.1f}" if "killed_s" in row else "")
         yield f"| {' | '.join(cells)} |"
 
 
-def shares(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return an SVG: what the replica that takes most takes of what one unsharded replica does."""
-    shown = list[Bar]()
-    for row, alone in _beside_one(rows):
-        if row is alone:
-            continue
-        wanted = MOST_OF_ALL[bool(row["gate"])] / row["replicas"]
-        for name, what in PARTS.items():
-            most = max(_parts(row, alone, name))
-            title = f"{row['title']} replicas, {who_filters(row)} filters: {what}"
-            shown.append(Bar(title.replace("1 replicas", "1 replica"), most, most <= wanted))
-    title = "Of the replicas that share the work, the one that takes most; 1 is one unsharded"
-    return bars(title, shown)
-
-
-def who_filters(row: Mapping[str, Any]) -> str:
-    """Return who leaves out what is not a replica's share."""
-    return "the server" if row["gate"] else "each of them"
-
-
-def _beside_one(
-    rows: Iterable[Mapping[str, Any]],
-) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    """Yield each row with that of the one unsharded replica of the same way of reading."""
-    alone: Mapping[str, Any] = {}
+def over(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a line for each bound that three shards do not keep."""
     for row in rows:
-        alone = row if alone.get("gate") != row["gate"] else alone
-        yield row, alone
+        if row["shards"] != GOING:
+            continue
+        for name, most in MOST.items():
+            worst = max(_parts(row, rows[0], name))
+            if worst > most:
+                yield f"{name} of one of {GOING} shards: {worst:.2f}, more than {most}"
+        if row.get("killed_s", 0) > TAKEN_OVER:
+            yield f"served again after {row['killed_s']} s, more than {TAKEN_OVER}"
 
 
 def _parts(row: Mapping[str, Any], alone: Mapping[str, Any], name: str) -> list[float]:
-    """Return what each replica takes of what one unsharded takes, above their empty processes."""
+    """Return what each shard takes of what one operator takes, above their empty processes."""
     less, least = (row["bare_mib"], alone["bare_mib"]) if name == "rss_mib" else (0.0, 0.0)
     return [(each - less) / (alone[name][0] - least) for each in row[name]]

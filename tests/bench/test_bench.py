@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 import platform
-import threading
 from argparse import Namespace
-from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -31,12 +28,10 @@ from bench.__main__ import (
 )
 from bench.admission import ADMISSION_MARKS, latency, review
 from bench.scale import neutral
-from bench.shards import Answered, Holders, shares, sizes, unanswered
+from bench.shards import Answered, flags, over, sizes, unanswered
 from bench.shards import table as of_shards
 from hedgerow.controllers.bluegreen import controller as bluegreen
 from hedgerow.serving.admission.answering import answered
-from hedgerow.shards.members import MEMBER_STATUS, MemberStatus, status_text
-from hedgerow.shards.slices import ALL, written
 
 Result = dict[str, Any]
 
@@ -204,31 +199,6 @@ class TestShards:
         assert min(found) >= 1
         assert sorted(found[1:], reverse=True) == found[1:]
 
-    def test_a_slice_has_nobody_from_one_lease_to_the_next(self, monkeypatch):
-        class Watch:
-            ready = threading.Event()
-            stopped = False
-
-            def __init__(self, _api: Any, _resource: Any, slim: Callable[[Any], bool]) -> None:
-                self.slim = slim
-                self.ready.set()
-
-            def start(self) -> None:
-                self.slim(lease("a", written(ALL)))
-
-        def lease(name: str, holds: str) -> Any:
-            told = {MEMBER_STATUS: status_text(MemberStatus(holds=holds))} if holds != "x" else {}
-            return {"metadata": {"name": name, "annotations": told}}
-
-        times = iter(range(20))
-        monkeypatch.setattr("bench.shards.now", lambda: float(next(times)))
-        holders = Holders(SimpleNamespace(Watch=Watch), None, ["one", "two"])
-        take = holders._watch.slim
-        for name, holds in (("hedgerow-shards", "x"), ("a", ""), ("b", ""), ("b", written(ALL))):
-            take(lease(name, holds))
-
-        assert holders.stop() == 2.0
-
     def test_for_how_long_a_namespace_gave_no_answer_counts_from_the_kill(self):
         answers = [
             Answered("dead", 8.0, 0.1),
@@ -241,24 +211,24 @@ class TestShards:
 
         assert list(unanswered(answers, since=10.0)) == [0.5, 1.5, 16.0, 16.0]
 
-    def test_each_row_is_beside_the_one_replica_of_its_own_way_of_reading(self):
-        def row(title: str, cpu: list[float], *, gate: bool, **more: float) -> Result:
-            parts = {"cpu_s": cpu, "bytes": cpu, "rss_mib": [50 + each for each in cpu]}
-            own = {"title": title, "gate": gate, "bare_mib": 50.0, "server_cpu_s": 2.0}
-            return {"replicas": len(cpu), **own, **parts, **more}
+    def test_each_shard_has_its_option_and_is_elected(self):
+        assert flags(2) == [("--shard", "0/2"), ("--shard", "1/2")]
+        assert flags(0) == [("--leader-elect",)]
 
-        rows = [
-            row("one, unsharded", [10.0], gate=True),
-            row("2", [4.0, 6.0], gate=True, free_s=0.15, stopped_s=0.25, killed_s=16.0),
-            row("one, unsharded", [20.0], gate=False),
-            row("2", [15.0, 10.0], gate=False),
-        ]
+    def row(self, shards: int, cpu: list[float], **more: float) -> Result:
+        parts = {"cpu_s": cpu, "bytes": cpu, "rss_mib": [50 + each for each in cpu]}
+        return {"shards": shards, "bare_mib": 50.0, "server_cpu_s": 2.0, **parts, **more}
+
+    def test_each_row_is_beside_the_operator_that_does_all(self):
+        rows = [self.row(0, [10.0]), self.row(2, [4.0, 6.0], killed_s=16.0)]
 
         shown = [line.strip("| ").split(" | ") for line in of_shards(rows)][2:]
-        assert shown[1] == ["the server", "2", *["60", "1.00"] * 3, "1.00", "0.1", "0.2", "16.0"]
-        assert shown[3][:4] == ["each of them", "2", "75", "1.25"]
-        picture = shares(rows)
-        assert picture.count("<rect") == 6
-        assert (picture.count("#2a7f3f"), picture.count("#b5651d")) == (0, 6)
-        assert ">2 replicas, the server filters: CPU<" in picture
+        assert shown[1] == ["2", *["60", "1.00"] * 3, "1.00", "16.0"]
         assert not list(of_shards([]))
+
+    def test_what_three_may_take_is_bounded(self):
+        alone, good = self.row(0, [10.0]), self.row(3, [4.5, 3.0, 3.0], killed_s=17.0)
+        bad = self.row(3, [4.6, 6.6, 1.0], killed_s=17.1)
+
+        assert list(over([alone, good, self.row(2, [9.0, 9.0])])) == []
+        assert [line.split()[0] for line in over([alone, bad])] == ["cpu_s", "rss_mib", "served"]

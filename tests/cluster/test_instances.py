@@ -20,7 +20,7 @@ from support.programs.typed import Answer, answer
 pytestmark = pytest.mark.cluster
 
 TWO = "hedgerow-two-bluegreen"
-BRIEF = ("--lease-duration", "6s", "--renew-deadline", "4s", "--retry-period", "1s")
+BRIEF = ("--lease-duration", "6s")
 """So that it is soon known whether a leader still works."""
 CHILDREN = (
     ("Service", "demo"),

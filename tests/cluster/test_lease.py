@@ -16,9 +16,7 @@ from hedgerow.kube.client import connect
 from hedgerow.kube.cluster import Cluster
 from hedgerow.kube.connection import SMALL
 from hedgerow.kube.errors import Conflict, KubeError, NotLeading, Stale
-from hedgerow.runtime.clock import SystemClock
 from hedgerow.runtime.leaderelection.elector import Elector
-from hedgerow.runtime.leaderelection.other_leader import Leader, live_leader
 from hedgerow.runtime.leaderelection.record import LEASES, Take, seen
 from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.testing.api import Api, Object
@@ -227,9 +225,7 @@ async def held_by(leading: Elector) -> AsyncIterator[anyio.CancelScope]:
 
 
 class TestLeadership:
-    async def test_hands_over_in_about_a_second_and_tells_a_local_run_who_leads(
-        self, sandbox, namespace, api
-    ):
+    async def test_hands_over_in_about_a_second(self, sandbox, namespace, api):
         took = []
         for _ in range(3):  # what the machine does besides can only make it longer
             took.append(await self.hand_over(sandbox, namespace, api))
@@ -240,21 +236,15 @@ class TestLeadership:
 
     async def hand_over(self, sandbox, namespace, api) -> float:
         """Have a leader release its Lease to one that waits; give the seconds that took."""
-        at = {"name": LEASE, "namespace": namespace, "timing": SHORT}
         async with clusters(sandbox, 2) as [x, y]:
-            assert await live_leader(y, SystemClock(), **at) is None
             vacant(api, namespace)
-            first = leadership(x, namespace, "first", namespaces=("shop",))
+            first = leadership(x, namespace, "first")
             second = leadership(y, namespace, "second")
             await first.gain()
             async with anyio.create_task_group() as tasks:
                 async with held_by(first) as scope:
                     tasks.start_soon(second.gain)
-                    found = await live_leader(y, SystemClock(), **at)
-                    assert found == Leader("first", ("shop",))
                     await stays(lambda: not second.leading, 1)
-                    noted = api.get(lease(namespace)).body["metadata"]["annotations"]
-                    assert noted == {"hedgerow.dev/namespaces": "shop"}
                     scope.cancel()
                 began = anyio.current_time()
                 await first.release()
@@ -263,7 +253,6 @@ class TestLeadership:
 
         spec = api.get(lease(namespace)).must()["spec"]
         assert (spec["holderIdentity"], spec["leaseTransitions"]) == ("second", 2)
-        assert "annotations" not in api.get(lease(namespace)).body["metadata"]
         return took
 
     async def test_needs_no_right_but_on_its_own_name_to_take_it_and_to_make_a_foreign_one_anew(

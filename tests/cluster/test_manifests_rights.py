@@ -42,7 +42,7 @@ ROLES = ("Role", "ClusterRole")
 CONFIGURATION = "ValidatingWebhookConfiguration"
 LABEL = "hedgerow.dev/controller"
 PORTS = {"ports": [{"port": 1}]}
-BRIEF = ("--lease-duration", "6s", "--renew-deadline", "4s", "--retry-period", "1s")
+BRIEF = ("--lease-duration", "6s")
 """An abandoned Lease is waited for so long."""
 
 

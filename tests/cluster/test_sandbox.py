@@ -11,6 +11,7 @@ import httpx
 import pytest
 import yaml
 
+from hedgerow.kube.client import connect
 from hedgerow.sandbox import starting
 from hedgerow.sandbox.blueprint import Blueprint
 from hedgerow.sandbox.cluster import Options, Sandbox
@@ -259,7 +260,20 @@ class TestPortTaken:
 
 
 class TestFeatureGates:
-    # That a gate has its effect is seen of the one of test_sharded_reading.py.
+    async def test_a_gate_has_its_effect(self, tmp_path: Path) -> None:
+        it = Sandbox(tmp_path / "it")
+        await it.up(Options(feature_gates="CBORServingAndStorage=true"))
+        async with connect(kubeconfig=str(it.kubeconfig)) as cluster:
+            measured = await cluster.get("/metrics")
+        await it.down()
+
+        line = next(
+            each
+            for each in measured.splitlines()
+            if 'kubernetes_feature_enabled{name="CBORServingAndStorage"' in each
+        )
+        assert line.endswith(" 1")
+
     async def test_an_unknown_gate_is_told_in_one_line(self, tmp_path: Path) -> None:
         with pytest.raises(SandboxError, match="unrecognized feature gate: Teleport") as raised:
             await Sandbox(tmp_path / "it").up(Options(feature_gates="Teleport=true"))

@@ -26,7 +26,7 @@ from faults.outages import outages
 from faults.proxy import Proxy
 from faults.scenario import Scenario
 from faults.scenarios import SCENARIOS
-from faults.sharded import SCENARIO as SHARING
+from faults.sharded import SCENARIO as SHARDS
 from faults.sharded import sharded
 from faults.troubles import Target
 from hedgerow.sandbox.cluster import Options
@@ -98,9 +98,9 @@ def _judge(case: Case, make: Callable[[], Outcome]) -> Verdict:
 def run(wanted: Sequence[str], lanes: int, directory: Path, limit: int) -> list[Verdict]:
     """Make every run whose name holds all the words, and tell of each as it ends."""
     scenarios = [s for s in SCENARIOS if is_wanted_scenario(s.name, wanted)]
-    sharing = _sharing(wanted, directory)
+    divided = _sharded(wanted, directory)
     found = _on_scenarios(scenarios, wanted, lanes, directory, limit) if scenarios else []
-    return [*found, *sharing]
+    return [*found, *divided]
 
 
 def _on_scenarios(
@@ -129,8 +129,8 @@ def _on_scenarios(
             return [*_all(todo, among, lanes), *others.result()]
 
 
-def _sharing(wanted: Sequence[str], directory: Path) -> list[Verdict]:
-    """Make the runs of replicas that share the work, one after the other: seconds count."""
+def _sharded(wanted: Sequence[str], directory: Path) -> list[Verdict]:
+    """Make the runs in which the division changes, one after the other: seconds count."""
     if not any(_matches(case, wanted) for case in sharded(Undisturbed())):
         return []
     with world(directory / "undisturbed") as among:
@@ -138,13 +138,13 @@ def _sharing(wanted: Sequence[str], directory: Path) -> list[Verdict]:
     numbers, found = count(1), list[Verdict]()
 
     def alone(case: Case) -> Outcome:
-        with world(directory / f"sharing-{next(numbers)}", audit=True) as own:
+        with world(directory / f"shards-{next(numbers)}", audit=True) as own:
             return case.make(own)
 
     for case in sharded(known):
         if _matches(case, wanted):
             found.append(_judge(case, partial(alone, case)))
-            _tell(" sharing", case, found[-1])
+            _tell("  shards", case, found[-1])
     return found
 
 
@@ -192,7 +192,7 @@ def _all(todo: Sequence[Case], among: World, lanes: int) -> list[Verdict]:
 
 def is_wanted_scenario(name: str, words: Sequence[str]) -> bool:
     """Return whether runs of a scenario may be wanted: others may be by a word that names them."""
-    names = [*(s.name for s in SCENARIOS), SHARING]
+    names = [*(s.name for s in SCENARIOS), SHARDS]
     chosen = [word for word in words if any(word in other for other in names)]
     if chosen:
         return any(word in name for word in chosen)
@@ -221,7 +221,7 @@ def _list() -> None:
         print(f"fault     {fault}")
     for scenario in SCENARIOS:
         print(f"scenario  {scenario.name}: {', '.join(step.name for step in scenario.steps)}")
-    print(f"scenario  {SHARING}: three replicas share twelve namespaces under load")
+    print(f"scenario  {SHARDS}: twelve namespaces under load are divided otherwise")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,7 +1,7 @@
-"""Fleet: replicas that share the work of a dozen namespaces under load, on a server of their own.
+"""Fleet: operators that divide a dozen namespaces under load, on a server of their own.
 
 In each namespace is a resource of each controller that divides, and a copy of a Secret, which one
-replica makes for all. People change all of it again and again; CronJobs start Jobs meanwhile.
+operator makes for all. People change all of it again and again; CronJobs start Jobs meanwhile.
 """
 
 from __future__ import annotations
@@ -34,20 +34,16 @@ from faults.scenario import (
     target,
 )
 from faults.scenarios import CACHE, CRON, DEMO, ROUTE, SERVERS
-from hedgerow.shards.members import LABEL
-from hedgerow.shards.slices import ALL
+from faults.troubles import Off
+from hedgerow.shard import Shard, lease_name
 from hedgerow.testing.audit_log import AuditLog
 from support.cluster.writers import Entry, Writers, started_twice
-from support.operator import sharing
 
 AUDIT_LOG = "audit.log"
 """The name of the file in a world's directory."""
-SYSTEM = "sharing"
+SYSTEM = "divided"
 PLACES = tuple(f"{letter}-shared" for letter in "abcdefghijkl")
 COPY = target("v1", "Secret", "app")
-ELECTION, ASSIGNED = (
-    target("coordination.k8s.io/v1", "Lease", name) for name in ("hedgerow", "hedgerow-shards")
-)
 INTERVAL = 3
 """Seconds between two starts of a CronJob."""
 PACE = 0.3
@@ -66,7 +62,16 @@ FLAGS = (
     f"--secretsync-namespace={SYSTEM}",
     f"--secretsync-selector=kubernetes.io/metadata.name in ({','.join(PLACES)})",
 )
-SHARED = ("--leader-elect", "--shards")
+DURATION = 9.0
+"""Seconds that a Lease lasts."""
+ELECTED = ("--leader-elect", "--lease-duration", f"{DURATION:.0f}s")
+Flags = tuple[str, ...]
+
+
+def division(count: int) -> list[Flags]:
+    """Return the flags of each shard of so many; 0 is one operator that is elected for all."""
+    shards = [("--shard", str(Shard(number, count))) for number in range(count)]
+    return [(*ELECTED, *shard) for shard in shards or [()]]
 
 
 class Places:
@@ -218,15 +223,44 @@ class Load:
 
 
 class Fleet:
-    """Replicas, and all that is seen of them."""
+    """Operators of one division or several, and all that is seen of them."""
 
-    def __init__(self, world: World, places: Places, operators: list[Operator]) -> None:
-        self.world, self.places, self.operators = world, places, operators
-        self.run = Run(world, SCENARIOS[0], SYSTEM, places.system, operators)
+    def __init__(self, world: World, places: Places, divisions: list[list[Operator]]) -> None:
+        self.world, self.places, self.divisions = world, places, divisions
+        self.all = [operator for each in divisions for operator in each]
+        self.run = Run(world, SCENARIOS[0], SYSTEM, places.system, [])
         self.load = Load(world)
-        self.forgotten: tuple[datetime, datetime] | None = None
-        """Of what was done in between the store knows nothing any more."""
         self._audit = AuditLog(world.directory / AUDIT_LOG)
+
+    def begin(self, division: list[Operator]) -> None:
+        """Start all of a division; they are started again whenever they end."""
+        for operator in division:
+            operator.line.trouble = Off()
+            operator.start()
+        self.run.operators += division
+
+    def leave(self, division: list[Operator]) -> None:
+        """Start none of a division again."""
+        self.run.operators = [each for each in self.run.operators if each not in division]
+
+    def works(self, operator: Operator) -> bool:
+        """Return whether it holds its Lease, and nothing keeps it from working."""
+        return operator.measured().get("hedgerow_leader") == 1
+
+    def work(self, division: list[Operator]) -> bool:
+        """Return whether all of a division work."""
+        return all(map(self.works, division))
+
+    def hold(self, division: list[Operator]) -> bool:
+        """Return whether all of a division hold their Leases, whether they work or not."""
+        return all(self._holds(operator.flags) for operator in division)
+
+    def _holds(self, flags: Flags) -> bool:
+        shard = Shard.parse(flags[flags.index("--shard") + 1]) if "--shard" in flags else None
+        live = self.places.system.get(
+            target("coordination.k8s.io/v1", "Lease", lease_name("hedgerow", shard))
+        )
+        return bool((live or {}).get("spec", {}).get("holderIdentity"))
 
     def until(self, fact: Callable[[], Any], what: str, within: float = WAIT_TIMEOUT) -> None:
         """Wait for a fact while what ends is started again, as long as the load goes on."""
@@ -243,41 +277,12 @@ class Fleet:
         last = self.load.turns + number
         self.until(lambda: self.load.turns >= last, "changes")
 
-    def leases(self) -> list[Object]:
-        """Return the Leases of all who share the work."""
-        found = self.places.system.every({key: ELECTION[key] for key in ("apiVersion", "kind")})
-        return [each for each in found if LABEL in each["metadata"].get("labels", {})]
-
-    def name(self, operator: Operator) -> str:
-        """Return a replica's name in its present life, or in the last one that came so far."""
-        return sharing.name_of(operator.written())
-
-    def leader(self) -> Operator | None:
-        """Return who leads: the holder of its own Lease holds that of the election too."""
-        live = self.places.system.get(ELECTION) or {}
-        holder = live.get("spec", {}).get("holderIdentity")
-        led = {
-            each["metadata"]["name"]
-            for each in self.leases()
-            if holder and each["spec"].get("holderIdentity") == holder
-        }
-        return next((each for each in self.operators if self.name(each) in led), None)
-
-    def share(self) -> bool:
-        """Return whether all serve a part."""
-        return sharing.share(self.leases(), [self.name(each) for each in self.operators])
-
-    def serve_without(self, name: str) -> bool:
-        """Return whether all is served by others than the one of that name."""
-        names = {self.name(each) for each in self.operators} - {name}
-        return sharing.served(self.leases(), names) == ALL
-
     def written(self) -> Writers:
         """Return what was written so far."""
         return Writers.of(self._audit.since())
 
     def finish(self, known: Undisturbed) -> None:
-        """Come to where one replica comes that works alone."""
+        """Come to where one operator comes that works alone."""
         self.places.end()
         self.rest()
         found: Object = {}
@@ -298,32 +303,25 @@ class Fleet:
         self.until(self.places.ended, "all is served")
         self.run.until(lambda: self.run.silent() >= LAST_QUIET, "no more writes")
 
-    def broken(self, known: Undisturbed, duration: float) -> list[str]:
-        """Return what does not hold, a line each."""
+    def broken(self, known: Undisturbed, divisions: list[int]) -> list[str]:
+        """Return what does not hold, a line each, if these divisions wrote after each other."""
         entries = self._audit.since()
-        remembered = [each for each in entries if not self._is_forgotten(each)]
-        asked = [one for line in self.run.lines for one in line.record]
+        asked = [one for operator in self.all for one in operator.line.record]
         told = self.places.told()
         usual = {each[2] for each in known.told} | OF_TROUBLE
-        if self.forgotten:
-            usual |= {"FieldRestored"}
         written = Writers.of(entries)
+        wrote = written.divisions()
         return [
             *(f"nothing is written in {place}" for place in PLACES if not written.turns(place)),
-            *written.broken(duration),
-            *started_twice(remembered, INTERVAL),
+            *([f"{wrote} wrote, not {divisions}"] if wrote != divisions else []),
+            *written.broken(DURATION),
+            *started_twice(entries, INTERVAL),
             *written_wrongly(asked),
             *(line for people in self.places.each.values() for line in told_twice(people)),
             *(f"no Event {each}" for each in sorted(known.told - told)),
             *(f"an Event {each}" for each in sorted(told - known.told) if each[2] not in usual),
-            *failed(self.operators),
+            *failed(self.all),
         ]
-
-    def _is_forgotten(self, entry: Entry) -> bool:
-        if not self.forgotten:
-            return False
-        since, until = self.forgotten
-        return since < datetime.fromisoformat(entry["stageTimestamp"]) < until
 
     def longest(self) -> float:
         """Return the most seconds that a change of a Memcached waited for the first write."""
@@ -351,22 +349,26 @@ def _is_change(entry: Entry) -> bool:
 
 
 @contextlib.contextmanager
-def fleet(world: World, replicas: int, *flags: str) -> Iterator[Fleet]:
-    """Lay out replicas, with everything there that they are to serve."""
+def fleet(world: World, *divisions: list[Flags]) -> Iterator[Fleet]:
+    """Lay out operators, each with its flags, and everything that they are to serve."""
     with contextlib.ExitStack() as stack:
         places = Places(world, stack)
         places.open()
-        lines = [stack.enter_context(world.proxy.line()) for _ in range(replicas)]
-        operators = [Operator(world, line, SYSTEM, *FLAGS, *flags) for line in lines]
-        for operator in operators:
+        laid_out: list[list[Operator]] = []
+        for each in divisions:
+            lines = [stack.enter_context(world.proxy.line()) for _ in each]
+            pairs = zip(lines, each, strict=True)
+            laid_out.append([Operator(world, line, SYSTEM, *FLAGS, *own) for line, own in pairs])
+        found = Fleet(world, places, laid_out)
+        for operator in found.all:
             stack.callback(operator.kill)
-        yield Fleet(world, places, operators)
+        yield found
 
 
 def undisturbed(world: World) -> Undisturbed:
-    """Return what one replica comes to that works alone."""
-    with fleet(world, 1) as alone:
-        alone.operators[0].start()
+    """Return what one operator comes to that works alone."""
+    with fleet(world, [()]) as alone:
+        alone.begin(alone.divisions[0])
         alone.until(alone.places.begun, "all is served")
         alone.places.contest()
         with alone.load:

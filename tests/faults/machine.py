@@ -39,7 +39,7 @@ MOST_RENEWALS = 2
 """Writes of a Lease that trouble is made of, in each scenario."""
 WAIT_TIMEOUT = 90.0
 """Seconds for one step to come to where it came without trouble."""
-LEASE = ("--lease-duration", "3s", "--renew-deadline", "2s", "--retry-period", "500ms")
+LEASE = ("--lease-duration", "3s")
 FLAGS = ("--log-format", "json", "--health-probe-bind-address", "0")
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 8.0
 """Seconds between two lives of an operator that ends at once: they double."""
@@ -65,7 +65,7 @@ class Operator:
     """One replica, through all its lives."""
 
     def __init__(self, world: World, line: Line, namespace: str, *flags: str) -> None:
-        self._world, self.line = world, line
+        self._world, self.line, self.flags = world, line, flags
         self._directory = world.directory / namespace
         self._directory.mkdir(exist_ok=True)
         self.log = self._directory / f"{line.port}.log"

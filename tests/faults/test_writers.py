@@ -6,12 +6,16 @@ from typing import Any
 
 import pytest
 
-from hedgerow.shards import assignment
-from hedgerow.shards.assignment import Assignment
-from hedgerow.shards.members import ASSIGNMENT
+from hedgerow.shard import Shard, lease_name
 from support.cluster.writers import Entry, Writers, started_twice
 
-ONE, OTHER = "hedgerow-1", "hedgerow-2"
+
+def serving(place: str, count: int) -> str:
+    """Return the shard of so many that serves a place."""
+    return next(str(s) for s in (Shard(n, count) for n in range(count)) if s.serves(place))
+
+
+ONE, OTHER, LATER = serving("shop", 2), "1/2", serving("shop", 3)
 DURATION = 6.0
 
 
@@ -19,11 +23,11 @@ def at(seconds: float) -> str:
     return f"2026-01-01T00:{int(seconds) // 60:02}:{seconds % 60:09.6f}Z"
 
 
-def entry(began: float, replica: str, **more: Any) -> Entry:
+def entry(began: float, shard: str, **more: Any) -> Entry:
     """Return an apply of a Deployment that takes a tenth of a second."""
     given = {
         "verb": "patch",
-        "userAgent": f"hedgerow-memcached ({replica})",
+        "userAgent": f"hedgerow/0.1.0 (shard {shard})" if shard else "hedgerow/0.1.0",
         "requestURI": "/apis/apps/v1/namespaces/shop/deployments/cache",
         "requestReceivedTimestamp": at(began),
         "stageTimestamp": at(more.pop("ended", began + 0.1)),
@@ -34,61 +38,42 @@ def entry(began: float, replica: str, **more: Any) -> Entry:
     return {**given, **more}
 
 
-def renewal(began: float, replica: str, code: int = 200) -> Entry:
-    lease = {"resource": "leases", "namespace": "system", "name": replica}
-    return entry(began, replica, objectRef=lease, responseStatus={"code": code})
-
-
-def assigned(began: float, *owners: str, code: int = 200) -> Entry:
-    """Return an assignment by the first one: an equal part for each."""
-    parts = tuple((2**24 * number // len(owners), number) for number in range(len(owners)))
-    text = assignment.text(Assignment(1, "n", owners, parts))
-    body = {"metadata": {"annotations": {ASSIGNMENT: text}}}
-    lease = {"resource": "leases", "namespace": "system", "name": "hedgerow-shards"}
-    told = {"objectRef": lease, "requestObject": body, "responseStatus": {"code": code}}
-    return entry(began, owners[0], **told)
+def renewal(began: float, shard: str, code: int = 200) -> Entry:
+    name = lease_name("hedgerow", Shard.parse(shard) if shard else None)
+    lease = {"resource": "leases", "namespace": "system", "name": name}
+    status = {"code": code}
+    return entry(began, shard, userAgent="hedgerow-lease", objectRef=lease, responseStatus=status)
 
 
 def broken(*entries: Entry) -> list[str]:
-    leases = (renewal(0.1, ONE), renewal(0.1, OTHER))
-    return Writers.of((assigned(0, ONE), *leases, *entries)).broken(DURATION)
+    leases = (renewal(0.1, shard) for shard in ("", ONE, OTHER, LATER))
+    return Writers.of((*leases, *entries)).broken(DURATION)
 
 
 class TestWriters:
-    def test_one_after_the_other_in_its_turn_is_right(self):
-        log = (entry(1, ONE), entry(2, ONE), assigned(3, OTHER), entry(4, OTHER))
+    @pytest.mark.parametrize("then", ["", LATER])
+    def test_one_division_after_the_other_is_right(self, then):
+        log = (entry(1, ONE), entry(2, ONE), entry(4, then))
 
         assert broken(*log) == []
-        assert Writers.of(log).turns("shop") == [ONE, OTHER]
+        assert Writers.of(log).turns("shop") == [ONE, then or "all"]
+        assert Writers.of(log).divisions() == [2, 3 if then else 1]
 
     def test_two_at_once_are_told(self):
-        late = entry(1, ONE, ended=5)
-        log = (late, entry(2, ONE), assigned(3, OTHER), entry(4, OTHER))
+        log = (entry(1, ONE, ended=5), entry(2, ONE), entry(4, LATER))
 
         assert [line.split(":")[0] for line in broken(*log)] == ["at once"]
 
-    def test_who_writes_again_without_being_assigned_again_is_told(self):
-        log = [entry(1, ONE), assigned(2, OTHER), entry(3, OTHER), entry(4, ONE)]
+    def test_a_division_that_writes_again_after_another_is_told_wherever_that_was(self):
+        elsewhere = {"resource": "deployments", "namespace": "a", "name": "cache"}
+        other = serving("a", 3)
+        log = (entry(1, ONE), entry(2, other, objectRef=elsewhere), entry(3, ONE))
 
-        assert len(broken(*log)) == 1
-        assert broken(*log, assigned(3.5, ONE)) == []
+        told = broken(renewal(0.1, other), *log)
+        assert told == ["divisions wrote in turns: [2, 3, 2]"]
 
-    def test_who_writes_before_it_was_assigned_is_told(self):
-        assert len(broken(entry(1, OTHER), assigned(2, OTHER), entry(3, OTHER))) == 1
-
-    def test_an_assignment_that_was_refused_permits_nothing(self):
-        assert len(broken(assigned(1, OTHER, code=409), entry(2, OTHER))) == 1
-
-    def test_only_the_part_counts_that_the_namespace_is_in(self):
-        both = Writers.of([assigned(0, ONE, OTHER), renewal(0, ONE), renewal(0, OTHER)])
-        places = [f"{number}-shop" for number in range(9)]
-        for replica in (ONE, OTHER):
-            for place in places:
-                reference = {"resource": "deployments", "namespace": place, "name": "cache"}
-                both.take(entry(1, replica, objectRef=reference))
-
-        # Each of them is one replica's: the other one must not write there.
-        assert sum("wrote" in line for line in both.broken(DURATION)) == len(places)
+    def test_who_writes_in_anothers_namespace_is_told(self):
+        assert [line.split(":")[0] for line in broken(entry(1, OTHER))] == ["in shop"]
 
     @pytest.mark.parametrize(("code", "told"), [(200, 0), (409, 1)])
     def test_a_write_after_the_lease_has_run_out_is_told(self, code, told):
@@ -97,24 +82,20 @@ class TestWriters:
         assert [line.split(":")[0] for line in broken(*log)] == ["without a Lease"] * told
 
     def test_one_who_never_had_a_lease_is_told(self):
-        log = (assigned(1, "hedgerow-3"), entry(2, "hedgerow-3"))
-
-        assert len(broken(*log)) == 1
+        assert len(Writers.of([entry(2, ONE)]).broken(DURATION)) == 1
 
     def test_copies_of_secrets_are_of_no_namespace(self):
         copy = {"resource": "secrets", "namespace": "shop", "name": "app"}
         event = {"resource": "events", "namespace": "shop", "name": "app.1"}
         about = {"regarding": {"kind": "Secret"}}
-        found = Writers.of(
-            [entry(1, ONE, objectRef=copy), entry(2, ONE, objectRef=event, requestObject=about)]
-        )
+        log = [entry(1, ONE, objectRef=copy), entry(2, ONE, objectRef=event, requestObject=about)]
 
-        assert (found.turns(""), found.turns("shop")) == ([ONE], [])
+        assert (Writers.of(log).turns(""), Writers.of(log).turns("shop")) == ([ONE], [])
+        assert broken(*log) == []
 
-    def test_what_others_write_is_left_out(self):
-        users = entry(1, ONE, userAgent="kubectl")
-
-        assert Writers.of([users]).turns("shop") == []
+    @pytest.mark.parametrize("agent", ["kubectl", "hedgerow/0.1.0 (plan)", "hedgerow-lease"])
+    def test_what_others_write_is_left_out(self, agent):
+        assert Writers.of([entry(1, ONE, userAgent=agent)]).turns("shop") == []
 
 
 class TestStarts:

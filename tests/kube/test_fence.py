@@ -17,7 +17,6 @@ from hedgerow.kube.client import connect
 from hedgerow.kube.errors import KubeError, NotLeading
 from hedgerow.kube.retry import RetryClock
 from hedgerow.kube.wire import Request
-from hedgerow_schemas.base import ApiResource
 from kube.asking import CONFIG_MAP, never
 from kube.fakes import reply, write_kubeconfig
 
@@ -72,21 +71,6 @@ class TestPermit:
 
         assert server.requests == []
         assert issubclass(NotLeading, KubeError)
-
-    @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
-    async def test_each_namespace_may_have_one_of_its_own(self, server, connected, write):
-        server.answers, permits = [reply()], {"ns": Permit(5.0), "other": Permit(0.0)}
-        async with connected() as cluster:
-            await write(cluster.fenced_by(permits.__getitem__))
-
-        assert len(server.requests) == 1
-        assert permits["other"].asked == 0
-
-    async def test_what_is_in_no_namespace_has_that_of_the_empty_one(self, server, connected):
-        node = ApiResource("v1", "Node", "nodes", namespaced=False)
-        async with connected() as cluster:
-            with pytest.raises(NotLeading):
-                await cluster.fenced_by({"": Permit(0.0)}.__getitem__).delete(node, "x", uid="u")
 
     @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
     async def test_with_one_it_is_and_what_is_answered_is_not_told(self, server, connected, write):

@@ -1,4 +1,4 @@
-"""Selection: only the objects of some slices are decoded, whatever is in the others."""
+"""Selection: only the objects of a shard are decoded, whatever is in the others."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from hypothesis import strategies as st
 
 from hedgerow.encoding import decode
 from hedgerow.kube import errors
-from hedgerow.kube.selection import CHANGES, Selected, namespace_of
+from hedgerow.kube.selection import CHANGES, drops, namespace_of, split
 from hedgerow.kube.watch import Bookmark, Changed
 from hedgerow.objects import Salvaged
-from hedgerow.shards.slices import Slices, point_of
+from hedgerow.shard import MOST, Shard, point_of
 from kube.asking import CONFIG_MAP
-from kube.fakes import Chunks, reply, status
+from kube.fakes import Chunks
 from kube.test_cluster_lists import ODD
 
 Object = dict[str, Any]
 NAMES = ("mine", "others", "", "a-b", "\u00e4")
-MINE = Slices.of([(point_of("mine"), point_of("mine") + 1)])
-SELECTED = Selected(MINE)
+MINE = Shard(point_of("mine") % MOST, MOST)
+"""Of these names it serves only the first."""
 
 words = st.sampled_from(["metadata", "namespace", "object", "type", "name", "items", 'a"b', "\\"])
 texts = st.one_of(
@@ -127,7 +127,7 @@ class TestLines:
         except ValueError:
             return
 
-        if SELECTED.drops(content):
+        if drops(MINE, content):
             assert kind in CHANGES
             assert place != "mine"
         elif kind in CHANGES and isinstance(place, str):
@@ -137,17 +137,17 @@ class TestLines:
     @given(items=st.lists(objects(), max_size=5))
     def test_of_a_list_what_may_be_wanted_stays(self, items):
         content = json.dumps({"metadata": {"resourceVersion": "3"}, "items": items}).encode()
-        split = SELECTED.split(content)
+        found = split(MINE, content)
 
-        assert split is not None
-        assert split[0] == {"metadata": {"resourceVersion": "3"}}
-        assert [decode(item) for item in split[1]] == [
+        assert found is not None
+        assert found[0] == {"metadata": {"resourceVersion": "3"}}
+        assert [decode(item) for item in found[1]] == [
             item for item in items if theirs(item) == "mine" or not isinstance(theirs(item), str)
         ]
 
     def test_a_list_that_is_none_is_left_to_others(self):
-        assert SELECTED.split(b'{"items":[]}') is None
-        assert SELECTED.split(b'{"metadata":{},"items":null}') == ({"metadata": {}}, [])
+        assert split(MINE, b'{"items":[]}') is None
+        assert split(MINE, b'{"metadata":{},"items":null}') == ({"metadata": {}}, [])
 
 
 def line(kind: str, **metadata: str) -> bytes:
@@ -156,7 +156,7 @@ def line(kind: str, **metadata: str) -> bytes:
 
 @pytest.mark.anyio
 class TestCluster:
-    async def test_a_watch_tells_of_what_is_selected_and_of_bookmarks(self, server, connected):
+    async def test_a_watch_tells_of_the_shards_objects_and_of_bookmarks(self, server, connected):
         lines = (
             line("ADDED", name="a", namespace="mine", resourceVersion="1"),
             line("ADDED", name="b", namespace="others", resourceVersion="2"),
@@ -164,11 +164,10 @@ class TestCluster:
         )
         server.answers = [httpx.Response(200, stream=Chunks(lines))]
         async with connected() as cluster:
-            found = [e async for e in cluster.only(Selected(MINE)).watch(CONFIG_MAP)]
+            found = [e async for e in cluster.only(MINE).watch(CONFIG_MAP)]
 
         assert [type(event) for event in found] == [Changed, Bookmark]
         assert [event.version for event in found] == ["1", "3"]
-        assert "shardSelector" not in server.requests[0].url.params
 
     async def test_an_error_is_raised(self, server, connected):
         error = {"metadata": {}, "code": 410, "reason": "Expired"}
@@ -176,16 +175,7 @@ class TestCluster:
         server.answers = [httpx.Response(200, stream=Chunks([told]))]
         async with connected() as cluster:
             with pytest.raises(errors.Gone):
-                [e async for e in cluster.only(Selected(MINE)).watch(CONFIG_MAP)]
-
-    async def test_the_server_is_asked_to_select_if_it_can(self, server, connected):
-        server.answers = [reply(200, {"metadata": {}, "items": []})]
-        async with connected() as cluster:
-            await cluster.only(Selected(MINE, by_server=True)).list(CONFIG_MAP)
-
-        begin = f"0x{point_of('mine') << 40:016x}"
-        selector = server.requests[0].url.params["shardSelector"]
-        assert selector.startswith(f"shardRange(object.metadata.namespace, '{begin}', ")
+                [e async for e in cluster.only(MINE).watch(CONFIG_MAP)]
 
     @pytest.mark.parametrize("fields", ODD.values(), ids=ODD)
     async def test_what_no_strict_decoder_reads_is_salvaged_if_it_is_wanted(
@@ -196,26 +186,7 @@ class TestCluster:
         content = b'{"metadata":{"resourceVersion":"4"},"items":[%s]}' % items
         server.answers = [httpx.Response(200, content=content)]
         async with connected() as cluster:
-            found = await cluster.only(Selected(MINE)).list(CONFIG_MAP)
+            found = await cluster.only(MINE).list(CONFIG_MAP)
 
         assert [item["metadata"]["namespace"] for item in found.items] == ["mine"]
         assert isinstance(found.items[0], Salvaged)
-
-    @pytest.mark.parametrize(
-        ("answer", "selects"),
-        [
-            (lambda asked: reply(200, {"metadata": {"shardInfo": {"selector": asked}}}), True),
-            (lambda _: reply(200, {"metadata": {}}), False),
-            (lambda _: status(400, "BadRequest"), False),
-        ],
-    )
-    async def test_whether_it_can_is_asked_by_a_short_list(
-        self, answer, selects, server, connected
-    ):
-        async def answered(request: Any) -> Any:
-            assert request.url.params["limit"] == "1"
-            return answer(request.url.params["shardSelector"])
-
-        server.answers = [answered]
-        async with connected() as cluster:
-            assert await cluster.selects(CONFIG_MAP) is selects

@@ -25,10 +25,10 @@ from hedgerow.manifest import from_yaml
 from hedgerow.objects import LONGEST_PROGRAM, Installation, ObjectRef, renamed
 from hedgerow.plan.installations import instance_of
 from hedgerow.plan.remedies import remedies
-from hedgerow.process.leadership import lease
 from hedgerow.registry import LONGEST, Registry
 from hedgerow.runtime.metric_names import DurationMetric
 from hedgerow.runtime.metrics import Meters
+from hedgerow.shard import lease_name
 from hedgerow.version import user_agent, version
 from hedgerow_schemas.base import ContestedField
 from library.greeter import GREETER, Greeting
@@ -115,7 +115,7 @@ class TestOurs:
         assert (ours.domain, ours.system_namespace) == ("hedgerow.dev", "hedgerow-system")
         assert ours.common_manager("cli") == field_manager() == "hedgerow-cli"
         assert user_agent("hedgerow", "plan") == f"hedgerow/{version()} (plan)"
-        assert lease(hedgerow.Settings()) == ("hedgerow", "hedgerow-system")
+        assert hedgerow.Settings().system_namespace == "hedgerow-system"
         assert renamed("`hedgerow run`, HEDGEROW_DEBUG", "hedgerow") == (
             "`hedgerow run`, HEDGEROW_DEBUG"
         )
@@ -130,11 +130,11 @@ class TestTheirs:
     def test_so_does_its_lease_in_a_namespace_of_its_own(self):
         settings = hedgerow.Settings(program="greeter", instance="two")
 
-        assert lease(settings) == ("greeter-two", "greeter-system")
-        elsewhere = settings.model_copy(update={"system_namespace": "here"})
-        assert lease(elsewhere) == ("greeter-two", "here")
-        given = hedgerow.Settings(program="greeter", system_namespace="there")
-        assert lease(given) == ("greeter-two".removesuffix("-two"), "there")
+        assert lease_name(settings.installation.base, settings.part) == "greeter-two"
+        assert settings.system_namespace == "greeter-system"
+        given = hedgerow.Settings(program="greeter", system_namespace="there", shard="2/8")
+        assert lease_name(given.installation.base, given.part) == "greeter-shard-2-of-8"
+        assert given.system_namespace == "there"
 
     def test_so_does_its_command_line(self, theirs):
         assert field_manager() == "greeter-cli"

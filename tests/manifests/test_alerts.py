@@ -78,10 +78,6 @@ def pod_of(shard: int, name: str) -> str:
     return f"hedgerow-shard-{shard}-of-2-6c8f9d7b5-{name}"
 
 
-def unserved(pod: str) -> str:
-    return f'hedgerow_shard_unserved_slices{{{JOB},pod="{pod}"}}'
-
-
 def passes(outcome: str) -> str:
     return f'hedgerow_reconcile_total{{{JOB},controller="shop",outcome="{outcome}"}}'
 
@@ -104,20 +100,6 @@ BUDGET = f'hedgerow_cache_budget_bytes{{{JOB},pod="a"}}'
 LAG = f'hedgerow_loop_lag_seconds{{{JOB},pod="a"}}'
 
 CASES = [
-    Case(
-        "slices are served by nobody",
-        "HedgerowSliceUnserved",
-        {unserved("a"): "0 2x9", unserved("b"): "0 2x9"},
-        "5m",
-        BOTH,
-        "2",
-    ),
-    Case(
-        "a hand-over takes less than a minute",
-        "HedgerowSliceUnserved",
-        {unserved("a"): "0 2 0x9"},
-        "5m",
-    ),
     Case("all replicas are gone", "HedgerowDown", {up("a"): "1x5 0x20"}, "12m", {}),
     Case("nothing is scraped at all", "HedgerowDown", {}, "6m", {}),
     Case("one replica of two is there", "HedgerowDown", {up("a"): "0x20", up("b"): "1x20"}, "20m"),

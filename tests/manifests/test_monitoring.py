@@ -16,7 +16,6 @@ import yaml
 
 from hedgerow.runtime.cache.budget import Budget
 from hedgerow.runtime.metrics import Meters
-from hedgerow.shards.slices import ALL, NONE
 from hedgerow_schemas.builtin import Deployment
 from support.operator.registered import CONTROLLERS
 
@@ -47,7 +46,6 @@ def all_meters() -> Meters:
     meters = Meters("1")
     for controller in CONTROLLERS.values():
         meters.of(controller.name, controller.lag)
-    meters.shards(held=lambda: ALL, unserved=lambda: NONE, age=lambda: 0).reads("server")
     return meters
 
 

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-from pictures import architecture, conflict, handover, recording
+from pictures import architecture, conflict, recording
 from pictures.drawing import PAPERS
 from support.code.sources import ROOT
 
@@ -27,7 +27,6 @@ def main() -> None:
     printed = record()
     drawn = {f"demo-{paper}": recording.draw(printed, paper) for paper in PAPERS}
     drawn |= {"conflict": conflict.draw(), "architecture": architecture.draw()}
-    drawn["handover"] = handover.draw()
     for name, svg in drawn.items():
         (PICTURES / f"{name}.svg").write_text(svg, encoding="utf-8")
         print(f"docs/pictures/{name}.svg")

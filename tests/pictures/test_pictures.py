@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import pytest
 
-from pictures import architecture, conflict, handover
+from pictures import architecture, conflict
 from pictures.__main__ import PICTURES
 from pictures.drawing import PAPERS, SVG, lines, parsed
 from pictures.recording import FRAMES, STILL, blocks, chosen, kinds, plain, told
@@ -47,7 +47,6 @@ class TestEveryPicture:
             "architecture",
             "conflict",
             *(f"demo-{paper}" for paper in sorted(PAPERS)),
-            "handover",
         ]
 
     @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -135,11 +134,6 @@ class TestTranscript:
 class TestConflict:
     def test_it_is_drawn_from_what_the_demo_does(self):
         assert (PICTURES / "conflict.svg").read_text("utf-8") == conflict.draw()
-
-
-class TestHandover:
-    def test_it_is_drawn_from_its_steps(self):
-        assert (PICTURES / "handover.svg").read_text("utf-8") == handover.draw()
 
 
 class TestArchitecture:

@@ -58,7 +58,7 @@ MODULES = {
     "review": "hedgerow.serving.admission.review",
     "selection": "hedgerow.cli.owners.selection",
     "sets": "hedgerow.fields.sets",
-    "slices": "hedgerow.shards.slices",
+    "shard": "hedgerow.shard",
     "starts": "hedgerow.controllers.cronjob.starts",
     "status": "hedgerow.plan.status",
     "transfers": "hedgerow.plan.transfers",

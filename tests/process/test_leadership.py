@@ -12,7 +12,7 @@ import anyio
 import pytest
 from structlog.testing import capture_logs
 
-from hedgerow.kube.errors import ConfigError, Forbidden, Missing, NotLeading
+from hedgerow.kube.errors import ConfigError, Forbidden, Missing, NotLeading, Unreachable
 from hedgerow.process import leadership as leading
 from hedgerow.process.leadership import AnotherOperatorError, led, refuse_another_operator
 from hedgerow.process.stopping import Stop
@@ -23,7 +23,7 @@ from hedgerow.runtime.leaderelection.thread import own_thread
 from hedgerow.runtime.metrics import Meters
 from hedgerow.serving.health import Checks
 from hedgerow.settings import Settings
-from hedgerow.shards.members import LABEL
+from hedgerow.shard import lease_name
 from hedgerow.testing.memory import kinds
 from hedgerow.testing.memory.cluster import MemoryCluster
 from hedgerow.testing.memory.server import Server
@@ -36,11 +36,12 @@ pytestmark = pytest.mark.anyio
 ELECTED = Settings(leader_elect=True)
 CONFIG: dict[str, Any] = {"metadata": {"name": "a", "namespace": "default"}, "data": {"a": "b"}}
 CONFIG_MAPS = ApiResource("v1", "ConfigMap", "configmaps")
-NAMED: dict[str, Any] = {
-    "apiVersion": LEASES.group_version,
-    "kind": LEASES.kind,
-    "metadata": {"name": "hedgerow", "namespace": "hedgerow-system"},
-}
+
+
+def named(name: str) -> dict[str, Any]:
+    """Return the Lease of this name, without anything in it."""
+    meta = {"name": name, "namespace": "hedgerow-system"}
+    return {"apiVersion": LEASES.group_version, "kind": LEASES.kind, "metadata": meta}
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +72,7 @@ class Place:
         yield MemoryCluster(self.server)
 
     def led(self, settings: Settings = ELECTED, stop: Stop | None = None) -> Any:
-        cluster = cast("Any", MemoryCluster(self.server))
+        cluster = cast("Any", MemoryCluster(self.server, before=self.before))
         how = {"silent": self.silent, "live": self.live, "gives_way": lambda: self.gives_way}
         return led(settings, cluster, self.clock, stop or Stop(20), self.meters, **how)
 
@@ -89,24 +90,18 @@ class Place:
             then()
             await anyio.sleep_forever()
 
-    def give(self, holder: str) -> None:
-        """Write another holder into the Lease."""
-        self.write(self.lease()["spec"] | {"holderIdentity": holder})
+    def give(self, holder: str, name: str = "hedgerow") -> None:
+        """Write another holder into a Lease."""
+        self.write(self.lease(name)["spec"] | {"holderIdentity": holder}, name)
 
     def stand_still(self) -> None:
         self.stands_still_since = self.clock.monotonic()
 
-    def lease(self) -> Any:
-        return self.server.get(NAMED)
+    def lease(self, name: str = "hedgerow") -> Any:
+        return self.server.get(named(name))
 
-    def write(self, spec: dict[str, Any]) -> None:
-        self.server.apply({**NAMED, "spec": spec}, "hedgerow-lease")
-
-    def share(self) -> None:
-        """Have the Lease released by one of several replicas that share the work."""
-        meta = {**NAMED["metadata"], "labels": {LABEL: "hedgerow"}}
-        spec = {"holderIdentity": "", "leaseDurationSeconds": 1}
-        self.server.apply({**NAMED, "metadata": meta, "spec": spec}, "hedgerow-lease")
+    def write(self, spec: dict[str, Any], name: str = "hedgerow") -> None:
+        self.server.apply({**named(name), "spec": spec}, "hedgerow-lease")
 
     async def lead(self, settings: Settings, *, task_status: Any) -> None:
         async with self.led(settings):
@@ -163,30 +158,6 @@ class TestLeading:
                 assert cluster is None
             assert place.lease()["spec"]["holderIdentity"]
             tasks.cancel_scope.cancel()
-
-    async def test_stopped_while_others_may_share_the_work_it_lets_the_lease_expire(self, place):
-        place.share()
-        stop = Stop(20)
-        async with anyio.create_task_group() as tasks:
-
-            async def ask() -> None:
-                await anyio.sleep(5)
-                stop.asked.set()
-
-            tasks.start_soon(ask)
-            async with place.led(stop=stop) as cluster:
-                assert cluster is None
-        taken = anyio.current_time()
-        async with place.led() as cluster:
-            assert cluster is not None
-            assert anyio.current_time() > taken + 10
-
-    async def test_once_nobody_shares_the_work_any_more_it_leads_and_releases(self, place):
-        place.share()
-        began = anyio.current_time()
-        async with place.led():
-            assert anyio.current_time() >= began + 15
-        assert place.lease()["spec"]["holderIdentity"] == ""
 
     async def test_losing_the_lease_ends_what_is_done_under_it(self, place):
         with pytest.raises(ExceptionGroup) as caught:
@@ -358,30 +329,154 @@ class TestThread:
         assert caught.group_contains(LeadershipLost, match="held by somebody now")
 
 
-class TestCompany:
+class TestDivisions:
+    """Operators of one installation that divide the namespaces otherwise."""
+
+    def part(self, shard: str = "", **more: Any) -> Settings:
+        return Settings(**{"leader_elect": True, "shard": shard, **more})
+
+    async def test_a_shard_is_elected_by_a_lease_of_its_own(self, place):
+        async with place.led(self.part("2/8")) as cluster:
+            assert cluster.permit() > 0
+            assert place.lease("hedgerow-shard-2-of-8")["spec"]["holderIdentity"]
+        assert place.lease() is None
+
+    async def test_those_of_one_division_work_beside_each_other(self, place):
+        async with place.led(self.part("0/2")) as one, place.led(self.part("1/2")) as other:
+            assert one.permit() > 0
+            assert other.permit() > 0
+
     @pytest.mark.parametrize(
-        ("theirs", "ours"), [((), ()), ((), ("a",)), (("a", "b"), ()), (("a", "b"), ("b", "c"))]
+        ("first", "then"), [("", "2/8"), ("2/8", ""), ("3/4", "2/8"), ("2/8", "2/4")]
     )
-    async def test_a_run_beside_a_live_leader_is_refused(self, place, theirs, ours):
+    async def test_one_of_another_waits_and_keeps_its_lease_until_the_former_is_gone(
+        self, place, first, then
+    ):
+        name = lease_name("hedgerow", self.part(then).part)
+        with capture_logs() as logs:
+            async with anyio.create_task_group() as tasks:
+                async with place.led(self.part(first)):
+                    begun = anyio.Event()
+                    tasks.start_soon(place.lead_later, self.part(then), begun.set)
+                    await anyio.sleep(120)
+                    held = place.lease(name)["spec"]["holderIdentity"]
+                    assert held
+                    assert place.measured() == 0  # it holds its Lease, and does not work
+                released = anyio.current_time()
+                await begun.wait()
+                assert place.measured() == 1
+                assert anyio.current_time() - released < 2.5
+                assert place.lease(name)["spec"]["holderIdentity"] == held
+                tasks.cancel_scope.cancel()
+
+        said = [line for line in logs if line["event"].startswith("waiting for operators")]
+        other = lease_name("hedgerow", self.part(first).part)
+        assert [line["lease"] for line in said] == [f"hedgerow-system/{other}"]
+
+    async def test_one_that_was_killed_is_waited_out_by_our_own_clock(self, place):
+        async with place.led():
+            live = place.lease()
+        place.write(live["spec"])
+        async with place.led(self.part("2/8")):
+            began = anyio.current_time()
+        assert 15 <= began < 15 + 15 + 3
+
+    async def test_a_standby_has_waited_for_it_already(self, place):
+        """A former division's Lease that nobody released costs no more than once."""
+        async with place.led():
+            live = place.lease()
+        place.write(live["spec"])
+        began: list[float] = []
         async with anyio.create_task_group() as tasks:
-            await tasks.start(place.lead, Settings(leader_elect=True, namespaces=theirs))
+            async with place.led(self.part("2/8")):
+                tasks.start_soon(
+                    place.lead_later,
+                    self.part("2/8"),
+                    lambda: began.append(anyio.current_time()),
+                )
+                await anyio.sleep(60)
+            released = anyio.current_time()
+            await anyio.sleep(5)
+            tasks.cancel_scope.cancel()
+        assert [at - released < 2.5 for at in began] == [True]
+
+    async def test_asked_to_stop_while_it_waits_it_releases_its_lease(self, place):
+        stop = Stop(20)
+        async with place.led(), anyio.create_task_group() as tasks:
+
+            async def ask() -> None:
+                await anyio.sleep(60)
+                assert place.lease("hedgerow-shard-2-of-8")["spec"]["holderIdentity"]
+                stop.asked.set()
+
+            tasks.start_soon(ask)
+            async with place.led(self.part("2/8"), stop) as cluster:
+                assert cluster is None
+        assert place.lease("hedgerow-shard-2-of-8")["spec"]["holderIdentity"] == ""
+
+    async def test_losing_its_lease_while_it_waits_ends_it(self, place):
+        async with place.led(), anyio.create_task_group() as tasks:
+
+            async def take() -> None:
+                await anyio.sleep(60)
+                place.give("somebody", "hedgerow-shard-2-of-8")
+
+            tasks.start_soon(take)
+            with pytest.raises(ExceptionGroup) as caught:
+                await place.lead_later(self.part("2/8"))
+        assert caught.group_contains(LeadershipLost, match="held by somebody now")
+
+    @pytest.mark.parametrize("error", [Forbidden("no", code=403), Missing("no", code=404)])
+    async def test_one_that_may_not_list_leases_says_so_once_and_works(self, place, error):
+        async def refuse(_sent: Any) -> None:
+            raise error
+
+        place.before = refuse
+        with capture_logs() as logs:
+            async with place.led(), place.led(self.part("2/8")) as cluster:
+                assert cluster.permit() > 0
+                await anyio.sleep(100)
+
+        warnings = [line["event"] for line in logs if line["log_level"] == "warning"]
+        assert warnings == ["cannot tell whether another operator is at work"] * 2
+
+    async def test_what_fails_is_tried_again(self, place):
+        failures = iter(range(3))
+
+        async def fail(_sent: Any) -> None:
+            if next(failures, None) is not None:
+                raise Unreachable("cut", sent=False)
+
+        place.before = fail
+        with capture_logs() as logs:
+            async with place.led(self.part("2/8")) as cluster:
+                assert cluster.permit() > 0
+
+        assert [line["event"] for line in logs].count("leases are not listed") == 3
+
+    async def test_other_installations_are_not_waited_for(self, place):
+        async with place.led(self.part(instance="two")), place.led(self.part("2/8")) as cluster:
+            assert cluster.permit() > 0
+
+
+class TestCompany:
+    @pytest.mark.parametrize("theirs", ["", "2/8"])
+    async def test_a_run_beside_a_live_leader_is_refused(self, place, theirs):
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(place.lead, Settings(leader_elect=True, shard=theirs))
             with pytest.raises(AnotherOperatorError) as refused:
-                await place.refuse(Settings(namespaces=ours))
+                await place.refuse(Settings(namespaces=("a",)))
             tasks.cancel_scope.cancel()
 
         said = str(refused.value)
-        assert place.lease()["metadata"]["name"] == "hedgerow"
-        assert ("in a, b" if theirs else "in all namespaces") in said
-        assert "--namespace" in said
+        lease = lease_name("hedgerow", Settings(shard=theirs).part)
+        assert f"is at work (Lease hedgerow-system/{lease}, renewed 2026-" in said
         assert "--leader-elect" in said
 
-    @pytest.mark.parametrize(
-        "settings",
-        [Settings(namespaces=("c",)), Settings(instance="two"), Settings(leader_elect=True)],
-    )
+    @pytest.mark.parametrize("settings", [Settings(instance="two"), Settings(leader_elect=True)])
     async def test_one_that_keeps_out_of_its_way_is_not(self, place, settings):
         async with anyio.create_task_group() as tasks:
-            await tasks.start(place.lead, Settings(leader_elect=True, namespaces=("a", "b")))
+            await tasks.start(place.lead, Settings(leader_elect=True))
             await place.refuse(settings)
             tasks.cancel_scope.cancel()
 
@@ -390,27 +485,28 @@ class TestCompany:
             pass
         await place.refuse()
 
-    async def test_one_that_was_killed_is_waited_out(self, place):
+    async def test_one_that_was_killed_is_when_its_lease_has_run_out(self, place):
         async with place.led():
             live = place.lease()
         place.write(live["spec"])
-        began = anyio.current_time()
-        with capture_logs() as logs:
+        with pytest.raises(AnotherOperatorError):
             await place.refuse()
-
-        assert anyio.current_time() - began >= 15
-        (line,) = logs
-        assert line["event"] == "waiting to see whether the leader still works"
-        assert (line["holder"], line["at_most"]) == (live["spec"]["holderIdentity"], "15 s")
-
-    async def test_where_there_is_no_lease_nobody_is_waited_for(self, place):
-        began = anyio.current_time()
+        await anyio.sleep(15)
         await place.refuse()
 
-        assert anyio.current_time() == began
+    async def test_it_looks_once(self, place):
+        asked: list[str] = []
+
+        async def note(sent: Any) -> None:
+            asked.append(sent.verb)
+
+        place.before = note
+        await place.refuse()
+
+        assert asked == ["list"]
 
     @pytest.mark.parametrize("error", [Forbidden("no", code=403), Missing("no", code=404)])
-    async def test_one_that_may_not_read_the_lease_says_so_and_works(self, place, error):
+    async def test_one_that_may_not_list_leases_says_so_and_works(self, place, error):
         async def refuse(_sent: Any) -> None:
             raise error
 
@@ -419,5 +515,5 @@ class TestCompany:
             await place.refuse()
 
         (line,) = logs
-        assert line["event"] == "cannot tell whether an elected operator is at work"
-        assert line["lease"] == "hedgerow-system/hedgerow"
+        assert line["event"] == "cannot tell whether another operator is at work"
+        assert line["leases"] == "hedgerow-system"

@@ -66,16 +66,3 @@ class TestLane:
             assert lane.enter(lambda: None, asked[-1], asked[-1][0])
 
         assert asked == ["a2", "b1", "a3", "b2", "a4"]
-
-    def test_one_that_is_forgotten_keeps_nobody_waiting(self):
-        lane, asked = Lane(), list[str]()
-        lane.enter(lambda: None, "a")
-        for who in "bcd":
-            lane.enter(lambda who=who: asked.append(who), who)
-        lane.leave()
-        lane.forget(lambda who: who in {"b", "c"})
-
-        assert asked == ["b", "d"]
-        assert lane.enter(lambda: None, "d")
-        lane.leave()
-        assert lane.enter(lambda: None, "e")

@@ -12,7 +12,6 @@ from prometheus_client import generate_latest
 from hedgerow.controllers.cronjob import controller as cronjob
 from hedgerow.kube import errors
 from hedgerow.runtime.metrics import ACTIONS, MANAGERS, OTHER, OUTCOMES, Meter, Meters
-from hedgerow.shards.slices import ALL, COUNT, NONE, Slices
 from hedgerow.testing.virtual import EPOCH
 from hedgerow_schemas.builtin import Deployment
 from runtime.clockwork import Clockwork, started
@@ -183,25 +182,6 @@ class TestProcess:
         meters.beat(0.25)
 
         assert value(meters, "loop_lag_seconds") == 0.25
-
-
-class TestShards:
-    def test_they_are_measured_where_the_work_is_shared_and_only_there(self, meters: Meters):
-        assert value(meters, "shard_slices") is None
-        held = NONE
-        shards = meters.shards(held=lambda: held, unserved=lambda: ALL - held, age=lambda: 7.0)
-        before = (value(meters, "shard_slices"), value(meters, "shard_unserved_slices"))
-        held = Slices(((0, COUNT // 4), (COUNT // 2, COUNT)))
-        shards.moved(2)
-        shards.reads("server")
-        shards.reads("lines")
-
-        assert before == (0, 256)
-        assert (value(meters, "shard_slices"), value(meters, "shard_unserved_slices")) == (192, 64)
-        assert value(meters, "shard_moves_total") == 2
-        assert value(meters, "shard_assignment_age_seconds") == 7
-        assert value(meters, "shard_reading_info", way="lines") == 1
-        assert value(meters, "shard_reading_info", way="server") is None
 
 
 @pytest.mark.anyio

@@ -71,20 +71,3 @@ class TestKept:
 
         received = heard.reports._received["sources"]
         assert (received.by, received.found, received.reports.left) == ({}, {}, {A})
-
-
-class TestRestart:
-    def test_all_is_as_it_was_at_the_start(self):
-        heard = Heard()
-        heard.there = (A,)
-        heard.reports.replace("sources", A, FOUND)
-        heard.reports.ended("sources", A)
-        assert heard.reports.are_whole("sources")
-        heard.reports.restart("sources")
-
-        assert heard.reports.of("sources", SOURCE) == ()
-        assert heard.in_use
-        assert not heard.reports.are_whole("sources")
-        heard.news.clear()
-        heard.reports.replace("sources", A, {})
-        assert heard.news == [ALL]

@@ -137,11 +137,6 @@ LAZY: Mapping[str, Lazy] = {
         "hedgerow.cli.owners.command", "owners_command", "Show who holds each field of an object."
     ),
     "tree": Lazy("hedgerow.cli.tree.command", "tree_command", "Show resources and their children."),
-    "shards": Lazy(
-        "hedgerow.cli.shards.command",
-        "shards_command",
-        "Show which replica serves which share of the namespaces.",
-    ),
     "watch": Lazy(
         "hedgerow.cli.watch.command",
         "watch_command",

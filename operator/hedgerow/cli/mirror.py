@@ -23,15 +23,12 @@ NamespacedName = tuple[str, str]
 
 
 class Mirror:
-    """The objects of each kind, and the problem of each kind that cannot be read or followed.
+    """The objects of each kind, and the problem of each kind that cannot be read or followed."""
 
-    `on_change` is called after each change.
-    """
-
-    def __init__(self, cluster: Cluster, on_change: Callable[[], None] | None = None) -> None:
+    def __init__(self, cluster: Cluster) -> None:
         self.objects: dict[ApiResource, dict[NamespacedName, Object]] = {}
         self.problems: dict[ApiResource, KubeError] = {}
-        self._cluster, self._on_change = cluster, on_change
+        self._cluster = cluster
         self._changed = anyio.Event()
 
     async def read(
@@ -40,13 +37,10 @@ class Mirror:
         namespace: str,
         reduce: Callable[[Object], Object],
         *,
-        labels: str = "",
         fields: str = "",
     ) -> None:
         """Read objects of a kind, each of which is reduced. Raises KubeError."""
-        found = await self._cluster.list(
-            api, namespace, labels=labels, fields=fields, reduce=reduce
-        )
+        found = await self._cluster.list(api, namespace, fields=fields, reduce=reduce)
         self.objects[api] = {_key(obj): obj for obj in found.items}
 
     async def follow(
@@ -54,29 +48,19 @@ class Mirror:
         api: ApiResource,
         namespace: str,
         reduce: Callable[[Object], Object],
-        *,
-        labels: str = "",
     ) -> None:
         """Keep the objects of a kind up to date until cancelled."""
 
         def note(error: KubeError) -> None:
             self.problems[api] = error
-            self.tell()
+            self._changed.set()
 
-        events = reflect(
-            self._cluster, api, namespace, labels=labels, reduce=reduce, on_problem=note
-        )
+        events = reflect(self._cluster, api, namespace, reduce=reduce, on_problem=note)
         async with aclosing(events) as heard:
             async for event in heard:
                 self.problems.pop(api, None)
                 self._take(api, event)
-                self.tell()
-
-    def tell(self) -> None:
-        """Wake whoever waits in `changed`, and call `on_change`."""
-        self._changed.set()
-        if self._on_change:
-            self._on_change()
+                self._changed.set()
 
     async def changed(self) -> None:
         """Wait until something has changed since the last call."""

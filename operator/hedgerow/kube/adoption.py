@@ -64,7 +64,6 @@ def request(
         bodies.written([*tests, {"op": "replace", "path": _ENTRIES, "value": new}]),
         CONTENT_TYPE,
         repeatable=dry_run,
-        namespace=meta.get("namespace", ""),
     )
 
 

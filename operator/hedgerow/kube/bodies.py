@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from hedgerow.encoding import decode, nested, salvage
-from hedgerow.kube import errors, wire
+from hedgerow.kube import errors, selection, wire
 from hedgerow.kube.errors import Garbled, Invalid, Oversized
 from hedgerow.kube.watch import Bookmark, Changed, WatchEvent
 from hedgerow.objects import Salvaged
@@ -15,8 +15,8 @@ from hedgerow.threads import TEXTS
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from hedgerow.kube.selection import Selected
     from hedgerow.kube.wire import Request, Response
+    from hedgerow.shard import Shard
     from hedgerow_schemas.base import ApiResource, Object
 
 
@@ -74,13 +74,13 @@ async def kubernetes(answer: Response, request: Request) -> Object:
     return await _object(answer, request, _salvaged)
 
 
-async def items(answer: Response, request: Request, selection: Selected | None = None) -> Object:
-    """Return an answer that is a list of objects, of which a selection is wanted; raises Garbled.
+async def items(answer: Response, request: Request, shard: Shard | None = None) -> Object:
+    """Return an answer that is a list of objects, or those of a shard; raises Garbled.
 
     If it cannot be decoded strictly, each item is decoded by itself, and `Salvaged` if need be.
     """
-    parts = selection.split(answer.content) if selection else None
-    if selection is None or parts is None:
+    parts = selection.split(shard, answer.content) if shard else None
+    if parts is None:
         body = await _object(answer, request, _salvaged_list)
     else:
         body, wanted = parts
@@ -88,8 +88,8 @@ async def items(answer: Response, request: Request, selection: Selected | None =
             body["items"] = [await decoded(item, _salvaged) for item in wanted]
         except (TypeError, ValueError) as error:
             raise _no_json(error, request) from error
-    if selection is not None:
-        body["items"] = [item for item in body.get("items") or () if selection.has(item)]
+    if shard is not None:
+        body["items"] = [item for item in body.get("items") or () if selection.has(shard, item)]
     return body
 
 
@@ -172,12 +172,12 @@ async def event(line: bytes, request: Request) -> WatchEvent:
         raise Garbled(message, request=str(request)) from error
 
 
-async def selected(line: bytes, request: Request, selection: Selected) -> WatchEvent | None:
-    """Return the event in one line of a watch as `event` does, or None if it is not selected."""
-    if selection.drops(line):
+async def selected(line: bytes, request: Request, shard: Shard) -> WatchEvent | None:
+    """Return the event in one line of a watch as `event` does, or None if it is not the shard's."""
+    if selection.drops(shard, line):
         return None
     found = await event(line, request)
-    return None if isinstance(found, Changed) and not selection.has(found.object) else found
+    return None if isinstance(found, Changed) and not selection.has(shard, found.object) else found
 
 
 def _event(sent: Object, request: Request) -> WatchEvent:

@@ -10,7 +10,6 @@ from msgspec import Struct
 from hedgerow.contract import unreduced
 from hedgerow.kube import adoption, bodies, clientside, fence, reviews, wire
 from hedgerow.kube.errors import Gone, Invalid, Missing, Oversized, Stale
-from hedgerow.kube.selection import HALF, PARAMETER, Selected
 from hedgerow.kube.watch import IDLE, Listing, WatchEvent
 from hedgerow.kube.wire import APPLY, JSON, METADATA, METADATA_LIST, Request
 from hedgerow_schemas.base import ApiResource, Object
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 
     from hedgerow.kube.fence import Sender
     from hedgerow.kube.session import Session
+    from hedgerow.shard import Shard
 
 SMALLER = 10
 """The factor by which a page of a list is made smaller if it had too many bytes."""
@@ -44,39 +44,19 @@ class Cluster:
         self,
         session: Session,
         writes: Sender | None = None,
-        selection: Selected | None = None,
+        shard: Shard | None = None,
     ) -> None:
         self._session = session
         self._writes = writes or session
-        self._selection = selection
+        self._shard = shard
 
     def fenced(self, permit: fence.Permit, unanswered: fence.Hook = fence.unheard) -> Cluster:
         """Return the same cluster with a Fence: every write except dry runs needs a permit."""
-        return self.fenced_by(lambda _: permit, unanswered)
+        return Cluster(self._session, fence.Fence(self._session, permit, unanswered))
 
-    def fenced_by(
-        self, permit_of: fence.PermitOf, unanswered: fence.Hook = fence.unheard
-    ) -> Cluster:
-        """Return the same with a permit for each namespace."""
-        return Cluster(self._session, fence.Fence(self._session, permit_of, unanswered))
-
-    def only(self, selection: Selected) -> Cluster:
-        """Return the same cluster, whose lists and watches have the selected objects alone."""
-        return Cluster(self._session, self._writes, selection)
-
-    async def selects(self, api: ApiResource, namespace: str = "") -> bool:
-        """Return whether the API server selects the objects of slices itself.
-
-        Only lists of built-in kinds say so. Raises KubeError.
-        """
-        params = Selected(HALF, by_server=True).params
-        request = Request("GET", wire.path(api, namespace), {**params, "limit": "1"})
-        try:
-            answer = await self._session.send(request, seconds=PAGE_SECONDS)
-        except Invalid:
-            return False
-        metadata: Object = (await bodies.items(answer, request))["metadata"]
-        return metadata.get("shardInfo") == {"selector": params[PARAMETER]}
+    def only(self, shard: Shard) -> Cluster:
+        """Return the same cluster, whose lists and watches have a shard's objects alone."""
+        return Cluster(self._session, self._writes, shard)
 
     @property
     def server(self) -> str:
@@ -119,7 +99,6 @@ class Cluster:
             bodies.whole(api, body),
             APPLY,
             repeatable=dry_run or not metadata.get("resourceVersion"),
-            namespace=namespace,
         )
         sender = self._session if dry_run else self._writes
         answer = await sender.send(request, seconds=timeout)
@@ -214,7 +193,7 @@ class Cluster:
         With `version`, the list is not older than that. If the continue token expires, the list is
         read again in one piece, as client-go does. `partial` objects have nothing but metadata.
         """
-        params = self._selected(labels, fields)
+        params = _selected(labels, fields)
         if version:
             params |= {"resourceVersion": version, "resourceVersionMatch": "NotOlderThan"}
         path = wire.path(api, namespace)
@@ -247,7 +226,7 @@ class Cluster:
                     raise
                 params = {**params, "limit": str(max(1, limit // SMALLER))}
                 continue
-            body = await bodies.items(answer, request, self._selection)
+            body = await bodies.items(answer, request, self._shard)
             for item in body.get("items") or ():
                 item.update(identity)
                 items.append(reduce(item))
@@ -279,7 +258,7 @@ class Cluster:
         WatchList). Raises Gone if `since` is too old, Dropped if the stream is cut or silent for
         `idle` seconds (bookmarks come each minute), and Garbled if a line is not an event.
         """
-        params = self._selected(labels, fields)
+        params = _selected(labels, fields)
         params |= {"watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": str(seconds)}
         if initial:
             params |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
@@ -287,19 +266,14 @@ class Cluster:
             params["resourceVersion"] = since
         accept = METADATA if partial else JSON
         request = Request("GET", wire.path(api, namespace), params, accept=accept)
-        lines, selection = wire.LineSplitter(), self._selection
+        lines, shard = wire.LineSplitter(), self._shard
         async with self._session.stream(request, idle=idle) as chunks:
             async for chunk in chunks:
                 for line in bodies.lines(lines, chunk, request):
-                    if selection is None:
+                    if shard is None:
                         yield await bodies.event(line, request)
-                    elif event := await bodies.selected(line, request, selection):
+                    elif event := await bodies.selected(line, request, shard):
                         yield event
-
-    def _selected(self, labels: str, fields: str) -> dict[str, str]:
-        params = {"labelSelector": labels, "fieldSelector": fields}
-        selected = {} if self._selection is None else self._selection.params
-        return {name: value for name, value in params.items() if value} | selected
 
     async def delete(
         self,
@@ -317,7 +291,7 @@ class Cluster:
         """
         path = wire.path(api, namespace, name)
         options = bodies.delete(uid, version)
-        request = Request("DELETE", path, content=options, content_type=JSON, namespace=namespace)
+        request = Request("DELETE", path, content=options, content_type=JSON)
         try:
             await self._writes.send(request, seconds=timeout)
         except Missing as error:
@@ -384,3 +358,7 @@ class Cluster:
 
 
 _UNSERVED = "the server does not serve it; is its CRD installed?"
+
+
+def _selected(labels: str, fields: str) -> dict[str, str]:
+    return {k: v for k, v in (("labelSelector", labels), ("fieldSelector", fields)) if v}

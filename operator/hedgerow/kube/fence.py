@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 Permit = Callable[[], float]
 """Returns the seconds for which writes are permitted; 0 or less: not at all."""
-PermitOf = Callable[[str], Permit]
-"""Returns the permit of writes in a namespace; "" stands for what is in no namespace."""
 Hook = Callable[[], object]
 
 
@@ -39,12 +37,12 @@ class Fence:
     def __init__(
         self,
         sender: Sender,
-        permit_of: PermitOf,
+        permit: Permit,
         unanswered: Hook = unheard,
     ) -> None:
         """`unanswered` is called for each write without an answer: it may still be carried out."""
         self._sender = sender
-        self._permit_of = permit_of
+        self._permit = permit
         self._unanswered = unanswered
 
     async def send(self, request: Request, *, seconds: float) -> Response:
@@ -52,9 +50,8 @@ class Fence:
 
         Raises NotLeading, KubeError.
         """
-        permit = self._permit_of(request.namespace)
-        left = check(request, permit)
-        fenced = replace(request, permit=permit, unanswered=self._unanswered)
+        left = check(request, self._permit)
+        fenced = replace(request, permit=self._permit, unanswered=self._unanswered)
         try:
             return await self._sender.send(fenced, seconds=min(seconds, left))
         except KubeError as error:

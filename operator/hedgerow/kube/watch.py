@@ -283,7 +283,6 @@ async def reflect(
     on_problem: Callable[[KubeError], None] = _ignore,
     on_restart: Callable[[str], None] = _ignore,
     on_listed: Callable[[Object], object] | None = None,
-    since: str = "",
     seconds: int = 290,
     idle: float = IDLE,
     timing: RetryClock | None = None,
@@ -302,11 +301,10 @@ async def reflect(
     - `on_restart` is called with a word for why a list or watch starts again; `ended` is normal.
     - `on_listed` is called with each object of a list when it arrives. The Snapshot then has only
       their names, so that a list is never in memory as a whole.
-    - `since` is a version up to which all is known: only changes come, unless there is a gap.
     """
     timing = timing or RetryClock()
     subject = _Subject(api, namespace, labels, fields, reduce, on_listed, seconds, idle)
-    phase: WatchPhase = Live(since) if since else Filling()
+    phase: WatchPhase = Filling()
     while True:
         outcome, arrival = StepResult(), None
         async with aclosing(_arrivals(cluster, subject, phase, timing)) as arrivals:

@@ -41,7 +41,7 @@ class Request:
     With a `permit` (see `hedgerow.kube.fence`), its bytes are sent only while the permit lasts.
     `unanswered` is called for each attempt that may have arrived, got no answer, and is followed by
     another one. At most `most` bytes of the answer are read; 0 means `ANSWER_LIMIT`. `accept` is
-    the form of the answer. `namespace` is that of the object which is written, if it has one.
+    the form of the answer.
     """
 
     method: str
@@ -52,7 +52,6 @@ class Request:
     repeatable: bool = True
     most: int = 0
     accept: str = JSON
-    namespace: str = ""
     permit: Callable[[], float] | None = field(default=None, compare=False)
     unanswered: Callable[[], object] | None = field(default=None, compare=False)
 

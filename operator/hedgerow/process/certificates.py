@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from hedgerow.process.leadership import lease
 from hedgerow.serving.admission.configuration import webhook_names
 from hedgerow.serving.certificates.ca_bundles import Bundles
 from hedgerow.serving.certificates.mounted import MountedCertificates
@@ -35,7 +34,7 @@ def certificates(
     if settings.certificate_directory:
         return MountedCertificates(clock, Path(settings.certificate_directory))
     installation = settings.installation
-    base, namespace = lease(settings)
+    base, namespace = installation.base, settings.system_namespace
     rules = Rules(server_names(base, namespace))
     if not (settings.leader_elect or (settings.webhooks and in_pod())):
         # No other replica shares them, and no webhook configuration points here. So write nothing

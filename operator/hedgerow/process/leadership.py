@@ -11,21 +11,30 @@ import structlog
 
 from hedgerow.errors import OneLineError
 from hedgerow.kube.client import connect
-from hedgerow.kube.errors import Forbidden, Missing
+from hedgerow.kube.errors import Forbidden, KubeError, Missing
+from hedgerow.kube.retry import backoff
 from hedgerow.runtime.clock import SystemClock
-from hedgerow.runtime.leaderelection.elector import Elector, LeadershipLost, Timing, identity
-from hedgerow.runtime.leaderelection.other_leader import live_leader
+from hedgerow.runtime.leaderelection.divisions import Divisions, at_work, by_name
+from hedgerow.runtime.leaderelection.elector import (
+    SOON,
+    Elector,
+    LeadershipLost,
+    Timing,
+    identity,
+)
+from hedgerow.runtime.leaderelection.record import LEASES
 from hedgerow.runtime.leaderelection.thread import STOP_TIMEOUT, own_thread
 from hedgerow.serving.loop_latency import Pulse
+from hedgerow.shard import lease_name, shard_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 
     from hedgerow.kube.cluster import Cluster
     from hedgerow.objects import Installation
     from hedgerow.process.stopping import Stop
     from hedgerow.runtime.clock import Clock
-    from hedgerow.runtime.leaderelection.other_leader import Leader
+    from hedgerow.runtime.leaderelection.record import Seen
     from hedgerow.runtime.metrics import Meters
     from hedgerow.serving.health import Checks
     from hedgerow.settings import Settings
@@ -37,23 +46,17 @@ class AnotherOperatorError(OneLineError):
     """Another operator works on the same resources; the text says what to do in one line."""
 
 
-def lease(settings: Settings) -> tuple[str, str]:
-    """Return the name and the namespace of an installation's Lease."""
-    return settings.installation.base, settings.system_namespace
-
-
 async def refuse_another_operator(settings: Settings, cluster: Cluster, clock: Clock) -> None:
-    """Raise AnotherOperatorError if a leader works on namespaces that we would watch too.
+    """Raise AnotherOperatorError if an elected operator of this installation is at work.
 
-    It looks once. With leader election it does nothing: the Lease itself keeps one of the two idle.
+    It looks once. With leader election it does nothing: `led` waits. Raises KubeError.
     """
     if settings.leader_elect:
         return
-    leader = await _leader(cluster, clock, lease(settings), timing(settings))
-    if leader is not None and leader.works_in(settings.namespaces):
+    found = await _at_work(cluster, clock, settings.installation.base, settings.system_namespace)
+    if found:
         raise AnotherOperatorError(
-            f"{_at_work(leader, lease(settings))}: stop it, choose other namespaces with"
-            " --namespace, or stand by with --leader-elect"
+            f"{found}: stop it, stand by with --leader-elect, or choose an --instance of its own"
         )
 
 
@@ -61,38 +64,122 @@ async def refuse_while_at_work(
     cluster: Cluster,
     *,
     installation: Installation,
-    namespaces: tuple[str, ...],
     system_namespace: str,
     clock: Clock | None = None,
 ) -> None:
-    """Raise AnotherOperatorError if this installation's leader works on these namespaces.
+    """Raise AnotherOperatorError if an elected operator of this installation is at work.
 
     An operator without leader election is not seen. Raises KubeError.
     """
-    place = installation.base, system_namespace
-    leader = await _leader(cluster, clock or SystemClock(), place, Timing())
-    if leader is not None and leader.works_in(namespaces):
-        raise AnotherOperatorError(f"{_at_work(leader, place)}: stop it first")
+    found = await _at_work(cluster, clock or SystemClock(), installation.base, system_namespace)
+    if found:
+        raise AnotherOperatorError(f"{found}: stop it first")
 
 
-async def _leader(
-    cluster: Cluster, clock: Clock, place: tuple[str, str], times: Timing
-) -> Leader | None:
-    """Return who leads, by the Lease with that name and namespace; None if nobody does.
+async def _at_work(cluster: Cluster, clock: Clock, base: str, namespace: str) -> str:
+    """Return who is at work by one look at the Leases of an installation; empty if nobody is.
 
-    Without the right to read the Lease, log a warning and return None. Raises KubeError.
+    Without the right to list them, log a warning and return nothing. Raises KubeError.
     """
-    name, namespace = place
     try:
-        return await live_leader(cluster, clock, name=name, namespace=namespace, timing=times)
+        leases = await _leases(cluster, namespace)
     except (Forbidden, Missing) as error:
-        log.warning(
-            "cannot tell whether an elected operator is at work",
-            lease=f"{namespace}/{name}",
-            error=str(error),
-            remedy="make sure that no other operator manages the same resources",
+        _warn(namespace, error)
+        return ""
+    ours = {name: each for name, each in leases.items() if name == base or shard_of(base, name)}
+    found = at_work(ours, clock.now())
+    if found is None:
+        return ""
+    name, lease = found
+    return f"{lease.holder} is at work (Lease {namespace}/{name}, renewed {lease.renewed})"
+
+
+async def _leases(cluster: Cluster, namespace: str) -> dict[str, Seen]:
+    """Return all Leases of a namespace by name, as they are when it is asked. Raises KubeError."""
+    return by_name((await cluster.list(LEASES, namespace)).items)
+
+
+def _warn(namespace: str, error: KubeError) -> None:
+    log.warning(
+        "cannot tell whether another operator is at work",
+        leases=namespace,
+        error=str(error),
+        remedy="make sure that no other operator manages the same resources",
+    )
+
+
+async def until_alone(
+    cluster: Cluster,
+    clock: Clock,
+    divisions: Divisions,
+    *,
+    namespace: str,
+    timing: Timing,
+    elected: anyio.Event,
+) -> None:
+    """Return once we are elected, and nobody works that divides the namespaces otherwise.
+
+    It looks before we are elected as well, seldom: a Lease that nobody has renewed since is passed
+    over at once. Without the right to look, it only logs a warning.
+    """
+    look = _Look(cluster, clock, divisions, namespace, timing)
+    while not elected.is_set():
+        pause = await look.once()
+        with anyio.move_on_after(max(pause, timing.duration)):
+            await elected.wait()
+    pause = await look.once(say=True)
+    while pause:
+        await anyio.sleep(pause)
+        pause = await look.once(say=True)
+
+
+class _Look:
+    """Looks at the Leases of other divisions, and says what keeps us from working."""
+
+    def __init__(
+        self, cluster: Cluster, clock: Clock, divisions: Divisions, namespace: str, timing: Timing
+    ) -> None:
+        self._cluster, self._clock, self._divisions = cluster, clock, divisions
+        self._namespace, self._timing = namespace, timing
+        self._failures = 0
+        self._said = ""
+
+    async def once(self, *, say: bool = False) -> float:
+        """Look, and return the seconds until it has to be done again; 0 if nobody works.
+
+        Also 0 without the right to look.
+        """
+        try:
+            leases = await _leases(self._cluster, self._namespace)
+        except (Forbidden, Missing) as error:
+            self._say_once("no right", partial(_warn, self._namespace, error))
+            return 0.0
+        except KubeError as error:
+            self._failures += 1
+            pause = backoff(self._failures, self._clock.jitter(), error.after)
+            log.warning("leases are not listed", error=str(error), seconds=round(pause, 1))
+            return pause
+        self._failures, now = 0, self._clock.elapsed()
+        self._divisions.looked(leases, now)
+        held = self._divisions.held(now)
+        if held and say:
+            self._say_once(str(held), partial(self._waiting, held))
+        draw = 0.8 + 0.2 * self._clock.jitter()
+        return min(self._timing.retry * draw, self._divisions.free_in(now) + SOON) if held else 0.0
+
+    def _waiting(self, held: Mapping[str, str]) -> None:
+        first = next(iter(held))
+        log.info(
+            "waiting for operators that divide the namespaces otherwise",
+            lease=f"{self._namespace}/{first}",
+            holder=held[first],
+            more=len(held) - 1,
         )
-        return None
+
+    def _say_once(self, what: str, say: Callable[[], object]) -> None:
+        if what != self._said:
+            self._said = what
+            say()
 
 
 @asynccontextmanager
@@ -127,22 +214,30 @@ async def led(
         if leadership is None:
             yield None
             return
-        meters.leads(lambda: leadership.leading)
+        begun = anyio.Event()
+        meters.leads(lambda: leadership.leading and begun.is_set())
         pulse = Pulse(clock)
         live.add("election", pulse.check)
-        gained = anyio.Event()
+        elected, times = anyio.Event(), timing(settings)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(thread.run, pulse.beat)
-            lead = partial(leadership.lead, thread.posting(gained.set))
+            lead = partial(leadership.lead, thread.posting(elected.set))
             lost = stop, tasks.cancel_scope
             tasks.start_soon(until_lost, partial(thread.run, lead), *lost)
-            await stop.unless_asked(gained.wait)
-            if leadership.was_shared:
-                await stop.unless_asked(partial(_alone, timing(settings).duration))
-                leadership.was_shared = stop.asked.is_set()
+            alone = partial(
+                until_alone,
+                cluster,
+                clock,
+                Divisions(settings.installation.base, settings.part, times),
+                namespace=settings.system_namespace,
+                timing=times,
+                elected=elected,
+            )
+            await stop.unless_asked(alone)
             if stop.asked.is_set():
                 yield None
             else:
+                begun.set()
                 tasks.start_soon(until_lost, partial(_run_out, leadership), *lost)
                 yield cluster.fenced(leadership.remaining, leadership.unanswered)
             tasks.cancel_scope.cancel()
@@ -156,11 +251,7 @@ async def _candidacy(
     silent: Callable[[], float],
     gives_way: Callable[[], bool],
 ) -> AsyncGenerator[Elector]:
-    """Yield our candidate in the election; in the end the Lease is released.
-
-    While others may still work that shared the work, it must expire instead: the label that says so
-    is gone already, and whoever found it released would write at once.
-    """
+    """Yield our candidate in the election; in the end the Lease is released."""
     async with connect(
         kubeconfig=settings.kubeconfig,
         context=settings.context,
@@ -168,32 +259,21 @@ async def _candidacy(
         concurrency=1,  # a connection of its own: a renewal never waits for other requests
         on_exchange=meters.exchanged,
     ) as own:
-        name, namespace = lease(settings)
         leadership = Elector(
             own,
             clock,
-            name=name,
-            namespace=namespace,
+            name=lease_name(settings.installation.base, settings.part),
+            namespace=settings.system_namespace,
             identity=identity(),
             manager=settings.installation.field_manager("lease"),
             timing=timing(settings),
-            namespaces=settings.namespaces,
             silent=silent,
             gives_way=gives_way,
         )
         try:
             yield leadership
         finally:
-            if leadership.was_shared:
-                log.warning("lease not released", error="replicas that shared the work may write")
-            else:
-                await leadership.release()
-
-
-async def _alone(seconds: float) -> None:
-    """Wait until no replica works any more of those that shared the work: they see who leads."""
-    log.warning("waiting for replicas that shared the work", seconds=seconds)
-    await anyio.sleep(seconds)
+            await leadership.release()
 
 
 async def until_lost(
@@ -221,16 +301,9 @@ async def _run_out(leadership: Elector) -> NoReturn:
 
 def timing(settings: Settings) -> Timing:
     """Return the Lease's times."""
-    return Timing(settings.lease_duration, settings.renew_deadline, settings.retry_period)
+    return Timing(settings.lease_duration)
 
 
 def margin(settings: Settings) -> float:
     """Return the seconds between a leader's last write and the next leader's first, or 0."""
-    times = timing(settings)
-    return times.duration - times.deadline if settings.leader_elect else 0
-
-
-def _at_work(leader: Leader, place: tuple[str, str]) -> str:
-    where = f"in {', '.join(leader.namespaces)}" if leader.namespaces else "in all namespaces"
-    name, namespace = place
-    return f"{leader.identity} is at work {where} (Lease {namespace}/{name})"
+    return timing(settings).margin if settings.leader_elect else 0

@@ -18,7 +18,6 @@ from hedgerow.runtime import refusals
 from hedgerow.runtime.refusals import Reaction, RefusalLog, Refusals, RequestKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from datetime import timedelta
 
     from hedgerow.contract import Claimable, Controller
@@ -64,10 +63,6 @@ class Finalizers:
             if known:
                 self._refused[key] = known
         return known.due_in(self._refusal_log.now())
-
-    def forget(self, which: Callable[[Key], bool]) -> None:
-        """Forget the refused requests of resources that another replica has."""
-        self._refused = {key: each for key, each in self._refused.items() if not which(key)}
 
     async def _due(self, key: Key) -> list[Write]:
         live = self._cache.resource(key)

@@ -35,9 +35,6 @@ class Extension:
     def begin(self, known: Callable[[], Iterable[Key] | None]) -> None:
         """Take in that passes will be made; `known` returns all keys, None until that is known."""
 
-    def restart(self) -> None:
-        """Forget all that passes have found, as if this process had just begun."""
-
     def looked(self, this: Pass) -> None:
         """Take in what a pass has observed and planned: before its first write, and at its end."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
 import anyio
 from msgspec import Struct, field
@@ -72,16 +72,6 @@ class Lane:
     def skip(self, who: Hashable) -> None:
         """Let a pass begin without the lane."""
         self._called.pop(who, None)
-        self.call()
-
-    def forget(self, which: Callable[[Any], bool]) -> None:
-        """Forget those who were turned away, or called, and will not come."""
-        for namespace, waiting in list(self._turned_away.items()):
-            for who in list(filter(which, waiting)):
-                del waiting[who]
-            if not waiting:
-                del self._turned_away[namespace]
-        self._called = {who: name for who, name in self._called.items() if not which(who)}
         self.call()
 
 

@@ -32,13 +32,10 @@ if TYPE_CHECKING:
 
     from hedgerow.contract import Key, Lag
     from hedgerow.runtime.cache.budget import Budget
-    from hedgerow.shards.slices import Slices
     from hedgerow_schemas.base import ApiResource, Object
 
 OUTCOMES = ("success", "retry", "put_off", "failed")
 ACTIONS = ("created", "configured", "released", "unchanged", "deleted", "conflicted")
-_PARTS = 256
-"""Of all hashes of namespaces: a share in such parts is a number that people can read."""
 MANAGERS = 20
 """The most field managers that each controller's series name; an attacker could invent many."""
 OTHER, UNKNOWN, LOST = "other", "unknown", "<error>"
@@ -205,40 +202,6 @@ class Meters:
             gauge = self.cache_reduced.labels(bound)
             gauge.set_function(partial(_count, budget.reduced, bound))
 
-    def shards(
-        self,
-        *,
-        held: Callable[[], Slices],
-        unserved: Callable[[], Slices],
-        age: Callable[[], float],
-    ) -> ShardMeter:
-        """Create the metrics of how the work is shared, and measure them with these functions.
-
-        `held` and `unserved` are the slices that this replica serves, and those that nobody serves;
-        `age` is for how many seconds it has known the present assignment, 0 without one.
-        """
-        serves = self._gauge(
-            "shard_slices",
-            "How much of the namespaces' hashes this replica serves, in parts of 256.",
-        )
-        serves.set_function(lambda: _PARTS * held().share)
-        lacking = self._gauge(
-            "shard_unserved_slices",
-            "How much of them no replica serves, as this one sees it, in parts of 256.",
-        )
-        lacking.set_function(lambda: _PARTS * unserved().share)
-        known = self._gauge(
-            "shard_assignment_age_seconds",
-            "Time since this replica learnt the assignment that is in force.",
-        )
-        known.set_function(age)
-        return ShardMeter(
-            self._counter("shard_moves", "Ranges of hashes that this replica has taken over."),
-            self._gauge(
-                "shard_reading_info", "How a replica reads its share, with the value 1.", "way"
-            ),
-        )
-
     def beat(self, lag: float) -> None:
         """Record how late the event loop turned, in seconds."""
         self.loop_lag.set(lag)
@@ -255,20 +218,6 @@ class Meters:
         return Histogram(
             f"hedgerow_{name}", help_text, labels.split(), registry=self.registry, buckets=buckets
         )
-
-
-class ShardMeter:
-    """What is counted of shards; a replica reads its share in one of several ways."""
-
-    def __init__(self, moves: Counter, reading: Gauge) -> None:
-        self.moved: Callable[[float], None] = moves.inc
-        """Called with the number of slices that this replica has begun to serve."""
-        self._reading = reading
-
-    def reads(self, way: str) -> None:
-        """Tell in which way this replica reads its share."""
-        self._reading.clear()
-        self._reading.labels(way).set(1)
 
 
 class Meter:

@@ -101,16 +101,6 @@ class Reconciler:
             state.events_sent.clear()
         self.context.publisher.rewind()
 
-    def forget(self, which: Callable[[Key], bool]) -> None:
-        """Forget all that is remembered of resources that another replica has from now on.
-
-        They are not gone. If they come back, it is as after a restart.
-        """
-        for key in list(filter(which, self.states)):
-            del self.states[key]
-            self.context.meter.contest(key, ())
-        self._finalizers.forget(which)
-
     async def _pass(self, key: Key, live: Object, limits: PassLimits) -> Outcome:
         state, context = self._state(key, live), self.context
         field_policy = f"{annotation(live, YIELD)}\n{annotation(live, CLAIM)}"

@@ -12,21 +12,17 @@ import structlog
 from structlog.contextvars import bound_contextvars
 
 from hedgerow.kube.errors import KubeError
-from hedgerow.kube.retry import backoff
 from hedgerow.objects import metadata
 from hedgerow.runtime.applier import Applier
 from hedgerow.runtime.clock import Wall
 from hedgerow.runtime.events import publisher_of
 from hedgerow.runtime.events.recorder import Limits, Recorder
-from hedgerow.runtime.handover import HandOver
 from hedgerow.runtime.large import Turns
 from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.reconciler import Reconciler
-from hedgerow.runtime.sharding import ShardedQueue
 from hedgerow.runtime.source_reports import ALL as ALL_KEYS
 from hedgerow.runtime.watches import Watches
 from hedgerow.runtime.workqueue import Closed, WorkQueue
-from hedgerow.shards.slices import ALL, NONE, Slices
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,8 +34,6 @@ if TYPE_CHECKING:
     from hedgerow.runtime.large import PassLimits
     from hedgerow.runtime.metrics import Meter
     from hedgerow.runtime.observation import ResourcePlanner
-    from hedgerow.runtime.sharding import Division
-    from hedgerow.shards.member import QuietSlices
     from hedgerow_schemas.base import ApiResource
 
 WORKERS = 16
@@ -64,18 +58,15 @@ class ControllerRunner:
         meters: Meters | None = None,
         limits: Limits | None = None,
         turns: Turns | None = None,
-        *,
-        division: Division | None = None,
     ) -> None:
-        """With a `division`, nothing is watched and no pass is made until `select` and `begin`."""
+        """Have the caches of `planner` filled from `cluster`, and its writes sent to it."""
         self.controller = planner.controller
         turns = turns or Turns()
         self._lane = turns.large
         self._clock = planner.clock
         self._meter = (meters or Meters()).of(self.controller.name, self.controller.lag)
         self._cache = planner.cache
-        new_queue = WorkQueue if division is None else partial(ShardedQueue, division)
-        self.queue = new_queue(
+        self.queue = WorkQueue(
             planner.clock,
             self._meter.waited,
             self._meter.retried,
@@ -112,16 +103,7 @@ class ControllerRunner:
             meter=self._meter,
             clock=self._clock,
             on_rewound=self._rewind,
-            division=division,
         )
-        self.handover = HandOver(self.controller, self.watches)
-        self._selections = 0
-        self._to_begin = self._catching = NONE
-        """Slices in which passes are to be made, and those for which the caches catch up now."""
-        self._quiet: tuple[QuietSlices, ...] = ()
-        """What is known of the last writes in these."""
-        self._begins = False
-        self._catch_up: anyio.CancelScope | None = None
         self.failures: dict[Key, Exception] = {}
         """What the last pass of a resource raised, such as a defect of its compose."""
         self._logged: dict[Key, str] = {}
@@ -150,87 +132,6 @@ class ControllerRunner:
         """Take no more work; `run` returns once the running passes have ended."""
         self.queue.close()
         self.watches.ready.set()
-
-    async def select(self, slices: Slices) -> bool:
-        """Watch the objects of these slices, and forget all others once they are drained.
-
-        Return True once the caches have them, but for kinds whose watches are refused; False if
-        there was another selection since. No pass is made yet in slices that are new.
-        """
-        self._selections = selection = self._selections + 1
-        await self.drain(ALL - slices)
-        if selection != self._selections:
-            return False
-        is_lost = _sharded(self.queue).select(slices)
-        self._reconciler.forget(is_lost)
-        for remembered in (self.failures, self._logged):
-            for key in list(filter(is_lost, remembered)):
-                remembered.pop(key, None)
-        self._lane.forget(lambda who: who[0] is self and is_lost(who[1]))
-        if is_lost(ALL_KEYS):
-            for extension in self._reconciler.context.extensions:
-                extension.restart()
-        return await self.watches.select(slices)
-
-    async def begin(self, slices: Slices, quiet: Iterable[QuietSlices] = ()) -> None:
-        """Make passes in selected slices, once nobody else does, from all that is known by then.
-
-        `quiet` is what is known of the last writes there. It returns once passes are made, or the
-        slices are drained; at once if another call is under way, which has passes made in these
-        slices too. It may take for ever if a watch is refused.
-        """
-        self._to_begin |= slices
-        self._quiet += tuple(quiet)
-        if self._begins:
-            return
-        self._begins, failures = True, 0
-        try:
-            while self._to_begin:
-                try:
-                    await self._begin()
-                    failures = 0
-                except KubeError as error:
-                    failures += 1
-                    seconds = backoff(failures, self._clock.jitter(), error.after)
-                    log.warning(
-                        "caches are not up to date",
-                        controller=self.controller.name,
-                        error=str(error),
-                        seconds=round(seconds, 1),
-                    )
-                    await anyio.sleep(seconds)
-                finally:
-                    self._to_begin, self._catching = self._to_begin | self._catching, NONE
-        finally:
-            self._begins, self._to_begin, self._quiet = False, NONE, ()
-
-    async def _begin(self) -> None:
-        """Make passes in slices that are to begin; leave those for later that it cannot begin yet.
-
-        What the caches lack may change while they catch up, and the slices too. What is to begin
-        anew meanwhile needs a list that begins after that. Raises KubeError.
-        """
-        queue = _sharded(self.queue)
-        slices = self._to_begin & queue.selected
-        if not (slices and self.watches.are_synced):
-            await self.watches.changed()
-            return
-        self._to_begin, self._catching = self._to_begin - slices, slices
-        with anyio.CancelScope() as self._catch_up:
-            await self.handover.catch_up(slices, self._quiet)
-            if self.watches.are_synced:
-                queue.begin(self._catching)
-                self._catching = NONE
-
-    async def drain(self, slices: Slices) -> None:
-        """Make no pass in these slices any more; return once the running ones have ended."""
-        self._to_begin -= slices
-        left = (each.without(slices) for each in self._quiet)
-        self._quiet = tuple(each for each in left if each.slices)
-        if self._catch_up is not None and self._catching & slices:
-            self._catching -= slices
-            self._catch_up.cancel()
-        await _sharded(self.queue).drain(slices)
 
     def _add_informed(self, key: Key) -> None:
         """Queue a resource that there are other reports about; it may be gone already."""
@@ -371,10 +272,3 @@ def _measure(meter: Meter, cache: Iterable[Source]) -> None:
 
 def _size(stores: Iterable[Store]) -> int:
     return sum(map(len, stores))
-
-
-def _sharded(queue: WorkQueue) -> ShardedQueue:
-    """Return the queue of a runner with a division; raises TypeError for another one."""
-    if isinstance(queue, ShardedQueue):
-        return queue
-    raise TypeError("without a division, all is selected and begun")

@@ -97,12 +97,6 @@ class Reports:
         """
         self._received[controller].expected = expected
 
-    def restart(self, controller: str) -> None:
-        """Forget all that was reported to a controller, as if this process had just begun."""
-        before, received = self._received[controller], _Received()
-        received.news, received.expected = before.news, before.expected
-        self._received[controller] = received
-
     def replace(self, controller: str, by: Key, found: Mapping[Key, PassReports]) -> None:
         """Replace all that one resource's passes have reported to resources of a controller."""
         received = self._received[controller]
@@ -161,10 +155,6 @@ class Informing(Extension):
     def begin(self, known: Callable[[], Iterable[Key] | None]) -> None:
         """Expect a report by each of the resources."""
         self._reports.expect(self._name, known)
-
-    def restart(self) -> None:
-        """Forget all reports."""
-        self._reports.restart(self._name)
 
     def looked(self, this: Pass) -> None:
         """Report what is known: before children are written, and after."""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from contextlib import aclosing
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
@@ -21,38 +19,29 @@ from hedgerow.kube.errors import (
     Unauthenticated,
 )
 from hedgerow.kube.picked import Picked
-from hedgerow.kube.selection import Selected
 from hedgerow.kube.watch import Bookmark, Changed, Snapshot, reflect
 from hedgerow.objects import Salvaged, metadata
 from hedgerow.plan.writes import content
 from hedgerow.runtime.cache.caches import Source, concerned
 from hedgerow.runtime.cache.store import key_of
 from hedgerow.runtime.metrics import watched
-from hedgerow.runtime.sharding import once_for_each
-from hedgerow.runtime.watched_slices import SlicesWatch, WatchedSlices
 from hedgerow.runtime.workqueue import Priority
-from hedgerow.shards.slices import ALL, Slices, point_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from anyio.abc import TaskGroup
-
-    from hedgerow.contract import Controller, Key
+    from hedgerow.contract import Controller
     from hedgerow.kube.cluster import Cluster
     from hedgerow.runtime.cache.caches import Cache
     from hedgerow.runtime.cache.store import StoreChange
     from hedgerow.runtime.clock import Clock
     from hedgerow.runtime.in_flight import InFlight
     from hedgerow.runtime.metrics import Meter
-    from hedgerow.runtime.sharding import Division
     from hedgerow.runtime.workqueue import WorkQueue
     from hedgerow_schemas.base import Object, Resource
 
 LOGGED_AGAIN = 300.0
 """Seconds after which the log repeats that a watch still fails."""
-COUNTED_PAGE = 50
-"""Objects of a page to count: what is decoded at a time is memory that a process keeps."""
 UNREADY_AFTER = 60.0
 """Seconds for which all watches may be refused, or one be garbled, before the process reports not
 ready."""
@@ -71,8 +60,7 @@ class _Refused(NamedTuple):
 class Watches:
     """The watches of one controller.
 
-    `on_rewound` is called when the API server's store was restored from a backup. With a
-    `division`, nothing is watched until slices are selected.
+    `on_rewound` is called when the API server's store was restored from a backup.
     """
 
     def __init__(
@@ -86,7 +74,6 @@ class Watches:
         meter: Meter,
         clock: Clock,
         on_rewound: Callable[[], object],
-        division: Division | None = None,
     ) -> None:
         self._controller = controller
         self._cluster = cluster
@@ -96,19 +83,12 @@ class Watches:
         self._meter = meter
         self._clock = clock
         self._on_rewound = on_rewound
-        self.sources = tuple(cache)
-        self.slices = WatchedSlices(len(self.sources), self._start, clock)
-        self._unsynced = self.slices.unsynced
-        self.ready = self.slices.ready
-        self.changed = self.slices.changed
-        """Waits until other slices are selected, or a cache is filled."""
+        self._unsynced = set(range(len(tuple(cache))))
+        self.ready = anyio.Event()
+        """Set once all caches are filled; or by whoever does not wait for them any more."""
         self._logged: dict[int, str] = {}
         self._logged_at: dict[int, float] = {}
         self._refused: dict[int, _Refused] = {}
-        self.division = division
-        self.reads = division.read if division else _reads
-        self._tasks: TaskGroup | None = None
-        self._selection = 0
 
     @property
     def are_synced(self) -> bool:
@@ -116,12 +96,7 @@ class Watches:
         return not self._unsynced
 
     def waiting(self) -> str:
-        """Return the caches that are not filled yet, in one line; empty once all have been.
-
-        A replica that gains slices serves its former ones meanwhile.
-        """
-        if self.ready.is_set():
-            return ""
+        """Return the caches that are not filled yet, in one line; empty once all have been."""
         sources = tuple(self._cache)
         names = (_place(sources[number]) for number in sorted(self._unsynced))
         lacking = ", ".join(dict.fromkeys(names))
@@ -146,81 +121,15 @@ class Watches:
 
     async def run(self) -> None:
         """Watch until cancelled."""
-        async with anyio.create_task_group() as tasks:
-            self._tasks = tasks
-            try:
-                if self.division is None:
-                    for number in range(len(self._unsynced)):
-                        self.slices.fill(number, ALL)
-                self.slices.wake()
-                await anyio.sleep_forever()
-            finally:
-                self._tasks = None
+        if self.are_synced:  # of the namespaces to watch, none is of our shard
+            self.ready.set()
+        async with anyio.create_task_group() as watches:
+            for number, source in enumerate(self._cache):
+                watches.start_soon(self._watch, number, source)
+            await anyio.sleep_forever()
 
-    async def select(self, slices: Slices) -> bool:
-        """Watch the objects of these slices and no others, and forget all others.
-
-        Return True once the caches have them, but for those whose watches are refused; False if
-        there was another selection since.
-        """
-        self._selection = selection = self._selection + 1
-        while self._tasks is None:
-            await self.slices.changed()
-        if selection != self._selection:
-            return False
-        wanted = [(source, self.reads(source, slices)) for source in self._cache]
-        for number, (_, each) in enumerate(wanted):
-            self.slices.turn_to(number, each)
-            if not each:
-                self._refused.pop(number, None)
-        self.slices.wake()
-        elsewhere = {each: once_for_each(partial(is_elsewhere, each)) for _, each in wanted}
-        for source, each in wanted:
-            for _ in chain(source.store.drop(elsewhere[each]), (None,)):
-                await anyio.lowlevel.checkpoint()
-                if selection != self._selection:
-                    return False
-        while selection == self._selection and self._unsynced - self._refused.keys():
-            await self.slices.changed()
-        return selection == self._selection
-
-    def _start(self, number: int, watch: SlicesWatch) -> None:
-        if self._tasks is not None:
-            self._tasks.start_soon(self._watch, number, watch)
-
-    def part(self, slices: Slices) -> Cluster:
-        """Return the cluster whose lists and watches have the objects of these slices."""
-        if self.division is None or slices == ALL:
-            return self._cluster
-        return self._cluster.only(Selected(slices, self.division.by_server))
-
-    async def count_resources(self) -> Counter[int]:
-        """Return how many resources there are at which points, whoever serves them.
-
-        Raises KubeError.
-        """
-        found, division = Counter[int](), self.division
-
-        def note(item: Object) -> Object:
-            if division is not None:
-                found[division.point_of(key_of(item))] += 1
-            return {}
-
-        for source in self.sources:
-            if source.kind is self._controller.resource:
-                await self.part(ALL).list(
-                    source.api,
-                    source.namespace,
-                    labels=source.labels,
-                    fields=source.fields,
-                    page=COUNTED_PAGE,
-                    reduce=note,
-                    partial=True,
-                )
-        return found
-
-    async def _watch(self, number: int, watch: SlicesWatch) -> None:
-        source, cluster = self.sources[number], self.part(watch.slices)
+    async def _watch(self, number: int, source: Source) -> None:
+        cluster = self._cluster.only(source.shard) if source.shard else self._cluster
         events = reflect(
             Picked(cluster, source.picks, source.store.has) if source.picks else cluster,
             source.api,
@@ -230,43 +139,26 @@ class Watches:
             reduce=partial(self._reduced, source),
             on_problem=partial(self._failed, number, source),
             on_restart=partial(self._meter.rewatched, source.api),
-            on_listed=partial(self._enqueue_listed, source, watch),
-            since=watch.since,
+            on_listed=partial(self._enqueue_listed, source),
         )
-        with watch.scope:
-            async with aclosing(events):
-                async for event in events:
-                    if watch.is_over:
-                        return
-                    await self._take_in(number, watch, event)
-
-    async def _take_in(
-        self, number: int, watch: SlicesWatch, event: Snapshot | Changed | Bookmark
-    ) -> None:
-        source = self.sources[number]
-        is_known = watch.known and watch.is_known(event)
-        for changes in () if is_known else self.take(source, event, watch.covers):
-            self.enqueue(source, changes)
-            await anyio.lowlevel.checkpoint()
-            if watch.is_over:
-                return
-        watch.version = event.version
-        self._recovered(number, source)
-        if isinstance(event, Snapshot):
-            self.rewind(source)
-            self.slices.listed(number, watch)
-            if watch is self.slices.live.get(number):
-                source.store.bookmark(watch.version)
-        self.slices.note_event()
+        async with aclosing(events):
+            async for event in events:
+                for changes in self.take(source, event):
+                    self.enqueue(source, changes)
+                    await anyio.lowlevel.checkpoint()
+                self._recovered(number, source)
+                if isinstance(event, Snapshot):
+                    self.rewind(source)
+                    self._unsynced.discard(number)
+                    if self.are_synced:
+                        self.ready.set()
 
     def _reduced(self, source: Source, obj: Object) -> Object:
         if isinstance(obj, Salvaged):
             self._meter.undecodable(source.api)
         return source.reduce(obj)
 
-    def _enqueue_listed(self, source: Source, watch: SlicesWatch, obj: Object) -> None:
-        if watch.is_over:
-            return
+    def _enqueue_listed(self, source: Source, obj: Object) -> None:
         change = source.store.meet(obj)
         priority = (
             Priority.CHANGED
@@ -276,19 +168,13 @@ class Watches:
         self.enqueue(source, (change,) if change else (), priority)
 
     def take(
-        self,
-        source: Source,
-        event: Snapshot | Changed | Bookmark,
-        covers: Callable[[Key], bool] | None = None,
+        self, source: Source, event: Snapshot | Changed | Bookmark
     ) -> Iterable[Sequence[StoreChange]]:
-        """Take an event into the cache of a source, and return what has changed by it.
-
-        A list `covers` some keys, or all.
-        """
+        """Take an event into the cache of a source, and return what has changed by it."""
         store = source.store
         match event:
             case Snapshot(items=items, version=version, met=met, rewound=rewound):
-                return store.replacing(items, version, met, rewound=rewound, covers=covers)
+                return store.replacing(items, version, met, rewound=rewound)
             case Bookmark(version=version):
                 store.bookmark(version)
                 return ()
@@ -330,6 +216,8 @@ class Watches:
         self, source: Source, obj: Object, priority: Priority, *, may_be_ours: bool
     ) -> None:
         for key in concerned(self._controller, source, obj):
+            if self._cache.shard is not None and not self._cache.shard.serves(key[0]):
+                continue
             if may_be_ours and self._in_flight.holds_back(source.api.kind, key_of(obj), key):
                 continue
             self.queue.add(key, priority)
@@ -341,7 +229,6 @@ class Watches:
             self._refused.pop(number, None)
         elif number not in self._refused or self._refused[number].garbled != garbled:
             self._refused[number] = _Refused(error.message, now, garbled)
-            self.slices.wake()
         line = f"{type(error).__name__}: {error}"
         is_due = now - self._logged_at.get(number, now) >= LOGGED_AGAIN
         if self._logged.get(number) != line or is_due:
@@ -360,16 +247,6 @@ class Watches:
         if self._logged.pop(number, None):
             log.info("watch recovered", controller=self._controller.name, watched=source.api.plural)
             self.queue.revive()
-
-
-def _reads(_source: Source, slices: Slices) -> Slices:
-    """Return the slices of which a source is read if nothing is divided."""
-    return slices
-
-
-def is_elsewhere(slices: Slices, key: Key) -> bool:
-    """Return whether a key is in none of these slices."""
-    return point_of(key[0]) not in slices
 
 
 def _has_outdated_status(controller: Controller[Resource], source: Source, obj: Object) -> bool:

@@ -159,14 +159,6 @@ class _Ready:
                 return key, self._priority_of.pop(key), since
         return None
 
-    def take(self, which: Callable[[Key], bool]) -> list[tuple[Key, Priority]]:
-        """Take some keys, with their priorities."""
-        taken = [(key, each) for key, each in self._priority_of.items() if which(key)]
-        for key, priority in taken:
-            del self._priority_of[key]
-            self._of_priority[priority].remove(key)
-        return taken
-
     def clear(self) -> None:
         """Remove all keys."""
         for priority in self._of_priority.values():
@@ -229,9 +221,6 @@ class _Passes:
 
     def __contains__(self, key: Key) -> bool:
         return key in self._priority_of
-
-    def __iter__(self) -> Iterator[Key]:
-        return iter(self._priority_of)
 
     def priority(self, key: Key) -> Priority:
         """Return the priority with which a key was handed out."""
@@ -419,13 +408,6 @@ class WorkQueue:
     def forget(self, key: Key) -> None:
         """Reset the key's backoff after a pass that succeeded."""
         self._failures.pop(key, None)
-
-    def forget_all(self, which: Callable[[Key], bool]) -> None:
-        """Forget the backoff and the delays of some keys, for which no pass is requested."""
-        for key in list(filter(which, self._delays.at)):
-            self._delays.discard(key)
-        self._failures = {k: number for k, number in self._failures.items() if not which(k)}
-        self._barred = {key: until for key, until in self._barred.items() if not which(key)}
 
     def revive(self) -> None:
         """Request a pass now for every key that waits for its backoff: the cause may be gone."""

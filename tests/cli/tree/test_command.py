@@ -8,17 +8,14 @@ import sys
 from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from types import SimpleNamespace
 from typing import Any
 
 import anyio
 import pytest
 
 from cli.grove import Grove
-from cli.shards import leases
 from cli.tree import kin
 from hedgerow.cli import following
-from hedgerow.cli.tree import look
 from hedgerow.cli.tree.look import REPLICA_SET
 from hedgerow.cli.tree.view import TreesView
 from hedgerow.controllers.secretsync.sharing import SOURCES
@@ -125,38 +122,6 @@ class TestAsked:
         assert cluster.lists[0][1] == ""
         titles = re.findall(r"^Namespace (\S+)", out, re.MULTILINE)
         assert titles == ["a-first", "ns"]
-
-
-class TestShards:
-    @pytest.fixture
-    def shared(self, cluster, monkeypatch) -> Grove:
-        """Have one replica that serves all, and a resource on which it has reported."""
-        clock = SimpleNamespace(now=lambda: leases.NOW)
-        monkeypatch.setattr(look, "SystemClock", lambda: clock)
-        reported = kin.resource()
-        reported["metadata"]["managedFields"] = [kin.entry("hedgerow-bluegreen", "Apply")]
-        for obj in (reported, leases.election(), leases.member("one", leases.ALL)):
-            cluster.put(obj)
-        return cluster
-
-    def test_the_replica_that_serves_a_namespace_is_named(self, typed, shared):
-        _, out, _ = typed("demo")
-        _, data, _ = typed("demo", "-o", "json")
-
-        assert out.startswith("Namespace ns  5 objects, served by one\n")
-        assert json.loads(data)["resources"][0]["replica"] == "one"
-
-    def test_one_that_another_installation_manages_has_none(self, typed, shared):
-        shared.put(kin.resource())
-
-        assert "served by" not in typed("demo")[1]
-
-    def test_who_may_not_read_leases_does_not_miss_it(self, typed, shared):
-        shared.refusals["Lease"] = Forbidden("you may not")
-        code, out, err = typed("demo")
-
-        assert (code, err) == (0, "")
-        assert "served by" not in out
 
 
 FREE = {"name": "free", "namespace": "ns", "managedFields": [kin.entry("kubectl", "Apply")]}
@@ -443,25 +408,6 @@ class TestWatch:
             (kind, "ns")
             for kind in ("BlueGreen", "Deployment", "Job", "Pod", "ReplicaSet", "Service")
         ]
-
-    def test_a_namespace_that_is_handed_over_has_another_replica(
-        self, watched, cluster, monkeypatch
-    ):
-        clock = SimpleNamespace(now=lambda: leases.NOW)
-        monkeypatch.setattr(look, "SystemClock", lambda: clock)
-        reported = kin.resource()
-        reported["metadata"]["managedFields"] = [kin.entry("hedgerow-bluegreen", "Apply")]
-        cluster.put(reported)
-        cluster.put(leases.member("one", leases.ALL))
-
-        async def meanwhile() -> None:
-            await cluster.tell(leases.member("one", ""))
-            await cluster.tell(leases.member("two", leases.ALL), "ADDED")
-
-        _, out, _ = watched(meanwhile, "demo", "-o", "json")
-
-        told = [json.loads(line)["resources"][0].get("replica") for line in out.splitlines()]
-        assert told == ["one", None, "two"]
 
     def test_it_ends_well_when_nobody_reads_on(self, watched, cluster, monkeypatch):
         silenced: list[bool] = []

@@ -141,8 +141,6 @@ class Machine:
                 "webhooks": False,
                 "leader_elect": True,
                 "lease_duration": 180,
-                "renew_deadline": 130,
-                "retry_period": 50,
                 **settings,
             }
         )

@@ -15,13 +15,16 @@ from hedgerow.controllers.cronjob import controller
 from hedgerow.controllers.cronjob.controller import START_GUARD
 from hedgerow.objects import Installation
 from hedgerow.runtime.cache.caches import Cache, Source, build, concerned
+from hedgerow.shard import Shard
 from hedgerow_schemas.base import Resource
 from hedgerow_schemas.builtin import Deployment, Pod
 from hedgerow_schemas.job import Job
+from support.operator.registered import ALL
 
 Object = dict[str, Any]
 
 CONTROLLER = cast("Controller[Resource]", bluegreen.CONTROLLER)
+SECRETSYNC = next(one for one in ALL.controllers if one.is_for_namespaces)
 CRONJOBS = cast("Controller[Resource]", controller.CONTROLLER)
 
 
@@ -57,6 +60,36 @@ class TestLayout:
 
         assert len(watched) == len(set(watched)) == 12
         assert {namespace for _, namespace in watched} == {"a", "b"}
+
+    def test_a_shard_reads_its_part_of_what_is_in_the_resources_namespace(self):
+        relations = (
+            Relation(Pod, of=lambda _: (), same_namespace=True),
+            Relation(Deployment, of=lambda _: ()),
+        )
+        both = replace(CONTROLLER, relates=relations)
+        shard = Shard(1, 2)
+        found = {s.api.kind: s.shard for s in build(both, Installation(), (), shard=shard)}
+
+        assert found == {
+            **dict.fromkeys(("BlueGreen", "Service", "Job", "Pod"), shard),
+            "Deployment": None,  # last: all of them may be read by resources of any namespace
+        }
+
+    def test_of_the_namespaces_that_are_watched_a_shard_reads_its_own_whole(self):
+        names = ("team-a", "team-b", "team-c", "team-d")
+        shard = Shard(1, 2)
+        found = [
+            (s.namespace, s.shard) for s in build(CONTROLLER, Installation(), names, shard=shard)
+        ]
+
+        assert {name for name, _ in found} == set(filter(shard.serves, names))
+        assert {each for _, each in found} == {None}
+
+    def test_cluster_scoped_resources_and_all_that_is_theirs_are_read_whole(self):
+        made = build(cast("Any", SECRETSYNC), Installation(), (), shard=Shard(0, 2))
+
+        assert [s.shard for s in made] == [None] * len(tuple(made))
+        assert made.shard is None
 
     def test_another_installation_watches_its_own_children(self):
         assert source(built(instance="two"), "Service").labels == (

@@ -11,7 +11,7 @@ from pydantic_core import to_json
 
 from hedgerow.objects import digest, metadata
 from hedgerow.plan.oversized import Family
-from hedgerow.runtime.cache.budget import AT_A_TIME, DECODED, LARGE_FROM, OVERHEAD, Budget, Weigher
+from hedgerow.runtime.cache.budget import DECODED, LARGE_FROM, OVERHEAD, Budget, Weigher
 from hedgerow.runtime.cache.packing import Packing
 from hedgerow.runtime.cache.store import Store
 from runtime.things import contents, owners, replaced, thing
@@ -219,22 +219,6 @@ class TestStore:
             store.put({**thing(f"n{number}"), "text": "x" * 100_000})
 
         assert budget.weight < DECODED + 1000 * 2 * OVERHEAD
-
-    def test_replicas_that_share_the_work_share_what_stays_decoded_step_by_step(self):
-        store, budget = packing_store(decoded=DECODED)
-        for number in range(1000):
-            store.put({**thing(f"n{number}"), "text": "x" * 20_000})
-        before, steps = budget.weight, 0
-
-        for _ in budget.shared_by(3):
-            assert before - budget.weight <= AT_A_TIME + 50_000
-            before, steps = budget.weight, steps + 1
-
-        assert steps > 20
-        assert budget.most_decoded == DECODED // 3
-        assert budget.weight < DECODED // 3 + 1000 * 2 * OVERHEAD
-        assert not list(budget.shared_by(1))
-        assert budget.most_decoded == DECODED
 
 
 @pytest.mark.anyio

@@ -249,37 +249,6 @@ class TestLists:
         assert replaced(store, [], "") == [(thing(version=1), None)]
 
 
-class TestCoverage:
-    """Lists and watches of some keys beside others."""
-
-    def test_a_list_that_covers_some_keys_tells_nothing_of_the_others(self):
-        kept, gone, older = thing("kept", 4), thing("gone", 4), thing("older", 2)
-        store = stored(kept, gone, thing("older", 4))
-        store.meet(older)
-        changes = list(store.replacing((), "9", covers=lambda key: key[1] == "gone"))
-
-        assert changes == [[(gone, None)]]
-        assert store.version == 4
-        # The list of the others has not ended: only its end tells why an object is older.
-        list(store.replacing((), "9", {key_of(older), key_of(kept)}))
-        assert store.rewound
-
-    def test_what_is_dropped_is_forgotten_without_a_word(self):
-        store = stored(thing("kept", 1, owner="x"), thing("lost", 2, owner="y"))
-        store.meet(thing("lost", 1, owner="y"))
-        list(store.drop(lambda key: key[1] == "lost"))
-
-        assert [key[1] for key in sorted(store.keys())] == ["kept"]
-        assert store.by("owner", "y") == []
-        assert store._older == {}
-
-    def test_a_version_is_older_that_is_not_cached(self):
-        store = stored(thing("a", 3))
-
-        assert [store.is_older(A, version) for version in (3, 4)] == [False, True]
-        assert store.is_older(("ns", "b"), 1)
-
-
 class TestIndices:
     def test_objects_are_given_in_the_order_of_their_keys(self):
         store = stored(thing("b", 1, owner="x"), thing("a", 2, owner="x"), thing("c", 3))

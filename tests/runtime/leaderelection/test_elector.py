@@ -22,8 +22,6 @@ from hedgerow.runtime.leaderelection.elector import (
     Timing,
     identity,
 )
-from hedgerow.runtime.leaderelection.other_leader import Leader, live_leader
-from hedgerow.shards.members import LABEL
 from hedgerow.testing.virtual import VirtualClock
 from runtime.leases import MANAGER, NAME, NAMESPACE, Cluster, Server
 
@@ -54,7 +52,6 @@ class Candidate:
         server: Server,
         name: str,
         clock: VirtualClock | None = None,
-        namespaces: tuple[str, ...] = ("b", "a"),
         **how: Any,
     ) -> None:
         self.cluster = Cluster(server)
@@ -68,7 +65,6 @@ class Candidate:
             identity=name,
             manager=MANAGER,
             timing=TIMING,
-            namespaces=namespaces,
             silent=lambda: max(0.0, anyio.current_time() - self.stands_still_since),
             **how,
         )
@@ -154,17 +150,6 @@ async def b(server):
 
 
 class TestGaining:
-    @pytest.mark.parametrize(
-        ("namespaces", "noted"), [(("b", "a"), {"hedgerow.dev/namespaces": "a,b"}), ((), {})]
-    )
-    async def test_the_lease_names_the_namespaces_that_its_holder_keeps_to(
-        self, server, namespaces, noted
-    ):
-        vacant(server)
-        async with living(Candidate(server, "a", namespaces=namespaces)):
-            await anyio.sleep(0.1)
-            assert server.lease["metadata"]["annotations"] == noted
-
     async def test_standing_by_costs_about_a_read_a_second_and_one_line(self, a, b, logs):
         async with living(a):
             await anyio.sleep(1)
@@ -217,47 +202,6 @@ class TestGaining:
             lacks.clear()
             await anyio.sleep(TIMING.retry)
             assert leading(second)
-
-    @pytest.mark.parametrize("phase", [0, 0.3, 0.6, 0.9])
-    async def test_where_all_work_each_sees_the_lease_soon_after_an_outage(self, server, phase):
-        """It may write only for so long after it has seen that nobody leads alone."""
-        vacant(server)
-        marks = {"labels": {LABEL: "hedgerow"}}
-        a, b = (Candidate(server, name, lease_metadata=lambda: marks) for name in "ab")
-        async with living(a):
-            await anyio.sleep(1)
-            async with living(b):
-                await anyio.sleep(10 + phase)
-                b.cluster.before = fails(errors.Unreachable("cut", sent=False))
-                await anyio.sleep(8)
-                b.cluster.before = a.cluster.before
-                for _ in range(30):
-                    assert b.leadership.lease.shared_for(TIMING.deadline) > 0
-                    await anyio.sleep(0.1)
-
-    @pytest.mark.parametrize(
-        ("theirs", "ours", "covered"),
-        [
-            ("", "a", True),
-            ("", "", True),
-            ("ab", "a", True),
-            ("a", "ab", False),
-            ("a", "b", False),
-            ("a", "", False),
-        ],
-    )
-    async def test_who_stands_by_for_one_that_looks_elsewhere_is_told(
-        self, server, logs, theirs, ours, covered
-    ):
-        vacant(server)
-        a = Candidate(server, "a", namespaces=tuple(theirs))
-        b = Candidate(server, "b", namespaces=tuple(ours))
-        async with living(a):
-            await anyio.sleep(1)
-            async with living(b):
-                await anyio.sleep(10)
-
-        assert told(logs) == ([] if covered else ["the leader looks at other namespaces"])
 
     async def test_leading_costs_a_write_in_less_than_two_seconds(self, a):
         async with living(a):
@@ -548,10 +492,8 @@ class TestReleasing:
 
 
 class TestForeign:
-    @pytest.mark.parametrize("labels", [{}, {LABEL: "hedgerow"}], ids=["", "of those who share"])
-    async def test_a_lease_of_another_manager_is_deleted_after_expiry(self, server, logs, labels):
+    async def test_a_lease_of_another_manager_is_deleted_after_expiry(self, server, logs):
         server.update("client-go", holderIdentity="x", renewTime="t", leaseDurationSeconds=15)
-        server.lease["metadata"]["labels"] = labels
         a = Candidate(server, "a")
         async with living(a):
             await anyio.sleep(14.9)
@@ -561,7 +503,6 @@ class TestForeign:
             assert leading(a) == ["a"]
         assert a.cluster.sent.count("delete") == 1
         assert "deleted the expired lease of another field manager" in told(logs, "info")
-        assert a.leadership.was_shared is bool(labels)
 
     async def test_one_that_is_renewed_is_left_alone(self, server):
         server.update("client-go", holderIdentity="x", renewTime="0", leaseDurationSeconds=15)
@@ -668,49 +609,6 @@ class TestTrouble:
             == f"the lease was not renewed for {TIMING.deadline:g} s (Stale: changed meanwhile)"
         )
         assert told(logs) == ["lease in trouble"]
-
-
-class TestLiveLeader:
-    async def look(self, server: Server, **more: Any) -> Leader | None:
-        cluster = more.pop("cluster", Cluster(server))
-        return await live_leader(
-            cast("Any", cluster), VirtualClock(), name=NAME, namespace=NAMESPACE, timing=TIMING
-        )
-
-    async def test_is_told_as_soon_as_it_renews(self, server):
-        vacant(server)
-        async with living(Candidate(server, "a")):
-            await anyio.sleep(1)
-            before = anyio.current_time()
-            found = await self.look(server)
-
-        assert found == Leader("a", ("a", "b"))
-        assert anyio.current_time() - before < 3
-
-    async def test_there_is_none_when_nothing_moves_for_its_duration(self, server):
-        server.update(holderIdentity="x", renewTime="t", leaseDurationSeconds=7)
-        before = anyio.current_time()
-
-        assert await self.look(server) is None
-        assert 7 <= anyio.current_time() - before < 9
-
-    async def test_an_edit_is_no_sign_of_life(self, server):
-        server.update(holderIdentity="x", renewTime="t", leaseDurationSeconds=7)
-        cluster = Cluster(server)
-
-        async def edit(_verb: str) -> None:
-            server.annotate()
-
-        cluster.before = edit
-        assert await self.look(server, cluster=cluster) is None
-
-    @pytest.mark.parametrize("spec", [None, {}, {"holderIdentity": "", "renewTime": "t"}])
-    async def test_without_lease_or_holder_there_is_none_at_once(self, server, spec):
-        if spec is not None:
-            server.update(**spec)
-
-        assert await self.look(server) is None
-        assert anyio.current_time() < 0.1
 
 
 def test_an_identity_is_the_hosts_name_and_what_nobody_else_has(monkeypatch) -> None:

@@ -1,7 +1,6 @@
-"""Writers: which replicas wrote where, one after the other, as the API server's audit log tells it.
+"""Writers: which shards wrote where, one after the other, as the API server's audit log tells it.
 
-Replicas that share the work write their name into the user agent, what they may write for into
-their Leases, and the leader who shall serve what into one more. All of that is in the log.
+A shard says which one it is in its user agent, and renews a Lease of its own. Both are in the log.
 """
 
 from __future__ import annotations
@@ -12,45 +11,50 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import groupby, pairwise
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import Any
 
-from hedgerow.objects import annotation
-from hedgerow.shards import assignment
-from hedgerow.shards.assignment import Assignment
-from hedgerow.shards.members import ASSIGNMENT
-from hedgerow.shards.slices import point_of
+from hedgerow.shard import Shard, lease_name
 
 Entry = dict[str, Any]
 
 NOWHERE = ""
 """The place of what is not divided: Secrets that are copied to other namespaces."""
-_REPLICA = re.compile(r"\((hedgerow-[0-9a-f]+)\)")
+_OPERATOR = re.compile(r"hedgerow/\S+(?: \(shard (\S+)\))?")
+_ELECTION = re.compile(r"hedgerow-lease")
 _START = re.compile(r"-(\d{10})$")
 
 
 @dataclass(frozen=True)
 class Write:
-    """A request of a replica that writes: from when to when, by whom, to what."""
+    """A request of an operator that writes: from when to when, by whom, to what."""
 
     began: datetime
     ended: datetime
-    replica: str
+    shard: Shard | None
     what: str
     name: str
     done: bool
 
     def __str__(self) -> str:
-        return f"{self.replica} at {self.began:%H:%M:%S.%f}: {self.what}"
+        return f"{self.writer} at {self.began:%H:%M:%S.%f}: {self.what}"
+
+    @property
+    def writer(self) -> str:
+        return str(self.shard or "all")
+
+    @property
+    def division(self) -> int:
+        """Into how many parts its writer divides the namespaces."""
+        return self.shard.count if self.shard else 1
 
 
 @dataclass
 class Writers:
-    """All that replicas wrote, by the slices' namespaces, and what permitted it."""
+    """All that operators wrote, by the places of namespaces, and when they renewed their Leases."""
 
     places: dict[str, list[Write]] = field(default_factory=lambda: defaultdict(list[Write]))
     renewals: dict[str, list[Write]] = field(default_factory=lambda: defaultdict(list[Write]))
-    assigned: list[tuple[datetime, Assignment]] = field(default_factory=list[Any])
 
     @classmethod
     def of(cls, entries: Iterable[Entry]) -> Writers:
@@ -64,53 +68,47 @@ class Writers:
         """Take in the next finished request."""
         if entry["verb"] not in ("patch", "delete"):
             return
+        agent = entry.get("userAgent", "")
         if entry["objectRef"]["resource"] == "leases":
-            self._take_lease(entry)
-        elif write := _write(entry):
-            self.places[_place(entry)].append(write)
-
-    def _take_lease(self, entry: Entry) -> None:
-        write = _write(entry)
-        if write and write.done and entry["verb"] == "patch" and write.name == write.replica:
-            self.renewals[write.replica].append(write)
-        body = entry.get("requestObject") or {}
-        told = assignment.read(annotation(body, ASSIGNMENT))
-        if told and entry["responseStatus"]["code"] < 300:
-            self.assigned.append((_time(entry, "requestReceivedTimestamp"), told))
+            write = _write(entry, None)
+            if _ELECTION.match(agent) and write.done and entry["verb"] == "patch":
+                self.renewals[write.name].append(write)
+        elif found := _OPERATOR.fullmatch(agent):
+            shard = Shard.parse(found[1]) if found[1] else None
+            self.places[_place(entry)].append(_write(entry, shard))
 
     def turns(self, place: str) -> list[str]:
         """Return who wrote in a place, one after the other."""
-        return [name for name, _ in groupby(write.replica for write in self.places[place])]
+        return [name for name, _ in groupby(write.writer for write in self.places[place])]
+
+    def divisions(self) -> list[int]:
+        """Return by how many shards all was written, one division after the other."""
+        writes = sorted(
+            (write for place in self.places.values() for write in place), key=attrgetter("began")
+        )
+        return [count for count, _ in groupby(write.division for write in writes)]
 
     def broken(self, duration: float) -> list[str]:
         """Return what does not hold, a line each, if a Lease lasts for so many seconds."""
         places = {place: writes for place, writes in self.places.items() if writes}
         return [
             *(line for writes in places.values() for line in _at_once(writes)),
-            *(line for place in places for line in self._unassigned(place)),
+            *(line for place, writes in places.items() for line in _misplaced(place, writes)),
             *(line for writes in places.values() for line in self._lapsed(writes, duration)),
+            *self._again(),
         ]
 
-    def _unassigned(self, place: str) -> Iterator[str]:
-        """No replica writes but in its turn, and as often as it was assigned the place anew."""
-        point = point_of(place)
-        owners = [(since, _owner(each, point)) for since, each in self.assigned]
-        owners = [next(each) for _, each in groupby(owners, key=itemgetter(1))]
-        left = iter(owners)
-        for name, writes in groupby(self.places[place], key=attrgetter("replica")):
-            since = next((since for since, owner in left if owner == name), None)
-            first = next(writes)
-            if since is None or since > first.began:
-                turns = self.turns(place)
-                yield f"in {place or 'no namespace'} wrote {turns}, assigned to {owners}: {first}"
-                return
+    def _again(self) -> Iterator[str]:
+        """No division writes again after another one has written."""
+        turns = self.divisions()
+        if len(set(turns)) < len(turns):
+            yield f"divisions wrote in turns: {turns}"
 
     def _lapsed(self, writes: Iterable[Write], duration: float) -> Iterator[str]:
-        """No write comes when the Lease of its replica has run out."""
+        """No write comes when the Lease of its shard has run out."""
         for write in writes:
-            renewed = [
-                each.ended for each in self.renewals[write.replica] if each.began <= write.began
-            ]
+            renewals = self.renewals[lease_name("hedgerow", write.shard)]
+            renewed = [each.ended for each in renewals if each.began <= write.began]
             if not renewed or write.began > max(renewed) + timedelta(seconds=duration):
                 yield f"without a Lease: {write}"
 
@@ -120,10 +118,17 @@ def _at_once(writes: Iterable[Write]) -> Iterator[str]:
     last: dict[str, Write] = {}
     for write in writes:
         for name, other in last.items():
-            if name != write.replica and other.ended > write.began:
+            if name != write.writer and other.ended > write.began:
                 yield f"at once: {other}; {write}"
-        former = last.get(write.replica, write)
-        last[write.replica] = max(former, write, key=attrgetter("ended"))
+        former = last.get(write.writer, write)
+        last[write.writer] = max(former, write, key=attrgetter("ended"))
+
+
+def _misplaced(place: str, writes: Iterable[Write]) -> Iterator[str]:
+    """No shard writes in a namespace of another one."""
+    for write in writes:
+        if write.shard is not None and not write.shard.serves(place):
+            yield f"in {place or 'no namespace'}: {write}"
 
 
 def started_twice(entries: Iterable[Entry], interval: float = 0.0) -> list[str]:
@@ -150,14 +155,11 @@ def started_twice(entries: Iterable[Entry], interval: float = 0.0) -> list[str]:
     return lines
 
 
-def _write(entry: Entry) -> Write | None:
-    replica = _REPLICA.search(entry.get("userAgent", ""))
-    if not replica:
-        return None
+def _write(entry: Entry, shard: Shard | None) -> Write:
     return Write(
         began=_time(entry, "requestReceivedTimestamp"),
         ended=_time(entry, "stageTimestamp"),
-        replica=replica[1],
+        shard=shard,
         what=f"{entry['verb']} {entry['requestURI']}",
         name=entry["objectRef"].get("name", ""),
         done=entry["responseStatus"]["code"] < 300,
@@ -165,15 +167,11 @@ def _write(entry: Entry) -> Write | None:
 
 
 def _place(entry: Entry) -> str:
-    """Return the namespace to whose slice an object belongs."""
+    """Return the namespace of the resource to which an object belongs."""
     reference = entry["objectRef"]
     about = (entry.get("requestObject") or {}).get("regarding", {})
     is_copied = reference["resource"] == "secrets" or about.get("kind") == "Secret"
     return NOWHERE if is_copied else reference.get("namespace", NOWHERE)
-
-
-def _owner(one: Assignment, point: int) -> str:
-    return next(name for (begin, end), name in one.owned() if begin <= point < end)
 
 
 def _time(entry: Entry, name: str) -> datetime:

@@ -38,7 +38,7 @@ from pydantic import BaseModel
 PACKAGES = (
     "hedgerow.cli", "hedgerow.contract", "hedgerow.controllers", "hedgerow.encoding",
     "hedgerow.fields", "hedgerow.objects", "hedgerow.plan", "hedgerow.serving.admission",
-    "hedgerow.shards", "hedgerow.texts", "hedgerow.validation", "hedgerow.workloads",
+    "hedgerow.shard", "hedgerow.texts", "hedgerow.validation", "hedgerow.workloads",
     "hedgerow_schemas",
 )  # fmt: skip
 _COUNTER = "_counter_"

@@ -29,7 +29,7 @@ from hedgerow_schemas.base import ApiResource
 
 LEASE, LEASE_MANAGER = "hedgerow", "hedgerow-lease"
 LEDGER = ApiResource("v1", "ConfigMap", "configmaps")
-SHORT = Timing(5.0, 3.5, 0.5)
+SHORT = Timing(5.0)
 PAUSE = 0.01
 """Seconds between two writes of a leader."""
 

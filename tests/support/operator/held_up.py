@@ -40,8 +40,6 @@ async def _operate(kubeconfig: str, namespace: str) -> None:
         system_namespace=namespace,
         leader_elect=True,
         lease_duration=SHORT.duration,
-        renew_deadline=SHORT.deadline,
-        retry_period=SHORT.retry,
         metrics_bind_address="0",
         health_probe_bind_address="0",
     )

@@ -65,7 +65,6 @@ async def withdraw(cluster: Cluster, order: Order) -> AsyncGenerator[list[Object
     await refuse_while_at_work(
         cluster,
         installation=installation(order.instance),
-        namespaces=(order.namespace,) if order.namespace else (),
         system_namespace=order.system_namespace,
     )
     async for outcomes in for_each(await _found(cluster, order), _Withdrawal.carry_out):

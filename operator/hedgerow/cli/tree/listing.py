@@ -31,7 +31,6 @@ def _member(node: TreeNode) -> dict[str, Any]:
         "status": node.readiness.verdict,
         "readiness": node.readiness.words,
         "past": node.past,
-        "replica": node.replica,
         "asked": node.asked,
         "changed": holder_data(node.changed) if node.changed else None,
         "conditions": [_condition(one) for one in node.conditions],

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import anyio
 
 from hedgerow.cli.mirror import Mirror
-from hedgerow.cli.program import installation, program_name, registry
-from hedgerow.cli.shards.look import WatchedShards
+from hedgerow.cli.program import program_name
 from hedgerow.cli.tree.resources import ObjectIndex, is_ours, reduced, resource_tree
-from hedgerow.fields.managed_fields import managers
 from hedgerow.kube.errors import Forbidden, KubeError, Missing
 from hedgerow.objects import metadata
-from hedgerow.runtime.clock import SystemClock
-from hedgerow.runtime.sharding import is_divided
 from hedgerow_schemas.base import ApiResource
 from hedgerow_schemas.builtin import Pod
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from hedgerow.cli.shards.report import ShardsReport
     from hedgerow.cli.tree.resources import TreeNode
     from hedgerow.contract import Controller
     from hedgerow.kube.cluster import Cluster
@@ -60,9 +53,6 @@ class WatchedTrees:
         self._mirror = Mirror(cluster)
         self._objects, self._problems = self._mirror.objects, self._mirror.problems
         self.changed = self._mirror.changed
-        ours = installation()
-        shards = Mirror(cluster, self._mirror.tell)
-        self._shards = WatchedShards(shards, ours, ours.system_namespace)
 
     @property
     def has_resources(self) -> bool:
@@ -73,12 +63,8 @@ class WatchedTrees:
         """Return the trees, sorted by namespace."""
         found = [obj for kind in self._objects.values() for obj in kind.values()]
         index = ObjectIndex(found, {api.kind for api in self._problems if api not in self._objects})
-        shared = self._shards.report(SystemClock().now()) if self._shards.is_shared else None
         roots = [
-            replace(
-                resource_tree(controller, resource, index, program_name(), asked=self._asked),
-                replica=_replica(controller, resource, shared) if shared else "",
-            )
+            resource_tree(controller, resource, index, program_name(), asked=self._asked)
             for controller in self.controllers
             for resource in self._resources(controller)
         ]
@@ -117,7 +103,6 @@ class WatchedTrees:
             if not controller.is_custom:
                 self._problems.pop(controller.resource.api, None)
         async with anyio.create_task_group() as group:
-            group.start_soon(self._read_shards)
             for api in descendants(c for c in self.controllers if any(self._resources(c))):
                 group.start_soon(self._list, api)
 
@@ -140,8 +125,6 @@ class WatchedTrees:
         async with anyio.create_task_group() as group:
             for api in apis:
                 group.start_soon(self._mirror.follow, api, self._namespace, reduced)
-            if self._shards.is_shared:
-                group.start_soon(self._shards.follow)
 
     def _resources(self, controller: Controller[Resource]) -> Iterator[Object]:
         found = self._objects.get(controller.resource.api, {})
@@ -166,23 +149,6 @@ class WatchedTrees:
                 self._problems[api] = error
             else:
                 unserved.append(error)
-
-    async def _read_shards(self) -> None:
-        """Read who serves what; whoever may not read that does not miss it."""
-        with suppress(KubeError):
-            await self._shards.read()
-
-
-def _replica(controller: Controller[Resource], resource: Object, shared: ShardsReport) -> str:
-    """Return the replica that serves a resource, if this installation has written to it."""
-    manager = installation().field_manager(controller.name)
-    if all(entry.manager != manager for entry in managers(resource)):
-        return ""
-    return shared.serving(
-        metadata(resource).get("namespace", "")
-        if is_divided(controller, registry().controllers)
-        else ""
-    )
 
 
 def descendants(controllers: Iterable[Controller[Resource]]) -> list[ApiResource]:

@@ -66,8 +66,6 @@ class TreeNode:
     """Whether it is what was asked for, below its resource."""
     warning: str = ""
     """A warning: several installations write its status, or its children are not shown."""
-    replica: str = ""
-    """Which replica serves one of our resources, if several share the work."""
 
     def __str__(self) -> str:
         """Return it as kubectl accepts it: `Deployment/demoblue-deployment`."""

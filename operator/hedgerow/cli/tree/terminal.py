@@ -76,7 +76,6 @@ def _section(namespace: str, roots: Sequence[TreeNode], now: datetime) -> TreeSe
     number = sum(1 for root in roots for _ in root.walk())
     told = [numbered(number, "object")]
     told += [f"{counts[key]} {words}" for key, words in _COUNTED.items() if counts[key]]
-    told += [f"served by {name}" for name in sorted({root.replica for root in roots} - {""})]
     rows = tuple(row for root in roots for row in _rows(root, None, "", "", now))
     return TreeSection(printable(f"Namespace {namespace}"), printable(", ".join(told)), rows)
 

@@ -131,10 +131,7 @@ loop. A pass over this many takes about 8 ms of CPU; one over a usual BlueGreen,
 Their objects are never packed: decoding them would hold the loop."""
 DECODED: Final = 26 * MIB
 """Bytes of the objects that stay decoded because somebody asked for them lately: those of about
-420 BlueGreens. A sixth of the budget, if that is less. The others are packed. Replicas that share
-the work share these bytes too, for each makes a part of the passes."""
-AT_A_TIME: Final = 256 * 1024
-"""Bytes of objects to pack between two turns of the event loop: some 5 ms."""
+420 BlueGreens. A sixth of the budget, if that is less. The others are packed."""
 OVERHEAD: Final = 2048
 """Bytes that each object takes besides itself: indices, and what passes remember about it."""
 STUB: Final = 4096
@@ -214,8 +211,7 @@ class Budget:
         """The objects that are decoded and may be packed, the one asked for last at the end. Those
         that a list brought, and that nobody has asked for yet, are at the beginning."""
         self._decoded_weight = 0
-        self._decoded_in_all = min(DECODED, most // BESIDE)
-        self.most_decoded = self._decoded_in_all
+        self.most_decoded = min(DECODED, most // BESIDE)
         self.most_read = most // BESIDE
         """The most bytes of a resource and its children that a pass may read in whole."""
         self._excess: dict[ShelfPlace, Oversize] = {}
@@ -224,16 +220,6 @@ class Budget:
         self._wanted: defaultdict[Family, int] = defaultdict(int)
         self._wholes: defaultdict[Family, int] = defaultdict(int)
         self._sweep_from = most
-
-    def shared_by(self, replicas: int) -> Iterator[None]:
-        """Keep so much decoded as one of so many replicas needs; yield between small steps."""
-        most = self._decoded_in_all // replicas
-        while self.most_decoded > most:
-            needed = min(self.most_decoded, self._decoded_weight)
-            self.most_decoded = max(most, needed - AT_A_TIME)
-            self._pack_the_oldest()
-            yield
-        self.most_decoded = most
 
     def of(self, family: Family) -> int:
         """Return what a resource and its children weigh in whole."""

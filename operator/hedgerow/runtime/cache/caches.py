@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from hedgerow.contract import Claimable, Controller, Relation
     from hedgerow.plan.oversized import Oversize
+    from hedgerow.shard import Shard
 
 ALL_NAMESPACES = ""
 OWNER, CONCERNS, FINALIZED, UNWATCHED = "owner", "concerns", "finalized", "unwatched"
@@ -40,7 +41,7 @@ class Source(Struct, frozen=True):
 
     `relation` is set for objects that are only read, `claimable` for those that may be claimed.
     With `picks`, only objects that it returns True for are read in whole and cached; it looks at
-    metadata alone.
+    metadata alone. With a `shard`, only the objects of its namespaces are read.
     """
 
     kind: type[View | Resource]
@@ -51,6 +52,7 @@ class Source(Struct, frozen=True):
     claimable: Claimable | None = None
     fields: str = ""
     picks: Callable[[Object], bool] | None = None
+    shard: Shard | None = None
 
     @property
     def api(self) -> ApiResource:
@@ -84,7 +86,10 @@ class _Scopes:
 
 
 class Cache(Struct, frozen=True, dict=True, eq=False):
-    """All stores of one controller; `budget` limits all caches of the process together."""
+    """All stores of one controller; `budget` limits all caches of the process together.
+
+    With a `shard`, there are only resources of its namespaces, and keys of others mean nothing.
+    """
 
     resources: tuple[Source, ...]
     children: tuple[Source, ...]
@@ -92,6 +97,7 @@ class Cache(Struct, frozen=True, dict=True, eq=False):
     controller: str = ""
     budget: Budget | None = None
     claimed: tuple[Source, ...] = ()
+    shard: Shard | None = None
 
     # A pass asks for the sources a hundred times.
 
@@ -232,14 +238,20 @@ def build(
     installation: Installation,
     namespaces: Iterable[str],
     budget: Budget | None = None,
+    shard: Shard | None = None,
 ) -> Cache:
     """Return the stores of a controller: one per kind and namespace, or one per kind for all.
 
-    With a `budget`, they keep only a part of objects that are too large.
+    With a `budget`, they keep only a part of objects that are too large. With a `shard`, they have
+    the resources of its namespaces, and what concerns these: objects that resources of other
+    namespaces may read are all read, and cluster-scoped resources have children everywhere.
     """
     controller = _guarded(controller)
     readable = tuple(dict.fromkeys(namespaces)) or (ALL_NAMESPACES,)
     scopes = readable if controller.resource.api.namespaced else (ALL_NAMESPACES,)
+    if not controller.resource.api.namespaced:
+        shard = None  # a shard that has such resources has all of them
+    own = tuple(_divided(scopes, shard))
     built_in = controller.built_in
     selector = installation.selector(controller.name)
     manager = installation.field_manager(controller.name)
@@ -280,13 +292,16 @@ def build(
                 store(controller.resource),
                 fields=built_in.fields,
                 picks=picks,
+                shard=part,
             )
-            for scope in ((built_in.namespace,) if built_in.namespace else scopes)
+            for scope, part in (
+                _divided((built_in.namespace,), shard) if built_in.namespace else own
+            )
         ),
         children=tuple(
-            Source(kind, scope, selector, store(kind, indices))
+            Source(kind, scope, selector, store(kind, indices), shard=part)
             for kind in controller.owns
-            for scope in scopes
+            for scope, part in own
         ),
         related=tuple(
             Source(
@@ -296,9 +311,13 @@ def build(
                 store(relation.kind, _related(relation), relation),
                 relation,
                 fields=relation.fields,
+                shard=part,
             )
             for relation in controller.relates
-            for scope in ((relation.namespace,) if relation.namespace else readable)
+            for scope, part in _divided(
+                (relation.namespace,) if relation.namespace else readable,
+                shard if relation.same_namespace and relation.kind.api.namespaced else None,
+            )
         ),
         controller=controller.title,
         budget=budget,
@@ -309,11 +328,22 @@ def build(
                 "",
                 store(claimable.kind, _claim_indices(claimable, manager), claimable=claimable),
                 claimable=claimable,
+                shard=part,
             )
             for claimable in controller.claims
-            for scope in scopes
+            for scope, part in own
         ),
+        shard=shard,
     )
+
+
+def _divided(scopes: Iterable[str], shard: Shard | None) -> Iterator[tuple[str, Shard | None]]:
+    """Yield what a shard reads of the watched namespaces, each with what selects its objects."""
+    for scope in scopes:
+        if shard is None or scope == ALL_NAMESPACES:
+            yield scope, shard
+        elif shard.serves(scope):
+            yield scope, None
 
 
 def _guarded(controller: Controller[Resource]) -> Controller[Resource]:

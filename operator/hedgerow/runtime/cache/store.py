@@ -130,81 +130,7 @@ class _Shelf:
         return len(entry.packed)
 
 
-class _Contents:
-    """What a store has, and how it loses that."""
-
-    def __init__(self, indices: Mapping[str, Index] | None, weigher: Weigher | None) -> None:
-        self._weigher = weigher
-        self._shelf = _Shelf(weigher)
-        self._entries = self._shelf.entries
-        self._indices = _Indices(indices or {})
-        self._older: dict[Key, Object] = {}
-        """Objects of the current list that differ from the cached ones and are older."""
-
-    def __len__(self) -> int:
-        """Return the number of cached objects."""
-        return len(self._entries)
-
-    def keys(self) -> tuple[Key, ...]:
-        """Return the keys of all cached objects."""
-        return tuple(self._entries)
-
-    def is_older(self, key: Key, version: int) -> bool:
-        """Return whether an object is not cached in this version or a newer one."""
-        entry = self._entries.get(key)
-        return entry is None or entry.version < version
-
-    def last_versions(self, *, but: Callable[[Key], bool]) -> Iterator[int]:
-        """Yield in parts the last version of all objects `but` those with such keys, 0 of none."""
-        for keys in _parts(self._entries):
-            entries = (self._entries.get(key) for key in keys if not but(key))
-            yield max((entry.version for entry in entries if entry), default=0)
-
-    def removing(
-        self,
-        version: int,
-        *listed: Container[Key],
-        covers: Callable[[Key], bool] | None = None,
-        anyway: bool = False,
-    ) -> Iterator[list[StoreChange]]:
-        """Remove in parts what a list of that version lacks, if it `covers` it.
-
-        Yield the changes. What is newer than the list was written by us after it, and stays, unless
-        `anyway`.
-        """
-        for keys in _parts(self._entries):
-            missing = (key for key in keys if not any(key in each for each in listed))
-            missing = (key for key in missing if covers is None or covers(key))
-            gone = [(key, entry) for key in missing if (entry := self._entries.get(key))]
-            yield [
-                self._forgotten(key, entry)
-                for key, entry in gone
-                if anyway or entry.version <= version
-            ]
-
-    def drop(self, which: Callable[[Key], bool]) -> Iterator[None]:
-        """Forget objects in parts, between which other work can run; they are not gone."""
-        self._older = {key: item for key, item in self._older.items() if not which(key)}
-        for keys in _parts(filter(which, self._entries)):
-            for key in keys:
-                if entry := self._entries.get(key):
-                    self._remove(key, entry)
-            yield
-
-    def _forgotten(self, key: Key, entry: _Entry) -> StoreChange:
-        """Remove an object; return the change."""
-        old = self._shelf.decoded(entry)
-        self._remove(key, entry)
-        return old, None
-
-    def _remove(self, key: Key, entry: _Entry) -> None:
-        self._indices.file(key, entry.filed, ())
-        del self._entries[key]
-        if self._weigher is not None:
-            self._weigher.settle((self._shelf, key))
-
-
-class Store(_Contents):
+class Store:
     """Objects by namespace and name.
 
     It has two sources: the watch, in order, and the responses to our own writes, which may come
@@ -222,11 +148,20 @@ class Store(_Contents):
         weigher: Weigher | None = None,
         reads: Callable[[Object], Object] = unreduced,
     ) -> None:
-        super().__init__(indices, weigher)
+        self._weigher = weigher
         self._reads = reads
+        self._shelf = _Shelf(weigher)
+        self._entries = self._shelf.entries
+        self._indices = _Indices(indices or {})
+        self._older: dict[Key, Object] = {}
+        """Objects of the current list that differ from the cached ones and are older."""
         self._changes = count(1)
         self.version = 0
         self.rewound = False
+
+    def __len__(self) -> int:
+        """Return the number of cached objects."""
+        return len(self._entries)
 
     def get(self, key: Key) -> Object | None:
         """Return the cached object, or None; it is not to be changed."""
@@ -257,6 +192,10 @@ class Store(_Contents):
         entry = self._entries.get(key)
         return 0 if entry is None else entry.change
 
+    def keys(self) -> tuple[Key, ...]:
+        """Return the keys of all cached objects."""
+        return tuple(self._entries)
+
     def all(self) -> list[Object]:
         """Return all objects, ordered by key."""
         return [self._shelf.opened(key) for key in sorted(self._entries)]
@@ -286,7 +225,6 @@ class Store(_Contents):
         met: Container[Key] = (),
         *,
         rewound: bool = False,
-        covers: Callable[[Key], bool] | None = None,
     ) -> Iterator[list[StoreChange]]:
         """Store a whole list in parts, so that other work can run in between; yield the changes.
 
@@ -296,14 +234,11 @@ class Store(_Contents):
         are newer than the cached objects. If versions were `rewound`, cached versions mean nothing:
         the list replaces everything, and `rewound` is set. The same happens if the list has an
         object in an older version than it must have.
-
-        If the list `covers` only some keys, nothing follows from it for the others, and `version`
-        stays: of the others, the watch may not have come that far.
         """
         number = version_number(version)
         fresh = {key: item for key, item in self._older.items() if key in met}
         fresh |= {key_of(item): item for item in items}
-        self._older = {k: v for k, v in self._older.items() if covers and not covers(k)}
+        self._older = {}
         rewound = rewound or any(
             entry.outlives(item, number)
             for key, item in fresh.items()
@@ -311,14 +246,20 @@ class Store(_Contents):
         )
         if rewound:
             self.rewound, self.version = True, 0
-        if covers is None:
-            number = max(self.version, number)
+        number = max(self.version, number)
         for keys in _parts(fresh):
             taken = (self._take(fresh[key], anyway=rewound, listed=True) for key in keys)
             yield [change for change in taken if change]
-        yield from self.removing(number, fresh, met, covers=covers, anyway=rewound)
-        if covers is None:
-            self.version = max(self.version, number)
+        for keys in _parts(self._entries):
+            missing = (key for key in keys if key not in fresh and key not in met)
+            gone = [(key, entry) for key in missing if (entry := self._entries.get(key))]
+            # What is newer than the list was written by us after it.
+            yield [
+                self._forgotten(key, entry)
+                for key, entry in gone
+                if rewound or entry.version <= number
+            ]
+        self.version = max(self.version, number)
 
     def put(self, obj: Object, version: str = "") -> StoreChange | None:
         """Store the object of an ADDED or MODIFIED event; return the change, None if it is old.
@@ -344,13 +285,12 @@ class Store(_Contents):
         if version_of(obj) > self.version:
             self._take(self._reads(obj))
 
-    def adopt(self, obj: Object) -> StoreChange | None:
-        """Store an object that was read by name, and return the change, if any.
+    def adopt(self, obj: Object) -> None:
+        """Store an object that was read by name, which the watch does not show.
 
-        If the watch does not show it, no event reports its deletion: it stays until `forget`, so it
-        must be read again.
+        No event reports its deletion: it stays until `forget`, so it must be read again.
         """
-        return self._take(self._reads(obj))
+        self._take(self._reads(obj))
 
     def forget(self, key: Key, uid: str) -> None:
         """Remove an object that is gone according to the server, unless its uid is another now."""
@@ -385,3 +325,12 @@ class Store(_Contents):
             self._weigher.settle(None)
         kept = self._entries[key].obj
         return old, obj if kept is None else kept
+
+    def _forgotten(self, key: Key, entry: _Entry) -> StoreChange:
+        """Remove an object; return the change."""
+        old = self._shelf.decoded(entry)
+        self._indices.file(key, entry.filed, ())
+        del self._entries[key]
+        if self._weigher is not None:
+            self._weigher.settle((self._shelf, key))
+        return old, None

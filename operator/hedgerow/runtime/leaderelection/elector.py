@@ -15,7 +15,6 @@ from hedgerow.kube.retry import backoff
 from hedgerow.runtime.clock import unique
 from hedgerow.runtime.leaderelection.record import (
     LEASES,
-    NAMESPACES,
     Election,
     Read,
     Remove,
@@ -67,11 +66,6 @@ def _never() -> bool:
     return False
 
 
-def _no_metadata() -> Object:
-    """Return no more metadata."""
-    return {}
-
-
 class Unanswered:
     """Whether a write without a response may still be carried out: called for each such write.
 
@@ -89,10 +83,6 @@ class Unanswered:
     def seconds(self) -> float:
         """Return the seconds until none can be carried out any more; 0 if there is none."""
         return max(0.0, self._last + self._margin - self._clock.elapsed())
-
-    def since(self) -> float:
-        """Return the seconds since the last one; infinite if there was none."""
-        return self._clock.elapsed() - self._last
 
 
 class _SecondChoice:
@@ -127,44 +117,18 @@ class _Lease:
         name: str,
         namespace: str,
         manager: str,
-        namespaces: str,
-        lease_metadata: Callable[[], Object],
     ) -> None:
         self._cluster, self._clock, self._election = cluster, clock, election
         self._name, self._namespace, self._manager = name, namespace, manager
-        self._namespaces, self._lease_metadata = namespaces, lease_metadata
-        self.looked = float("-inf")
-        """When the last request began that showed how the Lease was then."""
 
     async def look(self, seconds: float) -> None:
         """Read the Lease. Raises KubeError."""
-        began = self._clock.elapsed()
         found = await self._cluster.read(LEASES, self._name, self._namespace, timeout=seconds)
         self._election.looked(seen(found), self._clock.elapsed())
-        self.looked = began
-
-    @property
-    def is_led_alone(self) -> bool:
-        """Whether a process that shares nothing holds the Lease, and was seen to renew it."""
-        return self._election.is_led_alone
-
-    def shared_for(self, seconds: float) -> float:
-        """Return for how many of so many seconds, from the last look, no process leads alone.
-
-        0 if one may lead. Such a process has taken the Lease without the label of those that share
-        the work.
-        """
-        found = self._election.seen
-        if found is not None and not found.shared:
-            return 0.0
-        return max(0.0, self.looked + seconds - self._clock.elapsed())
 
     async def apply(self, step: Take, seconds: float) -> None:
         """Write the Lease. Raises KubeError."""
-        began, given = self._clock.elapsed(), self._lease_metadata()
-        meta: Object = {"name": self._name, "namespace": self._namespace, **step.meta, **given}
-        if self._namespaces:
-            meta["annotations"] = {**given.get("annotations", {}), NAMESPACES: self._namespaces}
+        meta: Object = {"name": self._name, "namespace": self._namespace, **step.meta}
         body: Object = {"metadata": meta, "spec": step.spec}
         try:
             applied = await self._cluster.apply(
@@ -174,7 +138,6 @@ class _Lease:
             self._election.contested()
             raise
         self._election.looked(seen(applied.object), self._clock.elapsed())
-        self.looked = began
 
     async def remove(self, step: Remove, seconds: float) -> bool:
         """Delete an expired Lease whose fields another field manager holds. Raises KubeError."""
@@ -204,11 +167,6 @@ class Elector:
     turned. After DEAD seconds the Lease is neither taken nor renewed; otherwise a process whose
     loop hangs would lead for ever. While `gives_way` returns True, a Lease that may be taken is
     left to other candidates for its duration; a renewal is not.
-
-    `lease_metadata` returns the labels, annotations and owner references that the Lease must have,
-    at each write. Where it is given, all replicas work while one leads: so each looks at the Lease
-    as often as the leader renews it, also after failures. If it is `own`, nobody else has its name:
-    it may be created at once.
     """
 
     def __init__(
@@ -221,42 +179,21 @@ class Elector:
         identity: str,
         manager: str,
         timing: Timing,
-        namespaces: tuple[str, ...] = (),
         silent: Callable[[], float] = _turns,
         gives_way: Callable[[], bool] = _never,
-        lease_metadata: Callable[[], Object] = _no_metadata,
-        own: bool = False,
     ) -> None:
         self._clock, self._timing = clock, timing
         self._silent = silent
         self._second = _SecondChoice(clock, gives_way, timing.duration)
-        self._namespaces = frozenset(namespaces)
         self._election = Election(identity, timing)
-        self.lease = _Lease(
-            cluster,
-            clock,
-            self._election,
-            name=name,
-            namespace=namespace,
-            manager=manager,
-            namespaces=",".join(sorted(self._namespaces)),
-            lease_metadata=lease_metadata,
+        self._lease = _Lease(
+            cluster, clock, self._election, name=name, namespace=namespace, manager=manager
         )
-        self._own, self._all_work = own, lease_metadata is not _no_metadata
-        if own:
-            self._election.removed()
-        self._woken = anyio.Event()
-        self.was_shared = False
-        """Whether all replicas worked under the one who led before us."""
         self._log = log.bind(lease=f"{namespace}/{name}", identity=identity)
         self._failures = 0
         self._trouble = ""
         self._holder: str | None = None
-        self.unanswered = Unanswered(clock, timing.duration - timing.deadline)
-
-    def wake(self) -> None:
-        """Renew the Lease at once, because its metadata have changed."""
-        self._woken.set()
+        self.unanswered = Unanswered(clock, timing.margin)
 
     def remaining(self) -> float:
         """Return the seconds for which writes are permitted; 0 if we do not lead."""
@@ -276,8 +213,7 @@ class Elector:
     async def gain(self) -> None:
         """Wait until we lead, however long it takes and whatever the server answers."""
         while True:
-            if not self._own:
-                self._election.doubt()
+            self._election.doubt()
             pause = self._pause() if self._is_dead() else await self._turn()
             if self.leading:
                 self._log.info("leading")
@@ -289,9 +225,7 @@ class Elector:
         """Renew the Lease. Raises LeadershipLost once it has expired or another holds it."""
         pause = self._pause()
         while True:
-            with anyio.move_on_after(min(pause, self.remaining())):
-                await self._woken.wait()
-            self._woken = anyio.Event()
+            await anyio.sleep(min(pause, self.remaining()))
             if self.leading:
                 self._leave_if_dead()
                 pause = await self._turn()
@@ -337,13 +271,13 @@ class Elector:
     async def _write_release(self) -> None:
         for _ in range(_ATTEMPTS):
             if not self._election.certain:
-                await self.lease.look(self._timeout())
+                await self._lease.look(self._timeout())
             step = self._election.give_up()
             if step is None:
                 return
             self._election.doubt()
             try:
-                await self.lease.apply(step, self._timeout())
+                await self._lease.apply(step, self._timeout())
             except Stale:
                 continue
             self._log.info("lease released")
@@ -366,17 +300,14 @@ class Elector:
         """Read if needed, then write once; after a deletion the Lease is created at once."""
         step = self._next()
         if isinstance(step, Read):
-            await self.lease.look(self._timeout())
+            await self._lease.look(self._timeout())
             step = self._next()
         if isinstance(step, Remove):
-            if await self.lease.remove(step, self._timeout()):
+            if await self._lease.remove(step, self._timeout()):
                 self._log.info("deleted the expired lease of another field manager")
             step = self._next()
         if isinstance(step, Take) and (self.leading or not self._second.leaves_it()):
-            found = self._election.seen
-            if found is not None and found.holder != self._election.identity:
-                self.was_shared = found.shared
-            await self.lease.apply(step, self._timeout())
+            await self._lease.apply(step, self._timeout())
         elif isinstance(step, Wait):
             self._second.held()
             self._log_holder(step.holder)
@@ -390,14 +321,13 @@ class Elector:
         return min(third, self.remaining() or third)
 
     def _pause(self, after: float = 0.0) -> float:
-        """Return the seconds until the next turn; fewer for one who works after failures."""
+        """Return the seconds until the next turn; fewer for a leader after failures."""
         draw, retry = self._clock.jitter(), self._timing.retry
         wait = backoff(self._failures, draw) if self._failures else 0.0
         if self.leading:
             usual = min(wait, retry) if self._failures else retry * (0.8 + 0.2 * draw)
         else:
-            longest = retry if self._all_work else self._timing.duration
-            usual = max(retry / 2 * (0.8 + 0.4 * draw), min(wait, longest))
+            usual = max(retry / 2 * (0.8 + 0.4 * draw), min(wait, self._timing.duration))
         return max(usual, min(after, LONGEST_RETRY_AFTER) * (1 + draw / 4))
 
     def _log_failure(self, error: KubeError) -> None:
@@ -413,16 +343,7 @@ class Elector:
     def _log_holder(self, holder: str) -> None:
         if holder != self._holder:
             self._log.info("standing by", holder=holder or "nobody that we know of")
-            if holder and not self._is_covered():
-                remedy = "an --instance or a --system-namespace of its own for each"
-                self._log.warning("the leader looks at other namespaces", remedy=remedy)
         self._holder = holder
-
-    def _is_covered(self) -> bool:
-        """Return whether the leader watches all namespaces that we would; none named means all."""
-        found = self._election.seen
-        theirs = set(found.namespaces) if found else set[str]()
-        return not theirs or bool(self._namespaces and self._namespaces <= theirs)
 
     def _why(self) -> str:
         found = self._election.seen

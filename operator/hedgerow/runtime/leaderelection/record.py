@@ -22,8 +22,6 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from hedgerow.objects import annotation
-from hedgerow.shards.members import LABEL
 from hedgerow_schemas.base import ApiResource, Object, View
 
 if TYPE_CHECKING:
@@ -31,8 +29,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 LEASES: Final = ApiResource("coordination.k8s.io/v1", "Lease", "leases")
-NAMESPACES: Final = "hedgerow.dev/namespaces"
-"""Annotation: the namespaces that the holder is limited to, sorted; absent if it watches all."""
 
 _CREATE_ONLY: Final = "1"
 _GIVEN_UP: Final = 1
@@ -40,20 +36,24 @@ _GIVEN_UP: Final = 1
 
 
 class Timing(Struct, frozen=True):
-    """Seconds: how long a Lease lasts, until when it must be renewed, and how often to try.
-
-    The defaults are client-go's, and so is the rule between them. Raises ValueError if they
-    do not fit together.
-    """
+    """Seconds: how long a Lease lasts; all else follows, in the proportions of client-go."""
 
     duration: float = 15.0
-    deadline: float = 10.0
-    retry: float = 2.0
 
-    def __post_init__(self) -> None:
-        """Raise ValueError if they do not fit together."""
-        if not self.duration > self.deadline > self.retry * 1.2 > 0:
-            raise ValueError("a lease needs duration > deadline > retry * 1.2 > 0")
+    @property
+    def deadline(self) -> float:
+        """How long a leader works without renewing the Lease."""
+        return self.duration * 10 / 15
+
+    @property
+    def retry(self) -> float:
+        """How long to wait between two attempts to acquire or renew it."""
+        return self.duration * 2 / 15
+
+    @property
+    def margin(self) -> float:
+        """The time between a leader's last write and the next leader's first."""
+        return self.duration - self.deadline
 
     @property
     def seconds(self) -> int:
@@ -71,9 +71,6 @@ class Seen(Struct, frozen=True):
     acquired: str = ""
     renewed: str = ""
     transitions: int = 0
-    namespaces: tuple[str, ...] = ()
-    shared: bool = False
-    """Its holder says who serves what, and all replicas work."""
     vacant: bool = False
     """It was released, or never held. If somebody else removed the holder, it may still lead."""
 
@@ -83,7 +80,6 @@ def seen(lease: Mapping[str, Any] | None) -> Seen | None:
     if lease is None:
         return None
     view = View(lease)
-    told = annotation(lease, NAMESPACES)
     holder, renewed = view.at("spec", "holderIdentity"), view.text("spec", "renewTime")
     return Seen(
         uid=view.uid,
@@ -93,8 +89,6 @@ def seen(lease: Mapping[str, Any] | None) -> Seen | None:
         acquired=view.text("spec", "acquireTime"),
         renewed=renewed,
         transitions=view.number("spec", "leaseTransitions"),
-        namespaces=tuple(filter(None, told.split(","))),
-        shared=LABEL in view.labels,
         vacant=holder == "" or (holder is None and not renewed),
     )
 
@@ -133,7 +127,7 @@ class Election:
         self.identity = identity
         self._timing = timing
         self._seen: Seen | None = None
-        self._certain = self._looked = self._is_renewed = False
+        self._certain = self._looked = False
         self._free_from = self._expires = math.inf
         self._contested = ""
         self._asked: dict[str, float] = {}
@@ -143,12 +137,6 @@ class Election:
     def certain(self) -> bool:
         """Whether what was last seen is current: no request is unanswered."""
         return self._certain
-
-    @property
-    def is_led_alone(self) -> bool:
-        """Whether a process that shares nothing holds the Lease, and was seen to renew it."""
-        found = self._seen
-        return self._is_renewed and found is not None and not found.shared
 
     @property
     def seen(self) -> Seen | None:
@@ -227,11 +215,6 @@ class Election:
 
     def _change(self, before: Seen | None, found: Seen | None, now: float) -> None:
         """Set from when the Lease may be taken, after a change or at the first look."""
-        same_holder = before and found and (before.uid, before.holder) == (found.uid, found.holder)
-        if not (same_holder and before and found and found.holder):
-            self._is_renewed = False
-        elif before.renewed != found.renewed:
-            self._is_renewed = True
         # A duration below ours must be somebody's edit: every candidate writes its own duration.
         self._expires = now + max(found.seconds if found else 0, self._timing.seconds)
         same = not self._looked or (before and found and before.uid == found.uid)

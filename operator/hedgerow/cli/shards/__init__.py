@@ -1,1 +1,0 @@
-"""Shards: which replica serves what, as their Leases tell."""

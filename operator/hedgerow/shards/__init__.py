@@ -1,1 +1,0 @@
-"""Shards: many replicas share the namespaces, by slices; pure."""
