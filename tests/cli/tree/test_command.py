@@ -99,7 +99,6 @@ class TestAsked:
             ("BlueGreen", "ns", "metadata.name=demo"),
             ("Deployment", "ns", ""),
             ("Job", "ns", ""),
-            ("Lease", "hedgerow-system", ""),
             ("Pod", "ns", ""),
             ("ReplicaSet", "ns", ""),
             ("Service", "ns", ""),
