@@ -70,17 +70,6 @@ class TestStarting:
 
         assert process.cluster.tried.count("bluegreens") == 1
 
-    @pytest.mark.parametrize(("namespaces", "watched"), [((), True), (("default",), False)])
-    async def test_namespaces_are_watched_only_where_all_of_them_are(
-        self, process, namespaces, watched
-    ):
-        async with anyio.create_task_group() as tasks:
-            await tasks.start(app.run, quiet(namespaces=namespaces), REGISTRY)
-            await process.until(lambda: "pods" in process.cluster.tried)
-            signal.raise_signal(signal.SIGTERM)
-
-        assert ("namespaces" in process.cluster.tried) is watched
-
     async def test_without_a_cluster_it_does_not_begin(self, process, monkeypatch):
         async def away(_path: str) -> None:
             raise errors.Unreachable("connection refused", sent=False)
@@ -167,7 +156,8 @@ class TestStopping:
                 assert not process.closed
                 gate.set()
 
-        assert len(process.writes) == 3
+        # Both children, the status and the Event of both.
+        assert len(process.writes) == 4
         assert [entry["event"] for entry in logs][-1] == "stopped"
         assert (process.cluster.open, process.closed) == (0, True)
         stopping = next(entry for entry in logs if entry["event"] == "stopping")
@@ -185,7 +175,7 @@ class TestStopping:
                 await process.until(lambda: any(e["event"] == "stopping" for e in logs))
                 signal.raise_signal(signal.SIGINT)
 
-        assert len(process.writes) == 1
+        assert len(process.writes) == 2
         assert (process.cluster.open, process.closed) == (0, True)
 
     async def test_passes_that_do_not_end_are_abandoned_after_the_grace(self, process, monkeypatch):
@@ -197,7 +187,7 @@ class TestStopping:
             await process.until(lambda: process.writes)
             signal.raise_signal(signal.SIGTERM)
 
-        assert len(process.writes) == 1
+        assert len(process.writes) == 2
         assert process.closed
 
     @pytest.mark.usefixtures("patient")

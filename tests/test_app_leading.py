@@ -184,7 +184,7 @@ class TestLosing:
         ended = await self.lose(replica, lambda: replica.held_by("another"))
 
         assert ended.subgroup(lost("the lease is held by another now"))
-        assert len(replica.cluster.writes) == 1
+        assert len(replica.cluster.writes) == 2
         assert (replica.fenced.open, replica.closed) == (0, True)
         assert replica.holder == "another"
 
@@ -202,7 +202,7 @@ class TestLosing:
 
         assert ended.subgroup(lost("the lease was not renewed for 10 s"))
         assert anyio.current_time() - since[0] <= 10 + 2.1  # the deadline, and giving it up
-        assert len(replica.cluster.writes) == 1
+        assert len(replica.cluster.writes) == 2
 
     async def test_after_it_no_write_is_sent(self, replica):
         await self.lose(replica, lambda: replica.held_by("another"))
@@ -240,7 +240,7 @@ class TestSigterm:
                 assert given_up == []
                 gate.set()
 
-        assert given_up == [(3, 0, False)]
+        assert given_up == [(4, 0, False)]
         assert (replica.holder, replica.closed) == ("", True)
         assert events(logs) == ["standing by", "leading", "stopping", "lease released", "stopped"]
 
@@ -260,7 +260,7 @@ class TestSigterm:
             gate.set()
 
         assert {sent.name for sent in replica.cluster.writes if "late" in sent.name} == set()
-        assert len(replica.cluster.writes) == 3
+        assert len(replica.cluster.writes) == 4
 
     async def test_the_lease_is_kept_while_a_write_of_an_abandoned_pass_may_arrive(self, replica):
         replica.server.apply(BLUEGREEN, "user")
@@ -273,7 +273,7 @@ class TestSigterm:
 
         assert anyio.current_time() - began == pytest.approx(20, abs=0.5)
         assert replica.holder != ""
-        assert len(replica.cluster.writes) == 1
+        assert len(replica.cluster.writes) == 2
 
 
 class TestExitCodes:
