@@ -7,8 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import structlog
 
-from hedgerow.imports import structlog
 from hedgerow.kube.client import connect
 from hedgerow.plan.oversized import readable
 from hedgerow.process.leadership import led, margin, refuse_another_operator

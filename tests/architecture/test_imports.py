@@ -10,7 +10,7 @@ import pytest
 
 from support.code.sources import modules
 
-COSTLY = ("kr8s", "rich", "cryptography", "httpx_ws", "pygments")
+COSTLY = ("kr8s", "cryptography", "httpx_ws")
 
 
 def imported(statement: str) -> set[str]:
