@@ -12,7 +12,7 @@ from hedgerow.runtime import large
 from hedgerow.runtime.large import LARGE, USUAL
 from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow.runtime.state import ResourceState
-from runtime.scenes import settled, take_label
+from runtime.scenes import settled
 from runtime.world import DEMO, World
 
 pytestmark = pytest.mark.anyio
@@ -51,22 +51,6 @@ class TestWritable:
         world = await settled()
 
         assert planner(world).writable(("default", "other"), state(world)) is None
-
-
-class TestUnseen:
-    async def test_watched_children_are_seen(self):
-        world = await settled()
-
-        assert planner(world).to_read_again(state(world), DEMO) == []
-
-    async def test_a_child_that_lost_its_label_is_named_with_its_uid(self):
-        world = await settled()
-        take_label(world)
-        await world.settle()
-
-        (ref,) = planner(world).to_read_again(state(world), DEMO)
-        uid = world.the("Deployment", "demoblue-deployment")["metadata"]["uid"]
-        assert (str(ref), ref.uid) == ("Deployment/demoblue-deployment", uid)
 
 
 class TestLook:

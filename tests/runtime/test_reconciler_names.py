@@ -6,24 +6,26 @@ from typing import Any
 
 import pytest
 
+from hedgerow.objects import CONTROLLER_LABEL
 from hedgerow.runtime import large
 from hedgerow.runtime.large import LARGE
 from hedgerow.testing.memory.cluster import Sent
 from runtime.scenes import (
     BLUE,
     IMAGE,
-    forbid_reads,
     occupy,
     settled,
     take_image,
     take_label,
     take_service_name,
 )
-from runtime.world import World, pods
+from runtime.world import DEMO, World, pods
 
 Object = dict[str, Any]
 
 pytestmark = pytest.mark.anyio
+
+BLUE_NAME = "demoblue-deployment"
 
 
 async def unwatched() -> World:
@@ -49,24 +51,53 @@ class TestUnwatchedChildren:
         assert container["image"] == "mine:2"
         assert [manager for _, _, manager in world.contested()] == ["kubectl-edit"]
 
-    async def test_what_others_take_of_it_is_found_within_half_a_minute(self):
+    async def test_it_is_not_cached_and_read_once_in_each_pass(self):
+        world = await unwatched()
+        assert world.cache.child_store("Deployment", "default").get(("default", BLUE_NAME)) is None
+        before = len(world.cluster.sent)
+        world.runner.queue.add(DEMO)
+        await world.work()
+
+        assert [str(sent) for sent in world.cluster.sent[before:]] == [f"read {BLUE}"]
+
+    async def test_nor_is_a_request_made_while_nothing_changes(self):
+        world = await unwatched()
+        before = len(world.cluster.sent)
+        await world.settle()
+
+        assert not world.runner.queue._delays.at
+        assert world.cluster.sent[before:] == []
+
+    async def test_what_others_take_of_it_is_found_by_the_next_pass(self):
         world = await unwatched()
         take_image(world)
 
-        world.server.now += 31
+        world.runner.queue.add(DEMO)
         await world.settle()
 
         assert IMAGE in [path for _, path, _ in world.contested()]
 
-    async def test_its_deletion_is_found_too(self):
+    async def test_so_is_its_deletion(self):
         world = await unwatched()
-        world.delete("Deployment", "demoblue-deployment")
+        world.delete("Deployment", BLUE_NAME)
 
-        world.server.now += 31
+        world.runner.queue.add(DEMO)
         await world.settle()
 
-        assert world.get("Deployment", "demoblue-deployment") is not None
+        assert world.get("Deployment", BLUE_NAME) is not None
         assert world.contested() == []
+
+    async def test_whoever_gives_the_label_up_gets_it_back_at_once(self):
+        world = await unwatched()
+        world.edit("Deployment", BLUE_NAME, {"metadata": {"labels": {CONTROLLER_LABEL: None}}})
+
+        world.runner.queue.add(DEMO)
+        await world.settle()
+
+        labels = world.the("Deployment", BLUE_NAME)["metadata"]["labels"]
+        assert labels[CONTROLLER_LABEL] == "bluegreen"
+        assert world.contested() == []
+        assert world.cache.child_store("Deployment", "default").get(("default", BLUE_NAME))
 
     async def test_busy_neighbours_do_not_hide_our_own_answers(self):
         # The watch of its kind is past our write before the answer to that is here.
@@ -88,21 +119,6 @@ class TestUnwatchedChildren:
         assert world.writes[before:].count(f"apply {BLUE}") == 1
         assert world.condition("Stalled") == ""
 
-    async def test_it_is_looked_at_until_it_is_gone_though_its_resource_is_gone_before(self):
-        world = await unwatched()
-        world.delete("BlueGreen")
-        await world.settle(rounds=1)
-        world.delete("Deployment", "demogreen-deployment")
-        world.deliver()
-        assert len(world.cache.child_store("Deployment", "default")) == 1
-        world.delete("Deployment", "demoblue-deployment")  # no watch tells of it
-
-        world.server.now += 31
-        await world.work()
-
-        assert len(world.cache.child_store("Deployment", "default")) == 0
-        assert not world.runner.queue._delays.at
-
     async def test_a_resource_made_anew_does_not_wait_for_what_is_gone(self):
         world = await unwatched()
         world.delete("BlueGreen")
@@ -120,29 +136,6 @@ class TestUnwatchedChildren:
 
         assert world.condition("Ready") == "False/Unavailable"
         assert world.the("Deployment", "demoblue-deployment")["metadata"]["labels"]
-
-    async def test_one_that_was_orphaned_is_not_kept_in_mind(self):
-        world = await unwatched()
-        world.edit("Deployment", "demoblue-deployment", {"metadata": {"ownerReferences": None}})
-        world.delete("BlueGreen")
-
-        world.server.now += 31
-        await world.settle()
-
-        assert len(world.cache.child_store("Deployment", "default")) == 1  # the green one
-        assert not world.runner.queue._delays.at
-
-    async def test_without_the_right_to_look_it_stays_in_mind(self):
-        world = await unwatched()
-        world.delete("BlueGreen")
-        world.deliver()
-        forbid_reads(world)
-
-        world.server.now += 31
-        await world.work()
-
-        assert world.runner.queue._delays.at
-        assert world.failures == []
 
 
 class TestNames:

@@ -70,6 +70,8 @@ class Observation(Struct, frozen=True, kw_only=True):
     """What compose gets besides the resource."""
     hindrance: Problem | None
     """What is wrong with the annotations `yield` and `claim`."""
+    unwatched: Mapping[ChildId, Object] = field(default_factory=dict[ChildId, "Object"])
+    """The objects that no watch shows and that name this resource as their owner."""
     resource: Resource | None = None
     """The resource as its model; None if it cannot be read."""
     desired: Desired = Desired()
@@ -151,23 +153,6 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         # Letting a resource go is a change, and possible in a namespace that waits for it.
         return None if state.namespace_terminating and not going else live
 
-    def to_read_again(self, state: ResourceState, key: Key) -> list[ObjectRef]:
-        """Return objects that no watch shows: taken names, and children without our label."""
-        unwatched = self.unwatched(key)
-        if not state.taken:
-            return unwatched
-        kinds = {kind.api.kind: kind.api for kind in self.controller.owns}
-        home = self.controller.home(key)
-        return [ObjectRef(kinds[kind], home, name) for kind, name in state.taken] + unwatched
-
-    def unwatched(self, key: Key) -> list[ObjectRef]:
-        """Return the cached children without our label, including those of earlier resources."""
-        home = self.controller.home(key)
-        return [
-            ObjectRef(kind.api, home, metadata(obj)["name"], metadata(obj)["uid"])
-            for kind, obj in self.cache.unwatched(key)
-        ]
-
     def is_watched(self, child: Object) -> bool:
         """Return whether the watches of children select an object."""
         return self.installation.is_labelled(child, self.controller.name)
@@ -199,13 +184,14 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         failed: frozenset[ChildId] = frozenset(),
         began: datetime | None = None,
         whole: Mapping[ChildId, Object] | None = None,
+        unwatched: Mapping[ChildId, Object] | None = None,
     ) -> Observation | None:
         """Return what is cached now, without a plan; None if nothing may be written, or not yet.
 
         `permission` is that for claims; without one, a resource that has some waits. `failed` are
         the children that this pass could not write. `began` is when the pass began, which compose
         gets as the time: so a time in a declaration is the same at each look. `whole` are children
-        of which only a part is cached.
+        of which only a part is cached, `unwatched` those that no watch shows.
         """
         live = self.writable(key, state)
         if live is None:
@@ -222,6 +208,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             refused=state.refusals.children | failed,
             field_policy=field_policy,
             whole=whole or {},
+            unwatched=unwatched or {},
         )
         return Observation(
             live=live,
@@ -229,6 +216,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             plan_input=plan_input,
             observed=observed,
             hindrance=hindrance,
+            unwatched=dict(unwatched or {}),
             is_informed=self.reports.are_whole(self.controller.name),
         )
 
@@ -282,10 +270,12 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         refused: frozenset[ChildId],
         field_policy: FieldPolicy,
         whole: Mapping[ChildId, Object],
+        unwatched: Mapping[ChildId, Object],
     ) -> tuple[PlanInput, Observed]:
-        """Return all cached objects of a resource, for the plan and for compose."""
+        """Return all objects of a resource, for the plan and for compose."""
         name, home, store = self.controller.name, self.controller.home(key), self.cache.child_store
         owned = _in_whole(self.cache.owned(state.uid, home), whole)
+        owned += self._unwatched(unwatched, state.uid)
         claimable = _in_whole(self.cache.claimable(key), whole)
         written = {_id(kind, obj): obj for kind, obj in (*owned, *claimable)}
         versions = {
@@ -320,6 +310,14 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         )
         return plan_input, observed
 
+    def _unwatched(
+        self, found: Mapping[ChildId, Object], uid: str
+    ) -> list[tuple[type[View], Object]]:
+        """Return those of the objects that the resource with this uid controls, by kind."""
+        kinds = {kind.api.kind: kind for kind in self.controller.owns}
+        ours = (target for target, obj in found.items() if controller_of(obj).get("uid") == uid)
+        return [(kinds[target.kind], found[target]) for target in ours]
+
     def _planned(self, cached: Observation) -> Observation:
         """Return what is declared and planned; it changes nothing, so it may run in a thread."""
         live, hindrance = cached.live, cached.hindrance
@@ -345,7 +343,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             return observation.with_failure(compose_failed(error), failure=error)
         plan_input = replace(
             observation.plan_input,
-            name_conflicts=self._name_conflicts(desired, observation.observed.namespace),
+            name_conflicts=self._name_conflicts(desired, observation),
             finalizer=controller.built_in.hold_finalizer if desired.hold else "",
         )
         planned = plan(
@@ -359,15 +357,16 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             planned = replace(planned, writes=writes)
         return replace(observation, plan_input=plan_input, desired=desired, plan=planned)
 
-    def _name_conflicts(self, desired: Desired, namespace: str) -> dict[ChildId, Object]:
-        """Return the cached objects that have the names of desired children, whoever owns them."""
+    def _name_conflicts(self, desired: Desired, observation: Observation) -> dict[ChildId, Object]:
+        """Return the known objects that have the names of desired children, whoever owns them."""
         found: dict[ChildId, Object] = {}
+        namespace = observation.observed.namespace
         for child in desired.children:
-            kind = child.kind.api.kind
-            store = self.cache.child_store(kind, namespace)
-            obj = store.peek(Key(namespace, child.name))
+            target = ChildId(child.kind.api.kind, child.name)
+            store = self.cache.child_store(target.kind, namespace)
+            obj = store.peek(Key(namespace, child.name)) or observation.unwatched.get(target)
             if obj is not None:
-                found[ChildId(kind, child.name)] = obj
+                found[target] = obj
         return found
 
 

@@ -35,6 +35,8 @@ class Reads:
         self._looked_for: set[ChildId] = set()
         self.whole: dict[ChildId, Object] = {}
         """The children of which only a part is cached, as they were read in whole."""
+        self.unwatched: dict[ChildId, Object] = {}
+        """The children without our label, as they were read: no watch shows them."""
 
     def may_read(self, target: ChildId) -> bool:
         """Return whether a target may be read once more in this pass; count the read."""
@@ -48,17 +50,11 @@ class Reads:
         await self._fitting_again()
 
     async def child(self, ref: ObjectRef) -> Object | None:
-        """Read a child by name, remember whose it is, and return it, or None.
-
-        This finds objects that no watch shows: our children without the label, and objects of
-        others. Raises KubeError.
-        """
+        """Read a child by name, remember whose it is, and return it, or None. Raises KubeError."""
         if not self._context.responses.is_owned_kind(ref):
             return await self._watched(ref)
         state, child = self._state, ChildId(ref.api.kind, ref.name)
-        found = await read_owned(self._context, ref, self._key)
-        if found is not None:
-            self.note(child, found)
+        found = await self._named(ref)
         # A child left by an earlier resource of this name is not taken: it will be deleted soon.
         ours = found is not None and self._key in owner_key(self._context.controller, found)
         taken = found is not None and not ours
@@ -85,7 +81,7 @@ class Reads:
             self._looked_for.add(target)
             ref = plan_input.ref(child.kind.api, child.name)
             try:
-                found = await read_owned(self._context, ref, self._key)
+                found = await self._named(ref)
             except Forbidden:
                 continue  # without the right to read, keep what is known
             before = state.strays.pop(target, None)
@@ -96,6 +92,27 @@ class Reads:
 
     def _is_owned(self, child: Object) -> bool:
         return controller_of(child).get("uid") == self._state.uid
+
+    async def _named(self, ref: ObjectRef) -> Object | None:
+        """Read a child by name; cache it, or keep it for this pass if no watch shows it.
+
+        A child of another resource is neither: caching it would make the other resource prune it.
+        Raises KubeError.
+        """
+        found = await self._context.applier.read(ref)
+        if found is not None:
+            self._context.responses.absorb(ref, found)
+            self.note(ref, found)
+            return found
+        self.unwatched.pop(ChildId(ref.api.kind, ref.name), None)
+        self._context.responses.forget(ref, ref.uid)
+        return None
+
+    async def deleted(self, ref: ObjectRef) -> None:
+        """Read a child that was deleted, if no watch tells when it is gone. Raises KubeError."""
+        if ChildId(ref.api.kind, ref.name) in self.unwatched:
+            with suppress(Forbidden):
+                await self._named(ref)
 
     async def _watched(self, ref: ObjectRef) -> Object | None:
         """Read an object that the watches show anyway, cache it, and return it, or None."""
@@ -114,17 +131,18 @@ class Reads:
         maybe_created = self._state.maybe_created
         for child, ref in tuple(maybe_created.items()):
             with suppress(Forbidden):  # without the right to read, rely on the watch
-                await read_owned(self._context, ref, self._key)
+                await self._named(ref)
             maybe_created.pop(child, None)
 
     async def _taken_names(self) -> None:
-        """Read the objects that no watch shows, but not too often."""
-        to_read_again = self._context.planner.to_read_again(self._state, self._key)
-        if not to_read_again or not self._state.may_read_names(self._context.clock.now()):
+        """Read the objects of others that have a child's name, but not too often."""
+        taken, controller = self._state.taken, self._context.controller
+        if not taken or not self._state.may_read_names(self._context.clock.now()):
             return
+        kinds = {kind.api.kind: kind.api for kind in controller.owns}
         with suppress(Forbidden):  # without the right to read, keep what is known
-            for ref in to_read_again:
-                await self.child(ref)
+            for kind, name in taken:
+                await self.child(ObjectRef(kinds[kind], controller.home(self._key), name))
 
     async def _fitting_again(self) -> None:
         """Read and cache the objects that were left out, and for which there is room again."""
@@ -150,34 +168,13 @@ class Reads:
             if found is not None and metadata(found)["uid"] == metadata(obj)["uid"]:
                 self.whole[target] = found
 
-    def note(self, target: ChildId, obj: Object) -> None:
-        """Take in a newer version of a child that was read in whole."""
+    def note(self, ref: ObjectRef, obj: Object) -> None:
+        """Take in a newer version of an object, if the caches do not have the whole of it."""
+        target, planner = ChildId(ref.api.kind, ref.name), self._context.planner
         if target in self.whole:
             self.whole[target] = obj
-
-
-async def read_owned(context: PassContext, ref: ObjectRef, key: Key) -> Object | None:
-    """Read a child by name, cache it if a resource with this key controls it, and return it.
-
-    A child of another resource is not cached. No watch shows it, so caching it here would make
-    the other resource prune it. Raises KubeError.
-    """
-    found = await context.applier.read(ref)
-    ours = found is not None and key in owner_key(context.controller, found)
-    if found is not None and ours:
-        context.responses.absorb(ref, found)
-    else:
-        store = context.cache.child_store(ref.api.kind, ref.namespace)
-        store.forget(ref.key, ref.uid)
-    return found
-
-
-async def read_unwatched(context: PassContext, key: Key) -> bool:
-    """Read the children without our label, of a resource that is gone; return whether any is left.
-
-    Raises KubeError.
-    """
-    with suppress(Forbidden):  # without the right to read, keep what is known
-        for ref in context.planner.unwatched(key):
-            await read_owned(context, ref, key)
-    return bool(context.planner.unwatched(key))
+        self.unwatched.pop(target, None)
+        if not self._context.responses.is_owned_kind(ref) or planner.is_watched(obj):
+            return
+        if self._key in owner_key(planner.controller, obj):
+            self.unwatched[target] = obj

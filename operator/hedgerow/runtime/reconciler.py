@@ -16,12 +16,11 @@ from hedgerow.runtime.child_finalizers import Finalizers
 from hedgerow.runtime.context import PassContext
 from hedgerow.runtime.in_flight import InFlight
 from hedgerow.runtime.metrics import Meter, Meters
-from hedgerow.runtime.reads import read_unwatched
 from hedgerow.runtime.refusals import RefusalLog
 from hedgerow.runtime.resource_pass import Outcome, Pass, soonest
 from hedgerow.runtime.responses import Responses
 from hedgerow.runtime.source_reports import Informing
-from hedgerow.runtime.state import RECHECK_NAME, ResourceState
+from hedgerow.runtime.state import ResourceState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,7 +80,7 @@ class Reconciler:
         limits = limits or self.context.cache.limits(key)
         removal_due_in = await self._finalizers.take_off(key, limits)
         live = self.context.cache.resource(key)
-        outcome = await (self._gone(key) if live is None else self._pass(key, live, limits))
+        outcome = await self._pass(key, live, limits) if live else self._gone(key)
         if not outcome.unfinished:
             for extension in self.context.extensions:
                 extension.ended(key)
@@ -119,13 +118,12 @@ class Reconciler:
             # The namespace is gone, and the resource with it: the watch will report it soon.
             return Outcome(retry=True)
 
-    async def _gone(self, key: Key) -> Outcome:
-        """Forget a resource, and read its unwatched children, until they are gone too."""
+    def _gone(self, key: Key) -> Outcome:
+        """Forget a resource."""
         self.states.pop(key, None)
         self.context.meter.contest(key, ())
         self._unmanaged(key)
-        remains = await read_unwatched(self.context, key)
-        return Outcome(requeue_after=RECHECK_NAME if remains else None)
+        return Outcome()
 
     def _unmanaged(self, key: Key) -> None:
         for extension in self.context.extensions:

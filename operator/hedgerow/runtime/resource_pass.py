@@ -116,6 +116,7 @@ class Pass:
             failed=frozenset(self.problems),
             began=self.began,
             whole=self.reads.whole,
+            unwatched=self.reads.unwatched,
         )
         if found is None and self._took_held_back:
             self.context.in_flight.put_back(self.key)
@@ -206,12 +207,11 @@ class Pass:
 
     def outcome(self) -> Outcome:
         """Return how the pass ended, and when the next one is due at the latest."""
-        state, planner, now = self.state, self.context.planner, self.context.clock.now()
+        state, now = self.state, self.context.clock.now()
         observation, known = self.observation, state.refusals
         # No watch here reports the deletion of another owner's object that has a child's name.
         waits = any(problem.reason == WAITING for problem in observation.plan.problems)
-        to_read_again = waits or planner.to_read_again(state, self.key)
-        recheck = state.recheck_in(now) if to_read_again else None
+        recheck = state.recheck_in(now) if waits or state.taken else None
         asked = observation.desired.requeue_after
         if asked is not None:  # it is asked from when the pass began
             asked = max(asked - (now - self.began), timedelta())

@@ -45,18 +45,17 @@ class Responses(Struct, frozen=True):
         return not is_resource and not self.cache.is_claimed(kind)
 
     def absorb(self, ref: ObjectRef, answer: Object) -> None:
-        """Store the object of an answer, or forget it if it is not ours any more."""
-        is_child = self.is_owned_kind(ref)
-        if is_child and not owner_key(self.planner.controller, answer):
-            # A child that was given back is not ours any more, and no watch shows it.
-            self.forget(ref, ref.uid)
+        """Store the object of an answer, or forget it if no watch shows it as ours any more."""
+        is_watched = self.planner.is_watched(answer) and owner_key(self.planner.controller, answer)
+        if self.is_owned_kind(ref) and not is_watched:
+            # It is not ours, or has no label of ours: no watch would tell when it is gone.
+            self.forget(ref, ref.uid or metadata(answer)["uid"])
             return
         if self._has_let_go(ref, answer):
             # It is gone with this write, and the answer has no new version.
             self.forget(ref, metadata(answer)["uid"])
             return
-        store, is_watched = self.store(ref), not is_child or self.planner.is_watched(answer)
-        (store.absorb if is_watched else store.adopt)(answer)
+        self.store(ref).absorb(answer)
 
     def forget(self, ref: ObjectRef, uid: str) -> None:
         """Forget the object with this uid."""

@@ -95,7 +95,7 @@ class Writer:
         this.has_written = True
         _must_not_be_older(applied.obj, plan_input.live.get(write.id))
         context.responses.absorb(write.ref, applied.obj)
-        this.reads.note(write.id, applied.obj)
+        this.reads.note(write.ref, applied.obj)
         # With yielded fields the next look decides: we may hold one together with its other holder.
         may_settle = applied.settled and not plan_input.field_policy.yields
         settled = self._settled(write, applied.obj) if may_settle else None
@@ -128,6 +128,7 @@ class Writer:
         self._state.pruned[deletion.id] = deletion.ref.uid
         self._state.note(deletion.id, deletion.intent_digest, self._context.clock.now())
         log.info("deleted", child=str(deletion.ref))
+        await self._pass.reads.deleted(deletion.ref)
 
     async def _refused(self, step: Write | Deletion, error: KubeError) -> None:
         """Do what the table says about a refusal. Raises the error if it ends the pass."""
@@ -185,7 +186,7 @@ class Writer:
         this.has_written = True
         _must_not_be_older(answer, live)
         context.responses.absorb(write.ref, answer)
-        this.reads.note(write.id, answer)
+        this.reads.note(write.ref, answer)
         this.taken_over.add(write.id)
         self._state.note(write.id, write.intent_digest, plan_input.now)
         paths = tuple(map(path_of, places))

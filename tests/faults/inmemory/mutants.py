@@ -41,7 +41,7 @@ MUTANTS = (
     Mutant(
         "an adopted object is never read again",
         "hedgerow.runtime.resource_pass",
-        "recheck = state.recheck_in(now) if to_read_again else None",
+        "recheck = state.recheck_in(now) if waits or state.taken else None",
         "recheck = None",
         "bluegreen-names: refused with 503 at Lease write 6",
     ),

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from hedgerow.shard import Shard
 
 ALL_NAMESPACES = ""
-OWNER, CONCERNS, FINALIZED, UNWATCHED = "owner", "concerns", "finalized", "unwatched"
+OWNER, CONCERNS, FINALIZED = "owner", "concerns", "finalized"
 CLAIMABLE, ASTRAY = "claimable", "astray"
 CLAIMANT = "hedgerowClaimant"
 """A top-level field that no object of the API has; a reduced object keeps its claimant in it."""
@@ -198,10 +198,6 @@ class Cache(Struct, frozen=True, dict=True, eq=False):
         """Return the children that have one of our finalizers, of any resource with this key."""
         return self._of_children(FINALIZED, key, key[0])
 
-    def unwatched(self, key: Key) -> list[tuple[type[View], Object]]:
-        """Return the children that no watch selects, of any resource with this key."""
-        return self._of_children(UNWATCHED, key, key[0])
-
     def _of_children(
         self, index: str, value: Hashable, namespace: str
     ) -> list[tuple[type[View], Object]]:
@@ -258,7 +254,6 @@ def build(
     indices = {
         OWNER: _owner,
         FINALIZED: _finalized(controller),
-        UNWATCHED: _unwatched(controller, installation),
     }
 
     def store(
@@ -479,14 +474,6 @@ def _finalized(controller: Controller[Resource]) -> Index:
     def index(obj: Object) -> Iterable[Hashable]:
         ours = controller.child_finalizers.intersection(finalizers_of(obj))
         return owner_key(controller, obj) if ours else ()
-
-    return index
-
-
-def _unwatched(controller: Controller[Resource], installation: Installation) -> Index:
-    def index(obj: Object) -> Iterable[Hashable]:
-        watched = installation.is_labelled(obj, controller.name)
-        return () if watched else owner_key(controller, obj)
 
     return index
 

@@ -286,10 +286,7 @@ class Store:
             self._take(self._reads(obj))
 
     def adopt(self, obj: Object) -> None:
-        """Store an object that was read by name, which the watch does not show.
-
-        No event reports its deletion: it stays until `forget`, so it must be read again.
-        """
+        """Store an object that was read by name."""
         self._take(self._reads(obj))
 
     def forget(self, key: Key, uid: str) -> None:
