@@ -20,10 +20,8 @@ METRICS, HEALTH, WEBHOOK = 8080, 8081, 9443
 SYSTEM, METRICS_AUTH, PUBLISHER = "system", "metrics-auth", "webhook"
 CHILDREN, AUTHORS = "children", "authors"
 VIEWER, EDITOR, METRICS_READER = "viewer", "editor", "metrics-reader"
-SHARDS = "shards"
-"""The suffix of the Lease that says which replica serves what."""
 RESERVED = frozenset(
-    {SYSTEM, METRICS_AUTH, PUBLISHER, VIEWER, EDITOR, METRICS_READER, CHILDREN, AUTHORS, SHARDS}
+    {SYSTEM, METRICS_AUTH, PUBLISHER, VIEWER, EDITOR, METRICS_READER, CHILDREN, AUTHORS}
     | {"metrics"}
 )
 """Suffixes of object names; no instance name may be one of them, or end with one."""
