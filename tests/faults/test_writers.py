@@ -88,7 +88,11 @@ class TestWriters:
         copy = {"resource": "secrets", "namespace": "shop", "name": "app"}
         event = {"resource": "events", "namespace": "shop", "name": "app.1"}
         about = {"regarding": {"kind": "Secret"}}
-        log = [entry(1, ONE, objectRef=copy), entry(2, ONE, objectRef=event, requestObject=about)]
+        uri = "/api/v1/namespaces/shop/secrets/app?fieldManager=hedgerow-secretsync&x=y"
+        log = [
+            entry(1, ONE, objectRef=copy, requestURI=uri),
+            entry(2, ONE, objectRef=event, requestObject=about),
+        ]
 
         assert (Writers.of(log).turns(""), Writers.of(log).turns("shop")) == ([ONE], [])
         assert broken(*log) == []

@@ -170,8 +170,11 @@ def _place(entry: Entry) -> str:
     """Return the namespace of the resource to which an object belongs."""
     reference = entry["objectRef"]
     about = (entry.get("requestObject") or {}).get("regarding", {})
-    is_copied = reference["resource"] == "secrets" or about.get("kind") == "Secret"
-    return NOWHERE if is_copied else reference.get("namespace", NOWHERE)
+    is_copied = "fieldManager=hedgerow-secretsync&" in entry["requestURI"] or (
+        entry["verb"] == "delete" and reference["resource"] == "secrets"
+    )
+    is_told = about.get("kind") == "Secret"
+    return NOWHERE if is_copied or is_told else reference.get("namespace", NOWHERE)
 
 
 def _time(entry: Entry, name: str) -> datetime:
