@@ -96,12 +96,6 @@ MUTANTS = (
         "cronjob-guarded: refused with 403 for 150 s at write 5",
     ),
     Mutant(
-        "an Event that did not arrive is taken for told",
-        "hedgerow.runtime.events.recorder",
-        "self._published.pop(name, None)",
-        "return None",
-    ),
-    Mutant(
         "a version that is too old is asked for for ever",
         "hedgerow.kube.watch",
         "(Gone, Garbled, Invalid, Missing)",
