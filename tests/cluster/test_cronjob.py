@@ -126,6 +126,26 @@ class TestStarting:
         assert world.status("hello")["lastScheduleTime"] >= last
 
 
+class TestALabelThatIsTaken:
+    """No watch shows a Job without our label; here somebody else holds it."""
+
+    def test_the_running_job_holds_starts_back_until_it_ends_and_no_longer(self, world: World):
+        world.apply("hello", "@every 3s", runs_for=15, concurrencyPolicy="Forbid")
+        eventually(lambda: world.running("hello"), what="a Job")
+        (first,) = world.names("hello")
+        label = {"metadata": {"labels": {"hedgerow.dev/controller": "mine"}}}
+        world.api.merge(world.target(first, "Job"), label, "kubectl-label").must()
+        eventually(lambda: world.condition("Contested", "hello") == "True/FieldConflict")
+
+        assert world.names("hello") == [first]
+        eventually(lambda: len(world.names("hello")) > 1, within=60, what="the next Job")
+
+        jobs = {job["metadata"]["name"]: job for job in world.jobs("hello")}
+        (second,) = jobs.keys() - {first}
+        finished = datetime.fromisoformat(jobs[first]["status"]["completionTime"])
+        assert created(jobs[second]) >= finished
+
+
 @pytest.mark.oldest
 class TestStartGuard:
     def test_a_job_carries_the_guard_until_its_start_is_on_record(
