@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hedgerow.cli.check import findings
+from hedgerow.cli.check import state
 from hedgerow.cli.install.definitions import packaged_document
 from hedgerow.kube import client, kubeconfig
 from hedgerow.kube.errors import Forbidden, Missing, Unreachable
@@ -113,7 +113,7 @@ def cluster(monkeypatch) -> Cluster:
 
     monkeypatch.setattr(client, "connect", connect)
     monkeypatch.setattr(kubeconfig, "choose", choose)
-    monkeypatch.setattr(findings, "SystemClock", Clock)
+    monkeypatch.setattr(state, "SystemClock", Clock)
     return made
 
 

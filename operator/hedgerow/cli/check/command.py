@@ -70,7 +70,7 @@ def check_command(
     By hand: kubectl version; kubectl get crd -l app.kubernetes.io/part-of=hedgerow; kubectl get
     lease -n hedgerow-system; kubectl auth can-i --list
     """
-    from hedgerow.cli.check.findings import findings  # noqa: PLC0415 - not needed for the help
+    from hedgerow.cli.check.state import state  # noqa: PLC0415 - not needed for the help
     from hedgerow.kube.kubeconfig import choose  # noqa: PLC0415
 
     given = {} if system_namespace is None else {"system_namespace": system_namespace}
@@ -92,9 +92,9 @@ def check_command(
         async with connected(kubeconfig, context) as cluster:
             used = (await choose(kubeconfig, context)).context
             echo(escaped(f"✓ context: {used or 'that of this pod'}, {cluster.server}"))
-            async for finding in findings(cluster, settings, registry(), typed()):
-                echo(escaped(str(finding)))
-                is_well &= finding.is_well
+            async for line in state(cluster, settings, registry(), typed()):
+                echo(escaped(str(line)))
+                is_well &= line.is_well
         return is_well
 
     raise typer.Exit(Exit.DONE if anyio.run(carry_out) else Exit.FAILED)

@@ -1,4 +1,4 @@
-"""Findings: what a cluster has of what an installation needs, one after the other."""
+"""State: what a cluster has of what an installation needs, one after the other."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class StateLine:
     """One thing that was looked for, and what was found."""
 
     what: str
@@ -38,28 +38,28 @@ class Finding:
         return f"{'✓' if self.is_well else '✗'} {self.what}: {self.found}"
 
 
-async def findings(
+async def state(
     cluster: Cluster, settings: Settings, registry: Registry, command: str = PROGRAM
-) -> AsyncIterator[Finding]:
+) -> AsyncIterator[StateLine]:
     """Yield what is found of an installation; `command` is how remedies are typed.
 
     Raises KubeError only if the API server does not say its version.
     """
     server = await cluster.get("/version")
     told, warning = str(server.get("gitVersion", "?")), untested(server)
-    yield Finding("server", f"{told}: {warning}" if warning else told, not warning)
+    yield StateLine("server", f"{told}: {warning}" if warning else told, not warning)
     chosen = registry.limited(settings.controllers)
     for resource in chosen.resources:
         yield await _definition(cluster, resource, settings.program, command)
-    async for finding in _operators(cluster, settings):
-        yield finding
-    async for finding in _rights(cluster, settings, chosen):
-        yield finding
+    async for line in _operators(cluster, settings):
+        yield line
+    async for line in _rights(cluster, settings, chosen):
+        yield line
 
 
 async def _definition(
     cluster: Cluster, resource: type[CustomResource], program: str, command: str
-) -> Finding:
+) -> StateLine:
     """Return whether a definition is installed and that of this version."""
     what, remedy = f"definition {crd_name(resource)}", f"run `{command} install`"
     try:
@@ -67,31 +67,31 @@ async def _definition(
     except Forbidden:
         return await _served(cluster, resource, what, remedy)
     except KubeError as error:
-        return Finding(what, f"cannot be read: {error}", is_well=False)
+        return StateLine(what, f"cannot be read: {error}", is_well=False)
     if live is None:
-        return Finding(what, f"not installed; {remedy}", is_well=False)
+        return StateLine(what, f"not installed; {remedy}", is_well=False)
     for plain in (True, False):
         try:
             [wanted] = await render_for(cluster, plain=plain, resources=[resource], program=program)
         except (InstallError, KubeError) as error:
-            return Finding(what, f"cannot be compared: {error}", is_well=False)
+            return StateLine(what, f"cannot be compared: {error}", is_well=False)
         if has(live.get("spec"), wanted["spec"]):
-            return Finding(what, "installed, of this version")
-    return Finding(what, f"installed, but not of this version; {remedy}", is_well=False)
+            return StateLine(what, "installed, of this version")
+    return StateLine(what, f"installed, but not of this version; {remedy}", is_well=False)
 
 
 async def _served(
     cluster: Cluster, resource: type[CustomResource], what: str, remedy: str
-) -> Finding:
+) -> StateLine:
     """Return whether a kind is served, for somebody who may not read definitions."""
     api = resource.api
     try:
         await cluster.resource(api.group_version, api.kind)
     except Missing:
-        return Finding(what, f"not served; {remedy}", is_well=False)
+        return StateLine(what, f"not served; {remedy}", is_well=False)
     except KubeError as error:
-        return Finding(what, f"cannot be read: {error}", is_well=False)
-    return Finding(what, "served; you may not read whether it is of this version")
+        return StateLine(what, f"cannot be read: {error}", is_well=False)
+    return StateLine(what, "served; you may not read whether it is of this version")
 
 
 def has(live: Any, wanted: Any) -> bool:
@@ -112,7 +112,7 @@ def has(live: Any, wanted: Any) -> bool:
     return bool(live == wanted)
 
 
-async def _operators(cluster: Cluster, settings: Settings) -> AsyncIterator[Finding]:
+async def _operators(cluster: Cluster, settings: Settings) -> AsyncIterator[StateLine]:
     """Yield who holds each Lease of the installation."""
     place, base = settings.system_namespace, settings.installation.base
     try:
@@ -121,18 +121,18 @@ async def _operators(cluster: Cluster, settings: Settings) -> AsyncIterator[Find
         try:
             lease = await cluster.read(LEASES, base, place)
         except KubeError as error:
-            yield Finding("operator", f"its Lease cannot be read: {error}", is_well=False)
+            yield StateLine("operator", f"its Lease cannot be read: {error}", is_well=False)
             return
         leases = () if lease is None else (lease,)
     except KubeError as error:
-        yield Finding("operator", f"its Lease cannot be read: {error}", is_well=False)
+        yield StateLine("operator", f"its Lease cannot be read: {error}", is_well=False)
         return
     found = list(_held(leases, base, place))
-    for finding in found or [Finding("operator", f"no elected one: no Lease {place}/{base}")]:
-        yield finding
+    for line in found or [StateLine("operator", f"no elected one: no Lease {place}/{base}")]:
+        yield line
 
 
-def _held(leases: Iterable[Object], base: str, place: str) -> Iterator[Finding]:
+def _held(leases: Iterable[Object], base: str, place: str) -> Iterator[StateLine]:
     now = SystemClock().now()
     for lease in leases:
         name, record = lease["metadata"]["name"], seen(lease)
@@ -142,21 +142,23 @@ def _held(leases: Iterable[Object], base: str, place: str) -> Iterator[Finding]:
         what = f"operator of shard {shard}" if shard else "operator"
         since = f"Lease {place}/{name}, renewed {age(record.renewed, now)} ago"
         if record.vacant or not record.holder:
-            yield Finding(what, f"nobody; Lease {place}/{name} was released")
+            yield StateLine(what, f"nobody; Lease {place}/{name} was released")
         else:
-            yield Finding(what, f"{record.holder} ({since})")
+            yield StateLine(what, f"{record.holder} ({since})")
 
 
-async def _rights(cluster: Cluster, settings: Settings, chosen: Registry) -> AsyncIterator[Finding]:
+async def _rights(
+    cluster: Cluster, settings: Settings, chosen: Registry
+) -> AsyncIterator[StateLine]:
     """Yield the rights that the controllers need and that we lack."""
     controllers = chosen.controllers
     try:
         lacking = await lacking_rights(cluster, controllers, settings.namespaces)
     except KubeError as error:
-        yield Finding("rights", f"cannot be asked for: {error}", is_well=False)
+        yield StateLine("rights", f"cannot be asked for: {error}", is_well=False)
         return
     for one in lacking:
-        yield Finding("rights", f"you lack {one}", is_well=False)
+        yield StateLine("rights", f"you lack {one}", is_well=False)
     if not lacking:
         names = ", ".join(chosen.names)
-        yield Finding("rights", f"you have all that {names} need")
+        yield StateLine("rights", f"you have all that {names} need")
