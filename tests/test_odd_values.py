@@ -13,7 +13,6 @@ from hedgerow.controllers.cronjob.schedule.errors import ScheduleError
 from hedgerow.controllers.cronjob.schedule.parser import parse as schedule
 from hedgerow.controllers.cronjob.starts import start_of
 from hedgerow.controllers.scaler.record import recorded
-from hedgerow.controllers.secretsync.sharing import SOURCES, origins_of
 from hedgerow.fields.canonical import canonical
 from hedgerow.fields.edits import put
 from hedgerow.fields.paths import parse, show
@@ -23,7 +22,7 @@ from hedgerow.manifest import ManifestError, from_yaml
 from hedgerow.objects import version_number
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION, said
 from hedgerow.runtime.cache.store import version_of
-from hedgerow_schemas.base import Status, View, instant
+from hedgerow_schemas.base import Status, instant
 from hedgerow_schemas.job import Job
 from plan import one_child
 from plan.made import entry, live
@@ -35,7 +34,6 @@ BEFORE, AFTER, YEAR_0 = (
 )  # fmt: skip
 CONDITION = '{"type":"A","status":"True","reason":"B","message":"c"}'
 CONDITIONS = f'{{"conditions":[{",".join([CONDITION] * 8)}{",{}" * 9_000}]}}'
-MANY = f"[{','.join(['{}'] * 1_001)}]"
 Object = dict[str, Any]
 
 
@@ -78,8 +76,6 @@ READ: dict[str, tuple[Callable[[], object], object]] = {
         Status(),
     ),
     "a long annotation of the scaler": (lambda: recorded('{"replicas": 1}' + " " * 2048), None),
-    "a copy with too many sources": (lambda: origins_of(View(annotated(SOURCES, MANY))), ()),
-    "a copy's sources": (lambda: origins_of(View(annotated("x/sources", f"[{DIGITS}]"))), ()),
     "an answer's seconds": (
         lambda: from_status({"details": {"retryAfterSeconds": 10**4000}}).after,
         0,

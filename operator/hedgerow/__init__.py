@@ -4,8 +4,8 @@ The author of a controller needs what is listed in `__all__` and nothing else:
 
 - `Controller` declares a pure function `compose(resource, observed) -> Desired`, what it owns
   (`View`s such as `Deployment`) and what it relates to (`Relation`).
-- `Observed` is what the caches show; `Desired` holds the children (`Apply`, `Create`, `Keep`,
-  `RemoveFinalizer`), the `Status` and the Events (`Notice`).
+- `Observed` is what the caches show; `Desired` holds the children (`Apply`, `Create`, `Keep`), the
+  `Status` and the Events (`Notice`).
 - `Claim` holds fields of an object that is not owned; `Claimable` says which objects these may be.
 - `ControllerOptions` are settings of one controller (`Option`); `Lag` measures how late children
   are created.
@@ -14,7 +14,6 @@ The author of a controller needs what is listed in `__all__` and nothing else:
   `unprivileged`, `CONFINED` and `answers` are parts of a pod template.
 - `BuiltIn` is for a controller whose `Resource` is of a built-in kind; `holders` tells who holds a
   field (`Holder`), and `Observed.word` (`Word`) what its author says of it.
-- `Copies` are children that are made from the resources of another controller (`Report`).
 - `ready`, `stalled` and `condition` make conditions, `degraded` one for immutable fields (`fixed`);
   `quantity` and `instant` read values as the API server does, and `is_manager_of` a field manager;
   `digest` is a short name for what a value is now; `read_json` and `json_text` are for what a
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
         Claimable,
         Controller,
         ControllerOptions,
-        Copies,
         Create,
         Desired,
         Keep,
@@ -55,8 +53,6 @@ if TYPE_CHECKING:
         Observed,
         Option,
         Relation,
-        RemoveFinalizer,
-        Report,
         Word,
     )
     from hedgerow.controllers.cronjob.missed import timetable
@@ -118,11 +114,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CONFINED", "ApiResource", "Apply", "BuiltIn", "Claim", "Claimable", "Column", "Condition",
-    "ConfigMap", "Controller", "ControllerOptions", "Copies", "Create", "CustomResource",
+    "ConfigMap", "Controller", "ControllerOptions", "Create", "CustomResource",
     "Definition", "Deployment", "Desired", "EndpointSlice", "Field", "FieldError", "Holder",
     "HorizontalPodAutoscaler", "Job", "Keep", "Key", "Lag", "Model", "Namespace", "Notice",
     "Object", "ObjectMeta", "Observed", "Option", "Pod", "PodDisruptionBudget", "Relation",
-    "RemoveFinalizer", "Report", "Resource", "Rule", "Scale", "Schedule", "ScheduleError", "Secret",
+    "Resource", "Rule", "Scale", "Schedule", "ScheduleError", "Secret",
     "Service", "Settings", "StatefulSet", "Status", "Time", "View", "Word", "__version__",
     "answers", "condition", "degraded", "digest", "fixed", "holders", "instant", "is_manager_of",
     "json_text", "list_map", "main", "named_after", "named_by", "quantity", "read_json", "ready",
@@ -132,9 +128,9 @@ __all__ = [
 
 _PLACES = {
     "hedgerow.contract": (
-        "Apply", "BuiltIn", "Claim", "Claimable", "Controller", "ControllerOptions", "Copies",
+        "Apply", "BuiltIn", "Claim", "Claimable", "Controller", "ControllerOptions",
         "Create", "Desired", "Keep", "Key", "Lag", "Notice", "Observed", "Option", "Relation",
-        "RemoveFinalizer", "Report", "Word",
+        "Word",
     ),
     "hedgerow.controllers.cronjob.missed": ("timetable",),
     "hedgerow.controllers.cronjob.schedule": ("Schedule", "ScheduleError"),

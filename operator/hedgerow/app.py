@@ -26,7 +26,6 @@ from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.namespaces import Namespaces
 from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow.runtime.runner import ControllerRunner
-from hedgerow.runtime.source_reports import Reports
 from hedgerow.threads import tune_for_event_loop
 from hedgerow.version import untested, user_agent, version
 
@@ -188,7 +187,7 @@ def _runners(
     """Return what runs the controllers; those of cluster-scoped resources run in shard 0."""
     shard = settings.part
     installation = settings.installation
-    clock, turns, reports = SystemClock(), Turns(), Reports()
+    clock, turns = SystemClock(), Turns()
     namespaces = Namespaces(cluster, clock)
     limits = Limits(clock)
     return [
@@ -200,7 +199,6 @@ def _runners(
                 cache=build(controller, installation, settings.namespaces, budget, shard),
                 clock=clock,
                 permission=namespaces.permission,
-                reports=reports,
                 own_namespace=settings.system_namespace,
             ),
             meters,

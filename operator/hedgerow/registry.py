@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
-from functools import cached_property
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
@@ -42,7 +41,7 @@ class Registry:
     Only controllers for several built-in kinds may share a name.
     """
 
-    given: tuple[Controller[Any], ...]
+    controllers: tuple[Controller[Any], ...]
 
     def __post_init__(self) -> None:
         """Raise ValueError for an invalid name, and if two controllers have the same name or kind.
@@ -58,11 +57,6 @@ class Registry:
         for what, found in (("named", named), ("for kind", kinds)):
             if twice := _twice(found):
                 raise ValueError(f"two controllers are {what} {twice}")
-
-    @cached_property
-    def controllers(self) -> tuple[Controller[Any], ...]:
-        """The given controllers, and those that they inform."""
-        return tuple(_with_informed(self.given))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -98,7 +92,7 @@ class Registry:
     def chosen(self, names: Iterable[str]) -> tuple[Controller[Any], ...]:
         """Return the controllers with these names, each once; without names, those not opt-in."""
         if given := tuple(dict.fromkeys(names)):
-            return tuple(_with_informed(one for name in given for one in self[name]))
+            return tuple(one for name in given for one in self[name])
         return tuple(one for one in self.controllers if not one.opt_in)
 
     def limited(self, names: Iterable[str] = ()) -> Registry:
@@ -110,36 +104,21 @@ class Registry:
 
         Raises ValueError for a value that is not valid.
         """
-        informed = {id(one.copies.sources) for one in self.controllers if one.copies}
         return Registry(
             tuple(
                 one.options.configure(options[one.name])
                 if one.options and options.get(one.name)
                 else one
                 for one in self.controllers
-                if id(one) not in informed
             )
         )
 
     def unknown(self, names: Iterable[str]) -> str:
         """Return what is wrong with controllers' names; empty if there is one for each."""
-        informed = {one.copies.sources.name for one in self.controllers if one.copies}
-        there_are = [name for name in self.names if name not in informed]
-        name = next((name for name in names if name not in there_are), None)
+        name = next((name for name in names if name not in self.names), None)
         if name is None:
             return ""
-        return f"no controller is called {name!r}; there are: {', '.join(there_are)}"
-
-
-def _with_informed(controllers: Iterable[Controller[Any]]) -> Iterable[Controller[Any]]:
-    """Return controllers and those that they inform, each once."""
-    given = tuple(controllers)
-    known = {id(one) for one in given}
-    for one in given:
-        yield one
-        if one.copies is not None and id(one.copies.sources) not in known:
-            known.add(id(one.copies.sources))
-            yield one.copies.sources
+        return f"no controller is called {name!r}; there are: {', '.join(self.names)}"
 
 
 def check(controller: Controller[Any]) -> None:

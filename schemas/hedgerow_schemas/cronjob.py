@@ -78,13 +78,6 @@ class CronJobSpec(Model):
         ),
     )
     suspend: bool = Field(default=False, description="Whether new starts are held back.")
-    start_guard: bool = Field(
-        default=False,
-        description=(
-            "Whether each Job carries a finalizer until status.lastScheduleTime has its start, so"
-            " that no start can ever be made twice."
-        ),
-    )
     job_template: JobTemplate = Field(description="What each Job is made of.")
     successful_jobs_history_limit: Limit = Field(
         default=3, description="How many Jobs that succeeded are kept."

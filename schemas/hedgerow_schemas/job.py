@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from hedgerow_schemas.base import ApiResource, View, instant
+from hedgerow_schemas.base import ApiResource, instant
 from hedgerow_schemas.builtin import WithConditions
 
 if TYPE_CHECKING:
@@ -46,9 +46,3 @@ class Job(WithConditions):
     def completion_time(self) -> datetime | None:
         """`status.completionTime`: set when it succeeded."""
         return instant(self.text("status", "completionTime"))
-
-    @property
-    def finalizers(self) -> tuple[str, ...]:
-        """`metadata.finalizers`."""
-        found = View(self.raw).items("metadata", "finalizers")
-        return tuple(name for name in found if isinstance(name, str))

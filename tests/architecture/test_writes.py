@@ -19,7 +19,7 @@ ADOPTION = "hedgerow/kube/adoption.py"
 FOREIGN = ("merge-patch+json", "json-patch+json", "strategic-merge")
 CONFINEMENT = "hedgerow/deploy/confinement.py"
 CLIENT_SIDE = "hedgerow/kube/clientside.py"
-"""Where is put together what kubectl would send, to be judged in dry runs only."""
+"""Where is put together what is sent as a dry run only: what kubectl would send, and creations."""
 REVIEWS = "hedgerow/kube/reviews.py"
 """Where is put together what may be POSTed: nothing of it is stored."""
 
@@ -60,11 +60,18 @@ class TestWrites:
         assert [request.params["dryRun"] for request in sent] == ["All", "All"]
         assert made == ["_params(manager)"] * 2
 
-    def test_only_planning_asks_so(self):
-        words = ("dry_run_create", "dry_run_patch")
-        named = {m.name for m in running() for word in words if word in m.text}
+    def test_only_planning_asks_so_and_whoever_replaces_a_child(self):
+        named = {
+            word: {m.name for m in running() if word in m.text}
+            for word in ("dry_run_create", "dry_run_patch")
+        }
+        planning = {CLIENT, "hedgerow/cli/plan/submission.py"}
 
-        assert named == {CLIENT, "hedgerow/cli/plan/submission.py"}
+        assert named == {
+            "dry_run_create": planning
+            | {"hedgerow/cli/plan/dry_run.py", "hedgerow/runtime/applier.py"},
+            "dry_run_patch": planning,
+        }
 
     def test_only_the_command_that_adopts_sends_it(self):
         words = ("replace_managed_fields", "kube.adoption", "import adoption")

@@ -305,7 +305,6 @@ class TestOptionsOfControllers:
                 "No such option: --secretsync-interval",
             ),
             (("--controllers", "secretsync", "-n", "shop"), "cannot keep to some of them"),
-            (("--controllers", "secretsource"), "no controller is called 'secretsource'"),
         ],
     )
     def test_what_cannot_be_is_one_line(self, began, capsys, words, said):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -17,7 +16,6 @@ from hedgerow.testing.waiting import eventually
 from support.cluster.cronjobs import (
     FIELD_MANAGER,
     SCHEDULED_AT,
-    START_GUARD,
     USER,
     World,
     created,
@@ -144,50 +142,6 @@ class TestALabelThatIsTaken:
         (second,) = jobs.keys() - {first}
         finished = datetime.fromisoformat(jobs[first]["status"]["completionTime"])
         assert created(jobs[second]) >= finished
-
-
-@pytest.mark.oldest
-class TestStartGuard:
-    def test_a_job_carries_the_guard_until_its_start_is_on_record(
-        self, world: World, nodes_audit: AuditLog
-    ):
-        mark = nodes_audit.mark()
-        world.apply("hello", "@every 2s", runs_for=60, startGuard=True)
-        eventually(lambda: len(world.running("hello")) >= 2, what="two Jobs side by side")
-        name = world.names("hello")[0]
-        eventually(lambda: "finalizers" not in world.get(name, "Job")["metadata"])
-
-        wrote = nodes_audit.writes(mark, user=USER, namespace=world.namespace)
-        begins = next(i for i, e in enumerate(wrote) if e["objectRef"]["name"] == name)
-        mine = [
-            entry
-            for entry in wrote[begins:]
-            if entry["objectRef"]["resource"] == "cronjobs" or entry["objectRef"]["name"] == name
-            # Kubernetes's own controller may be quicker: then it was refused, and came again.
-            if entry["responseStatus"]["code"] != HTTPStatus.CONFLICT
-        ]
-        made, recorded, freed = mine[:3]
-        assert made["requestObject"]["metadata"]["finalizers"] == [START_GUARD]
-        assert recorded["objectRef"]["subresource"] == "status"
-        scheduled = made["requestObject"]["metadata"]["annotations"][SCHEDULED_AT]
-        assert recorded["requestObject"]["status"]["lastScheduleTime"] == scheduled
-        assert "finalizers" not in freed["requestObject"]["metadata"]
-        assert freed["requestObject"]["metadata"]["uid"]
-        assert freed["responseStatus"]["code"] == HTTPStatus.OK
-
-    def test_a_job_that_outlives_its_cronjob_is_let_go(self, world: World, operator: Operator):
-        """The operator died before the start was on record, and the CronJob was deleted."""
-        live = world.apply("hello", "@every 1h", startGuard=True)
-        operator.stop(signal.SIGKILL)
-        world.own(live, "hello-1795222400", FIELD_MANAGER, finalizers=[START_GUARD])
-        world.delete("hello")
-        # The garbage collector would take up to half a minute to notice the kind, if it is new.
-        world.delete("hello-1795222400", "Job")
-        assert "deletionTimestamp" in world.get("hello-1795222400", "Job")["metadata"]
-
-        operator.start()
-
-        eventually(lambda: world.get("hello-1795222400", "Job") is None, what="the Job is gone")
 
 
 class TestQuiet:

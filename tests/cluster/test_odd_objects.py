@@ -19,8 +19,8 @@ import pytest
 from hedgerow.cli import main
 from hedgerow.controllers.cronjob.starts import SCHEDULED_AT
 from hedgerow.controllers.scaler.windows import OUT_REPLICAS, SCALE_IN, SCALE_OUT
-from hedgerow.controllers.secretsync.sharing import SOURCES as SOURCES_ANNOTATION
-from hedgerow.controllers.secretsync.sharing import TARGET_NAME, TARGET_TYPE
+from hedgerow.controllers.secretsync.sources import SOURCE as SOURCE_ANNOTATION
+from hedgerow.controllers.secretsync.sources import TARGET_NAME, TARGET_TYPE
 from hedgerow.objects import Installation
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
@@ -43,8 +43,7 @@ TEMPLATE = {"metadata": {"labels": {"app": "a"}}, "spec": POD}
 WORKLOAD = {"selector": {"matchLabels": {"app": "a"}}, "template": TEMPLATE}
 JOB = {"template": {"spec": {**POD, "restartPolicy": "Never"}}}
 HOURS = {SCALE_OUT: "0 0 * * *", SCALE_IN: "59 23 * * *", OUT_REPLICAS: "7"}
-INFORMED = {one.copies.sources.name for one in ALL.controllers if one.copies}
-EVERYTHING = ("--controllers", ",".join(name for name in ALL.names if name not in INFORMED))
+EVERYTHING = ("--controllers", ",".join(ALL.names))
 SPECS: dict[str, Object] = {
     "BlueGreen": {"spec": {"routeTo": "Blue", "blueSpec": POD, "greenSpec": POD}},
     "ConfigMap": {},
@@ -253,7 +252,7 @@ class Generated:
     )
     MARKS = (
         *(YIELD, CLAIM, STATUS_ANNOTATION, SCHEDULED_AT, *HOURS),
-        *(SOURCES_ANNOTATION, TARGET_NAME, TARGET_TYPE),
+        *(SOURCE_ANNOTATION, TARGET_NAME, TARGET_TYPE),
         "kubectl.kubernetes.io/last-applied-configuration",
     )
 

@@ -107,16 +107,16 @@ class TestOwnWrites:
 
         assert live["status"]["replicas"] == 3
 
-    def test_finalizers_come_and_go(self, us: Api, admin: Api, namespace: str):
-        admin.apply(settings(namespace, theirs="1"), "other").must()
-        guarded = manifest("ConfigMap", namespace)
-        guarded["metadata"]["finalizers"] = ["hedgerow.dev/guard"]
-        us.apply(guarded, "hedgerow-cronjob").must()
-        admin.delete(guarded).must()
+    def test_whether_something_could_be_created_may_be_asked_and_not_done(
+        self, us: Api, namespace: str
+    ):
+        body = settings(namespace, a="1")
+        path = f"/api/v1/namespaces/{namespace}/configmaps"
+        params = {"fieldManager": MANAGER, "dryRun": "All"}
 
-        us.apply(manifest("ConfigMap", namespace), "hedgerow-cronjob").must()
-
-        assert us.get(guarded).status == 404
+        assert us.raw("POST", path, params=params, json=body).status == 201
+        assert us.get(body).status == 404
+        must_refuse(us.raw("POST", path, params={"fieldManager": MANAGER}, json=body), "apply only")
 
     def test_what_another_holds_may_be_deleted(self, us: Api, admin: Api, namespace: str):
         made = admin.apply(settings(namespace, theirs="1"), "other").must()

@@ -27,7 +27,6 @@ from hedgerow.testing.waiting import eventually
 from hedgerow_schemas.base import ApiResource, CustomResource
 from hedgerow_schemas.builtin import Deployment, Secret
 from support.cluster.bluegreens import ROOT
-from support.cluster.cronjobs import START_GUARD
 from support.cluster.granted import granted
 from support.cluster.worlds import with_custom_resources
 from support.operator.registered import ALL
@@ -96,8 +95,6 @@ FORMED_BY_SERVER = frozenset({
     "creationTimestamp", "generation", "managedFields", "name", "namespace", "resourceVersion",
     "uid",
 })  # fmt: skip
-TAKEN_OFF = {"op": "remove", "path": "/metadata/finalizers/0"}
-"""The release of an orphan."""
 OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "theirs", "uid": "u"}
 POD_FIELDS: Object = {
     "hostNetwork": True,
@@ -271,23 +268,11 @@ class TestFields:
     ):
         tries(admin, token, admin.apply(specimen(api, namespace), "helm").must(), api)
 
-    # Which namespace it is matters to one claim alone, on Secrets.
     @pytest.mark.parametrize("api", some("configmaps", "deployments", "secrets"), ids=plural)
     def test_nor_where_the_sources_of_copies_are(self, admin: Api, token: Api, api: ApiResource):
         live = admin.apply(specimen(api, SOURCES), "helm").must()
         tries(admin, token, live, api)
         admin.delete(live).must()
-
-    # The finalizer's rule is one for all kinds.
-    @pytest.mark.parametrize("api", some("deployments", "jobs", "secrets"), ids=plural)
-    def test_nor_of_an_orphan_that_still_has_our_finalizer(
-        self, admin: Api, token: Api, namespace: str, api: ApiResource
-    ):
-        orphan = specimen(api, namespace)
-        orphan["metadata"]["finalizers"] = [START_GUARD, "example.com/theirs"]
-        live = admin.apply(orphan, "helm").must()
-        tries(admin, token, live, api)
-        admin.merge(live, {"metadata": {"finalizers": None}}, "helm").must()
 
 
 def tries(admin: Api, token: Api, live: Object, api: ApiResource) -> None:
@@ -300,7 +285,7 @@ def tries(admin: Api, token: Api, live: Object, api: ApiResource) -> None:
         tried += 1
         for manager in managers(api):
             reply = patched(token, live, change, manager)
-            if may(path, claimed(api, manager, where)) or change == TAKEN_OFF:
+            if may(path, claimed(api, manager, where)):
                 assert reply.ok, (manager, change, reply.body)
             else:
                 assert refused(reply), (manager, change, reply.body)
@@ -329,10 +314,6 @@ def test_what_is_claimed_is_written_by_its_manager_alone_and_with_nothing_else(
         assert dry(token, body, manager).ok
         assert refused(dry(token, body, "hedgerow-stolen-bluegreen"))
         assert refused(dry(token, more, manager))
-    if mark := controller.built_in.hold_finalizer if api == controller.resource.api else "":
-        assert dry(token, {**identity, "metadata": {**meta, "finalizers": [mark]}}, manager).ok
-        both = {**meta, "finalizers": [mark, "example.com/x"]}
-        assert refused(dry(token, {**identity, "metadata": both}, manager))
     admin.delete(live).must()
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from hedgerow.contract import Create, Desired, Keep, Notice, Observed, RemoveFinalizer
-from hedgerow.controllers.cronjob.controller import START_GUARD, compose
+from hedgerow.contract import Create, Desired, Keep, Notice, Observed
+from hedgerow.controllers.cronjob.controller import compose
 from hedgerow.controllers.cronjob.starts import SCHEDULED_AT
 from hedgerow_schemas.cronjob import CronJob
 from hedgerow_schemas.job import Job
@@ -65,7 +65,6 @@ def job(
     began: float | None = None,
     ended: float | None = None,
     going: bool = False,
-    guarded: bool = False,
 ) -> Job:
     """The Job of a minute's start; `how` it ended, began and ended at these minutes."""
     meta: Object = {
@@ -77,8 +76,6 @@ def job(
     }
     if going:
         meta["deletionTimestamp"] = wire(at(minute))
-    if guarded:
-        meta["finalizers"] = [START_GUARD]
     status: Object = {"conditions": [{"type": how, "status": "True"}] if how else []}
     if began is not None:
         status["startTime"] = wire(at(began))
@@ -100,11 +97,6 @@ def started(desired: Desired) -> list[str]:
 
 def kept(desired: Desired) -> list[str]:
     return sorted(child.name for child in desired.children if isinstance(child, Keep))
-
-
-def freed(desired: Desired) -> list[str]:
-    """The names of the Jobs that are to lose their guard."""
-    return [child.name for child in desired.children if isinstance(child, RemoveFinalizer)]
 
 
 def told(desired: Desired) -> list[tuple[str, str]]:

@@ -169,7 +169,7 @@ def cronjobs(draw: st.DrawFn) -> Object:
             "startingDeadlineSeconds": st.sampled_from([0, 60, 86_400]),
             "concurrencyPolicy": st.sampled_from(["Allow", "Forbid", "Replace"]),
             "activeLimit": st.integers(1, 2),
-            **dict.fromkeys(["suspend", "startGuard"], st.booleans()),
+            "suspend": st.booleans(),
             **dict.fromkeys(["successfulJobsHistoryLimit", "failedJobsHistoryLimit"], counts),
         },
     )

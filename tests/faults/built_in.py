@@ -20,7 +20,7 @@ from faults.scenario import (
     value_at,
 )
 from hedgerow.controllers.scaler.windows import BEFORE, OUT_REPLICAS, SCALE_IN, SCALE_OUT
-from hedgerow.controllers.secretsync.sharing import TARGET_NAME, TARGET_TYPE
+from hedgerow.controllers.secretsync.sources import TARGET_NAME, TARGET_TYPE
 from hedgerow.plan.yield_and_claim import CLAIM
 
 ADMIN = "kubectl-annotate"
@@ -158,6 +158,8 @@ ONE, TWO = "one", "two"
 ELSEWHERE = (ONE, TWO)
 DB, MAIL = (target("v1", "Secret", name) for name in ("db", "mail"))
 COPY_ONE, COPY_TWO = (target("v1", "Secret", "app", where) for where in ELSEWHERE)
+OTHER_ONE, OTHER_TWO = (target("v1", "Secret", "mail", where) for where in ELSEWHERE)
+EVENTS = {"apiVersion": "events.k8s.io/v1", "kind": "Event"}
 
 
 def coded(value: str) -> str:
@@ -171,6 +173,20 @@ def source(identity: Object, data: dict[str, str], **annotations: str) -> Object
     return {**identity, "metadata": meta, "type": "k8s.ziwon.dev/secretsync", "data": coding}
 
 
+def noted(identity: Object, reason: str, words: str = "") -> Callable[[People], object]:
+    """Look for an Event about an object, with these words in it."""
+
+    def look(people: People) -> bool:
+        return any(
+            event["regarding"]["name"] == identity["metadata"]["name"]
+            and event["reason"] == reason
+            and words in event["note"]
+            for event in people.every(EVENTS)
+        )
+
+    return look
+
+
 def _has(identity: Object, key: str, value: str | None) -> Callable[[People], object]:
     return at(identity, "data", key, is_=None if value is None else coded(value))
 
@@ -179,64 +195,59 @@ def _both_have(key: str, value: str | None) -> Callable[[People], object]:
     return both(_has(COPY_ONE, key, value), _has(COPY_TWO, key, value))
 
 
-def secretsync_shared() -> Iterator[Step]:
-    """Two sources that share a copy in each of two namespaces."""
-    db = {"user": "one", "password": "a"}
+def secretsync_copied() -> Iterator[Step]:
+    """Two sources, copied to each of two namespaces, which want one target for a while."""
+    db, mail = {"user": "one", "password": "a"}, {"smtp": "two"}
     yield Step("created", forced(source(DB, db)), _both_have("user", "one"))
     yield Step(
-        "shared, with a key that both have",
-        forced(source(MAIL, {"smtp": "two", "password": "b"})),
-        both(
-            _both_have("smtp", "two"),
-            _both_have("password", "a"),
-            *(told(one, Contested="True/KeyConflict") for one in (DB, MAIL)),
-        ),
+        "another source wants the target",
+        forced(source(MAIL, mail)),
+        both(noted(MAIL, "TargetTaken"), _both_have("smtp", None), _both_have("user", "one")),
     )
     yield Step(
-        "changed",
-        forced(source(MAIL, {"smtp": "three"})),
-        both(_both_have("smtp", "three"), *(told(one, Contested="") for one in (DB, MAIL))),
+        "it gets one of its own",
+        forced(source(MAIL, mail, **{TARGET_NAME: "mail"})),
+        both(*(_has(other, "smtp", "two") for other in (OTHER_ONE, OTHER_TWO))),
     )
     yield Step(
         "contested",
-        take(COPY_ONE, {"data": {"smtp": coded("theirs")}}),
-        told(MAIL, Contested="True/FieldConflict"),
+        take(COPY_ONE, {"data": {"password": coded("theirs")}}),
+        noted(DB, "FieldConflict"),
     )
     yield Step(
         "a copy deleted",
         lambda people: people.delete(COPY_TWO),
-        both(_has(COPY_TWO, "user", "one"), _has(COPY_TWO, "smtp", "three")),
+        both(_has(COPY_TWO, "user", "one"), _has(COPY_TWO, "password", "a")),
     )
+    yield Step("given back", give_back(COPY_ONE), _both_have("password", "a"))
     yield Step(
-        "given back",
-        give_back(COPY_ONE),
-        both(told(MAIL, Contested=""), _has(COPY_ONE, "smtp", "three")),
-    )
-    opaque = {TARGET_TYPE: "Opaque"}
-    yield Step(
-        "one changed to a type that the other has not",
-        forced(source(MAIL, {"smtp": "four"}, **opaque)),
+        "a type that the API server refuses",
+        forced(source(DB, db, **{TARGET_TYPE: "kubernetes.io/tls"})),
         both(
-            _both_have("smtp", "four"),
-            *(told(one, Contested="True/KeyConflict") for one in (DB, MAIL)),
+            *(noted(DB, "Rejected", f"-{where}: Secret/app") for where in ELSEWHERE),
+            _both_have("user", "one"),
         ),
     )
     yield Step(
-        "the other too, so that copies are made anew",
-        forced(source(DB, {**db, "password": "c"}, **opaque)),
+        "changed to another type, for which the copies are made anew",
+        forced(source(DB, {**db, "password": "c"}, **{TARGET_TYPE: "Opaque"})),
         both(
             *(at(copy, "type", is_="Opaque") for copy in (COPY_ONE, COPY_TWO)),
             _both_have("password", "c"),
-            *(told(one, Contested="") for one in (DB, MAIL)),
         ),
     )
     yield Step(
-        "deleted",
-        lambda people: people.delete(MAIL),
-        both(at(MAIL, is_=None), _both_have("smtp", None), _both_have("password", "c")),
+        "the other one wants the target again",
+        forced(source(MAIL, mail, **{TARGET_TYPE: "Opaque"})),
+        both(*(at(one, is_=None) for one in (OTHER_ONE, OTHER_TWO))),
+    )
+    yield Step(
+        "the older one deleted",
+        lambda people: people.delete(DB),
+        both(_both_have("smtp", "two"), _both_have("user", None)),
     )
     yield Step(
         "the other source deleted",
-        lambda people: people.delete(DB),
-        both(*(at(one, is_=None) for one in (DB, COPY_ONE, COPY_TWO))),
+        lambda people: people.delete(MAIL),
+        both(*(at(one, is_=None) for one in (MAIL, COPY_ONE, COPY_TWO))),
     )

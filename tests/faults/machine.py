@@ -261,11 +261,9 @@ class Run:
             self.until(self.after_news(told), "every Event", self.patience)
 
     def wanted(self, last: int) -> set[tuple[str, str, str]]:
-        """Return the Events that the reference told by then, and that this run remembers."""
+        """Return the Events that the reference told by then."""
         assert self.reference
-        is_one_life = sum(len(operator.births) for operator in self.operators) == 1
-        forgotten = frozenset[str]() if is_one_life else self.scenario.unremembered
-        return {event for event in self.reference.told[last] if event[0] not in forgotten}
+        return set(self.reference.told[last])
 
     def ending(self) -> Object:
         """Return what there is now."""

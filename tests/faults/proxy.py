@@ -73,7 +73,10 @@ class Exchange:
 
     @property
     def writes(self) -> bool:
-        return self.method not in {"GET", "HEAD"} and not self.path.startswith(REVIEWS)
+        """Whether it changes what is stored: neither a review nor a dry run does."""
+        if "dryRun" in self.query or self.path.startswith(REVIEWS):
+            return False
+        return self.method not in {"GET", "HEAD"}
 
     @property
     def watches(self) -> bool:

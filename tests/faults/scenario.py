@@ -84,14 +84,11 @@ class Scenario:
     """Whether what it comes to depends on the wall clock of the operator."""
     anew: bool = True
     """Whether it ends alike whenever it is seen that the resource was made anew."""
-    unremembered: frozenset[str] = frozenset()
-    """Objects of which an operator that starts does not know what it told: they say nothing."""
 
     @property
     def declared(self) -> tuple[Controller[Any], ...]:
-        """The controllers of that name, and those that they inform."""
-        found = ALL[self.controller]
-        return (*found, *(one.copies.sources for one in found if one.copies))
+        """The controllers of that name."""
+        return ALL[self.controller]
 
     @property
     def children(self) -> tuple[Object, ...]:

@@ -344,11 +344,10 @@ def _cronjob_forbidding() -> Iterator[Step]:
     yield removal(CRON, "cronjob")
 
 
-def _cronjob_guarded() -> Iterator[Step]:
+def _cronjob_replacing() -> Iterator[Step]:
     spec = {
         "schedule": EVERY_SECOND,
         "concurrencyPolicy": "Replace",
-        "startGuard": True,
         "suspend": True,
         "startingDeadlineSeconds": 30,
         "jobTemplate": _template(),
@@ -358,17 +357,13 @@ def _cronjob_guarded() -> Iterator[Step]:
     yield Step("replaced", _mark, _replaced, moving=True)
 
     # Between a deletion and the start that it makes room for, nothing runs.
-    def unguarded(people: People) -> bool:
-        return not any("finalizers" in job["metadata"] for job in people.every(JOBS))
-
-    # With the guard off, for its removal would come in this step or in the next one.
-    one = both(observed(CRON), count(running, 1), _told, unguarded)
+    one = both(observed(CRON), count(running, 1), _told)
     yield Step("not replaced any more", _edit(concurrencyPolicy="Forbid"), one, moving=True)
 
     yield Step(
         "suspended",
         _edit(suspend=True),
-        both(observed(CRON, Ready="True/Suspended"), _told, count(running, 1), unguarded),
+        both(observed(CRON, Ready="True/Suspended"), _told, count(running, 1)),
     )
     yield Step(
         "contested",
@@ -382,7 +377,6 @@ def _cronjob_guarded() -> Iterator[Step]:
         "concurrencyPolicy": "Allow",
         "activeLimit": 2,
         "suspend": False,
-        "startGuard": False,
         "successfulJobsHistoryLimit": 0,
         "failedJobsHistoryLimit": 2,
         "jobTemplate": _template("busybox:2"),
@@ -418,7 +412,7 @@ CUSTOM = (
     Scenario("memcached-changed", "memcached", CACHE, tuple(_memcached_changed())),
     Scenario("guestbook-moved", "guestbook", BOOK, tuple(_guestbook_moved())),
     Scenario("cronjob-forbidding", "cronjob", CRON, tuple(_cronjob_forbidding())),
-    Scenario("cronjob-guarded", "cronjob", CRON, tuple(_cronjob_guarded())),
+    Scenario("cronjob-replacing", "cronjob", CRON, tuple(_cronjob_replacing())),
 )
 """Those of custom resources."""
 SCENARIOS = (
@@ -433,12 +427,11 @@ SCENARIOS = (
         anew=False,
     ),
     Scenario(
-        "secretsync-shared",
+        "secretsync-copied",
         "secretsync",
-        # The younger one: of two of one second, the name decides which key the copies have.
+        # The younger one: of two of one second, the name decides which one has the target.
         built_in.MAIL,
-        tuple(built_in.secretsync_shared()),
+        tuple(built_in.secretsync_copied()),
         built_in.ELSEWHERE,
-        unremembered=frozenset({"Secret/app"}),
     ),
 )

@@ -22,9 +22,7 @@ def signature(asked: Exchange) -> str:
         named = _START.sub("-N", f"{about.get('kind')}/{about.get('name')}")
         return f"{verb} Event {body.get('reason')} on {named}"
     name = _START.sub("-N", "/".join([*(elsewhere.groups() if elsewhere else ()), *parts]))
-    metadata = asked.json().get("metadata", {}) if asked.method == "PATCH" else {}
-    with_finalizers = " with its finalizers" if metadata.get("finalizers") else ""
-    return f"{verb} {name}{with_finalizers}{_selecting(asked)}"
+    return f"{verb} {name}{_selecting(asked)}"
 
 
 def _selecting(asked: Exchange) -> str:

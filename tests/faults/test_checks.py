@@ -206,7 +206,7 @@ class TestTelling:
         assert signature(asked()) == "apply jobs/cron-N"
 
     def test_the_namespace_is_left_out_but_for_the_end_that_a_scenario_names(self):
-        path = "/api/v1/namespaces/secretsync-shared-x01ab2f{}/secrets/app"
+        path = "/api/v1/namespaces/secretsync-copied-x01ab2f{}/secrets/app"
 
         assert signature(asked(path=path.format(""))) == "apply secrets/app"
         assert signature(asked(path=path.format("-one"))) == "apply one/secrets/app"

@@ -13,9 +13,7 @@ from support.operator.registered import ALL
 
 WORDS = ("created", "contested", "changed", "deleted")
 
-
-INFORMED = [one.copies.sources.name for one in ALL.controllers if one.copies]
-NAMES = dict.fromkeys(one.name for one in ALL.controllers if one.name not in INFORMED)
+NAMES = ALL.names
 
 
 @pytest.mark.parametrize("controller", NAMES)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import pytest
 
-from hedgerow.controllers.secretsync.controller import secretsource
-from hedgerow.controllers.secretsync.options import Selection
+from hedgerow import ApiResource, BuiltIn, Controller, Desired, Resource, Secret
 from hedgerow.deploy.names import Names
 from hedgerow.deploy.overlays import OVERLAYS, parts
 from hedgerow.deploy.rights import (
@@ -21,7 +22,7 @@ from hedgerow.deploy.rights import (
 )
 from hedgerow.registry import Registry
 from support.cluster.granted import denied, granted, used
-from support.operator.registered import REGISTRY, RESOURCES
+from support.operator.registered import ALL, REGISTRY, RESOURCES
 
 NAMESPACES = {"namespaced": ("shop", "shop-test")}
 ROLES = ("Role", "ClusterRole")
@@ -111,7 +112,12 @@ class TestNamespaced:
 
 class TestOneNamespace:
     def test_a_controller_that_watches_one_has_its_rights_there_alone(self):
-        watching = Registry((secretsource(Selection(namespace="vault")),))
+        class Sources(Resource):
+            api: ClassVar[ApiResource] = Secret.api
+
+        vault = BuiltIn(namespace="vault")
+        sources = Controller("sources", Sources, lambda *_: Desired(), owns=(), built_in=vault)
+        watching = Registry((sources,))
         made = [obj for part in parts("cluster", "image:1", watching) for obj in part.objects]
         places = {
             role["metadata"].get("namespace", "")
@@ -122,6 +128,14 @@ class TestOneNamespace:
         }
 
         assert places == {"vault"}
+
+
+class TestNamespaces:
+    def test_nothing_may_be_written_to_them(self):
+        granted = of_controllers(ALL["secretsync"])
+        verbs = {one.verb for one in granted if one.resource == "namespaces"}
+
+        assert verbs == {"list", "watch"}
 
 
 class TestOtherOverlays:

@@ -34,7 +34,6 @@ MODULES = {
     "diff": "hedgerow.fields.diff",
     "edits": "hedgerow.fields.edits",
     "field_patterns": "hedgerow.plan.field_patterns",
-    "finalizers": "hedgerow.plan.finalizers",
     "forecast": "hedgerow.cli.plan.forecast",
     "history": "hedgerow.controllers.cronjob.history",
     "immutable": "hedgerow.plan.immutable",

@@ -244,10 +244,9 @@ GATE: dict[str, Function] = {
     ),
     "applyconfiguration.without_nulls": lambda m, c: m.applyconfiguration.without_nulls(c.live),
     "oversized.reduced": lambda m, c: m.oversized.reduced(
-        {**c.live, "metadata": {**c.live["metadata"], "finalizers": elements(c)}},
+        c.live,
         m.oversized.Oversize(2, 1, "object"),
         MANAGER,
-        elements(c)[:1],
     ),
     "oversized.oversize_of": lambda m, c: m.oversized.oversize_of(c.live),
     "oversized.surplus": lambda m, c: m.oversized.surplus(
@@ -339,13 +338,6 @@ GATE: dict[str, Function] = {
     "field_patterns.FieldPatterns.first": lambda m, c: m.field_patterns.FieldPatterns(
         tuple(entry.path.patterns[0] for entry in c.field_policy.yields)
     ).first(c.steps),
-    "finalizers.finalizers_of": lambda m, c: m.finalizers.finalizers_of(c.live),
-    "finalizers.finalization": lambda m, c: m.finalizers.finalization(
-        m.builtin_schema.Deployment.api,
-        {**c.live, "metadata": {**c.live["metadata"], "finalizers": elements(c)}},
-        MANAGER,
-        elements(c),
-    ),
     "forecast.yielded": lambda m, c: m.forecast.yielded(c.plan_input, desired(c)),
     "forecast.further": lambda m, c: m.forecast.further({"status": c.live}),
     "forecast.facts": lambda m, c: m.forecast.facts(c.live),
@@ -596,8 +588,8 @@ EXCEPT: dict[str, str] = {
             "contract_controller.Controller.is_custom",
             "contract_controller.Controller.is_for_namespaces",
             "contract_controller.Controller.read",
-            "contract_controller.Controller.shared",
             "contract_controller.Controller.title",
+            "contract_controller.Controller.writes_resource",
             "contract_controller.Controller.written",
         ),
         "looks at what a controller declares, once",

@@ -1,4 +1,4 @@
-"""What is planned for children that are made once, and for finalizers that are given up."""
+"""What is planned for children that are made once."""
 
 from __future__ import annotations
 
@@ -8,33 +8,21 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hedgerow.contract import Create, Keep, RemoveFinalizer
+from hedgerow.contract import Create, Keep
 from hedgerow.objects import controller_reference
 from hedgerow.plan.input import ChildHistory
-from hedgerow.plan.writes import declare
-from plan.made import entry, live, taken
+from plan.made import live, taken
 from plan.one_child import CHILD, DATA, ID, OWNER, WANT, ConfigMap, only_write, plan_input, planned
 
 Object = dict[str, Any]
 
 ONCE = Create(ConfigMap, "settings", {"data": DATA})
-GUARD = "example.com/guard"
-DONE = RemoveFinalizer(ConfigMap, "settings", GUARD)
 
 
 def going(obj: Object) -> Object:
     marked = copy.deepcopy(obj)
     marked["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     return marked
-
-
-def guarded(*, by: str = "hedgerow-bluegreen") -> Object:
-    """The child with our finalizer, which that field manager applied."""
-    child = {"metadata": {"finalizers": [GUARD]}, "data": DATA}
-    body = declare(Create(ConfigMap, "settings", child), OWNER, "bluegreen")
-    mine = entry(body, by)
-    mine["fieldsV1"]["f:metadata"]["f:finalizers"] = {f'v:"{GUARD}"': {}}
-    return live(body, mine)
 
 
 def name_conflict(**change: Any) -> Object:
@@ -97,29 +85,3 @@ class TestCreate:
             ID
         ]
         assert planned(plan_input(live(WANT)), Keep(ConfigMap, "settings")).deletions == ()
-
-
-class TestFinalized:
-    @pytest.mark.parametrize("there", [guarded(), going(guarded())], ids=["there", "going"])
-    def test_the_finalizer_is_taken_off(self, there):
-        made = planned(plan_input(there), DONE)
-        write = only_write(made)
-
-        assert "finalizers" not in write.body["metadata"]
-        assert write.body["metadata"]["uid"] == there["metadata"]["uid"]
-        assert write.body["data"] == DATA
-        assert (write.create, write.once) == (False, True)
-        assert (made.deletions, made.problems) == ((), ())
-
-    @pytest.mark.parametrize(
-        "there",
-        [live(WANT), guarded(by="somebody"), None],
-        ids=["without it", "somebody else's", "gone"],
-    )
-    def test_what_is_not_ours_to_take_off_is_kept_as_it_is(self, there):
-        made = planned(plan_input(there), DONE)
-
-        assert (made.writes, made.deletions, made.problems) == ((), (), ())
-
-    def test_an_object_of_the_name_that_is_not_ours_is_not_touched(self):
-        assert planned(plan_input(name_conflict=guarded()), DONE).writes == ()

@@ -14,7 +14,6 @@ from runtime.world import NS, World
 Object = dict[str, Any]
 
 CRONJOBS = cast("Controller[Resource]", controller.CONTROLLER)
-GUARD = controller.START_GUARD
 POD: Object = {
     "restartPolicy": "Never",
     "containers": [{"name": "c", "image": "example/hello:1"}],
@@ -93,12 +92,6 @@ class Clockwork(World):
     def last(self) -> str:
         """`status.lastScheduleTime`; empty without one."""
         return self.status().get("lastScheduleTime", "")
-
-
-def guarded_jobs(world: Clockwork) -> list[str]:
-    """Return the names of the Jobs that carry our finalizer."""
-    jobs = world.server.list("batch", "Job").items
-    return [j["metadata"]["name"] for j in jobs if GUARD in j["metadata"].get("finalizers", ())]
 
 
 async def started(**spec: Any) -> Clockwork:

@@ -8,7 +8,6 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
-from hedgerow.controllers.cronjob.controller import START_GUARD
 from hedgerow.testing.memory.server import Server
 
 Object = dict[str, Any]
@@ -51,12 +50,12 @@ class Ledger:
     def is_excused(self, double: tuple[Start, int, int]) -> bool:
         """Return whether a double went through the one hole.
 
-        The process ended, or the answer to the create was lost, after the Job was created without
-        guard, and the Job was gone before any status had its start.
+        The process ended, or the answer to the create was lost, after the Job was created, and the
+        Job was gone before any status had its start.
         """
         (uid, name), earlier, later = double
         forgotten = any(earlier <= end < later for end in (*self.ends, *self.lost[name]))
-        return forgotten and not self._guarded(earlier) and not self._recorded(uid, name, later)
+        return forgotten and not self._recorded(uid, name, later)
 
     def companions(self) -> list[tuple[str, str]]:
         """Return each Job that was created beside another that had not ended and was not going."""
@@ -79,10 +78,6 @@ class Ledger:
             if last:
                 found[event.object["metadata"]["uid"]].append(datetime.fromisoformat(last))
         return found
-
-    def _guarded(self, version: int) -> bool:
-        (made,) = [e for e in self._events("Job", "ADDED") if int(e.version) == version]
-        return START_GUARD in made.object["metadata"].get("finalizers", ())
 
     def _recorded(self, uid: str, name: str, until: int) -> bool:
         second = int(name.rpartition("-")[2])

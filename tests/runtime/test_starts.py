@@ -16,7 +16,6 @@ from hedgerow.testing.virtual import run
 from runtime.clockwork import (
     MINUTE,
     Clockwork,
-    guarded_jobs,
     settled,
     standstill,
     started,
@@ -262,15 +261,6 @@ class TestAnyStory:
             doubles = story.ledger.doubles()
             event(f"doubles: {len(doubles)}")
             assert [double for double in doubles if not story.ledger.is_excused(double)] == []
-
-        run(example)
-
-    @given(ALL)
-    def test_with_the_guard_no_start_is_ever_made_twice(self, steps):
-        async def example() -> None:
-            story = await told(steps, startGuard=True)
-            assert story.ledger.doubles() == []
-            assert guarded_jobs(story.world) == []
 
         run(example)
 

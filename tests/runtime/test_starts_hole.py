@@ -1,4 +1,4 @@
-"""The one way to make a start twice, and that the guard closes it."""
+"""The one way to make a start twice, which Kubernetes's own CronJob has too."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from hedgerow.kube.errors import Unreachable
 from hedgerow.testing.memory.cluster import Sent
-from runtime.clockwork import MINUTE, Clockwork, settled, standstill, started
+from runtime.clockwork import MINUTE, Clockwork, standstill, started
 from runtime.world import Crash, calm, crash
 
 pytestmark = pytest.mark.anyio
@@ -48,19 +48,10 @@ class TestTheHole:
         return world
 
     @pytest.mark.parametrize("how", [killed, unanswered])
-    async def test_without_the_guard_the_start_is_made_once_more(self, how):
+    async def test_the_start_is_made_once_more(self, how):
         world = await how(self)
 
         assert world.made == [world.job(1)] * 2
-
-    @pytest.mark.parametrize("how", [killed, unanswered])
-    async def test_with_the_guard_it_is_not(self, how):
-        world = await how(self, startGuard=True)
-        await settled(world)
-
-        assert world.made == [world.job(1)]
-        assert world.last == world.at(MINUTE)
-        assert world.jobs == []
 
     async def test_killed_after_the_status_was_written_nothing_is_lost(self):
         world = await self.killed(1)

@@ -22,7 +22,6 @@ from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.namespaces import Permission
 from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow.runtime.runner import ControllerRunner
-from hedgerow.runtime.source_reports import Reports
 from hedgerow.testing.memory import kinds
 from hedgerow.testing.memory.cluster import MemoryCluster, Sent
 from hedgerow.testing.memory.feed import Feed
@@ -82,9 +81,8 @@ class World:
         normal_events: int = 0,
         budget: Callable[[], Budget] | None = None,
         server: Server | None = None,
-        reports: Callable[[], Reports] = Reports,
     ) -> None:
-        self._budget, self._reports = budget, reports
+        self._budget = budget
         custom = (ours.bluegreen(), ours.cronjob(), ours.memcached())
         self.server = server or Server((*kinds.BUILTIN, *custom), namespaces=(NS, "other"))
         self.cluster = MemoryCluster(self.server)
@@ -108,7 +106,6 @@ class World:
             cache=build(self.controller, self._installation, self._scope, self.budget),
             clock=self.clock,
             permission=self._permission,
-            reports=self._reports(),
         )
         self.cache = planner.cache
         self.meters = Meters()

@@ -49,7 +49,6 @@ class TestSpec:
         given = spec()
 
         assert (given.time_zone, given.starting_deadline_seconds) == (None, None)
-        assert given.start_guard is False
 
     @pytest.mark.parametrize(
         "bad",
@@ -96,7 +95,6 @@ class TestSpec:
             concurrencyPolicy="Forbid",
             suspend=True,
             activeLimit=3,
-            startGuard=True,
             successfulJobsHistoryLimit=2,
             failedJobsHistoryLimit=2,
         )
@@ -108,7 +106,6 @@ class TestSpec:
             "concurrencyPolicy",
             "suspend",
             "activeLimit",
-            "startGuard",
             "jobTemplate",
             "successfulJobsHistoryLimit",
             "failedJobsHistoryLimit",
@@ -178,7 +175,7 @@ class TestDefinition:
             assert fields[name]["format"] == "int32"
         assert fields["concurrencyPolicy"]["enum"] == ["Allow", "Forbid", "Replace"]
         assert fields["concurrencyPolicy"]["default"] == "Allow"
-        assert (fields["suspend"]["default"], fields["startGuard"]["default"]) == (False, False)
+        assert fields["suspend"]["default"] is False
         assert "default" not in fields["timeZone"]
 
     def test_active_jobs_are_one_atomic_list_as_the_original_has_it(self, root):

@@ -94,23 +94,18 @@ class TestJob:
         view = Job({"metadata": {"name": "j"}})
 
         assert (view.start_time, view.completion_time) == (None, None)
-        assert (view.finished, view.going, view.finalizers) == (False, False, ())
+        assert (view.finished, view.going) == (False, False)
 
     def test_it_is_going_once_its_deletion_began(self):
         assert Job({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}).going
-
-    def test_its_finalizers_are_read(self):
-        assert Job({"metadata": {"finalizers": ["a/b", "c/d"]}}).finalizers == ("a/b", "c/d")
 
     @pytest.mark.parametrize("value", [None, 7, "x", [], {}, [7], ["Complete"], {"type": 1}])
     def test_hostile_values_read_as_absent(self, value):
         view = Job(
             {
-                "metadata": {"finalizers": [value, "a/b"], "name": value},
+                "metadata": {"name": value},
                 "status": {"conditions": value, "startTime": value, "completionTime": [value]},
             }
         )
 
         assert (view.finished, view.start_time, view.completion_time) == (False, None, None)
-        assert view.finalizers == ("x", "a/b") if value == "x" else ("a/b",)
-        assert Job({"metadata": value, "status": value}).finalizers == ()

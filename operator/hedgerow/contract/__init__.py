@@ -14,22 +14,19 @@ from hedgerow.contract.desired import (
     Desired,
     Keep,
     Notice,
-    RemoveFinalizer,
 )
 from hedgerow.contract.observed import Observed, Word
 from hedgerow.contract.relations import (
     Claimable,
-    Copies,
     Fields,
     Key,
     Relation,
-    Report,
     namesake,
     unreduced,
 )
 
 __all__ = [
-    "Apply", "BuiltIn", "Child", "Claim", "Claimable", "Controller", "ControllerOptions", "Copies",
+    "Apply", "BuiltIn", "Child", "Claim", "Claimable", "Controller", "ControllerOptions",
     "Create", "Desired", "Fields", "Keep", "Key", "Lag", "Notice", "Observed", "Option", "Relation",
-    "RemoveFinalizer", "Report", "Word", "namesake", "unreduced",
+    "Word", "namesake", "unreduced",
 ]  # fmt: skip

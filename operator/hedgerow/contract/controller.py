@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from hedgerow.contract.desired import Desired
     from hedgerow.contract.observed import Observed
-    from hedgerow.contract.relations import Claimable, Copies, Fields, Relation
+    from hedgerow.contract.relations import Claimable, Fields, Relation
     from hedgerow.validation import FieldError
 
 R = TypeVar("R", bound=Resource)
@@ -36,8 +36,7 @@ class BuiltIn:
     is cached. In a cluster, whoever sets such an annotation must be able to patch every kind that
     the controller claims fields of.
 
-    `claims` are the fields that may be claimed of the resource itself. `hold_finalizer` is the
-    finalizer by which `Desired.hold` keeps a resource that is being deleted.
+    `claims` are the fields that may be claimed of the resource itself.
     """
 
     namespace: str = ""
@@ -45,7 +44,6 @@ class BuiltIn:
     fields: str = ""
     annotation_prefix: str = ""
     claims: Fields = ()
-    hold_finalizer: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,15 +117,15 @@ class Controller(Generic[R]):
 
     - `opt_in`: it runs, is installed and has rights only where it is chosen by name.
     - `options`: settings of its own.
-    - `child_finalizers`: finalizers that compose may declare in the metadata of children. hedgerow
-      removes them for `RemoveFinalizer`, and once the resource is deleted.
     - `lag`: how late its children are created is measured.
     - `claims`: it holds fields of other objects than its resource and its children.
     - `built_in`: its resource is of a built-in kind. Controllers for several such kinds may have
       one name, if they own no children: they are one field manager then, are chosen together, and
       have the same `opt_in`.
-    - `copies`: its children are copies of what the resources of another controller name, and
-      what is found about a copy is reported there; see `Copies`.
+    - `shared`: kinds of children of which others may have parts, such as keys of a Secret. While
+      another field manager holds such a part, the child is given back instead of deleted: what only
+      we hold is removed, with our label and owner reference, and the rest stays. So do the fields
+      at the top that are named for the kind: those that the API server lets nobody change.
     """
 
     name: str
@@ -142,11 +140,12 @@ class Controller(Generic[R]):
     validate: Callable[[R], Iterable[FieldError]] | None = None
     opt_in: bool = False
     options: ControllerOptions | None = None
-    child_finalizers: frozenset[str] = frozenset()
     lag: Lag | None = None
     claims: tuple[Claimable, ...] = ()
     built_in: BuiltIn = BuiltIn()
-    copies: Copies | None = None
+    shared: Mapping[type[View], tuple[str, ...]] = field(
+        default_factory=dict[type[View], tuple[str, ...]]
+    )
 
     @cached_property
     def is_custom(self) -> bool:
@@ -166,6 +165,15 @@ class Controller(Generic[R]):
         return self.home(Key("", "x")) == "x"
 
     @cached_property
+    def writes_resource(self) -> bool:
+        """Whether it writes the resource as it writes children: one of a built-in kind.
+
+        A custom resource has its status instead. To a Namespace nothing is written: what is wrong
+        with its children is told by Events about their sources; see `Apply.source`.
+        """
+        return not (self.is_custom or self.is_for_namespaces)
+
+    @cached_property
     def title(self) -> str:
         """Its name; with the kind of a built-in resource, since several of these may share one."""
         return self.name if self.is_custom else f"{self.name}/{self.resource.api.kind}"
@@ -176,18 +184,9 @@ class Controller(Generic[R]):
         return (*self.owns, *(claimable.kind for claimable in self.claims))
 
     @cached_property
-    def shared(self) -> Mapping[type[View], tuple[str, ...]]:
-        """The kinds of children of which others may have parts; see `Copies`."""
-        return self.copies.shared if self.copies else {}
-
-    @cached_property
     def claimed(self) -> dict[ApiResource, Fields]:
-        """The fields that it may claim, by kind: of a built-in resource itself, and of others.
-
-        Of a resource whose children are `copies`, it writes nothing.
-        """
-        is_written = not self.is_custom and self.copies is None
-        own = {self.resource.api: self.built_in.claims} if is_written else {}
+        """The fields that it may claim, by kind: of a built-in resource itself, and of others."""
+        own = {self.resource.api: self.built_in.claims} if self.writes_resource else {}
         return own | {claimable.kind.api: claimable.fields for claimable in self.claims}
 
     @cached_property

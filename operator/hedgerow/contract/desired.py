@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from hedgerow.contract.relations import Key
-
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from datetime import timedelta
 
-    from hedgerow.contract.relations import Report
     from hedgerow_schemas.base import Object, Status, View
 
 
@@ -24,7 +20,11 @@ class Apply:
     not hold it up; `Observed.is_refused` tells of that.
 
     A child is made `anew` if the live one has a value that cannot be changed: it is deleted, and
-    created once it is gone. While others hold a part of it, it is left as it is, and reported.
+    created once it is gone. While the API server would not create the new one, or others hold a
+    part of it, it is left as it is, and reported.
+
+    `source` is a related object that a child of a Namespace is made from: the Events that say what
+    is wrong with the child are about it.
     """
 
     kind: type[View]
@@ -32,6 +32,7 @@ class Apply:
     fields: Object
     after: tuple[type[View], ...] = ()
     anew: bool = False
+    source: View | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +56,7 @@ class Create:
     fields: Object
 
 
-@dataclass(frozen=True, slots=True)
-class RemoveFinalizer:
-    """Keep a child as it is, but remove a finalizer of ours from it; see `child_finalizers`."""
-
-    kind: type[View]
-    name: str
-    finalizer: str
-
-
-Child = Apply | Create | Keep | RemoveFinalizer
+Child = Apply | Create | Keep
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +81,12 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """An Event to publish on the resource, once per `reason` and `note`."""
+    """An Event to publish, once per `reason` and `note`: on the resource, or a related object."""
 
     reason: str
     note: str
     type: Literal["Normal", "Warning"] = "Normal"
+    regarding: View | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +95,7 @@ class Desired:
 
     `children` are all owned objects, `claims` all fields held on other objects. Other children are
     deleted once these are written. The status of a built-in resource is not written: of `status`,
-    only the conditions count. `hold` keeps a built-in resource that is being deleted, by
-    `BuiltIn.hold_finalizer`, until a pass returns without it. `reports` are added to what the
-    sources of `Copies` are told, by their keys.
+    only the conditions count.
     """
 
     children: tuple[Child, ...] = ()
@@ -112,7 +103,3 @@ class Desired:
     events: tuple[Notice, ...] = ()
     requeue_after: timedelta | None = None
     claims: tuple[Claim, ...] = ()
-    hold: bool = False
-    reports: Mapping[Key, tuple[Report, ...]] = field(
-        default_factory=dict[Key, "tuple[Report, ...]"]
-    )

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from hedgerow.contract.relations import Report
-
 V = TypeVar("V", bound=View)
 
 Word = Literal["", "yield", "claim"]
@@ -49,10 +47,6 @@ class Observed:
     strays: tuple[View, ...] = ()
     """The objects that were returned as `Keep` and are not our children: read in this pass."""
     claimable: tuple[View, ...] = ()
-    reports: tuple[Report, ...] = ()
-    """What was found about the copies of this resource; see `Copies`."""
-    in_use: bool = False
-    """Whether there are copies of this resource, or may be: see `Copies`."""
     resource: View | None = None
     """The resource as it is at the API server, with its managed fields."""
     field_manager: str = ""

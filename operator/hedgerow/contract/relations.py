@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING
 
 from hedgerow.objects import Key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
 
-    from hedgerow.contract.controller import Controller
     from hedgerow_schemas.base import Object, View
 
 
@@ -98,53 +97,3 @@ class Claimable:
     concerns: Callable[[View], bool] = _always
     reduce: Callable[[Object], Object] = unreduced
     remains: Callable[[View, str], Object] = _nothing
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Copies:
-    """Children that are made from the resources of another controller, the sources.
-
-        Copies(sources=SECRETS, of=sources_of, shared={Secret: ("type",)})
-
-    The controller of the `sources` runs along with this one. What is found about a child is
-    reported to its sources: they get `Observed.reports`. The resource of the child itself is not
-    written at all, and gets no Events. `of` returns the keys of the sources of a child. It reads
-    the metadata alone: what our field manager holds of that of a live child, or that of one that is
-    declared.
-
-    `Observed.in_use` of a source is true in each of these cases:
-
-    - A child is made from it, and is not being deleted.
-    - `Desired.reports` of a resource has its key.
-    - Not every resource of this controller has had a pass since the start whose objects could be
-      read: whether there are such children is not known yet.
-
-    `shared` are kinds of children of which others may have parts, such as keys of a Secret. While
-    another field manager holds such a part, the child is given back instead of deleted: what only
-    we hold is removed, with our label and owner reference, and the rest stays. So do the fields at
-    the top that `shared` names for the kind: those that the API server lets nobody change.
-    """
-
-    sources: Controller[Any]
-    of: Callable[[View], Iterable[Key]]
-    shared: Mapping[type[View], tuple[str, ...]] = field(
-        default_factory=dict[type["View"], tuple[str, ...]]
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What the last pass of a resource with `Copies` found about one of its children.
-
-    A source of the child gets the report. `by` is the key of the resource, `child` the child as
-    kind and name, `reason` and `message` are as in a condition. Of a contested field, `path` is the
-    field, and `holder` says who holds it.
-    """
-
-    by: Key
-    child: str
-    reason: str
-    message: str
-    stalled: bool = False
-    path: str = ""
-    holder: str = ""

@@ -75,7 +75,6 @@ def _variables(names: Names, controllers: Sequence[Controller[Resource]]) -> dic
 
 def _of_others(names: Names, controllers: Sequence[Controller[Resource]]) -> dict[str, str]:
     """Return what may be written to objects that are no children, or are none afterwards."""
-    finalizers = sorted({name for one in controllers for name in one.child_finalizers})
     shared = [_is_child(one, kind) for one in controllers for kind in one.shared]
     claims = dict.fromkeys(
         _is_claim(names, controller, api)
@@ -83,22 +82,9 @@ def _of_others(names: Names, controllers: Sequence[Controller[Resource]]) -> dic
         for api in controller.claimed
     )
     return {
-        **({"released": _released(finalizers)} if finalizers else {}),
         **({"givenBack": _given_back(shared)} if shared else {}),
         **({"claimed": f"{_UPDATING} && ({either(claims)})"} if claims else {}),
     }
-
-
-def _released(finalizers: list[str]) -> str:
-    """Return the CEL expression: our finalizers, and nothing else, are taken off an object."""
-    return " && ".join(
-        (
-            _UPDATING,
-            f"{_finalizers('object')}.size() < {_finalizers('oldObject')}.size()",
-            _same_finalizers(finalizers),
-            unchanged_but((("metadata", "finalizers"),)),
-        )
-    )
 
 
 def _given_back(shared: Iterable[str]) -> str:
@@ -112,38 +98,20 @@ def _given_back(shared: Iterable[str]) -> str:
 def _is_claim(names: Names, controller: Controller[Resource], api: ApiResource) -> str:
     """Return the CEL expression: nothing but what the controller may claim of an object changes.
 
-    On a built-in resource itself there are also the annotation that is its status, and our
-    finalizer.
+    On a built-in resource itself there is also the annotation that is its status.
     """
     manager, fields = names.installation.field_manager(controller.name), controller.claimed[api]
-    where, finalizer = controller.built_in.namespace, controller.built_in.hold_finalizer
-    own = [finalizer] if finalizer else []
-    is_own = api == controller.resource.api
-    if is_own:
+    where = controller.built_in.namespace
+    if api == controller.resource.api:
         fields = (*fields, ("metadata", "annotations", STATUS_ANNOTATION))
-        fields = (*fields, *((("metadata", "finalizers"),) if own else ()))
     return " && ".join(
         (
             is_of(api),
             f'request.options.?fieldManager.orValue("") == {to_ascii(manager)}',
             *((f"request.namespace == {to_ascii(where)}",) if where else ()),
-            *((_same_finalizers(own),) if is_own and own else ()),
             unchanged_but(fields),
         )
     )
-
-
-def _same_finalizers(but: list[str]) -> str:
-    """Return the CEL expression: an update changes no finalizers but these."""
-    before, after = (
-        f"{_finalizers(which)}.filter(f, !(f in {to_ascii(but)}))"
-        for which in ("oldObject", "object")
-    )
-    return f"{before} == {after}"
-
-
-def _finalizers(which: str) -> str:
-    return f"{which}.metadata.?finalizers.orValue([])"
 
 
 def _is_child(controller: Controller[Resource], kind: type[View]) -> str:

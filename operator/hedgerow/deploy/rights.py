@@ -55,8 +55,8 @@ def of_controllers(controllers: Iterable[Controller[Resource]]) -> RightSet:
 
     Resources are watched, and their status is applied; built-in ones are applied themselves.
     Children are also read by name, because no watch shows somebody else's object with a child's
-    name. What is claimed is never created nor deleted. Events are applied, create-only. A built-in
-    resource is not applied if all that there is to say of it is reported elsewhere.
+    name. What is claimed is never created nor deleted. Events are applied, create-only. Nothing
+    is written to a Namespace.
     """
     found = rights("events.k8s.io", "events", APPLY)
     for controller in controllers:
@@ -65,7 +65,7 @@ def of_controllers(controllers: Iterable[Controller[Resource]]) -> RightSet:
         found |= rights(api.group, api.plural, WATCH, namespace=where)
         if controller.is_custom:
             found |= rights(api.group, f"{api.plural}/status", ("patch",))
-        elif controller.copies is None:
+        elif controller.writes_resource:
             found |= rights(api.group, api.plural, CLAIM, namespace=where)
         for claimable in controller.claims:
             found |= rights(claimable.kind.api.group, claimable.kind.api.plural, CLAIM)

@@ -89,6 +89,11 @@ class KubeError(Exception):
         """Return one line: the request, then what was wrong."""
         return f"{self.request}: {self.message}" if self.request else self.message
 
+    def is_about(self, name: str) -> bool:
+        """Return whether it is the object of this name that the server speaks of."""
+        details: Object = self.status.get("details") or {}
+        return details.get("name") == name
+
     def withhold(self) -> None:
         """Replace the server's words by its reason and the fields that it names.
 

@@ -65,8 +65,7 @@ class PlanInput(Struct, frozen=True, dict=True):
     an older spec. `writes_owner`: the owner itself is written, as one of `live`.
     `content_versions`: a number for each live child that changes with the object, but not with its
     status alone; without one, the child is judged each time. `before` is what the owner says of
-    itself, in its status or its annotation. `finalizer` is ours, if it is to be on a built-in
-    owner.
+    itself, in its status or its annotation.
     """
 
     owner: ObjectRef
@@ -82,7 +81,6 @@ class PlanInput(Struct, frozen=True, dict=True):
     writes_owner: bool = False
     before: Status = Status()
     content_versions: Mapping[ChildId, int] = field(default_factory=dict[ChildId, int])
-    finalizer: str = ""
 
     @cached_property
     def _known(self) -> Mapping[tuple[str, str], ContestedField]:

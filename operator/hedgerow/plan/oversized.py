@@ -17,7 +17,7 @@ from hedgerow.plan.conditions import Problem
 from hedgerow.plan.installations import instance_of, program_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
     from hedgerow.objects import ObjectRef
     from hedgerow_schemas.base import Object
@@ -55,10 +55,10 @@ class Oversize(Struct, frozen=True):
     of: Literal["object", "sum", "undecodable"]
 
 
-def reduced(obj: Object, oversize: Oversize, manager: str, finalizers: Collection[str]) -> Object:
+def reduced(obj: Object, oversize: Oversize, manager: str) -> Object:
     """Return the part of an object that is cached: its identity, its owner, and our status.
 
-    `manager` is our field manager, `finalizers` are our finalizers.
+    `manager` is our field manager.
     """
     meta = metadata(obj)
     kept: Object = {name: meta[name] for name in _KEPT if name in meta}
@@ -68,8 +68,6 @@ def reduced(obj: Object, oversize: Oversize, manager: str, finalizers: Collectio
     kept |= {"labels": {key: label}} if label else {}
     owner = controller_of(obj)
     kept |= {"ownerReferences": [owner]} if owner else {}
-    ours = [name for name in meta.get("finalizers") or () if name in finalizers]
-    kept |= {"finalizers": ours} if ours else {}
     reports = (_report(entry, manager) for entry in meta.get("managedFields") or ())
     kept["managedFields"] = list(islice(filter(None, reports), _MOST_REPORTS))
     said = (extract(obj, manager, _STATUS) or {}).get(_STATUS)

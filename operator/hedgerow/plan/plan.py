@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from hedgerow.contract import Apply, Create, Desired, Keep, RemoveFinalizer
+from hedgerow.contract import Apply, Create, Desired, Keep
 from hedgerow.fields import ownership
 from hedgerow.fields.applyconfiguration import extract
 from hedgerow.fields.ownership import (
@@ -27,7 +27,6 @@ from hedgerow.fields.redaction import shown
 from hedgerow.objects import ChildId, controller_of, is_terminating, metadata
 from hedgerow.plan.conditions import Problem
 from hedgerow.plan.conflict_messages import DECLARED_NO_MORE, UNKNOWN_OWNER
-from hedgerow.plan.finalizers import finalization
 from hedgerow.plan.input import (
     NO_HISTORY,
     ChildHistory,
@@ -134,9 +133,11 @@ class ChildPlanner:
     @cached_property
     def want(self) -> Object:
         """The manifest that is declared. A settled child is not asked for it."""
-        installation = self.plan_input.installation
+        return self._manifest(self.plan_input.live.get(self.id, {}))
+
+    def _manifest(self, live: Mapping[str, Any]) -> Object:
+        installation, owner = self.plan_input.installation, self.plan_input.owner
         label = installation.label(self.plan_input.controller)
-        live, owner = self.plan_input.live.get(self.id, {}), self.plan_input.owner
         return declare(self._child, owner, label, live, key=installation.label_key)
 
     def plan(self) -> Plan:
@@ -317,7 +318,10 @@ class ChildPlanner:
         )
 
     def _made_anew(self, live: Object) -> Plan:
-        """Return the deletion of a child that cannot be changed; once it is gone, it is missing."""
+        """Return the deletion of a child that cannot be changed; once it is gone, it is missing.
+
+        It is for the case that the server would create the new one: see `Deletion.replacement`.
+        """
         meta = metadata(live)
         if others_hold_a_part(live, self.plan_input.field_manager):
             message = (
@@ -326,7 +330,10 @@ class ChildPlanner:
             )
             return Plan(problems=(Problem(IMMUTABLE, message, about=self.id),))
         ref = replace(self.ref, uid=meta["uid"])
-        return Plan(deletions=(Deletion(ref, meta.get("resourceVersion", ""), self._declared),))
+        deletion = Deletion(
+            ref, meta.get("resourceVersion", ""), self._declared, replacement=self._manifest({})
+        )
+        return Plan(deletions=(deletion,))
 
     def _found(self, leaves: Iterable[Leaf], reason: str = "") -> ContestedLeaves:
         return tuple((self.plan_input.report(self.ref, leaf, reason), leaf) for leaf in leaves)
@@ -427,13 +434,6 @@ class ClaimPlanner(ChildPlanner):
         return super()._without_effect(word, reason, field_path)
 
 
-class _OwnPlanner(ClaimPlanner):
-    """The plan of the fields that are held on a built-in resource itself, also to let it go."""
-
-    def _waiting(self) -> Plan:
-        return self._present(self.plan_input.live[self.id])
-
-
 def _parted(
     leaves: Iterable[Leaf], test: Callable[[Leaf], bool]
 ) -> tuple[tuple[Leaf, ...], tuple[Leaf, ...]]:
@@ -499,14 +499,6 @@ def _planned(plan_input: PlanInput, child: Child) -> Plan:
     match child:
         case Keep():
             return relabelled(plan_input, child.kind.api, live) if live else Plan()
-        case RemoveFinalizer():
-            given_up = {child.finalizer}
-            write = (
-                finalization(child.kind.api, live, plan_input.field_manager, given_up)
-                if live
-                else None
-            )
-            return Plan(writes=(write,) if write else ())
         case _:
             return ChildPlanner(plan_input, child).plan()
 
@@ -639,8 +631,7 @@ def plan_own(plan_input: PlanInput, claims: Claims, text: str | None = None) -> 
     """Return the plan for a built-in resource itself: what is claimed of it, and its annotation.
 
     One field manager's apply replaces all that it held, so both are one declaration. `text` is the
-    annotation `hedgerow.dev/status`; empty means none, None that it stays as we hold it. Letting go
-    of a resource that is being deleted is the same declaration without our finalizer.
+    annotation `hedgerow.dev/status`; empty means none, None that it stays as we hold it.
     """
     owner = plan_input.owner
     own = ChildId(owner.api.kind, owner.name)
@@ -655,10 +646,7 @@ def plan_own(plan_input: PlanInput, claims: Claims, text: str | None = None) -> 
         given: Object = meta.get("annotations") or {}
         annotations = {**given, STATUS_ANNOTATION: told}
         fields = {**fields, "metadata": {**meta, "annotations": annotations}}
-    if plan_input.finalizer and live:
-        meta = fields.get("metadata") or {}
-        fields = {**fields, "metadata": {**meta, "finalizers": [plan_input.finalizer]}}
     if fields:
-        return _OwnPlanner(plan_input, owner.api, owner.name, fields, waits).plan()
+        return ClaimPlanner(plan_input, owner.api, owner.name, fields, waits).plan()
     let_go = release(owner.api, live, plan_input.field_manager) if live else None
     return Plan(writes=(let_go,) if let_go else ())

@@ -54,9 +54,15 @@ class StatusReport(Struct, frozen=True):
 def reader_of(controller: Controller[Any]) -> Callable[[Object], Status]:
     """Return how to read what a resource of a controller says: its status, or its annotation.
 
-    What of it cannot be read is as if it were absent.
+    What of it cannot be read is as if it were absent. A Namespace says nothing.
     """
-    return said if controller.is_custom else status_annotation.said
+    if controller.is_custom:
+        return said
+    return status_annotation.said if controller.writes_resource else _nothing
+
+
+def _nothing(_live: Object) -> Status:
+    return Status()
 
 
 def said(live: Object) -> Status:

@@ -242,12 +242,15 @@ def wave(requests: Sequence[Write | Deletion]) -> tuple[Write | Deletion, ...]:
 class Deletion(Struct, frozen=True):
     """One object to prune, with the observed uid and version.
 
-    `declared` is the declaration with which it is made anew, if it is.
+    If it is made anew, `replacement` is the manifest that is created once it is gone, and
+    `declared` a digest of the declaration. It is not deleted before a dry run has shown that the
+    server would create that.
     """
 
     ref: ObjectRef
     version: str
     declared: str = ""
+    replacement: Object | None = None
 
     @property
     def id(self) -> ChildId:
@@ -257,7 +260,7 @@ class Deletion(Struct, frozen=True):
     @property
     def fingerprint(self) -> str:
         """The name of this deletion, by which a refusal is remembered."""
-        return self.ref.uid
+        return f"{self.ref.uid}{self.declared}"
 
     @property
     def intent_digest(self) -> str:

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from hedgerow.fields import managed_fields, ownership
 from hedgerow.fields.sets import declaring
-from hedgerow.kube.errors import Conflict, KubeError
+from hedgerow.kube.errors import AlreadyExists, Conflict, KubeError
 from hedgerow.kube.withholding import withholding
 from hedgerow.objects import ObjectRef, metadata
 from hedgerow.plan.writes import normal_form, settles, unguarded
@@ -124,6 +124,21 @@ class Applier:
             self._meter.conflicted(cause.manager for cause in error.causes)
             raise
         return applied.object
+
+    async def would_create(self, ref: ObjectRef, body: Object) -> None:
+        """Return if the server would create an object in the place of the one of its name.
+
+        The server validates and admits an object before it looks whether one of its name exists.
+        So a dry run that is refused for that alone was accepted otherwise. Raises KubeError.
+        """
+        with withholding(ref.api):
+            try:
+                await self._cluster.dry_run_create(
+                    ref.api, ref.namespace, body, manager=self.field_manager
+                )
+            except AlreadyExists as error:
+                if not error.is_about(ref.name):
+                    raise
 
     async def delete(self, deletion: Deletion) -> bool:
         """Delete exactly the observed object; return False if it is gone. Raises KubeError."""

@@ -1,4 +1,4 @@
-"""Context: what the passes of one controller share, and the points at which they do more."""
+"""Context: what the passes of one controller share."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from anyio import CapacityLimiter
 
@@ -21,28 +21,8 @@ if TYPE_CHECKING:
     from hedgerow.runtime.observation import ResourcePlanner
     from hedgerow.runtime.refusals import RefusalLog
     from hedgerow.runtime.report.reporter import Reporter
-    from hedgerow.runtime.resource_pass import Pass
     from hedgerow.runtime.responses import Responses
     from hedgerow_schemas.base import Resource
-
-
-class Extension:
-    """The points of a pass at which a controller may need more than children and a status.
-
-    By default nothing is done there. A controller that needs no more has no extension.
-    """
-
-    def begin(self, known: Callable[[], Iterable[Key] | None]) -> None:
-        """Take in that passes will be made; `known` returns all keys, None until that is known."""
-
-    def looked(self, this: Pass) -> None:
-        """Take in what a pass has observed and planned: before its first write, and at its end."""
-
-    def unmanaged(self, key: Key) -> None:
-        """Take in that nothing is written for a resource any more: it is gone, or not ours."""
-
-    def ended(self, key: Key) -> None:
-        """Take in that a pass has done all that it could."""
 
 
 class PassContext(Struct, frozen=True, kw_only=True):
@@ -61,7 +41,6 @@ class PassContext(Struct, frozen=True, kw_only=True):
     in_flight: InFlight
     write_limiter: CapacityLimiter
     is_another_due: Callable[[Key], bool]
-    extensions: tuple[Extension, ...] = ()
 
     @property
     def controller(self) -> Controller[Resource]:

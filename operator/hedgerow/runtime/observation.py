@@ -24,7 +24,6 @@ from hedgerow.objects import (
 from hedgerow.plan import oversized
 from hedgerow.plan.conditions import Problem
 from hedgerow.plan.declaration import check_read, checked, compose_failed
-from hedgerow.plan.finalizers import finalizers_of
 from hedgerow.plan.input import PlanInput
 from hedgerow.plan.plan import Plan, plan
 from hedgerow.plan.status import kept, read, reader_of
@@ -38,7 +37,6 @@ from hedgerow.plan.yield_and_claim import (
 )
 from hedgerow.runtime.large import LARGE, PassLimits
 from hedgerow.runtime.report import reporter_of
-from hedgerow.runtime.source_reports import Reports
 from hedgerow.validation import in_a_line
 from hedgerow_schemas.base import Resource, Status, View
 
@@ -81,8 +79,6 @@ class Observation(Struct, frozen=True, kw_only=True):
 
     It is not if the resource is invalid or only a part of it is cached, or if compose failed.
     """
-    is_informed: bool = True
-    """Whether the reports of other resources are complete; see `Reports.are_whole`."""
     failure: Exception | None = None
     """Why compose returned nothing that can be done: the pass ends with it, once it is told."""
 
@@ -118,7 +114,6 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
     cache: Cache
     clock: Clock
     permission: Callable[[str], Awaitable[Permission]]
-    reports: Reports = field(default_factory=Reports)
     own_namespace: str = ""
 
     @property
@@ -126,32 +121,18 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         """How the resources say what passes find."""
         return reporter_of(self.controller)
 
-    @property
-    def may_lack_reports(self) -> bool:
-        """Whether an earlier process may have said, on the sources, what is found now.
-
-        That is so after the start until a pass of each resource has ended.
-        """
-        copies = self.controller.copies
-        return copies is not None and not self.reports.are_whole(copies.sources.name)
-
     def writable(self, key: Key, state: ResourceState) -> Object | None:
         """Return the resource, or None if nothing may be written for it any more.
 
         It is None if the resource or its namespace is being deleted, if the resource was replaced
-        by a new one of its name, or if it is the operator's own namespace. A resource that our
-        finalizer holds is written until it is let go.
+        by a new one of its name, or if it is the operator's own namespace.
         """
         live = self.cache.resource(key)
-        if live is None or metadata(live)["uid"] != state.uid:
-            return None
-        going = is_terminating(live)
-        if going and self.controller.built_in.hold_finalizer not in finalizers_of(live):
+        if live is None or metadata(live)["uid"] != state.uid or is_terminating(live):
             return None
         if self.controller.is_for_namespaces and key[1] == self.own_namespace:
             return None
-        # Letting a resource go is a change, and possible in a namespace that waits for it.
-        return None if state.namespace_terminating and not going else live
+        return None if state.namespace_terminating else live
 
     def is_watched(self, child: Object) -> bool:
         """Return whether the watches of children select an object."""
@@ -217,7 +198,6 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             observed=observed,
             hindrance=hindrance,
             unwatched=dict(unwatched or {}),
-            is_informed=self.reports.are_whole(self.controller.name),
         )
 
     async def plan(
@@ -273,7 +253,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         unwatched: Mapping[ChildId, Object],
     ) -> tuple[PlanInput, Observed]:
         """Return all objects of a resource, for the plan and for compose."""
-        name, home, store = self.controller.name, self.controller.home(key), self.cache.child_store
+        home, store = self.controller.home(key), self.cache.child_store
         owned = _in_whole(self.cache.owned(state.uid, home), whole)
         owned += self._unwatched(unwatched, state.uid)
         claimable = _in_whole(self.cache.claimable(key), whole)
@@ -300,8 +280,6 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             created=frozenset(state.created_once),
             strays=tuple(state.strays.values()),
             claimable=tuple(kind(obj) for kind, obj in claimable),
-            reports=self.reports.of(name, key),
-            in_use=self.reports.in_use(name, key),
             resource=View(live),
             field_manager=plan_input.field_manager,
             namespace=home,
@@ -344,7 +322,6 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         plan_input = replace(
             observation.plan_input,
             name_conflicts=self._name_conflicts(desired, observation),
-            finalizer=controller.built_in.hold_finalizer if desired.hold else "",
         )
         planned = plan(
             plan_input, desired, controller.owns, controller.claimed, shared=controller.shared
@@ -395,15 +372,14 @@ def size_problems(cached: Observation) -> list[Problem]:
     """Return the problems of objects that are cached only in part.
 
     Objects left out because all are too large together get one problem for the resource. A child
-    that is being deleted needs nothing more from us, unless our finalizer is on it.
+    that is being deleted needs nothing more from us.
     """
     owner, observed = cached.plan_input.owner, cached.observed
     refs = [(owner, cached.live)]
     refs += [
         (ObjectRef(child.api, child.namespace, child.name), child.raw)
         for child in (*observed.children, *observed.claimable)
-        if oversized.oversize_of(child.raw)
-        if not is_terminating(child.raw) or finalizers_of(child.raw)
+        if oversized.oversize_of(child.raw) and not is_terminating(child.raw)
     ]
     found = [(ref, oversize) for ref, obj in refs if (oversize := oversized.oversize_of(obj))]
     alone = [oversized.problem(ref, oversize) for ref, oversize in found if oversize.of != "sum"]

@@ -12,14 +12,13 @@ from hedgerow.kube.errors import Forbidden, Missing
 from hedgerow.objects import annotation, metadata
 from hedgerow.plan.status import reader_of
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
-from hedgerow.runtime.child_finalizers import Finalizers
 from hedgerow.runtime.context import PassContext
+from hedgerow.runtime.giving_back import GivingBack
 from hedgerow.runtime.in_flight import InFlight
 from hedgerow.runtime.metrics import Meter, Meters
 from hedgerow.runtime.refusals import RefusalLog
 from hedgerow.runtime.resource_pass import Outcome, Pass, soonest
 from hedgerow.runtime.responses import Responses
-from hedgerow.runtime.source_reports import Informing
 from hedgerow.runtime.state import ResourceState
 
 if TYPE_CHECKING:
@@ -51,7 +50,6 @@ class Reconciler:
     ) -> None:
         """`is_another_due` tells if another resource, whose time has come, waits for this pass."""
         meter = meter or Meters().of(planner.controller.name)
-        copies = planner.controller.copies
         self.in_flight = InFlight()
         self.context = PassContext(
             planner=planner,
@@ -63,10 +61,9 @@ class Reconciler:
             in_flight=self.in_flight,
             write_limiter=anyio.CapacityLimiter(EXTRA_WRITES),
             is_another_due=is_another_due,
-            extensions=(Informing(planner, copies),) if copies is not None else (),
         )
         self.states: dict[Key, ResourceState] = {}
-        self._finalizers = Finalizers(
+        self._giving_back = GivingBack(
             planner.controller, planner.cache, applier, self.context.refusal_log
         )
 
@@ -78,15 +75,12 @@ class Reconciler:
         becomes a condition instead; `runtime/refusals.py` has the table.
         """
         limits = limits or self.context.cache.limits(key)
-        removal_due_in = await self._finalizers.take_off(key, limits)
+        retry_in = await self._giving_back.give_back(key, limits)
         live = self.context.cache.resource(key)
         outcome = await self._pass(key, live, limits) if live else self._gone(key)
-        if not outcome.unfinished:
-            for extension in self.context.extensions:
-                extension.ended(key)
-        if removal_due_in is None:
+        if retry_in is None:
             return outcome
-        again = soonest(outcome.requeue_after, removal_due_in)
+        again = soonest(outcome.requeue_after, retry_in)
         is_requested = outcome.is_requested and again == outcome.requeue_after
         return replace(outcome, requeue_after=again, is_requested=is_requested, refused=True)
 
@@ -122,19 +116,10 @@ class Reconciler:
         """Forget a resource."""
         self.states.pop(key, None)
         self.context.meter.contest(key, ())
-        self._unmanaged(key)
         return Outcome()
-
-    def _unmanaged(self, key: Key) -> None:
-        for extension in self.context.extensions:
-            extension.unmanaged(key)
 
     def _not_written(self, this: Pass) -> Outcome:
         """Return the outcome for a resource for which nothing may be written, or not yet."""
-        # A resource that is writable only waits until it is known whether its namespace allows
-        # claims: it stays ours.
-        if not this.is_writable:
-            self._unmanaged(this.key)
         if self.context.cache.resource(this.key) is None:
             self.states.pop(this.key, None)
         return Outcome()

@@ -51,7 +51,7 @@ class RequestKind(Enum):
     APPLY = "apply"
     DELETE = "delete"
     STATUS = "status"
-    FINALIZER = "finalizer"
+    RELEASE = "release"
 
 
 class RefusalKind(Enum):
@@ -97,34 +97,32 @@ _LOG, _OFF, _END = (
 
 
 def _row(
-    child: RefusalRule, *, status: RefusalRule, finalizer: RefusalRule
+    child: RefusalRule, *, status: RefusalRule, release: RefusalRule
 ) -> Mapping[RequestKind, RefusalRule]:
     children = dict.fromkeys((RequestKind.CREATE, RequestKind.APPLY, RequestKind.DELETE), child)
     return {
         **children,
         RequestKind.STATUS: status,
-        RequestKind.FINALIZER: finalizer,
+        RequestKind.RELEASE: release,
     }
 
 
 TABLE: Mapping[RefusalKind, Mapping[RequestKind, RefusalRule]] = {
-    RefusalKind.EXISTS: _row(RefusalRule(Reaction.REREAD, "Refused"), status=_LOG, finalizer=_LOG),
-    RefusalKind.STALE: _row(RefusalRule(Reaction.REREAD, "Refused"), status=_LOG, finalizer=_LOG),
+    RefusalKind.EXISTS: _row(RefusalRule(Reaction.REREAD, "Refused"), status=_LOG, release=_LOG),
+    RefusalKind.STALE: _row(RefusalRule(Reaction.REREAD, "Refused"), status=_LOG, release=_LOG),
     RefusalKind.FIELD_CONFLICT: _row(
-        RefusalRule(Reaction.REREAD, "FieldConflict"), status=_LOG, finalizer=_LOG
+        RefusalRule(Reaction.REREAD, "FieldConflict"), status=_LOG, release=_LOG
     ),
     RefusalKind.FORBIDDEN: _row(
-        RefusalRule(Reaction.BACK_OFF, "Forbidden", stalled=True), status=_LOG, finalizer=_LOG
+        RefusalRule(Reaction.BACK_OFF, "Forbidden", stalled=True), status=_LOG, release=_LOG
     ),
-    RefusalKind.TERMINATING: _row(_END, status=_END, finalizer=_LOG),
+    RefusalKind.TERMINATING: _row(_END, status=_END, release=_LOG),
     RefusalKind.INVALID: _row(
-        RefusalRule(Reaction.BACK_OFF, "Rejected", stalled=True), status=_LOG, finalizer=_LOG
+        RefusalRule(Reaction.BACK_OFF, "Rejected", stalled=True), status=_LOG, release=_LOG
     ),
-    RefusalKind.FAILED: _row(
-        RefusalRule(Reaction.BACK_OFF, "Refused"), status=_LOG, finalizer=_LOG
-    ),
-    RefusalKind.MISSING: _row(_OFF, status=_OFF, finalizer=_LOG),
-    RefusalKind.UNAVAILABLE: _row(_OFF, status=_OFF, finalizer=_OFF),
+    RefusalKind.FAILED: _row(RefusalRule(Reaction.BACK_OFF, "Refused"), status=_LOG, release=_LOG),
+    RefusalKind.MISSING: _row(_OFF, status=_OFF, release=_LOG),
+    RefusalKind.UNAVAILABLE: _row(_OFF, status=_OFF, release=_OFF),
 }
 """By the kind of refusal and of request.
 

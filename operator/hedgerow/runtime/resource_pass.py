@@ -150,11 +150,7 @@ class Pass:
             if step.id not in self.problems
             if not state.refusals.waiting(step.id, step.fingerprint, self.now)
         ]
-        found = wave(due)
-        if not found or not self.has_written:
-            for extension in self.context.extensions:
-                extension.looked(self)
-        return found
+        return wave(due)
 
     async def carry_out(self, steps: Sequence[Write | Deletion]) -> Outcome | None:
         """Make writes or deletions, as many as may be made at a time; return None to observe again.

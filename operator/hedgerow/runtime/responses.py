@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from hedgerow.objects import is_terminating, metadata
-from hedgerow.plan.finalizers import finalizers_of
+from hedgerow.objects import metadata
 from hedgerow.runtime.cache.caches import Cache, owner_key
 from hedgerow.runtime.cache.store import Store, version_of
 
@@ -51,20 +50,8 @@ class Responses(Struct, frozen=True):
             # It is not ours, or has no label of ours: no watch would tell when it is gone.
             self.forget(ref, ref.uid or metadata(answer)["uid"])
             return
-        if self._has_let_go(ref, answer):
-            # It is gone with this write, and the answer has no new version.
-            self.forget(ref, metadata(answer)["uid"])
-            return
         self.store(ref).absorb(answer)
 
     def forget(self, ref: ObjectRef, uid: str) -> None:
         """Forget the object with this uid."""
         self.store(ref).forget(ref.key, uid)
-
-    def _has_let_go(self, ref: ObjectRef, answer: Object) -> bool:
-        """Return whether the resource itself was kept by our finalizer alone."""
-        controller = self.planner.controller
-        is_resource = (
-            ref.api.kind == controller.resource.api.kind and controller.built_in.hold_finalizer
-        )
-        return bool(is_resource) and is_terminating(answer) and not finalizers_of(answer)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING
@@ -15,12 +14,11 @@ from hedgerow.kube.errors import KubeError
 from hedgerow.objects import metadata
 from hedgerow.runtime.applier import Applier
 from hedgerow.runtime.clock import Wall
-from hedgerow.runtime.events import publisher_of
+from hedgerow.runtime.events.publisher import EventPublisher
 from hedgerow.runtime.events.recorder import Limits, Recorder
 from hedgerow.runtime.large import Turns
 from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.reconciler import Reconciler
-from hedgerow.runtime.source_reports import ALL as ALL_KEYS
 from hedgerow.runtime.watches import Watches
 from hedgerow.runtime.workqueue import Closed, WorkQueue
 
@@ -42,8 +40,6 @@ SHARE = WORKERS - 1
 """The most passes of one namespace at a time, so that one worker is always left for others."""
 WALL_CHECK = 10.0
 """Seconds between two checks of the wall clock."""
-NEWS = 0.5
-"""Seconds in which reports gather before a pass of the resource that they are for."""
 
 log = structlog.get_logger(__name__)
 
@@ -78,7 +74,7 @@ class ControllerRunner:
         self._reconciler = Reconciler(
             planner,
             Applier(cluster, field_manager, self._meter),
-            publisher_of(
+            EventPublisher(
                 planner,
                 Recorder(
                     cluster,
@@ -109,9 +105,6 @@ class ControllerRunner:
         self._logged: dict[Key, str] = {}
         if self._cache.budget is not None:
             self._cache.budget.on_room[self.controller.title] = self.queue.add
-        planner.reports.on_news(self.controller.name, self._add_informed)
-        for extension in self._reconciler.context.extensions:
-            extension.begin(self._known_keys)
         self._meter.queue(self.queue.__len__)
         _measure(self._meter, self._cache)
 
@@ -132,19 +125,6 @@ class ControllerRunner:
         """Take no more work; `run` returns once the running passes have ended."""
         self.queue.close()
         self.watches.ready.set()
-
-    def _add_informed(self, key: Key) -> None:
-        """Queue a resource that there are other reports about; it may be gone already."""
-        if key == ALL_KEYS:
-            self.queue.add_everyone()
-            return
-        with suppress(LookupError):  # it may be in a namespace that is not watched
-            if self._cache.resource(key) is not None:
-                self.queue.add_after(key, NEWS)
-
-    def _known_keys(self) -> tuple[Key, ...] | None:
-        """Return the keys of all resources, or None until all caches are filled."""
-        return self._cache.resource_keys() if self.watches.are_synced else None
 
     async def _watch_wall_clock(self) -> None:
         """Queue everything when the wall clock jumps or the machine has slept.

@@ -83,9 +83,8 @@ class Writer:
         restored, and no watch has told that yet.
         """
         this, context, state = self._pass, self._context, self._state
-        reads = state.read_before_create or context.planner.may_lack_reports
         # A create that is refused carries the whole child; to read its name does not.
-        if write.create and reads and this.reads.may_read(write.id):
+        if write.create and state.read_before_create and this.reads.may_read(write.id):
             found = await this.reads.child(write.ref)
             if found is not None:
                 return
@@ -123,6 +122,8 @@ class Writer:
         return SettledChild(write.intent_digest, responses.store(ref).content_version(ref.key))
 
     async def _delete(self, deletion: Deletion) -> None:
+        if deletion.replacement is not None:
+            await self._context.applier.would_create(deletion.ref, deletion.replacement)
         await self._context.applier.delete(deletion)
         self._state.refusals.clear(deletion.id)
         self._state.pruned[deletion.id] = deletion.ref.uid
@@ -150,7 +151,7 @@ class Writer:
             if isinstance(step, Write) and step.create:
                 self._state.maybe_created[step.id] = step.ref
             raise error
-        message = f"{step.ref}: {error.message}"
+        message = f"{step.ref}{_stays(step)}: {error.message}"
         problem = Problem(rule.reason, message, stalled=rule.stalled, about=step.id)
         self._pass.problems[step.id] = problem
         self._context.refusal_log.record(
@@ -215,6 +216,11 @@ def _must_not_be_older(answer: Object, planned_with: Object | None) -> None:
 def _urgency(error: Exception) -> tuple[bool, float]:
     """Return how much an error matters: a defect first, then who asks us to wait longest."""
     return not isinstance(error, KubeError), getattr(error, "after", 0.0)
+
+
+def _stays(step: Write | Deletion) -> str:
+    is_replaced = isinstance(step, Deletion) and step.replacement is not None
+    return " cannot be replaced by what is declared, and stays as it is" if is_replaced else ""
 
 
 def _request(step: Write | Deletion) -> RequestKind:

@@ -31,11 +31,8 @@ class TestConcurrency:
             ("Replace", 25, [(10, "runs", 10), (20, "replaces", 20), (30, "replaces", 30)]),
         ],
     )
-    @pytest.mark.parametrize("guard", [False, True])
-    def test_a_start_meets_the_job_before_it_as_the_policy_says(
-        self, policy, takes, expected, guard
-    ):
-        cj = cronjob(concurrencyPolicy=policy, startGuard=guard)
+    def test_a_start_meets_the_job_before_it_as_the_policy_says(self, policy, takes, expected):
+        cj = cronjob(concurrencyPolicy=policy)
 
         assert told(cj, minutes=30, takes=takes) == expected
 

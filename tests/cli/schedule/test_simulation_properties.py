@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cli.schedule.asked import BEGIN, at, cronjob, foresee
 from hedgerow.cli.schedule.simulation import Happens
-from hedgerow.contract import Create, Observed, RemoveFinalizer
+from hedgerow.contract import Create, Observed
 from hedgerow.controllers.cronjob.controller import CONTROLLER
 from hedgerow_schemas.cronjob import CronJob
 from hedgerow_schemas.job import Job
@@ -34,7 +34,6 @@ specs = st.fixed_dictionaries(
     {"concurrencyPolicy": st.sampled_from(("Forbid", "Forbid", "Replace", "Allow"))},
     optional={
         "startingDeadlineSeconds": st.sampled_from((0, 60, 300, 1800, 6600)),
-        "startGuard": st.booleans(),
         "successfulJobsHistoryLimit": st.integers(0, 3),
     },
 )
@@ -98,24 +97,11 @@ class Loop:
                 self.ends[child.name] = now + timedelta(minutes=self.takes)
                 self.made[child.name] = now
                 return True
-            if isinstance(child, RemoveFinalizer):
-                if not self.jobs[child.name]["metadata"].pop("finalizers", None):
-                    continue
-                self.remove_if_going(child.name)
-                return True
         named = {child.name for child in children}
         for name in self.jobs.keys() - named:
-            meta = self.jobs[name]["metadata"]
-            if "deletionTimestamp" not in meta:
-                meta["deletionTimestamp"] = now.isoformat()
-                self.remove_if_going(name)
-                return True
-        return False
-
-    def remove_if_going(self, name: str) -> None:
-        meta = self.jobs[name]["metadata"]
-        if "deletionTimestamp" in meta and not meta.get("finalizers"):
             del self.jobs[name], self.ends[name]
+            return True
+        return False
 
 
 class TestSimulation:
@@ -129,7 +115,7 @@ class TestSimulation:
     @example(schedule="*/7 * * * *", spec={"concurrencyPolicy": "Forbid"}, takes=25, down=())
     @example(
         schedule="* * * * *",
-        spec={"concurrencyPolicy": "Forbid", "startingDeadlineSeconds": 6600, "startGuard": True},
+        spec={"concurrencyPolicy": "Forbid", "startingDeadlineSeconds": 6600},
         takes=110,
         down=((112, 120),),
     )

@@ -14,10 +14,6 @@ from hedgerow.kube import client, errors
 from hedgerow.kube.retry import RetryClock
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.runtime.leaderelection.record import micro_time
-from hedgerow.testing.memory.kinds import BUILTIN
-from hedgerow.testing.memory.server import Server
-from model.ours import bluegreen, cronjob
-from support.operator.registered import CONTROLLERS
 
 TWO = "hedgerow-two-bluegreen"
 LEASE = {
@@ -369,28 +365,3 @@ class TestUsage:
         assert (code, out) == (2, "")
         assert len(err.splitlines()) == 1
         assert garden.sent == []
-
-
-def test_a_finalizer_goes_though_the_rest_of_a_job_is_kept(garden, typed):
-    """Nobody else would take it off, and the Job could never be deleted."""
-    (guard,) = CONTROLLERS["cronjob"].child_finalizers
-    garden.model = Server([*BUILTIN, bluegreen(), cronjob()])
-    pod = {"containers": [{"name": "c", "image": "example/job:1"}], "restartPolicy": "Never"}
-    job = {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": "nightly-1", "namespace": "default", "finalizers": [guard]},
-        "spec": {"parallelism": 2, "template": {"spec": pod}},
-    }
-    garden.model.apply(job, "hedgerow-cronjob")
-
-    shown = typed("--all", "--controller", "cronjob")
-    assert garden.model.get(job)["metadata"]["finalizers"] == [guard]
-    code, out, _ = typed("--all", "--controller", "cronjob", "--yes")
-
-    assert (shown[0], code) == (3, 3)
-    assert "Job default/nightly-1: " in out
-    assert "kept: nobody else holds .spec.parallelism" in out
-    assert out.splitlines()[0].endswith("the finalizer is removed")
-    assert "finalizers" not in garden.model.get(job)["metadata"]
-    assert garden.model.get(job)["spec"]["parallelism"] == 2

@@ -15,7 +15,6 @@ from controllers.crons import (
     at,
     composed,
     cronjob,
-    freed,
     job,
     job_name,
     kept,
@@ -28,7 +27,6 @@ from controllers.crons import (
     wire,
 )
 from hedgerow.contract import Create
-from hedgerow.controllers.cronjob.controller import CONTROLLER, START_GUARD
 from hedgerow.objects import ObjectRef
 from hedgerow.plan.writes import declare
 from hedgerow_schemas.cronjob import CronJob
@@ -95,18 +93,11 @@ class TestJobs:
             }
         ]
 
-    def test_it_carries_a_guard_only_when_asked_to(self):
-        guarded = creation(cronjob(startGuard=True)).fields["metadata"]
-
-        assert guarded["finalizers"] == [START_GUARD]
-        assert START_GUARD == "batch.tutorial.kubebuilder.io/start-guard"
-        assert CONTROLLER.child_finalizers == {START_GUARD}
-
     def test_jobs_that_are_there_are_never_declared_again(self):
         there = [job(1), job(2, "Complete"), job(3, "Failed"), job(4, going=True)]
         desired = composed(cronjob(recorded(4)), at(4.5), *there)
 
-        assert (started(desired), freed(desired)) == ([], [])
+        assert started(desired) == []
         assert kept(desired) == [each.name for each in there]
 
 

@@ -13,7 +13,6 @@ from controllers.crons import (
     at,
     composed,
     cronjob,
-    freed,
     job,
     job_name,
     kept,
@@ -80,79 +79,21 @@ class TestHistory:
 
     @given(
         st.lists(
-            st.tuples(
-                st.integers(1, 9), st.sampled_from(["", "Complete", "Failed"]), st.booleans()
-            ),
+            st.tuples(st.integers(1, 9), st.sampled_from(["", "Complete", "Failed"])),
             unique_by=lambda drawn: drawn[0],
         ),
         st.none() | st.integers(0, 9),
         st.integers(0, 2),
     )
     def test_what_the_status_does_not_tell_of_is_there_to_tell(self, drawn, last, limit):
-        jobs = [job(minute, how, guarded=guarded) for minute, how, guarded in drawn]
+        jobs = [job(minute, how) for minute, how in drawn]
         before = {} if last is None else recorded(last)
         cj = cronjob(before, successfulJobsHistoryLimit=limit, failedJobsHistoryLimit=limit)
         desired = composed(cj, at(9.5), *jobs)
 
-        newest = max((minute for minute, _, _ in drawn), default=0)
+        newest = max((minute for minute, _ in drawn), default=0)
         if newest > (last or 0):
             assert job_name(newest) in kept(desired)
-        assert newest <= (last or 0) or job_name(newest) not in freed(desired)
-
-
-class TestGuard:
-    def guarded(self, minute: float, how: str = "", **more: Any) -> Job:
-        return job(minute, how, guarded=True, **more)
-
-    def test_it_stays_until_the_start_is_on_record(self):
-        desired = composed(cronjob(startGuard=True), at(1.5), self.guarded(1))
-
-        assert (kept(desired), freed(desired)) == ([job_name(1)], [])
-        assert status(desired)["lastScheduleTime"] == wire(at(1))
-
-    @pytest.mark.parametrize("minute", [1, 2])
-    def test_it_goes_once_the_record_has_that_start_or_a_later_one(self, minute):
-        desired = composed(cronjob(recorded(minute), startGuard=True), at(2.5), self.guarded(1))
-
-        assert freed(desired) == [job_name(1)]
-
-    def test_it_goes_when_a_later_job_keeps_the_start_from_coming_again(self):
-        desired = composed(cronjob(startGuard=True), at(2.5), self.guarded(1), self.guarded(2))
-
-        assert (freed(desired), kept(desired)) == ([job_name(1)], [job_name(2)])
-
-    def test_it_goes_though_no_guard_is_asked_for_any_more(self):
-        assert freed(composed(cronjob(recorded(1)), at(1.5), self.guarded(1))) == [job_name(1)]
-
-    @pytest.mark.parametrize("how", ["", "Complete", "Failed"])
-    def test_it_goes_before_the_job_is_pruned(self, how):
-        cj = cronjob(recorded(1), successfulJobsHistoryLimit=0, failedJobsHistoryLimit=0)
-        desired = composed(cj, at(1.5), self.guarded(1, how))
-
-        assert freed(desired) == [job_name(1)]
-
-    def test_it_goes_from_a_job_that_is_being_deleted(self):
-        desired = composed(cronjob(recorded(1)), at(1.5), self.guarded(1, going=True))
-
-        assert freed(desired) == [job_name(1)]
-
-    def test_a_job_that_is_being_deleted_before_it_is_on_record_still_counts(self):
-        desired = composed(cronjob(), at(1.5), self.guarded(1, going=True))
-
-        assert (started(desired), freed(desired)) == ([], [])
-        assert status(desired)["lastScheduleTime"] == wire(at(1))
-
-    def test_a_guard_does_not_save_what_is_replaced(self):
-        cj = cronjob(recorded(1), concurrencyPolicy="Replace", startGuard=True)
-        desired = composed(cj, at(2), self.guarded(1))
-
-        assert (kept(desired), freed(desired), started(desired)) == ([], [], [])
-
-    def test_what_was_replaced_and_is_going_loses_it_as_the_next_one_starts(self):
-        cj = cronjob(recorded(1), concurrencyPolicy="Replace", startGuard=True)
-        desired = composed(cj, at(2), self.guarded(1, going=True))
-
-        assert (freed(desired), started(desired)) == ([job_name(1)], [job_name(2)])
 
 
 class TestStatus:
@@ -274,11 +215,10 @@ class TestStatus:
     def test_jobs_go_on_and_are_pruned_though_the_schedule_cannot_be_read(self):
         there = [job(minute, "Complete", began=minute) for minute in (1, 2, 3, 4)]
         cj = cronjob(recorded(4), schedule="junk")
-        desired = composed(cj, at(5), *there, job(5), job(3.5, guarded=True))
+        desired = composed(cj, at(5), *there, job(5))
 
         assert kept(desired) == sorted(job_name(minute) for minute in (2, 3, 4, 5))
-        assert freed(desired) == [job_name(3.5)]
-        assert status(desired)["activeCount"] == 2
+        assert status(desired)["activeCount"] == 1
 
 
 class TestRemarks:

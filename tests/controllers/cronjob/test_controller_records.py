@@ -12,7 +12,6 @@ from controllers.crons import (
     at,
     composed,
     cronjob,
-    freed,
     job,
     job_name,
     kept,
@@ -79,11 +78,10 @@ class TestAhead:
         assert says(desired, "DatedAhead") == "True/JobAhead"
         assert says(desired, "Stalled") == "True/UnparseableSchedule"
 
-    def test_it_is_pruned_like_any_other_and_loses_its_guard(self):
+    def test_it_is_pruned_like_any_other(self):
         none_kept = cronjob(successfulJobsHistoryLimit=0)
 
         assert kept(composed(none_kept, at(0.5), job(FAR, "Complete"))) == []
-        assert freed(composed(cronjob(), at(0.5), job(FAR, guarded=True))) == [job_name(FAR)]
 
     @pytest.mark.parametrize("spec", [{}, {"suspend": True}, {"schedule": "junk"}], ids=str)
     def test_it_is_looked_at_again_when_its_time_has_come(self, spec):
@@ -96,14 +94,10 @@ class TestAhead:
         ).requeue_after
 
     def test_a_job_of_the_next_minute_counts_once_its_time_has_come(self):
-        early = job(4, "Complete", guarded=True)
+        early = job(4, "Complete")
         before, after = composed(cronjob(), at(3.5), early), composed(cronjob(), at(4), early)
 
-        assert (started(before), kept(before), freed(before)) == (
-            [job_name(3)],
-            [job_name(4)],
-            [],
-        )
+        assert (started(before), kept(before)) == ([job_name(3)], [job_name(4)])
         assert says(before, "DatedAhead") == ""
         assert started(after) == []
         assert status(after)["lastScheduleTime"] == wire(at(4))

@@ -1,8 +1,7 @@
-"""Syncing: both controllers of secretsync over one cluster in memory, and people's Secrets."""
+"""Syncing: secretsync over one cluster in memory, and people's Secrets."""
 
 from __future__ import annotations
 
-import json
 from base64 import b64encode
 from collections.abc import Callable
 from typing import Any
@@ -10,10 +9,8 @@ from typing import Any
 from hedgerow.contract import Controller
 from hedgerow.controllers.secretsync.controller import secretsync
 from hedgerow.controllers.secretsync.options import Selection
-from hedgerow.controllers.secretsync.sharing import SOURCES, TARGET_NAME
-from hedgerow.plan.status_annotation import STATUS_ANNOTATION
+from hedgerow.controllers.secretsync.sources import TARGET_NAME
 from hedgerow.runtime.cache.budget import Budget
-from hedgerow.runtime.source_reports import Reports
 from hedgerow.testing.memory.kinds import BUILTIN, NAMESPACE
 from hedgerow.testing.memory.server import Server
 from runtime.world import World
@@ -40,50 +37,40 @@ class Syncing:
     ) -> None:
         self._budget = budget
         self.server = Server((*BUILTIN, NAMESPACE), namespaces=())
-        self.controller: Controller[Any] = secretsync(options or Selection())
         for name in (HOME, "kube-system", *(namespaces or ("team-a", "team-b"))):
             self.open(name)
-        self.reports = Reports()
-        self.worlds = self._lives()
-
-    def _lives(self) -> tuple[World, World]:
-        assert self.controller.copies is not None
-        reports = self.reports
-        both = (self.controller, self.controller.copies.sources)
-        copying, reporting = (
-            World(controller=one, server=self.server, reports=lambda: reports, budget=self._budget)
-            for one in both
-        )
-        return copying, reporting
+        self.restart(options=options or Selection())
 
     def restart(self, *, options: Selection | None = None) -> None:
         """End this life of the operator and begin another, with other options if given."""
         if options is not None:
-            self.controller = secretsync(options)
-        self.reports = Reports()
-        self.worlds = self._lives()
+            self.controller: Controller[Any] = secretsync(options)
+        self.world = World(controller=self.controller, server=self.server, budget=self._budget)
 
-    async def settle(self, *, sources_first: bool = False) -> None:
-        worlds = self.worlds[::-1] if sources_first else self.worlds
+    async def settle(self) -> None:
         for _ in range(12):
             before = self.server.version
-            for world in worlds:
-                await world.settle()
+            await self.world.settle()
             if self.server.version == before:
                 break
-        assert [failure for world in self.worlds for failure in world.failures] == []
+        assert self.world.failures == []
 
     @property
     def writes(self) -> list[str]:
         """The operator's mutating requests, those of Events left out."""
-        found = [line for world in self.worlds for line in world.writes]
-        return [line for line in found if "Event" not in line]
+        return [line for line in self.world.writes if "Event" not in line]
 
     @property
     def problems(self) -> list[Any]:
-        """What the log tells because nothing else does."""
-        found = [entry for world in self.worlds for entry in world.logs.entries]
-        return [entry for entry in found if entry["event"] == "problem"]
+        """What the log tells of what is wrong."""
+        return [entry for entry in self.world.logs.entries if entry["event"] == "problem"]
+
+    @property
+    def counted(self) -> float:
+        """How many problems the metric counts."""
+        labels = {"controller": "secretsync"}
+        registry = self.world.meters.registry
+        return registry.get_sample_value("hedgerow_logged_problems_total", labels) or 0.0
 
     # --- people -------------------------------------------------------------------------------
 
@@ -125,10 +112,7 @@ class Syncing:
         coding = {key: coded(value) for key, value in data.items()}
         self.server.apply({**secret(name, namespace), "data": coding}, by, force=True)
 
-    def delete(self, name: str, namespace: str = HOME, *, forced: bool = False) -> None:
-        """Delete a Secret; `forced`: remove its finalizers as well."""
-        if forced:
-            self.server.merge(secret(name, namespace), {"metadata": {"finalizers": None}}, "admin")
+    def delete(self, name: str, namespace: str = HOME) -> None:
         self.server.delete(secret(name, namespace))
 
     # --- looks --------------------------------------------------------------------------------
@@ -140,18 +124,19 @@ class Syncing:
         found = self.get(name, namespace)
         return None if found is None else found.get("data", {})
 
-    def parts(self, name: str, namespace: str) -> list[Object]:
+    def the(self, name: str, namespace: str = HOME) -> Object:
         found = self.get(name, namespace)
         assert found is not None
-        return json.loads(found["metadata"]["annotations"][SOURCES])
+        return found
 
     def told(self, name: str) -> dict[str, str]:
-        """The reasons and messages of a source's conditions, by their type."""
-        found = self.get(name)
-        assert found is not None
-        text = found["metadata"].get("annotations", {}).get(STATUS_ANNOTATION, "{}")
-        conditions = json.loads(text).get("conditions", [])
-        return {one["type"]: f"{one['reason']}: {one['message']}" for one in conditions}
+        """The newest Event about a source, by reason."""
+        found = self.server.list("events.k8s.io", "Event").items
+        return {
+            one["reason"]: one["note"]
+            for one in sorted(found, key=lambda one: one["eventTime"])
+            if (one["regarding"]["namespace"], one["regarding"]["name"]) == (HOME, name)
+        }
 
     def events(self, kind: str = "Secret") -> list[tuple[str, str, str]]:
         """The regarded object and reason of each Event about a kind."""

@@ -1,4 +1,4 @@
-"""Copies of Secrets on the cluster in memory: shared targets, conflicts, removal."""
+"""Copies of Secrets on the cluster in memory: targets, conflicts, removal, what is told."""
 
 from __future__ import annotations
 
@@ -7,23 +7,24 @@ from collections.abc import Callable
 import pytest
 from prometheus_client import generate_latest
 
-from controllers.secretsync.syncing import HOME, MANAGER, Syncing, coded, secret
+from controllers.secretsync.syncing import HOME, MANAGER, Syncing, coded, namespace, secret
 from hedgerow import Secret, View
 from hedgerow.controllers.secretsync.options import Selection
-from hedgerow.controllers.secretsync.sharing import (
+from hedgerow.controllers.secretsync.sources import (
     DOMAIN,
-    FINALIZER,
-    SOURCES,
+    SOURCE,
     TARGET_NAME,
     TARGET_TYPE,
     CopiedSecret,
-    Origin,
-    origins_of,
 )
 from hedgerow.fields import managed_fields
 from hedgerow.kube import errors
+from hedgerow.plan.yield_and_claim import CLAIM
+from hedgerow.runtime.cache.budget import Budget
 
 pytestmark = pytest.mark.anyio
+
+MIB = 1024 * 1024
 
 
 def keep(sync: Syncing) -> None:
@@ -39,17 +40,23 @@ def keep_and_delete(sync: Syncing) -> None:
 
 def forge(sync: Syncing) -> None:
     """Write what our manager writes on a copy, by its name, and a finalizer with it."""
-    copy = sync.get("app", "team-a")
-    assert copy is not None
+    copy = sync.the("app", "team-a")
     del copy["metadata"]["managedFields"]
     copy["metadata"]["finalizers"] = ["tenant.example.com/mine"]
     sync.server.apply(copy, MANAGER, force=True)
+
+
+def fix(sync: Syncing) -> None:
+    """Make a copy immutable, with a key of one's own."""
+    sync.put("app", "team-a", {"mine": "x"})
+    sync.server.merge(secret("app", "team-a"), {"immutable": True}, "tenant")
 
 
 HOLDS: dict[str, Callable[[Syncing], None]] = {
     "a finalizer on a copy": keep,
     "a finalizer on a copy that was deleted": keep_and_delete,
     "a finalizer in the name of our manager": forge,
+    "an immutable copy with a key of their own": fix,
     "a namespace that is being deleted": lambda sync: sync.terminate("team-a"),
 }
 
@@ -60,51 +67,53 @@ class TestCopies:
         made = sync.source("app", {"password": "one"})
         await sync.settle()
 
-        for namespace in ("team-a", "team-b"):
-            copy = sync.get("app", namespace)
-            assert copy is not None
+        for name in ("team-a", "team-b"):
+            copy = sync.the("app", name)
             assert copy["data"] == {"password": coded("one")}
             assert copy["type"] == made["type"]
             assert copy["metadata"]["labels"] == {
                 "hedgerow.dev/controller": "secretsync",
                 "source.k8s.ziwon.dev/app": HOME,
             }
-            part = {"namespace": HOME, "name": "app", "uid": made["metadata"]["uid"]}
-            assert sync.parts("app", namespace) == [{**part, "keys": ["password"]}]
+            assert copy["metadata"]["annotations"] == {SOURCE: f"{HOME}/app"}
         assert sync.get("app", "kube-system") is None
-        source = sync.get("app")
-        assert source is not None
-        assert source["metadata"]["finalizers"] == [FINALIZER]
-        assert sync.told("app") == {}
+
+    async def test_nothing_is_written_to_a_source_nor_to_a_namespace(self):
+        sync = Syncing("team-a")
+        made = sync.source("app", {"password": "one"}, target="No Name")
+        before = sync.server.get(namespace("team-a"))
+        await sync.settle()
+
+        assert sync.get("app") == made
+        assert sync.server.get(namespace("team-a")) == before
 
     async def test_once_settled_nothing_is_written_nor_after_a_restart(self):
         sync = Syncing()
         sync.source("app", {"password": "one"})
-        sync.source("more", {"user": "two"}, target="app")
+        sync.source("more", {"user": "two"}, target="other")
         await sync.settle()
-        before = len(sync.writes)
+        before = len(sync.world.writes)
         await sync.settle()
-        assert sync.writes[before:] == []
+        assert sync.world.writes[before:] == []
 
         sync.restart()
         await sync.settle()
-        assert sync.writes == []
+        assert sync.world.writes == []
 
     async def test_a_new_namespace_gets_its_copies_in_one_pass(self):
         sync = Syncing()
         for number in range(50):
             sync.source(f"app{number}", {"password": "one"})
         await sync.settle()
-        copying = sync.worlds[0]
-        before, asked = len(sync.writes), len(copying.cluster.sent)
+        before, asked = len(sync.writes), len(sync.world.cluster.sent)
 
         sync.open("team-c")
-        copying.deliver()
-        assert await copying.work() == 1
+        sync.world.deliver()
+        assert await sync.world.work() == 1
         await sync.settle()
 
         assert len(sync.writes) - before == 50
-        assert len(copying.cluster.sent) - asked == 50
+        assert len(sync.world.cluster.sent) - asked == 50
         assert all(sync.get(f"app{number}", "team-c") for number in range(50))
 
     async def test_a_terminating_namespace_is_left_alone(self):
@@ -115,9 +124,6 @@ class TestCopies:
 
         assert sync.get("app", "team-a") is not None
         assert not [line for line in sync.writes if "team-b" in line]
-        sync.delete("app")
-        await sync.settle()
-        assert sync.get("app") is None
 
     async def test_a_change_reaches_all_copies_and_a_key_that_goes_is_pruned(self):
         sync = Syncing()
@@ -137,6 +143,24 @@ class TestCopies:
         await sync.settle()
 
         assert sync.data("app", "team-a") == {"password": coded("one")}
+
+    async def test_a_source_that_moves_to_another_target_leaves_the_first(self):
+        sync = Syncing()
+        sync.source("mail", {"smtp": "two"}, target="app")
+        await sync.settle()
+        sync.source("mail", {"smtp": "two"}, target="mail")
+        await sync.settle()
+
+        assert sync.get("app", "team-a") is None
+        assert sync.data("mail", "team-a") == {"smtp": coded("two")}
+
+    def test_a_long_name_has_a_label_that_is_short_and_its_own(self):
+        one, other = (
+            CopiedSecret(View({"metadata": {"name": "x" * 70 + end}})).label for end in ("a", "b")
+        )
+
+        assert one != other
+        assert len(one.rpartition("/")[2]) <= 63
 
 
 class TestKeysOfOthers:
@@ -160,21 +184,19 @@ class TestKeysOfOthers:
 
         assert sync.data("app", "team-a") == {"password": coded("mine"), "user": coded("three")}
         assert sync.data("app", "team-b") == {"password": coded("two"), "user": coded("three")}
-        told = sync.told("app")
-        assert told["Contested"] == (
-            "FieldConflict: Secret/app: .data.password is held by somebody (Apply), in team-a"
-        )
-        assert (HOME, "app", "FieldConflict") in sync.events()
-        assert ("team-a", "app", "FieldConflict") in sync.events()
+        told = sync.told("app")["FieldConflict"]
+        assert told.startswith("in team-a: Secret/app: .data.password")
+        assert "held by somebody (Apply)" in told
+        assert "kubectl annotate namespaces team-a" in told
+        assert sync.events() == [(HOME, "app", "FieldConflict")]
         assert sync.events("Namespace") == []
-        before = len(sync.writes)
+        before = len(sync.world.writes)
         await sync.settle()
-        assert sync.writes[before:] == []
+        assert sync.world.writes[before:] == []
 
         sync.put("app", "team-a", {})
         await sync.settle()
         assert sync.data("app", "team-a") == {"password": coded("two"), "user": coded("three")}
-        assert sync.told("app") == {}
 
     async def test_one_that_is_not_ours_is_never_written(self):
         sync = Syncing()
@@ -182,95 +204,117 @@ class TestKeysOfOthers:
         sync.source("app", {"password": "one"})
         await sync.settle()
 
-        live = sync.get("app", "team-a")
-        assert live is not None
-        assert managed_fields.entry(live, MANAGER) is None
-        assert sync.told("app")["Stalled"] == (
-            "NameTaken: Secret/app exists in team-a and is not a copy; it is left alone"
-        )
-        assert (HOME, "app", "NameTaken") in sync.events()
+        assert managed_fields.entry(sync.the("app", "team-a"), MANAGER) is None
+        assert sync.told("app")["NameTaken"].startswith("in team-a: Secret/app exists")
         assert sync.data("app", "team-b") == {"password": coded("one")}
 
         sync.delete("app", "team-a")
         await sync.settle()
         assert sync.data("app", "team-a") == {"password": coded("one")}
-        assert sync.told("app") == {}
 
-    async def test_what_is_wrong_in_many_namespaces_is_told_few_times(self):
-        names = [f"team-{number:03}" for number in range(40)]
-        sync = Syncing(*names)
-        for name in names:
-            sync.put("app", name, {"password": "theirs"})
+    async def test_a_copy_with_emptied_managed_fields_stays_ours_with_its_keys_contested(self):
+        sync = Syncing("team-a")
         sync.source("app", {"password": "one"})
         await sync.settle()
+        emptied = {"metadata": {"managedFields": [{}]}}
+        sync.server.merge(secret("app", "team-a"), emptied, "somebody")
+        sync.server.now += 3700
+        await sync.settle()
+        assert managed_fields.entry(sync.the("app", "team-a"), MANAGER) is not None
 
-        assert sync.told("app")["Stalled"] == (
-            "NameTaken: Secret/app exists in team-000, team-001, team-002 and at least 30 more"
-            " and is not a copy; it is left alone"
-        )
-        assert len([line for line in sync.writes if HOME in line]) < 20
+        sync.source("app", {"password": "two", "user": "three"})
+        await sync.settle()
+        assert sync.data("app", "team-a") == {"password": coded("one"), "user": coded("three")}
+        assert "held by before-first-apply" in sync.told("app")["FieldConflict"]
+        assert "NameTaken" not in sync.told("app")
+
+        sync.delete("app")
+        await sync.settle()
+        assert sync.data("app", "team-a") == {"password": coded("one")}
+        sync.server.now += 700
+        sync.world.runner.queue.add_everyone()
+        await sync.settle()
+        before = len(sync.writes)
+        for _ in range(5):
+            sync.server.now += 700
+            sync.world.runner.queue.add_everyone()
+            await sync.settle()
+        assert sync.writes[before:] == []
+        assert "NotOurs" in {entry["reason"] for entry in sync.problems}
 
 
-class TestSharedTarget:
-    async def test_several_sources_hold_their_own_keys_of_one_copy(self):
+class TestOneSourceForATarget:
+    @pytest.mark.parametrize("restarted", [False, True])
+    async def test_the_older_one_has_it_and_the_second_is_told(self, restarted):
         sync = Syncing()
-        sync.source("db", {"user": "one", "password": "two"}, target="app")
-        sync.source("mail", {"smtp": "three"}, target="app")
+        sync.source("old", {"password": "one"}, target="app")
         await sync.settle()
-        data = {"user": coded("one"), "password": coded("two"), "smtp": coded("three")}
-        assert sync.data("app", "team-a") == data
-        keys = {part["name"]: part["keys"] for part in sync.parts("app", "team-a")}
-        assert keys == {"db": ["password", "user"], "mail": ["smtp"]}
-
-        sync.source("db", {"user": "one"}, target="app")
+        sync.source("new", {"user": "two"}, target="app")
+        if restarted:
+            sync.restart()
         await sync.settle()
-        assert sync.data("app", "team-a") == {"user": coded("one"), "smtp": coded("three")}
 
-        sync.delete("db")
-        await sync.settle()
-        assert sync.get("db") is None
-        assert sync.data("app", "team-a") == {"smtp": coded("three")}
+        for name in ("team-a", "team-b"):
+            assert sync.data("app", name) == {"password": coded("one")}
+        assert sync.told("new") == {
+            "TargetTaken": (
+                "Secret/app is the copy of Secret/old, so this Secret is not copied: a target has"
+                f" one source, the oldest. Choose another {TARGET_NAME}"
+            )
+        }
+        assert sync.told("old") == {}
 
-        sync.delete("mail")
-        await sync.settle()
-        assert sync.get("app", "team-a") is None
-
-    @pytest.mark.parametrize("value", ["the same", "another"])
-    async def test_a_key_that_two_want_is_told_on_both_and_the_older_one_has_it(self, value):
+    async def test_of_two_that_are_there_at_the_start_it_is_the_older_one_too(self):
         sync = Syncing()
-        sync.source("old", {"password": "the same"}, target="app")
-        await sync.settle()
-        sync.source("new", {"password": value, "user": "one"}, target="app")
+        sync.source("z-old", {"password": "one"}, target="app")
+        sync.server.now += 1
+        sync.source("a-new", {"password": "two"}, target="app")
         await sync.settle()
 
-        data = {"password": coded("the same"), "user": coded("one")}
-        assert sync.data("app", "team-a") == data
-        of_old = "Secret/app; the copies have that of Secret/old"
-        assert sync.told("old")["Contested"] == (
-            f"KeyConflict: Secret/new has the key password too, for the same {of_old}"
-        )
-        assert sync.told("new")["Contested"] == (
-            f"KeyConflict: Secret/old has the key password too, for the same {of_old}"
-        )
-        events = sync.events()
-        assert {(HOME, "old", "KeyConflict"), (HOME, "new", "KeyConflict")} <= set(events)
+        assert sync.data("app", "team-a") == {"password": coded("one")}
+        assert sync.data("app", "team-b") == {"password": coded("one")}
 
-        sync.source("old", {}, target="app")
-        await sync.settle()
-        assert sync.data("app", "team-a") == {"password": coded(value), "user": coded("one")}
-        assert sync.told("old") == sync.told("new") == {}
-
-    async def test_a_source_that_moves_to_another_target_leaves_the_first(self):
+    @pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])
+    async def test_of_two_of_one_second_the_name_decides(self, order):
         sync = Syncing()
-        sync.source("db", {"user": "one"}, target="app")
-        sync.source("mail", {"smtp": "two"}, target="app")
-        await sync.settle()
-        sync.source("mail", {"smtp": "two"}, target="mail")
+        for name in order:
+            sync.source(name, {"from": name}, target="app")
+            sync.server.now -= 1
         await sync.settle()
 
-        assert sync.data("app", "team-a") == {"user": coded("one")}
-        assert sync.data("mail", "team-a") == {"smtp": coded("two")}
+        assert sync.data("app", "team-a") == sync.data("app", "team-b") == {"from": coded("a")}
 
+    async def test_once_the_older_one_goes_the_other_one_has_it(self):
+        sync = Syncing("team-a")
+        sync.source("old", {"password": "one", "shared": "old"}, target="app")
+        sync.source("new", {"user": "two", "shared": "new"}, target="app")
+        await sync.settle()
+        first = sync.the("app", "team-a")
+        sync.delete("old")
+        await sync.settle()
+
+        copy = sync.the("app", "team-a")
+        assert copy["data"] == {"user": coded("two"), "shared": coded("new")}
+        assert copy["metadata"]["uid"] == first["metadata"]["uid"]
+        assert "source.k8s.ziwon.dev/old" not in copy["metadata"]["labels"]
+        assert copy["metadata"]["annotations"] == {SOURCE: f"{HOME}/new"}
+
+    @pytest.mark.parametrize("target", ["app", "No Name"], ids=["its type", "its name"])
+    async def test_one_that_is_mistaken_keeps_it(self, target):
+        sync = Syncing("team-a")
+        sync.source("old", {"password": "one"}, target="app")
+        await sync.settle()
+        wrong = {TARGET_TYPE: Secret.CREDENTIALS[0]} if target == "app" else {}
+        sync.source("old", {"password": "three"}, target=target, annotations=wrong)
+        sync.source("new", {"user": "two"}, target="app")
+        await sync.settle()
+
+        assert sync.data("app", "team-a") == {"password": coded("one")}
+        assert "its copies stay as they are" in sync.told("old")["InvalidAnnotation"]
+        assert "is the copy of Secret/old" in sync.told("new")["TargetTaken"]
+
+
+class TestMistakes:
     async def test_a_name_that_cannot_be_read_leaves_the_copies_as_they_are(self):
         sync = Syncing()
         sync.source("db", {"user": "one"}, target="app")
@@ -279,10 +323,9 @@ class TestSharedTarget:
         await sync.settle()
 
         assert sync.data("app", "team-a") == {"user": coded("one")}
-        assert sync.told("db")["Stalled"].startswith("InvalidAnnotation: ")
+        assert "no name of a Secret" in sync.told("db")["InvalidAnnotation"]
         sync.delete("db")
         await sync.settle()
-        assert sync.get("db") is None
         assert sync.get("app", "team-a") is None
 
     async def test_an_annotation_that_means_nothing_is_told_and_changes_nothing(self):
@@ -291,10 +334,11 @@ class TestSharedTarget:
         await sync.settle()
 
         assert sync.data("db", "team-a") == {"user": coded("one")}
-        assert sync.told("db")["Stalled"] == (
-            f"UnknownAnnotation: {DOMAIN}/target-nam means nothing:"
+        assert sync.told("db") == {
+            "UnknownAnnotation": f"{DOMAIN}/target-nam means nothing:"
             f" there are {TARGET_NAME} and {TARGET_TYPE}"
-        )
+        }
+        assert len(sync.events()) == 1
 
     @pytest.mark.parametrize("type_", Secret.CREDENTIALS)
     async def test_a_type_that_gives_somebodys_rights_is_not_copied(self, type_: str):
@@ -303,21 +347,31 @@ class TestSharedTarget:
         await sync.settle()
 
         assert sync.get("db", "team-a") is None
-        assert f"type {type_} gives somebody's rights" in sync.told("db")["Stalled"]
+        assert f"type {type_} gives somebody's rights" in sync.told("db")["InvalidAnnotation"]
 
 
 class TestRemoval:
-    async def test_a_source_goes_once_its_copies_are_gone(self):
+    async def test_a_source_goes_at_once_and_its_copies_follow(self):
         sync = Syncing()
         sync.source("app", {"password": "one"})
         await sync.settle()
         sync.delete("app")
-        assert sync.get("app") is not None
+        assert sync.get("app") is None
         await sync.settle()
 
-        assert sync.get("app") is None
         assert sync.get("app", "team-a") is None
         assert sync.get("app", "team-b") is None
+
+    async def test_of_one_that_others_keep_in_deletion_the_copies_go_too(self):
+        sync = Syncing()
+        sync.source("app", {"password": "one"})
+        await sync.settle()
+        sync.server.merge(secret("app", HOME), {"metadata": {"finalizers": ["a.example/x"]}}, "me")
+        sync.delete("app")
+        await sync.settle()
+
+        assert sync.get("app") is not None
+        assert sync.get("app", "team-a") is None
 
     async def test_a_copy_with_keys_of_others_is_given_back_instead(self):
         sync = Syncing()
@@ -327,22 +381,21 @@ class TestRemoval:
         sync.delete("app")
         await sync.settle()
 
-        assert sync.get("app") is None
         assert sync.get("app", "team-b") is None
-        live = sync.get("app", "team-a")
-        assert live is not None
+        live = sync.the("app", "team-a")
         assert live["data"] == {"theirs": coded("kept")}
         assert not live["metadata"].get("labels")
         assert not live["metadata"].get("ownerReferences")
-        assert sync.worlds[0].cache.child_store("Secret", "team-a").get(("team-a", "app")) is None
+        assert sync.world.cache.child_store("Secret", "team-a").get(("team-a", "app")) is None
 
     @pytest.mark.parametrize("restarted", [False, True])
     @pytest.mark.parametrize("holds", list(HOLDS))
-    async def test_nothing_that_a_tenant_keeps_in_deletion_holds_a_source(self, holds, restarted):
+    async def test_nothing_that_a_tenant_does_to_a_copy_holds_anything_up(self, holds, restarted):
         sync = Syncing()
         sync.source("app", {"password": "one"})
         await sync.settle()
         HOLDS[holds](sync)
+        sync.source("more", {"user": "two"})
         sync.delete("app")
         if restarted:
             sync.restart()
@@ -351,19 +404,9 @@ class TestRemoval:
         assert sync.get("app") is None
         assert sync.get("app", "team-a") is not None
         assert sync.get("app", "team-b") is None
-
-    async def test_nor_if_another_source_of_it_cannot_be_read(self):
-        sync = Syncing("team-a")
-        sync.source("app", {"password": "one"})
-        sync.source("other", {"user": "two"}, target="app")
-        await sync.settle()
-        keep_and_delete(sync)
-        sync.source("other", {"user": "two"}, target="No Name")
-        sync.delete("app")
-        await sync.settle()
-
-        assert sync.get("app") is None
-        assert sync.get("app", "team-a") is not None
+        assert sync.data("more", "team-b") == {"user": coded("two")}
+        if holds != "a namespace that is being deleted":
+            assert sync.data("more", "team-a") == {"user": coded("two")}
 
     async def test_a_source_that_is_made_again_meanwhile_is_copied_once_that_is_gone(self):
         sync = Syncing()
@@ -381,17 +424,15 @@ class TestRemoval:
         await sync.settle()
         assert sync.data("app", "team-a") == {"password": coded("two")}
 
-    @pytest.mark.parametrize("forced", [False, True])
-    async def test_it_goes_as_well_while_the_operator_is_down(self, forced):
+    async def test_it_goes_as_well_while_the_operator_is_down(self):
         sync = Syncing()
         sync.source("app", {"password": "one"})
         sync.source("other", {"password": "two"})
         await sync.settle()
-        sync.delete("app", forced=forced)
+        sync.delete("app")
         sync.restart()
         await sync.settle()
 
-        assert sync.get("app") is None
         assert sync.get("app", "team-a") is None
         assert sync.data("other", "team-a") == {"password": coded("two")}
 
@@ -399,13 +440,12 @@ class TestRemoval:
         sync = Syncing()
         sync.source("app", {"password": "one"})
         await sync.settle()
-        sync.delete("app", forced=True)
-        made = sync.source("app", {"password": "two"})
+        sync.delete("app")
+        sync.source("app", {"password": "two"})
         sync.restart()
         await sync.settle()
 
         assert sync.data("app", "team-a") == {"password": coded("two")}
-        assert sync.parts("app", "team-a")[0]["uid"] == made["metadata"]["uid"]
         assert not [line for line in sync.writes if line.startswith("delete")]
 
     @pytest.mark.parametrize(
@@ -441,19 +481,19 @@ class TestRemoval:
         assert sync.get("app", "team-a") is None
 
 
-class TestTypes:
+class TestMadeAnew:
+    """What the API server lets nobody change: the type, and the values of an immutable copy."""
+
     async def test_copies_may_have_another_type_and_are_made_anew_for_it(self):
         sync = Syncing("team-a")
         sync.source("app", {"password": "one"}, annotations={TARGET_TYPE: "Opaque"})
         await sync.settle()
-        first = sync.get("app", "team-a")
-        assert first is not None
+        first = sync.the("app", "team-a")
         assert first["type"] == "Opaque"
 
         sync.source("app", {"password": "one"}, annotations={TARGET_TYPE: "example.com/app"})
         await sync.settle()
-        second = sync.get("app", "team-a")
-        assert second is not None
+        second = sync.the("app", "team-a")
         assert second["type"] == "example.com/app"
         assert second["metadata"]["uid"] != first["metadata"]["uid"]
 
@@ -461,20 +501,28 @@ class TestTypes:
         sync = Syncing("team-a")
         sync.source("app", {"password": "one"}, immutable=True)
         await sync.settle()
-        first = sync.get("app", "team-a")
-        assert first is not None
+        first = sync.the("app", "team-a")
         assert first["immutable"] is True
 
-        sync.delete("app", forced=True)
+        sync.delete("app")
         sync.source("app", {"password": "two"}, immutable=True)
         await sync.settle()
-        second = sync.get("app", "team-a")
-        assert second is not None
+        second = sync.the("app", "team-a")
         assert second["data"] == {"password": coded("two")}
         assert second["metadata"]["uid"] != first["metadata"]["uid"]
         before = len(sync.writes)
         await sync.settle()
         assert sync.writes[before:] == []
+
+    async def test_an_immutable_copy_with_a_key_that_its_source_lacks_is_made_anew(self):
+        sync = Syncing("team-a")
+        sync.source("app", {"password": "one", "user": "two"}, immutable=True)
+        await sync.settle()
+        sync.delete("app")
+        sync.source("app", {"password": "one"}, immutable=True)
+        await sync.settle()
+
+        assert sync.data("app", "team-a") == {"password": coded("one")}
 
     async def test_one_with_keys_of_others_is_not_and_the_source_says_so(self):
         sync = Syncing("team-a")
@@ -485,7 +533,97 @@ class TestTypes:
         await sync.settle()
 
         assert sync.data("app", "team-a") == {"password": coded("one"), "theirs": coded("kept")}
-        assert sync.told("app")["Stalled"].startswith("Immutable: Secret/app cannot be changed")
+        assert sync.told("app")["Immutable"].startswith("in team-a: Secret/app cannot be changed")
+
+    @pytest.mark.parametrize(
+        ("error", "reason"),
+        [(errors.Invalid, "Rejected"), (errors.Forbidden, "Forbidden")],
+        ids=["invalid", "forbidden by admission or quota"],
+    )
+    async def test_the_copies_stay_while_the_server_would_not_create_the_new_ones(
+        self, error, reason
+    ):
+        sync = Syncing()
+        sync.source("app", {"password": "one"})
+        await sync.settle()
+        uids = [sync.the("app", name)["metadata"]["uid"] for name in ("team-a", "team-b")]
+
+        async def refuse(sent):
+            if sent.verb == "create":
+                raise error("data[tls.crt] is missing", code=422)
+
+        sync.world.cluster.before = refuse
+        sync.source("app", {"password": "one"}, annotations={TARGET_TYPE: "kubernetes.io/tls"})
+        await sync.settle()
+
+        now = [sync.the("app", name)["metadata"]["uid"] for name in ("team-a", "team-b")]
+        assert now == uids
+        assert not [line for line in sync.writes if line.startswith("delete")]
+        told = [event for event in sync.events() if event == (HOME, "app", reason)]
+        assert len(told) == 2
+        assert (
+            "cannot be replaced by what is declared, and stays as it is: refused with 422"
+            in (sync.told("app")[reason])
+        )
+
+        sync.source("app", {"password": "two"})
+        await sync.settle()
+        assert sync.data("app", "team-a") == {"password": coded("two")}
+
+    async def test_a_wait_for_the_server_does_not_outlast_the_mistake(self):
+        sync = Syncing("team-a")
+        sync.source("app", {"password": "one"})
+        await sync.settle()
+
+        async def refuse(sent):
+            if sent.verb == "create" and sent.body["type"] == "kubernetes.io/tls":
+                raise errors.Invalid("data[tls.crt] is missing", code=422)
+
+        sync.world.cluster.before = refuse
+        sync.source("app", {"password": "one"}, annotations={TARGET_TYPE: "kubernetes.io/tls"})
+        for _ in range(6):
+            sync.server.now += 400
+            await sync.settle()
+        sync.source("app", {"password": "one"}, annotations={TARGET_TYPE: "Opaque"})
+        sync.world.deliver()
+        await sync.world.work()
+        sync.world.deliver()
+        await sync.world.work()
+
+        assert sync.the("app", "team-a")["type"] == "Opaque"
+
+    async def test_a_refusal_that_only_sounds_as_if_the_name_were_taken_keeps_the_copy(self):
+        sync = Syncing("team-a")
+        sync.source("app", {"password": "one"})
+        await sync.settle()
+
+        async def refuse(sent):
+            if sent.verb == "create":
+                raise errors.AlreadyExists("a webhook says so", status={"details": {}}, code=409)
+
+        sync.world.cluster.before = refuse
+        sync.source("app", {"password": "one"}, annotations={TARGET_TYPE: "Opaque"})
+        await sync.settle()
+
+        assert not [line for line in sync.writes if line.startswith("delete")]
+        assert sync.get("app", "team-a") is not None
+
+    async def test_nor_does_one_vanish_when_its_source_goes_and_another_has_its_target(self):
+        sync = Syncing("team-a")
+        sync.source("old", {"a": "1"}, target="app")
+        sync.source("new", {"b": "2"}, target="app", annotations={TARGET_TYPE: "example.com/new"})
+        await sync.settle()
+
+        async def refuse(sent):
+            if sent.verb == "create":
+                raise errors.Invalid("data[username] is missing", code=422)
+
+        sync.world.cluster.before = refuse
+        sync.delete("old")
+        await sync.settle()
+
+        assert sync.data("app", "team-a") == {"a": coded("1")}
+        assert "stays as it is" in sync.told("new")["Rejected"]
 
 
 class TestValues:
@@ -494,116 +632,146 @@ class TestValues:
         marker = "pl4nted-m4rker"
 
         async def refuse(sent):
-            if sent.verb == "apply" and sent.namespace == "team-a":
+            if sent.verb in {"apply", "create"} and sent.namespace == "team-a":
                 causes = (errors.Cause("data[password]", "", marker),)
                 said = f"weak: {marker}, {coded(marker)}"
                 raise errors.Invalid(said, causes=causes, code=422)
 
-        sync.worlds[0].cluster.before = refuse
+        await self.made(sync)
+        sync.world.cluster.before = refuse
         sync.source("app", {"password": marker})
+        sync.source("typed", {"password": marker}, annotations={TARGET_TYPE: "Opaque"})
         await sync.settle()
 
         told = str([sync.told("app"), sync.server.list("events.k8s.io", "Event").items])
-        told += str([world.logs.entries for world in sync.worlds])
-        told += str([generate_latest(world.meters.registry) for world in sync.worlds])
-        assert "refused with 422 about data[password]" in told
+        told += str(sync.world.logs.entries)
+        told += str(generate_latest(sync.world.meters.registry))
+        assert told.count("refused with 422 about data[password]") > 2
         assert "hedgerow_refusals_total{" in told
         assert "weak" not in told
         assert marker not in told
         assert coded(marker) not in told
 
-    async def test_nor_does_a_refusal_of_what_has_no_value_in_it(self):
-        sync = Syncing("team-a")
-        marker = "pl4nted-m4rker"
-
-        async def refuse(sent):
-            if sent.api.kind == "Secret" and sent.namespace == HOME:
-                raise errors.Forbidden(f"the webhook says {marker}", code=403)
-
-        sync.worlds[1].cluster.before = refuse
-        sync.source("app", {"password": marker})
+    async def made(self, sync: Syncing) -> None:
+        sync.source("typed", {"password": "one"})
         await sync.settle()
 
-        told = str([sync.told("app"), sync.server.list("events.k8s.io", "Event").items])
-        told += str([world.logs.entries for world in sync.worlds])
-        assert "refused with 403" in told
-        assert marker not in told
+
+class TestWhatIsTold:
+    async def test_each_child_and_reason_is_one_event_a_line_of_the_log_and_counted(self):
+        names = ("team-a", "team-b", "team-c")
+        sync = Syncing(*names)
+        for name in names:
+            sync.put("app", name, {"password": "theirs"})
+        sync.source("app", {"password": "one"})
+        await sync.settle()
+
+        assert sync.events() == [(HOME, "app", "NameTaken")] * 3
+        assert [(entry["log_level"], entry["reason"]) for entry in sync.problems] == [
+            ("warning", "NameTaken")
+        ] * 3
+        assert sync.counted == 3
+        before = len(sync.world.writes)
+        for _ in range(5):
+            sync.server.now += 700
+            sync.world.runner.queue.add_everyone()
+            await sync.settle()
+        assert sync.world.writes[before:] == []
+        assert sync.counted == 3
+
+    async def test_a_mistake_of_a_source_is_told_once_and_not_by_each_namespace(self):
+        sync = Syncing("team-a", "team-b", "team-c")
+        sync.source("app", {"password": "one"}, target="No Name")
+        await sync.settle()
+
+        assert sync.events() == [(HOME, "app", "InvalidAnnotation")]
+        assert len(sync.problems) == sync.counted == 1
+
+    async def test_it_is_told_anew_once_the_source_has_changed(self):
+        sync = Syncing("team-a")
+        sync.source("app", {"password": "one"}, target="No Name")
+        await sync.settle()
+        sync.source("app", {"password": "one"})
+        await sync.settle()
+        sync.source("app", {"password": "one"}, target="No Name")
+        await sync.settle()
+
+        assert sync.events() == [(HOME, "app", "InvalidAnnotation")] * 2
+
+    async def test_a_restart_tells_nothing_again(self):
+        sync = Syncing("team-a")
+        sync.put("app", "team-a", {"password": "theirs"})
+        sync.source("app", {"password": "one"})
+        sync.source("more", {"password": "one"}, target="No Name")
+        await sync.settle()
+        told = sync.events()
+        sync.restart()
+        before = sync.server.version
+        await sync.settle()
+
+        assert sync.server.version == before
+        assert sync.events() == told
+
+    async def test_many_in_one_namespace_are_no_flood_of_events(self):
+        names = tuple(f"team-{number:03}" for number in range(60))
+        sync = Syncing(*names)
+        for name in names:
+            sync.put("app", name, {"password": "theirs"})
+        sync.source("app", {"password": "one"})
+        sync.world.deliver()
+        await sync.world.work()
+
+        assert len(sync.events()) <= 30
+        assert sync.counted == len(names)
+
+    async def test_a_problem_of_the_namespace_itself_is_logged_once_and_counted(self):
+        sync = Syncing("team-a")
+        sync.annotate("team-a", {CLAIM: "Secret/app"})
+        sync.source("app", {"password": "one"})
+        await sync.settle()
+
+        assert sync.data("app", "team-a") == {"password": coded("one")}
+        logged = [(entry["log_level"], entry["object"], entry["reason"]) for entry in sync.problems]
+        assert logged == [("warning", "team-a", "InvalidAnnotation")]
+        assert sync.counted == 1
+        assert sync.events() == sync.events("Namespace") == []
+
+    async def test_a_copy_that_is_too_large_is_logged_and_stays_until_it_is_smaller(self):
+        sync = Syncing("team-a", budget=lambda: Budget(2 * MIB))
+        sync.source("app", {"password": "one"})
+        await sync.settle()
+        sync.put("app", "team-a", {f"key{n}": "x" * 100 for n in range(4000)})
+        sync.delete("app")
+        await sync.settle()
+        assert sync.get("app", "team-a") is not None
+        assert {entry["reason"] for entry in sync.problems} == {"TooLarge"}
+
+        sync.put("app", "team-a", {"theirs": "kept"})
+        await sync.settle()
+        assert sync.data("app", "team-a") == {"theirs": coded("kept")}
+
+    async def test_what_says_that_a_namespace_has_said_something_is_not_believed(self):
+        sync = Syncing("team-a")
+        told = '{"conditions": [{"type": "Stalled", "status": "True", "reason": "NameTaken"}]}'
+        sync.annotate("team-a", {"hedgerow.dev/status": told})
+        sync.source("app", {"password": "one"})
+        await sync.settle()
+
+        assert sync.data("app", "team-a") == {"password": coded("one")}
+        assert not [line for line in sync.world.writes if "Namespace" in line]
 
 
 class TestWhatOthersWriteOnACopy:
-    @pytest.mark.parametrize(
-        "text",
-        [
-            "[" * 100_000,
-            "7",
-            "null",
-            '{"name": "app"}',
-            "[7]",
-            '[{"namespace": [], "name": {}, "uid": 7, "keys": [[], {}]}]',
-            '[{"namespace": "secretsync", "name": "app", "uid": "u", "keys": 7}]',
-            '[{"namespace": "elsewhere", "name": "app", "uid": "u", "keys": []}]',
-        ],
-    )
+    @pytest.mark.parametrize("text", ["", "7", "elsewhere/app", "x" * 100_000])
     async def test_nothing_in_its_annotation_stops_us(self, text):
         sync = Syncing("team-a")
         sync.source("app", {"password": "one"})
         await sync.settle()
-        copy = sync.get("app", "team-a")
-        assert copy is not None
-        sync.server.merge(copy, {"metadata": {"annotations": {SOURCES: text}}}, "somebody")
+        copy = sync.the("app", "team-a")
+        sync.server.merge(copy, {"metadata": {"annotations": {SOURCE: text}}}, "somebody")
         await sync.settle()
         sync.restart()
         sync.source("app", {"password": "two"})
         await sync.settle()
 
         assert sync.data("app", "team-a") == {"password": coded("two")}
-
-    def test_only_what_can_be_read_is_believed(self):
-        def told(text: str) -> tuple[Origin, ...]:
-            return origins_of(View({"metadata": {"annotations": {SOURCES: text}}}))
-
-        odd = '[{"namespace": "a", "name": "b", "uid": "c", "keys": ["k", 7]}, {"keys": "no"}]'
-        assert told(odd) == (Origin("a", "b", "c", ("k",)), Origin("", "", "", ()))
-        assert told("[" * 100_000) == ()
-        assert told("{") == ()
-
-
-class TestSources:
-    def test_a_long_name_has_a_label_that_is_short_and_its_own(self):
-        one, other = (
-            CopiedSecret(View({"metadata": {"name": "x" * 70 + end}})).label for end in ("a", "b")
-        )
-
-        assert one != other
-        assert len(one.rpartition("/")[2]) <= 63
-
-    async def test_two_of_one_target_that_want_other_types_are_told_so(self):
-        sync = Syncing("team-a")
-        sync.source("one", {"a": "1"}, target="app")
-        sync.source("two", {"b": "2"}, target="app", annotations={TARGET_TYPE: "Opaque"})
-        await sync.settle()
-
-        assert "wants the type" in sync.told("one")["Stalled"]
-        assert "wants the type" in sync.told("two")["Stalled"]
-
-    async def test_one_that_cannot_be_read_leaves_what_it_shares_as_it_is(self):
-        sync = Syncing("team-a")
-        sync.source("one", {"a": "1"}, target="app")
-        sync.source("two", {"b": "2"}, target="app")
-        await sync.settle()
-        sync.source("two", {"b": "2"}, target="No Name")
-        sync.source("one", {"a": "changed"}, target="app")
-        await sync.settle()
-
-        assert sync.data("app", "team-a") == {"a": coded("1"), "b": coded("2")}
-
-    async def test_their_namespace_can_be_deleted(self):
-        sync = Syncing("team-a")
-        sync.source("app", {"password": "one"})
-        await sync.settle()
-        sync.server.terminate(HOME)
-        sync.delete("app")
-        await sync.settle()
-
-        assert sync.get("app") is None
-        assert sync.get("app", "team-a") is None

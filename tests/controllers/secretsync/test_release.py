@@ -7,9 +7,8 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 
-from controllers.secretsync.syncing import HOME, TYPE, Syncing, coded, secret
+from controllers.secretsync.syncing import TYPE, Syncing, coded
 from hedgerow.cli import main
-from hedgerow.controllers.secretsync.options import Selection
 from hedgerow.kube import client, errors
 from hedgerow.testing.memory.cluster import MemoryCluster
 
@@ -19,7 +18,7 @@ ALL = ("release", "--all", "--controller", "secretsync", "--yes")
 
 @pytest.fixture
 def sync() -> Syncing:
-    """Two sources, of which one has something to tell, and the operator stopped."""
+    """Two sources, of which one has a conflict to tell, and the operator stopped."""
     sync = Syncing("team-a", "team-b")
 
     async def synced() -> None:
@@ -69,17 +68,6 @@ def typed(sync, monkeypatch, capsys):
 
 
 class TestRelease:
-    @pytest.mark.parametrize("words", [(), ("--drop",), ("--to", "admin")], ids=str)
-    def test_no_source_keeps_our_finalizer(self, sync, typed, words):
-        _, told = typed(*words)
-
-        assert sync.told("told") or words
-        for name in ("app", "told"):
-            live = sync.get(name)
-            assert live is not None
-            assert "finalizers" not in live["metadata"], told
-            assert live["data"] == {"password": coded(MARKER)}
-
     def test_copies_stay_as_they_are_unless_they_are_dropped(self, sync, typed):
         code, told = typed()
         assert code == 3
@@ -95,7 +83,7 @@ class TestRelease:
 
         sync.restart()
         anyio.run(sync.settle)
-        assert sync.told("app")["Stalled"].startswith("NameTaken: ")
+        assert "NameTaken" in sync.told("app")
 
     def test_they_can_be_handed_over(self, sync, typed):
         code, told = typed("--to", "admin")
@@ -146,18 +134,3 @@ class TestRelease:
         assert "refused with 422" in told
         assert MARKER not in told
         assert coded(MARKER) not in told
-
-
-class TestFormerOptions:
-    @pytest.mark.parametrize(
-        "options", [Selection(type="example.com/other"), Selection(namespace="elsewhere")], ids=str
-    )
-    def test_sources_of_former_options_are_let_go(self, sync, typed, options):
-        sync.open("elsewhere")
-        sync.restart(options=options)
-        anyio.run(sync.settle)
-        typed()
-        sync.server.delete(secret("app", HOME))
-
-        assert sync.get("app") is None
-        assert sync.get("app", "team-a") is None

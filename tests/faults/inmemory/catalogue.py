@@ -51,7 +51,7 @@ QUICK = 48
 ALONE = (
     Case("bluegreen-lost", (Fault("API server restarted", 6, 5),)),
     Case("bluegreen-names", (Fault("stale when opened again", 0, kind="Service"),)),
-    Case("cronjob-guarded", (Fault("refused with 403", 5, MINUTES),)),
+    Case("cronjob-replacing", (Fault("refused with 403", 5, MINUTES),)),
 )
 """Cases of the quick share that alone catch one of the mutants."""
 

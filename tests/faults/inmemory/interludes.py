@@ -201,7 +201,7 @@ def interludes() -> Iterator[Interlude]:
     found = [
         Interlude(name, what, when, at)
         for name in BY_NAME
-        if name not in {"cronjob-forbidding", "cronjob-guarded", "bluegreen-names"}
+        if name not in {"cronjob-forbidding", "cronjob-replacing", "bluegreen-names"}
         for at in range(len(calm(name).ending.writes))
         for what in (ANEW, NAMESPACE)
         for when in WHENS

@@ -92,7 +92,7 @@ def _on_time() -> Iterator[Step]:
             }
         }
     }
-    spec = {"schedule": "*/10 * * * *", "startGuard": True, "jobTemplate": template}
+    spec = {"schedule": "*/10 * * * *", "jobTemplate": template}
     yield Step("created", apply(CRON, **spec), observed(CRON, Ready="True/Scheduled"))
     yield Step("a start", lambda _people: None, count(jobs, 1), moving=True)
     yield Step("the next one", lambda _people: None, count(jobs, 2), moving=True)

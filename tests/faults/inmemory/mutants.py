@@ -93,7 +93,7 @@ MUTANTS = (
         "await self._context.applier.delete(deletion)\n",
         "self._state.pruned[deletion.id] = deletion.ref.uid\n"
         "        await self._context.applier.delete(deletion)\n",
-        "cronjob-guarded: refused with 403 for 150 s at write 5",
+        "cronjob-replacing: refused with 403 for 150 s at write 5",
     ),
     Mutant(
         "a version that is too old is asked for for ever",
@@ -114,7 +114,7 @@ MUTANTS = (
         "hedgerow.kube.session",
         "watch = login.exchange(request, read=idle)",
         "watch = login.exchange(request, read=1e9)",
-        "cronjob-guarded: silent of Job at write 6",
+        "cronjob-replacing: silent of Job at write 6",
     ),
     Mutant(
         "what a list does not have stays in the cache",
@@ -128,7 +128,7 @@ MUTANTS = (
         "hedgerow.runtime.cache.store",
         "if version_of(obj) > self.version:",
         "if version_of(obj) < 0:",
-        "cronjob-guarded: silent of Job at write 6",
+        "cronjob-replacing: silent of Job at write 6",
     ),
     Mutant(
         "a lease is taken from who holds it",
@@ -136,13 +136,6 @@ MUTANTS = (
         "self._free_from = now if vacant else self._expires",
         "self._free_from = now",
         "bluegreen-lost with 2 replicas: leader cut off at write 20",
-    ),
-    Mutant(
-        "a start guard is never taken off",
-        "hedgerow.controllers.cronjob.controller",
-        "if is_recorded and START_GUARD in job.finalizers:",
-        "if is_recorded and job.going:",
-        "cronjob-on-time: refused with 403 at write 6",
     ),
     Mutant(
         "a deletion is of whatever has the name",

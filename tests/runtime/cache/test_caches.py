@@ -12,13 +12,11 @@ from structlog.testing import LogCapture
 from hedgerow.contract import Controller, Key, Relation
 from hedgerow.controllers.bluegreen import controller as bluegreen
 from hedgerow.controllers.cronjob import controller
-from hedgerow.controllers.cronjob.controller import START_GUARD
 from hedgerow.objects import Installation
 from hedgerow.runtime.cache.caches import Cache, Source, build, concerned
 from hedgerow.shard import Shard
 from hedgerow_schemas.base import Resource
 from hedgerow_schemas.builtin import Deployment, Pod
-from hedgerow_schemas.job import Job
 from support.operator.registered import ALL
 
 Object = dict[str, Any]
@@ -143,65 +141,6 @@ class TestLooking:
         (found,) = cache.concerning(("ns", "demo"))
         assert isinstance(found, Pod)
         assert cache.concerning(("ns", "other")) == []
-
-
-class TestFinalized:
-    KEY = ("ns", "demo")
-
-    def job(self, *finalizers: str, **owner: Any) -> Object:
-        obj = child(**({"kind": "CronJob"} | owner))
-        obj["metadata"]["finalizers"] = list(finalizers)
-        return obj
-
-    def found(self, obj: Object) -> list[Any]:
-        cache = build(CRONJOBS, Installation(), ())
-        cache.child_store("Job", "ns").put(obj)
-        return [(kind, live) for kind, live in cache.finalized(self.KEY) if live is obj]
-
-    @pytest.mark.parametrize("uid", ["u", "former"])
-    def test_children_with_a_finalizer_of_ours_are_found_by_the_owners_name(self, uid):
-        obj = self.job(START_GUARD, "other/one", uid=uid)
-
-        assert self.found(obj) == [(Job, obj)]
-
-    @pytest.mark.parametrize(
-        ("finalizers", "owner"),
-        [
-            ((), {}),
-            (("other/one",), {}),
-            ((START_GUARD,), {"name": "other"}),
-            ((START_GUARD,), {"kind": "Other"}),
-            ((START_GUARD,), {"controller": False}),
-        ],
-    )
-    def test_others_are_not(self, finalizers, owner):
-        assert self.found(self.job(*finalizers, **owner)) == []
-
-    def test_one_that_lost_it_is_found_no_more(self):
-        cache = build(CRONJOBS, Installation(), ())
-        store = cache.child_store("Job", "ns")
-        store.put(self.job(START_GUARD))
-        freed = self.job()
-        freed["metadata"]["resourceVersion"] = "2"
-        store.put(freed)
-
-        assert cache.finalized(self.KEY) == []
-
-    @pytest.mark.parametrize("namespaces", [(), ("ns",), ("other", "ns")])
-    def test_they_are_found_in_their_own_namespace(self, namespaces):
-        cache = build(CRONJOBS, Installation(), namespaces)
-        cache.child_store("Job", "ns").put(self.job(START_GUARD))
-
-        assert len(cache.finalized(self.KEY)) == 1
-        assert cache.finalized(("other", "demo")) == []
-
-    def test_a_controller_without_finalizers_finds_none(self):
-        cache = built()
-        obj = child()
-        obj["metadata"]["finalizers"] = [START_GUARD]
-        cache.child_store("Service", "ns").put(obj)
-
-        assert cache.finalized(self.KEY) == []
 
 
 class TestConcerned:

@@ -16,7 +16,6 @@ VERSION = f"{GROUP}/v1"
 USER = "hedgerow-cronjob-under-test"
 FIELD_MANAGER = "hedgerow-cronjob"
 SCHEDULED_AT = f"{GROUP}/scheduled-at"
-START_GUARD = f"{GROUP}/start-guard"
 RUNS_FOR = "pod-complete.stage.kwok.x-k8s.io/delay"
 """How long a pod runs on a simulated node, as an annotation of it."""
 READ = ["get", "list", "watch"]

@@ -15,7 +15,7 @@ from hedgerow.objects import Installation, controller_of, metadata
 from hedgerow.plan.status import said
 from hedgerow.runtime.applier import Applier
 from hedgerow.runtime.cache.caches import Cache, build
-from hedgerow.runtime.events import publisher_of
+from hedgerow.runtime.events.publisher import EventPublisher
 from hedgerow.runtime.events.recorder import Recorder
 from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow.runtime.reconciler import Reconciler
@@ -85,7 +85,7 @@ class Operator:
         )
         manager = Installation().field_manager(self.controller.name)
         recorder = Recorder(self.cluster, self.clock, manager)
-        publisher = publisher_of(self.cluster, planner, recorder)
+        publisher = EventPublisher(self.cluster, planner, recorder)
         reconciler = Reconciler(planner, Applier(self.cluster, manager), publisher)
         for _ in range(MOST):
             before = await self._watch()

@@ -157,6 +157,19 @@ class DryRunCluster:
         found.written, found.refused = True, False
         return ApplyResult(found.live, created=created)
 
+    async def dry_run_create(
+        self, api: ApiResource, namespace: str, body: Object, *, manager: str
+    ) -> ApplyResult:
+        """Ask the server itself whether it would create an object; without the right, it would."""
+        ref = ObjectRef(api, namespace, str(metadata(body)["name"]))
+        try:
+            return await self.cluster.dry_run_create(api, namespace, body, manager=manager)
+        except (Invalid, Forbidden, Unavailable) as error:
+            if isinstance(error, Forbidden) and not await self._may("create", ref):
+                return ApplyResult(body, created=True)
+            self.refusals.append(WriteRefusal(str(ref), error.details))
+            raise
+
     async def delete(
         self, api: ApiResource, name: str, namespace: str = "", *, uid: str, **_: Any
     ) -> bool:
@@ -219,12 +232,15 @@ class DryRunCluster:
         """Return whether we have the rights for an apply, so that it was forbidden otherwise."""
         verbs = ("patch",) if found.stored is not None else ("patch", "create")
         for verb in verbs:
-            key = (verb, found.ref.api, found.ref.namespace)
-            if key not in self._rights:
-                self._rights[key] = await self.cluster.allowed(*key)
-            if not self._rights[key]:
+            if not await self._may(verb, found.ref):
                 return False
         return True
+
+    async def _may(self, verb: str, ref: ObjectRef) -> bool:
+        key = (verb, ref.api, ref.namespace)
+        if key not in self._rights:
+            self._rights[key] = await self.cluster.allowed(*key)
+        return self._rights[key]
 
     def _versioned(self, obj: Object) -> Object:
         """Return an object with a version newer than any real one, so that caches accept it."""

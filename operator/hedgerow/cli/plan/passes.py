@@ -11,7 +11,7 @@ from hedgerow.objects import ObjectRef, metadata
 from hedgerow.plan.status import reader_of
 from hedgerow.runtime.applier import Applied, Applier
 from hedgerow.runtime.cache.caches import build
-from hedgerow.runtime.events import publisher_of
+from hedgerow.runtime.events.publisher import EventPublisher
 from hedgerow.runtime.events.recorder import Recorder
 from hedgerow.runtime.large import USUAL, PassLimits
 from hedgerow.runtime.namespaces import Permission
@@ -87,7 +87,7 @@ class Simulation:
         self._reconciler = Reconciler(
             self._planner,
             _RecordingApplier(dry_run, self.field_manager),
-            publisher_of(self._planner, Recorder(cluster, clock, self.field_manager)),
+            EventPublisher(self._planner, Recorder(cluster, clock, self.field_manager)),
         )
 
     @property

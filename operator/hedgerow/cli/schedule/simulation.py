@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, cast
 
-from hedgerow.contract import Create, Desired, Observed, RemoveFinalizer
+from hedgerow.contract import Create, Desired, Observed
 from hedgerow.controllers.cronjob import schedule as cron
 from hedgerow.controllers.cronjob import starts
 from hedgerow.controllers.cronjob.controller import CONTROLLER, FULL, WAITS
@@ -152,10 +152,6 @@ def _instant(schedule: Schedule, time: datetime) -> datetime:
     return time.replace(tzinfo=schedule.zone, fold=1).astimezone(UTC)
 
 
-GOING = "1970-01-01T00:00:00Z"
-"""A deletionTimestamp; its value does not matter."""
-
-
 class SimulatedJobs:
     """The Jobs of one CronJob: each begins when it is created and succeeds after the duration."""
 
@@ -166,7 +162,7 @@ class SimulatedJobs:
         self._ends: dict[str, datetime] = {}
 
     def __contains__(self, name: str) -> bool:
-        """Return whether a Job of this name exists, even if it is being deleted."""
+        """Return whether a Job of this name exists."""
         return name in self._jobs
 
     def create(self, name: str, declared: Object, began: datetime) -> None:
@@ -177,21 +173,8 @@ class SimulatedJobs:
         self._ends[name] = began + self._duration
 
     def delete(self, name: str) -> None:
-        """Delete a Job; with a finalizer, only mark it as being deleted."""
-        if self._jobs[name]["metadata"].get("finalizers"):
-            self._change(name, deletionTimestamp=GOING)
-        else:
-            del self._jobs[name], self._ends[name]
-
-    def release(self, name: str, finalizer: str) -> bool:
-        """Remove a finalizer from a Job; return whether it had it."""
-        held: list[str] = self._jobs[name]["metadata"].get("finalizers") or []
-        if finalizer not in held:
-            return False
-        self._change(name, finalizers=[other for other in held if other != finalizer])
-        if Job(self._jobs[name]).going:
-            self.delete(name)
-        return True
+        """Delete a Job."""
+        del self._jobs[name], self._ends[name]
 
     def jobs(self, now: datetime) -> tuple[Job, ...]:
         """Return the Jobs at an instant; those whose duration is over have succeeded."""
@@ -208,20 +191,12 @@ class SimulatedJobs:
         return tuple(name for name, end in self._ends.items() if end > now)
 
     def surplus(self, named: Container[str]) -> tuple[str, ...]:
-        """Return the names of Jobs that are not in `named` and not being deleted."""
-        return tuple(
-            name
-            for name, job in self._jobs.items()
-            if name not in named and "deletionTimestamp" not in job["metadata"]
-        )
+        """Return the names of Jobs that are not in `named`."""
+        return tuple(name for name in self._jobs if name not in named)
 
     def next_end(self, now: datetime) -> datetime | None:
         """Return when the next Job ends after an instant; None if none does."""
         return min((end for end in self._ends.values() if end > now), default=None)
-
-    def _change(self, name: str, **fields: object) -> None:
-        job = self._jobs[name]
-        self._jobs[name] = {**job, "metadata": {**job["metadata"], **fields}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,17 +234,13 @@ class SimulatedController:
             if new:
                 self._world.create(new.name, new.fields, now)
                 made = new.name
-            elif not (self._release(desired) or self._prune(desired) or self._tell(desired, now)):
+            elif not (self._prune(desired) or self._tell(desired, now)):
                 return self._concluded(desired, before, made, now)
 
     def _missing(self, desired: Desired) -> Iterator[Create]:
         for child in desired.children:
             if isinstance(child, Create) and child.name not in self._world:
                 yield child
-
-    def _release(self, desired: Desired) -> bool:
-        finalized = [child for child in desired.children if isinstance(child, RemoveFinalizer)]
-        return any(self._world.release(child.name, child.finalizer) for child in finalized)
 
     def _prune(self, desired: Desired) -> bool:
         surplus = self._world.surplus({child.name for child in desired.children})

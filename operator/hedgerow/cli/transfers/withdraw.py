@@ -23,7 +23,6 @@ from hedgerow.cli.transfers.writing import ObjectOutcome, applied, for_each, rea
 from hedgerow.fields.sets import declaring
 from hedgerow.kube.errors import Invalid, Missing
 from hedgerow.objects import ObjectRef, metadata
-from hedgerow.plan.finalizers import finalization
 from hedgerow.plan.installations import STATUS, named, reporters
 from hedgerow.process.leadership import refuse_while_at_work
 from hedgerow.texts import numbered, printable
@@ -156,8 +155,7 @@ class _Withdrawal:
             return ObjectOutcome(self.ref, "given up", endpoint, fields, lost=lost)
         if to := self.order.to or other:
             return await self._hand_over(live, endpoint, fields, to)
-        freed = await self._free(live) if not endpoint else False
-        return ObjectOutcome(self.ref, "kept", endpoint, fields, lost=blocking, freed=freed)
+        return ObjectOutcome(self.ref, "kept", endpoint, fields, lost=blocking)
 
     async def _given_up(self, live: Object, endpoint: str) -> Object | None:
         """Return the object as it would be then, by a dry run; None if the server refuses it."""
@@ -197,16 +195,6 @@ class _Withdrawal:
         await self._apply(nothing(now), endpoint)
         return done
 
-    async def _free(self, live: Object) -> bool:
-        """Remove our finalizers; otherwise nobody would, and the object could never be deleted."""
-        given_up = self.controller.child_finalizers | {self.controller.built_in.hold_finalizer}
-        write = finalization(self.ref.api, live, self.manager, given_up)
-        if write is None:
-            return False
-        if self.order.yes:
-            await self._apply(write.body, "")
-        return True
-
     def _other_reporter(self, live: Object, endpoint: str) -> str:
         """Return the field manager of another installation that also writes a status, or nothing.
 
@@ -239,7 +227,6 @@ def _line(outcome: ObjectOutcome, *, yes: bool) -> str:
             words = f"{fields} {would}handed over, no value changed"
         case _:
             words = f"{fields} kept: {outcome.why or 'nobody else holds'} {_paths(outcome.lost)}"
-            words += "; the finalizer is removed" if outcome.freed else ""
     return printable(outcome_line(outcome, words))
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
-from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from hedgerow.cli.exits import CommandError
@@ -12,17 +10,12 @@ from hedgerow.cli.targets import found_kind, read
 from hedgerow.cli.tree.resources import is_ours
 from hedgerow.fields.managed_fields import managers
 from hedgerow.objects import ObjectRef, controller_of, metadata
-from hedgerow_schemas.base import View
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from hedgerow.contract import Controller
     from hedgerow.kube.cluster import Cluster
     from hedgerow_schemas.base import ApiResource, Object, Resource
 
-MOST_SOURCES: Final = 3
-"""The most sources of a copy that are named."""
 DEEPEST: Final = 4
 """The most owners that are read: a Pod, its ReplicaSet, its Deployment, the resource."""
 
@@ -54,10 +47,11 @@ async def resource_of(
         if found is None or metadata(found)["uid"] != owner.get("uid"):
             break
         live = found
-    if sources := list(islice(_sources(asked), MOST_SOURCES)):
-        shown = " and ".join(f"`{typed()} tree {source}`" for source in sources)
+    if maker := _maker_for_namespace(asked):
         raise CommandError(
-            f"{api.kind}/{name} is a copy of {program_name()}'s; its sources: see {shown}"
+            f"{api.kind}/{name} is a child of its Namespace, made by {program_name()}'s {maker}:"
+            f" {typed()} tree does not show these; its labels and annotations say what it is made"
+            " from"
         )
     holders = ", ".join(dict.fromkeys(one.manager for one in managers(asked))) or "nobody"
     raise CommandError(
@@ -66,19 +60,14 @@ async def resource_of(
     )
 
 
-def _sources(live: Object) -> Iterator[str]:
-    """Yield the resources from which an object is made, as commands take them.
-
-    Of an object that none of our controllers writes, nothing is believed.
-    """
-    for controller in registry().controllers:
-        copies = controller.copies
-        if copies is None or not is_ours(live, controller.name, program_name()):
-            continue
-        if any(_same(kind.api, live) for kind in controller.owns):
-            kind = copies.sources.resource.api.kind.lower()
-            for namespace, name in copies.of(View(live)):
-                yield f"{quote(f'{kind}/{name}')} -n {quote(namespace)}"
+def _maker_for_namespace(live: Object) -> str:
+    """Return the name of the controller that makes an object for its Namespace, if one does."""
+    makers = (
+        controller.name
+        for controller in registry().controllers
+        if controller.is_for_namespaces and any(_same(kind.api, live) for kind in controller.owns)
+    )
+    return next((name for name in makers if is_ours(live, name, program_name())), "")
 
 
 def _same(api: ApiResource, live: Object) -> bool:

@@ -13,7 +13,6 @@ from hedgerow import (
     Lag,
     Notice,
     Observed,
-    RemoveFinalizer,
     condition,
     ready,
     stalled,
@@ -31,7 +30,6 @@ from hedgerow.controllers.cronjob.missed import (
     schedule_problems,
     timetable,
 )
-from hedgerow.controllers.cronjob.starts import START_GUARD, StartRecord
 from hedgerow_schemas.cronjob import CronJob, CronJobStatus, JobReference
 
 if TYPE_CHECKING:
@@ -39,6 +37,7 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
     from hedgerow import Condition
+    from hedgerow.controllers.cronjob.starts import StartRecord
 
 MOST_LISTED = 20
 """The most Jobs that `status.active` lists; `status.activeCount` counts all."""
@@ -108,11 +107,10 @@ def is_full(cj: CronJob, jobs: Sequence[Job]) -> bool:
     return sum(not job.finished for job in jobs) >= cj.spec.active_limit
 
 
-def kept(cj: CronJob, jobs: Sequence[Job], record: StartRecord) -> Iterator[Keep | RemoveFinalizer]:
+def kept(cj: CronJob, jobs: Sequence[Job], record: StartRecord) -> Iterator[Keep]:
     """Yield the Jobs to keep: all but outdated ones.
 
-    The Jobs of the newest start and success stay until the status has recorded them. The start
-    guard is removed from Jobs that the status has recorded.
+    The Jobs of the newest start and success stay until the status has recorded them.
     """
     spec = cj.spec
     success = last_success(jobs, cj.status.last_successful_time)
@@ -122,9 +120,7 @@ def kept(cj: CronJob, jobs: Sequence[Job], record: StartRecord) -> Iterator[Keep
         is_new_success = (
             job.succeeded and job.completion_time == success != cj.status.last_successful_time
         )
-        if is_recorded and START_GUARD in job.finalizers:
-            yield RemoveFinalizer(Job, job.name, START_GUARD)
-        elif not is_recorded or is_new_success or job.name not in old:
+        if not is_recorded or is_new_success or job.name not in old:
             yield Keep(Job, job.name)
 
 
@@ -280,7 +276,6 @@ CONTROLLER = Controller(
     compose,
     owns=(Job,),
     child_names={Job: ("{}-*",)},
-    child_finalizers=frozenset({START_GUARD}),
     validate=validation.errors,
     lag=Lag(
         "cronjob_start_lag",

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from hedgerow.controllers.cronjob.schedule import Schedule
     from hedgerow_schemas.cronjob import CronJob
 
-START_GUARD = "batch.tutorial.kubebuilder.io/start-guard"
 SCHEDULED_AT = "batch.tutorial.kubebuilder.io/scheduled-at"
 TOLERANCE: Final = timedelta(minutes=1)
 """How far the clocks of two replicas may differ; a record that is ahead by less is accepted."""
@@ -175,7 +174,6 @@ def creation(cj: CronJob, at: datetime) -> Create:
     metadata: Object = {
         "labels": given.get("labels") or {},
         "annotations": (given.get("annotations") or {}) | scheduled,
-        **({"finalizers": [START_GUARD]} if cj.spec.start_guard else {}),
     }
     name = name_of(cj.metadata.name, at)
     return Create(Job, name, {"metadata": metadata, "spec": template.get("spec") or {}})

@@ -24,7 +24,7 @@ from hedgerow.plan import oversized
 from hedgerow.plan.oversized import Family, Oversize, readable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from hedgerow_schemas.base import Object
 
@@ -384,7 +384,6 @@ class Weigher:
         family: Callable[[Object], Family],
         *,
         manager: str,
-        finalizers: Collection[str] = (),
         reducible: bool = True,
         packable: bool = True,
         keeps: Callable[[Object], Object] = lambda _: {},
@@ -392,7 +391,7 @@ class Weigher:
         self.budget = budget
         self._keeps = keeps
         self._family = family
-        self._manager, self._finalizers = manager, finalizers
+        self._manager = manager
         self._reducible, self._packable = reducible, packable
 
     def weigh(self, place: ShelfPlace, obj: Object, *, listed: bool = False) -> Object:
@@ -427,7 +426,7 @@ class Weigher:
     def _part(
         self, place: ShelfPlace, obj: Object, oversize: Oversize, family: Family, whole: int
     ) -> Object:
-        part = oversized.reduced(obj, oversize, self._manager, self._finalizers) | self._keeps(obj)
+        part = oversized.reduced(obj, oversize, self._manager) | self._keeps(obj)
         weight = weight_of(part) + OVERHEAD
         # Room does not help an object that is too large by itself, or undecodable.
         wanted = whole if oversize.of == "sum" else weight

@@ -13,7 +13,6 @@ from msgspec import Struct, field
 from hedgerow.contract import Key, unreduced
 from hedgerow.fields import managed_fields
 from hedgerow.objects import Installation, controller_of, metadata
-from hedgerow.plan.finalizers import finalizers_of
 from hedgerow.plan.oversized import Family, oversize_of
 from hedgerow.runtime.cache.budget import LARGE_FROM, Budget, Weigher
 from hedgerow.runtime.cache.store import Index, Store, key_of
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from hedgerow.shard import Shard
 
 ALL_NAMESPACES = ""
-OWNER, CONCERNS, FINALIZED = "owner", "concerns", "finalized"
+OWNER, CONCERNS = "owner", "concerns"
 CLAIMABLE, ASTRAY = "claimable", "astray"
 CLAIMANT = "hedgerowClaimant"
 """A top-level field that no object of the API has; a reduced object keeps its claimant in it."""
@@ -194,10 +193,6 @@ class Cache(Struct, frozen=True, dict=True, eq=False):
         """Return the cached children whose controller reference has this uid."""
         return self._of_children(OWNER, uid, namespace)
 
-    def finalized(self, key: Key) -> list[tuple[type[View], Object]]:
-        """Return the children that have one of our finalizers, of any resource with this key."""
-        return self._of_children(FINALIZED, key, key[0])
-
     def _of_children(
         self, index: str, value: Hashable, namespace: str
     ) -> list[tuple[type[View], Object]]:
@@ -253,7 +248,6 @@ def build(
     manager = installation.field_manager(controller.name)
     indices = {
         OWNER: _owner,
-        FINALIZED: _finalized(controller),
     }
 
     def store(
@@ -269,7 +263,6 @@ def build(
             budget,
             partial(_family, controller, kind, relation, claimable),
             manager=manager,
-            finalizers=controller.child_finalizers,
             reducible=relation is None,
             packable=relation is None or relation.of is not None,
             keeps=partial(_claim_marks, claimable) if claimable else _nothing,
@@ -460,22 +453,12 @@ def _is_picked(prefix: str, manager: str, obj: Object) -> bool:
 def owner_key(controller: Controller[Resource], obj: Object) -> tuple[Key, ...]:
     """Return the key of the resource of this controller that controls an object, or nothing."""
     owner = controller_of(obj)
-    if not owner and controller.child_finalizers.intersection(finalizers_of(obj)):
-        return (key_of(obj),)  # orphaned: there is no owner whose key could be used
     if owner.get("kind") != controller.resource.api.kind:
         return ()
     namespace, name = key_of(obj)[0], str(owner.get("name", ""))
     if controller.is_for_namespaces:
         return (Key("", name),) if name == namespace else ()
     return (Key(namespace, name),)
-
-
-def _finalized(controller: Controller[Resource]) -> Index:
-    def index(obj: Object) -> Iterable[Hashable]:
-        ours = controller.child_finalizers.intersection(finalizers_of(obj))
-        return owner_key(controller, obj) if ours else ()
-
-    return index
 
 
 def _owner(obj: Object) -> Iterable[Hashable]:

@@ -9,8 +9,9 @@ import structlog
 
 from hedgerow.contract import Notice
 from hedgerow.fields.managed_fields import managers
-from hedgerow.objects import ChildId, metadata
+from hedgerow.objects import ChildId, ObjectRef, metadata
 from hedgerow.runtime.events import notices
+from hedgerow.runtime.events.recorder import event_name
 from hedgerow.runtime.metrics import Meter, Meters
 from hedgerow.runtime.refusals import kind_of
 
@@ -18,15 +19,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from hedgerow.kube.errors import KubeError
-    from hedgerow.objects import ObjectRef
     from hedgerow.plan.conditions import Problem
     from hedgerow.plan.status import StatusReport
     from hedgerow.plan.writes import Write
-    from hedgerow.runtime.events.notices import ConflictEvent
     from hedgerow.runtime.events.recorder import Recorder
+    from hedgerow.runtime.events.source_warnings import SourceWarning
     from hedgerow.runtime.observation import Observation, ResourcePlanner
     from hedgerow.runtime.resource_pass import Pass
-    from hedgerow_schemas.base import ContestedField
+    from hedgerow_schemas.base import ContestedField, View
 
 LOGGED = ChildId("", "log")
 """The key in memory for logged conflicts: the status may be refused for a long time."""
@@ -130,14 +130,34 @@ class EventPublisher:
             log.warning("field contested", told=event.words)
             # After a crash the version is still the same, so the Event gets the same name again.
             since = event.since or metadata(observation.live)["resourceVersion"]
-            if not await self._publish_conflict(this, event, since):
+            if not await self._publish(this, event.notice, since):
                 state.forget_event(LOGGED, event.words, event.since)
                 return False
         return True
 
-    async def _publish_conflict(self, this: Pass, event: ConflictEvent, since: str) -> bool:
-        """Send an Event about contested fields; return whether it was not refused."""
-        return await self._publish(this, event.notice, since)
+    async def publish_source_warnings(self, this: Pass, warnings: Iterable[SourceWarning]) -> None:
+        """Log and count what is wrong with children of a Namespace, and tell their sources.
+
+        It is told again once the source has changed, and a child and reason at most once in ten
+        minutes otherwise. Nothing more is sent after one that was refused.
+        """
+        namespace = this.controller.home(this.key)
+        for found in warnings:
+            source, version = found.source, ""
+            note = f"in {namespace}: {found.message}" if found.child else found.message
+            notice = Notice(found.reason, note, "Warning", source)
+            if source is not None:
+                version = source.text("metadata", "resourceVersion")
+                if self._recorder.is_published(event_name(_ref(source), notice, version)):
+                    continue
+            about = found.child or ChildId("", found.message)
+            if not this.state.may_send_event(about, found.reason, version, this.now):
+                continue
+            log.warning("problem", reason=found.reason, told=note)
+            self._meter.logged()
+            if source is not None and not await self._publish(this, notice, version):
+                this.state.forget_event(about, found.reason, version)
+                return
 
     async def publish_status_refused(self, this: Pass, error: KubeError) -> None:
         """Send a warning Event about a status that the API server refused: nothing else shows it.
@@ -160,23 +180,28 @@ class EventPublisher:
             if not await self._publish(this, notice, _generation(this.observation)):
                 return
 
-    async def _publish(
-        self, this: Pass, notice: Notice, occurrence: str, regarding: ObjectRef | None = None
-    ) -> bool:
+    async def _publish(self, this: Pass, notice: Notice, occurrence: str) -> bool:
         """Send an Event about the resource or another object, as long as anything may be written.
 
-        Return whether it was not refused.
+        There are none about a Namespace. Return whether it was not refused.
         """
         owner = this.observation.plan_input.owner
         if self._planner.writable(owner.key, this.state) is None:
             return True
-        error = await self._recorder.publish(regarding or owner, notice, occurrence)
+        if notice.regarding is None and this.controller.is_for_namespaces:
+            return True
+        regarding = owner if notice.regarding is None else _ref(notice.regarding)
+        error = await self._recorder.publish(regarding, notice, occurrence)
         if error is not None:
             self._meter.refused("event", kind_of(error).value)
             log.warning(
                 "event not written", object=str(owner), reason=notice.reason, error=str(error)
             )
         return error is None
+
+
+def _ref(obj: View) -> ObjectRef:
+    return ObjectRef(obj.api, obj.namespace, obj.name, obj.uid)
 
 
 def _generation(observation: Observation) -> str:

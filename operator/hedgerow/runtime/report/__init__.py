@@ -1,10 +1,11 @@
-"""Report: how a resource says what a pass found: in its status, or in an annotation."""
+"""Report: how it is said what a pass found: in a status, in an annotation, or on sources."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hedgerow.runtime.report.annotation import AnnotationReporter, SilentReporter
+from hedgerow.runtime.report.annotation import AnnotationReporter
+from hedgerow.runtime.report.sources import SourceReporter
 from hedgerow.runtime.report.status import StatusReporter
 
 if TYPE_CHECKING:
@@ -14,11 +15,14 @@ if TYPE_CHECKING:
 
 IN_STATUS: Final = StatusReporter()
 IN_ANNOTATION: Final = AnnotationReporter()
-BY_SOURCES: Final = SilentReporter()
+ON_SOURCES: Final = SourceReporter()
 
 
 def reporter_of(controller: Controller[Resource]) -> Reporter:
-    """Return the reporter of a controller: custom resources have a status of ours, others not."""
+    """Return the reporter of a controller.
+
+    Custom resources have a status of ours, others an annotation. A Namespace has nothing.
+    """
     if controller.is_custom:
         return IN_STATUS
-    return IN_ANNOTATION if controller.copies is None else BY_SOURCES
+    return IN_ANNOTATION if controller.writes_resource else ON_SOURCES

@@ -36,13 +36,11 @@ class AnnotationReporter(Reporter):
         live, problems = observation.live, this.all_problems()
         rewritten = by_admission(observation.plan.rewritten)
         composed = observation.desired.status or Status()
-        new_text, report = statuses.annotation_report(
+        text, report = statuses.annotation_report(
             live, composed, observation.plan, problems, rewritten
         )
-        # An earlier process may have said more: that stays until all is known.
-        text = new_text if observation.is_informed else None
         this.context.meter.contest(this.key, (field.manager or "" for field in report.contested))
-        if text is not None and text != annotation(live, STATUS_ANNOTATION):
+        if text != annotation(live, STATUS_ANNOTATION):
             await publisher.publish_warnings(this, report, problems, rewritten)
         if (write := self._due(this, text)) is not None:
             try:
@@ -56,7 +54,7 @@ class AnnotationReporter(Reporter):
         await publisher.publish_normal(this)
         return this.outcome()
 
-    def _due(self, this: Pass, text: str | None) -> Write | None:
+    def _due(self, this: Pass, text: str) -> Write | None:
         """Return the write of the annotation, if it is due now.
 
         Without one to send, no refusal waits for it either: it would bring the next pass forward.
@@ -67,7 +65,7 @@ class AnnotationReporter(Reporter):
             return None
         return None if state.refusals.waiting(STATUS, write.fingerprint, now) else write
 
-    def _planned(self, this: Pass, text: str | None) -> Write | None:
+    def _planned(self, this: Pass, text: str) -> Write | None:
         """Return the write that the annotation and the claims need, or None.
 
         The annotation of a resource that cannot be read stays: an apply without what is claimed
@@ -78,10 +76,3 @@ class AnnotationReporter(Reporter):
             return None
         claims = claims_of(plan_input, this.observation.desired, controller.claimed)
         return next(iter(plan_own(plan_input, claims, text).writes), None)
-
-
-class SilentReporter(AnnotationReporter):
-    """Writes nothing on the resource: its children are copies, and their sources say it."""
-
-    def _planned(self, this: Pass, text: str | None) -> Write | None:  # noqa: ARG002 - as the method that it replaces
-        return None

@@ -85,9 +85,11 @@ class Server:
     def create(self, body: Object, manager: str) -> Object:
         """POST: every field, defaults included, is the manager's. Raises Refused."""
         kind, key = self._kind(body), self._key(body)
-        if key in self._objects:
-            raise answers.exists(key[3])
         self._admit_create(key[2])
+        if key in self._objects:
+            # Whether one of its name exists is looked up last, when all else would be accepted.
+            admission.created(kind, body, uid="", stamp="", number=0)
+            raise answers.exists(key[3])
         return self._store_update(kind, key, None, body, manager, "")
 
     def update(self, body: Object, manager: str, subresource: str = "") -> Object:
