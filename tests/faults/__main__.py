@@ -206,7 +206,7 @@ def _matches(case: Case, words: Sequence[str]) -> bool:
 
 def faults() -> list[str]:
     """Return the name of every fault."""
-    return list(dict.fromkeys(_of_scenarios()))
+    return list(dict.fromkeys((*_of_scenarios(), *(each.fault for each in sharded(Undisturbed())))))
 
 
 def _of_scenarios() -> Iterator[str]:
