@@ -68,7 +68,7 @@ def test_notes_that_others_attach_are_not_shown():
     [
         ({"namespaces": ("Shop_",)}, "'Shop_' is not valid: --namespace takes a namespace's name"),
         ({"instance": "x" * 21}, "--instance takes a short name"),
-        ({"lease_duration": 0}, "0 is not valid: --lease-duration takes a positive duration"),
+        ({"lease_duration": 0}, "0 is not valid: --lease-duration takes a duration of at least 1s"),
     ],
 )
 def test_a_refused_setting_is_told_in_the_words_of_the_command_line(setting, said):

@@ -37,6 +37,11 @@ def _is_ours(identity: Object) -> Callable[[People], object]:
     return look
 
 
+def _delete_and_touch(people: People) -> None:
+    people.delete(GREEN)
+    people.edit(DEMO, {"metadata": {"annotations": {"example.com/touched": "yes"}}}, OTHER)
+
+
 def _names() -> Iterator[Step]:
     """Names that somebody else has, and a child that no watch shows."""
     theirs = {"spec": {"ports": [{"port": 1, "protocol": "TCP"}]}}
@@ -59,8 +64,8 @@ def _names() -> Iterator[Step]:
         observed(DEMO, Contested="True/FieldConflict"),
     )
     yield Step(
-        "the child is deleted, and no watch tells",
-        lambda people: people.delete(GREEN),
+        "the child is deleted, which no watch tells, and the resource is looked at again",
+        _delete_and_touch,
         both(observed(DEMO, Contested=""), _is_ours(GREEN)),
     )
 

@@ -85,7 +85,7 @@ class Operator:
         )
         manager = Installation().field_manager(self.controller.name)
         recorder = Recorder(self.cluster, self.clock, manager)
-        publisher = EventPublisher(self.cluster, planner, recorder)
+        publisher = EventPublisher(planner, recorder)
         reconciler = Reconciler(planner, Applier(self.cluster, manager), publisher)
         for _ in range(MOST):
             before = await self._watch()
