@@ -38,12 +38,16 @@ def world(api, namespace) -> World:
 
 @pytest.fixture
 def start(sandbox, api, namespace, tmp_path) -> Iterator[Start]:
-    """Start operators of BlueGreens with all rights, as on a laptop; the tests' own namespace."""
+    """Start operators of BlueGreens with all rights, as on a laptop; the tests' own namespace.
+
+    It is their system namespace, too: a leader that another test ended may still have the Lease.
+    """
     with ExitStack() as stack:
 
         def begin(*flags: str) -> Operator:
             log = tmp_path / f"{secrets.token_hex(4)}.log"
-            told = ("--controllers", "bluegreen", "-n", namespace, *BRIEF, *flags)
+            own = ("-n", namespace, "--system-namespace", namespace)
+            told = ("--controllers", "bluegreen", *own, *BRIEF, *flags)
             return stack.enter_context(Operator(sandbox.kubeconfig, log, *told))
 
         yield begin

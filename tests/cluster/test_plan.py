@@ -288,7 +288,6 @@ class TestRefused:
         assert told[0] == 2
         assert f"{IMAGE}: mirror.example/echo:1" in told[1]
         assert "RewrittenByAdmission: not set -> True (ChangedOnTheWay)" in told[1]
-        assert f"MutatingAdmissionPolicy/{namespace}" in told[1]
 
 
 class TestRights:

@@ -119,7 +119,9 @@ def operator(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iter
     admin = Api(sandbox.kubeconfig)
     settings = Settings(controllers=("scaler",))
     made = [
-        one for one in printed("none", "no-webhook", settings, crds=True) if one["kind"] in ACCESS
+        one
+        for one in printed("none", "no-webhook", settings, shards=1, crds=True)
+        if one["kind"] in ACCESS
     ]
     for manifest in made:
         admin.apply(manifest, "kubectl").must()
