@@ -18,8 +18,10 @@ ANNOTATE = "kubectl annotate bluegreens.app.demo.kakao.com demo"
 
 
 def field(path: str, reason: str = "OtherValue", manager: str | None = "kubectl-edit", **more: str):
-    target = more.get("object", "Deployment/web")
-    return ContestedField(object=target, path=path, reason=reason, manager=manager)
+    target, declared = more.get("object", "Deployment/web"), more.get("declared")
+    return ContestedField(
+        object=target, path=path, reason=reason, manager=manager, declared=declared
+    )
 
 
 def offered(found: ContestedField, **annotations: str) -> list[str]:
@@ -54,6 +56,16 @@ CASES = [
             (
                 "To take it back: hedgerow adopt Service/demo --from kubectl-edit"
                 " --field spec.selector -n b"
+            ),
+        ],
+    ),
+    (
+        "the label by which children are watched",
+        field(".metadata.labels.hedgerow.dev/controller", declared="bluegreen"),
+        [
+            (
+                "To take it back: kubectl label --overwrite Deployment/web"
+                " hedgerow.dev/controller=bluegreen -n b"
             ),
         ],
     ),

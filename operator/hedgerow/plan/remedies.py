@@ -21,6 +21,7 @@ from hedgerow.plan.yield_and_claim import (
     YIELD,
     FieldPolicyError,
     field_policy_of,
+    is_controller_label,
     is_fixed,
     is_ours,
     place_of,
@@ -95,6 +96,8 @@ def _remedies(
             yield from _annotate(owner, annotations, YIELD, LEAVE, field)
         if field.manager == BEFORE_FIRST_APPLY.manager:
             yield adopt(owner, TAKE, field.object, field)
+        elif is_controller_label(field_path) and field.declared:
+            yield _label(owner, field)
         elif is_ours(field_path) or is_fixed(field_path):
             yield adopt(owner, TAKE, field.object, field, field.path)
         else:
@@ -166,6 +169,17 @@ def _adopt(
     place = owner.namespace if target == own(owner) else owner.home
     command = f"{called} adopt {quote(target)} --from {source}{which}{_in(place)}"
     return Remedy(effect, command)
+
+
+def _label(owner: ObjectRef, field: ContestedField) -> Remedy:
+    """Return the command that writes the declared label.
+
+    The watches select by it. Whoever only adopts it leaves the other value there, so that nothing
+    tells the operator to write its own.
+    """
+    key = field.path.removeprefix(".metadata.labels.")
+    target, term = quote(field.object), quote(f"{key}={field.declared}")
+    return Remedy(TAKE, f"kubectl label --overwrite {target} {term}{_in(owner.home)}")
 
 
 def _annotate(
