@@ -51,7 +51,9 @@ QUICK = 48
 ALONE = (
     Case("bluegreen-lost", (Fault("API server restarted", 6, 5),)),
     Case("bluegreen-names", (Fault("stale when opened again", 0, kind="Service"),)),
-    Case("cronjob-replacing", (Fault("refused with 403", 5, MINUTES),)),
+    Case("cronjob-on-time", (Fault("dropped before it arrived", 4, MINUTES),)),
+    Case("cronjob-replacing", (Fault("refused with 403", 4, MINUTES),)),
+    Case("cronjob-replacing", (Fault("silent", 5, kind="Job"),)),
 )
 """Cases of the quick share that alone catch one of the mutants."""
 

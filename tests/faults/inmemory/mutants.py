@@ -36,10 +36,10 @@ MUTANTS = (
         "hedgerow.runtime.report.status",
         "waits = state.refusals.waiting(STATUS, version, now)",
         "waits = STATUS in state.refusals",
-        "cronjob-on-time: refused with 403 at write 6",
+        "bluegreen-changed: refused with 409 at write 8",
     ),
     Mutant(
-        "an adopted object is never read again",
+        "a name that is taken is never looked at again",
         "hedgerow.runtime.resource_pass",
         "recheck = state.recheck_in(now) if waits or state.taken else None",
         "recheck = None",
@@ -57,7 +57,7 @@ MUTANTS = (
         "hedgerow.controllers.cronjob.controller",
         "starts.creation(cj, due)",
         "starts.creation(cj, now)",
-        "cronjob-on-time: dropped before it arrived for 150 s at write 5",
+        "cronjob-on-time: dropped before it arrived for 150 s at write 4",
     ),
     Mutant(
         "a time to look again is forgotten",
@@ -85,7 +85,7 @@ MUTANTS = (
         "hedgerow.runtime.refusals",
         "backoff(attempts, draw",
         "backoff(1, draw",
-        "bluegreen-names: refused with 503 for 150 s at write 2",
+        "cronjob-replacing: refused with 403 for 150 s at write 4",
     ),
     Mutant(
         "a deletion is taken for done before it is",
@@ -93,7 +93,7 @@ MUTANTS = (
         "await self._context.applier.delete(deletion)\n",
         "self._state.pruned[deletion.id] = deletion.ref.uid\n"
         "        await self._context.applier.delete(deletion)\n",
-        "cronjob-replacing: refused with 403 for 150 s at write 5",
+        "cronjob-replacing: refused with 403 for 150 s at write 4",
     ),
     Mutant(
         "a version that is too old is asked for for ever",
@@ -114,13 +114,13 @@ MUTANTS = (
         "hedgerow.kube.session",
         "watch = login.exchange(request, read=idle)",
         "watch = login.exchange(request, read=1e9)",
-        "cronjob-replacing: silent of Job at write 6",
+        "cronjob-replacing: silent of Job at write 5",
     ),
     Mutant(
         "what a list does not have stays in the cache",
         "hedgerow.runtime.cache.store",
-        "if anyway or entry.version <= version",
-        "if anyway or entry.version <= 0",
+        "if rewound or entry.version <= number",
+        "if rewound or entry.version <= 0",
         "bluegreen-lost: API server restarted for 5 s at write 6",
     ),
     Mutant(
@@ -128,7 +128,7 @@ MUTANTS = (
         "hedgerow.runtime.cache.store",
         "if version_of(obj) > self.version:",
         "if version_of(obj) < 0:",
-        "cronjob-replacing: silent of Job at write 6",
+        "cronjob-replacing: silent of Job at write 5",
     ),
     Mutant(
         "a lease is taken from who holds it",
@@ -237,13 +237,7 @@ def _changes(mutant: Mutant) -> Iterator[tuple[FunctionType, CodeType]]:
     after = {
         code.co_qualname: code for code in _codes(compile(mutated, file, "exec", dont_inherit=True))
     }
-    changed = {
-        name: code
-        for name, code in after.items()
-        if code.co_code != before[name].co_code
-        or _plain(code.co_consts) != _plain(before[name].co_consts)
-        or code.co_names != before[name].co_names
-    }
+    changed = {name: code for name, code in after.items() if _plain(code) != _plain(before[name])}
     gc.unfreeze()  # what is frozen is not listed
     found = [
         (function, changed[function.__code__.co_qualname])
@@ -265,5 +259,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
             yield from _codes(constant)
 
 
-def _plain(constants: tuple[object, ...]) -> list[object]:
-    return [repr(c) for c in constants if not isinstance(c, CodeType)]
+def _plain(code: CodeType) -> tuple[object, ...]:
+    """Return what a function does, and the functions in it: what it is made of without lines."""
+    constants = (_plain(c) if isinstance(c, CodeType) else repr(c) for c in code.co_consts)
+    return code.co_code, code.co_names, *constants
