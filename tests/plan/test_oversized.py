@@ -59,7 +59,7 @@ def resource(**meta: Any) -> dict[str, Any]:
 
 
 def reduce(obj: dict[str, Any], oversize: Oversize = OWN) -> dict[str, Any]:
-    return reduced(obj, oversize, MANAGER, {"ours"})
+    return reduced(obj, oversize, MANAGER)
 
 
 class TestReduced:
@@ -78,21 +78,21 @@ class TestReduced:
         }
         assert "spec" not in small
 
-    def test_it_stays_whose_it_is_and_what_keeps_it(self):
+    def test_it_stays_whose_it_is_and_that_it_is_going(self):
         other, owner = {"uid": "x"}, {"uid": "o", "controller": True}
         labels = {"hedgerow.dev/controller": "bluegreen", "other": "x"}
         meta = reduce(
             resource(
                 ownerReferences=[other, owner],
                 labels=labels,
-                finalizers=["theirs", "ours"],
+                finalizers=["theirs"],
                 deletionTimestamp="2026-01-01T00:00:00Z",
             )
         )["metadata"]
 
         assert meta["ownerReferences"] == [owner]
         assert meta["labels"] == {"hedgerow.dev/controller": "bluegreen"}
-        assert meta["finalizers"] == ["ours"]
+        assert "finalizers" not in meta
         assert meta["deletionTimestamp"] == "2026-01-01T00:00:00Z"
 
     def test_of_the_status_it_keeps_what_we_have_said(self):
