@@ -58,13 +58,22 @@ class World:
 
     def __init__(self, api: Api, prefix: str) -> None:
         self.api, self.prefix = api, prefix
+        self._open = set[str]()
 
     def open(self, name: str, **labels: str) -> str:
         full = f"{self.prefix}-{name}"
-        labels = labels or {"sync": "yes"}
-        meta = {"name": full, "labels": labels}
-        self.api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": meta}, "admin").must()
+        self._label(full, labels or {"sync": "yes"})
+        self._open.add(full)
         return full
+
+    def close(self) -> None:
+        """Let no later source be copied to the namespaces that were opened."""
+        for full in self._open:
+            self._label(full, {"sync": "no"})
+
+    def _label(self, name: str, labels: dict[str, str]) -> None:
+        meta = {"name": name, "labels": labels}
+        self.api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": meta}, "admin").must()
 
     def source(self, name: str, data: dict[str, str], target: str = "", **more: Any) -> Object:
         annotations = more.pop("annotations", {}) | ({TARGET_NAME: target} if target else {})
@@ -152,11 +161,13 @@ def operator(
 
 
 @pytest.fixture
-def world(api: Api, operator: Operator, namespace: str) -> World:
+def world(api: Api, operator: Operator, namespace: str) -> Iterator[World]:
     """A prefix for names, with the operator at work."""
     if not operator.running:
         operator.start()
-    return World(api, namespace)
+    world = World(api, namespace)
+    yield world
+    world.close()
 
 
 def test_a_source_is_copied_pruned_and_removed_with_its_copies(world: World, audit_log: AuditLog):

@@ -202,7 +202,8 @@ def secretsync_copied() -> Iterator[Step]:
     yield Step(
         "another source wants the target",
         forced(source(MAIL, mail)),
-        both(noted(MAIL, "TargetTaken"), _both_have("smtp", None), _both_have("user", "one")),
+        both(_both_have("smtp", None), _both_have("user", "one")),
+        told=noted(MAIL, "TargetTaken"),
     )
     yield Step(
         "it gets one of its own",
@@ -212,7 +213,8 @@ def secretsync_copied() -> Iterator[Step]:
     yield Step(
         "contested",
         take(COPY_ONE, {"data": {"password": coded("theirs")}}),
-        noted(DB, "FieldConflict"),
+        _has(COPY_ONE, "password", "theirs"),
+        told=noted(DB, "FieldConflict"),
     )
     yield Step(
         "a copy deleted",

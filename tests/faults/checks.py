@@ -40,7 +40,7 @@ def broken(run: Run) -> list[str]:
         *_started_twice(asked, run.made_again),
         *_misrouted(run),
         *_spun(run),
-        *told_twice(run.people, run.heard_too),
+        *told_twice(run.people, run.heard_too, run.scenario.told_again),
         *failed(run.operators),
     ]
 
@@ -157,10 +157,13 @@ def _most_in_a_second(times: list[float]) -> int:
     return most
 
 
-def told_twice(people: RealPeople, heard_too: Collection[str] = ()) -> list[str]:
+def told_twice(
+    people: RealPeople, heard_too: Collection[str] = (), again: Collection[str] = ()
+) -> list[str]:
     """No Event is there twice: same reason, same note, about the same object.
 
     What the server refuses is told again under another generation, and each use of force is told.
+    An Event for a reason of `again` is there twice at most.
     """
     kind = {"apiVersion": "events.k8s.io/v1", "kind": "Event"}
     told = Counter(
@@ -168,7 +171,11 @@ def told_twice(people: RealPeople, heard_too: Collection[str] = ()) -> list[str]
         for event in people.every(kind)
         if event.get("reason") not in {*OF_TROUBLE, *heard_too, "FieldClaimed"}
     )
-    return [f"told {count} times: {what[:2]}" for what, count in told.items() if count > 1]
+    return [
+        f"told {count} times: {what[:2]}"
+        for what, count in told.items()
+        if count > (2 if what[0] in again else 1)
+    ]
 
 
 def failed(operators: Iterable[Operator]) -> list[str]:

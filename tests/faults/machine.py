@@ -227,6 +227,7 @@ class Run:
             self.told.append(())
         elif self.reference is None:
             self.until(lambda: self.silent() >= QUIET and step.seen(self.people), step.name)
+            self.until(lambda: step.told(self.people), f"what is told after '{step.name}'")
             self.endings.append(self.ending())
             self.told.append(tuple(warnings(self.people, self.namespace)))
         else:

@@ -62,12 +62,16 @@ class Step:
 
     While a step is `moving`, schedules run on, and the operator writes as time passes: only what
     `seen` looks at can be waited for. After any other step it comes to rest.
+
+    Without trouble, `told` has to be told as well. With trouble, all that was told without it has
+    to be, but for an Event that is itself refused: each is tried once.
     """
 
     name: str
     act: Callable[[People], object]
     seen: Callable[[People], object]
     moving: bool = False
+    told: Callable[[People], object] = lambda people: True
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,8 @@ class Scenario:
     """Whether what it comes to depends on the wall clock of the operator."""
     anew: bool = True
     """Whether it ends alike whenever it is seen that the resource was made anew."""
+    told_again: tuple[str, ...] = ()
+    """Reasons of what is wrong, is mended, and is wrong again: each is told a second time."""
 
     @property
     def declared(self) -> tuple[Controller[Any], ...]:

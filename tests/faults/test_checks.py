@@ -48,6 +48,7 @@ def run(*record: Exchange, births: tuple[float, ...] = (), other: tuple[Exchange
         heard_too=frozenset[str](),
         made_again=frozenset[str](),
         reference=None,
+        scenario=SimpleNamespace(told_again=()),
     )
 
 
@@ -152,6 +153,20 @@ class TestRouting:
         other.reference = SimpleNamespace(writes=(Target("apply services/demo", 1, 3),))
 
         assert len(checks.broken(other)) == 1
+
+
+class TestEvents:
+    @pytest.mark.parametrize(
+        ("again", "times", "told"),
+        [((), 1, 0), ((), 2, 1), (("Taken",), 2, 0), (("Taken",), 3, 1), (("Other",), 2, 1)],
+    )
+    def test_one_is_there_once_or_twice_where_it_is_wrong_twice(self, again, times, told):
+        event = {"reason": "Taken", "note": "a", "regarding": {"name": "demo", "uid": "u"}}
+        telling = run()
+        telling.people.every = lambda _kind: [event] * times
+        telling.scenario.told_again = again
+
+        assert len(checks.broken(telling)) == told
 
 
 class TestSpinning:

@@ -698,6 +698,38 @@ class TestWhatIsTold:
 
         assert sync.events() == [(HOME, "app", "InvalidAnnotation")] * 2
 
+    async def test_what_is_mended_and_wrong_again_is_told_once_more_for_all_namespaces(self):
+        sync = Syncing("team-a", "team-b", "team-c")
+        sync.source("old", {"password": "one"}, target="app")
+        await sync.settle()
+        for target in ("app", "other", "app"):
+            sync.source("young", {"user": "two"}, target=target)
+            await sync.settle()
+            sync.restart()
+            await sync.settle()
+
+        assert sync.events() == [(HOME, "young", "TargetTaken")] * 2
+
+    async def test_one_that_is_refused_is_told_when_the_namespace_is_next_looked_at(self):
+        sync = Syncing("team-a")
+        sync.source("old", {"password": "one"}, target="app")
+        await sync.settle()
+
+        async def refuse(sent):
+            if is_down and sent.api.kind == "Event":
+                raise errors.Unavailable("down", code=503)
+
+        is_down = True
+        sync.world.cluster.before = refuse
+        sync.source("young", {"user": "two"}, target="app")
+        await sync.settle()
+        assert sync.events() == []
+        is_down = False
+        sync.world.runner.queue.add_everyone()
+        await sync.settle()
+
+        assert sync.events() == [(HOME, "young", "TargetTaken")]
+
     async def test_a_restart_tells_nothing_again(self):
         sync = Syncing("team-a")
         sync.put("app", "team-a", {"password": "theirs"})
