@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -61,6 +62,17 @@ class TestStarting:
         with process, pytest.raises(AssertionError, match=r"(?s)not within 0.5 s.*still waiting"):
             process.wait_for("ready", within=0.5)
         assert not process.running
+
+    def test_nothing_of_one_that_does_not_start_goes_on(self, tmp_path):
+        class Never(OperatorProcess):
+            def start(self, *_, **__):
+                return super().start("ready", within=0.2)
+
+        process = Never(["sleep", "600"], kubeconfig=tmp_path, log=tmp_path / "log")
+        with pytest.raises(AssertionError, match="not within"), process:
+            pass
+        assert gone(process.pid)
+        gc.collect()  # A leash that is not released warns, and warnings are errors.
 
     def test_one_that_was_not_started_has_no_pid(self, tmp_path):
         process = OperatorProcess(["x"], kubeconfig=tmp_path, log=tmp_path / "log")

@@ -48,9 +48,14 @@ class OperatorProcess:
         self._begins = 0
 
     def __enter__(self) -> Self:
-        """Start it, if it is not running yet."""
+        """Start it, if it is not running yet; nothing of it goes on if it does not start."""
         if not self.running:
-            self.start()
+            try:
+                self.start()
+            except BaseException:
+                # `__exit__` is not called then.
+                self.kill()
+                raise
         return self
 
     def __exit__(self, *_: object) -> None:
