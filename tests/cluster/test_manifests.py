@@ -127,7 +127,7 @@ class TestWhatIsPrinted:
             ("--overlay", "no-webhook"),
             ("--overlay", "namespaced", "-n", "default,kube-system"),
             ("--instance", "x", "--image", "registry.example/hedgerow@sha256:" + "0" * 64),
-            ("--shards",),
+            ("--shards", "2"),
         ):
             kubectl("apply", *flags, "-f", "-", given=hedgerow("manifests", "--no-crds", *words))
 
