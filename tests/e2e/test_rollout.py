@@ -15,6 +15,7 @@ from hedgerow.testing.waiting import eventually
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(500)]
 
 SOON = 90.0
+LACKING = "get,list,watch,create,patch,delete jobs.batch in all namespaces for bluegreen, cronjob"
 
 
 class TestRollout:
@@ -61,7 +62,7 @@ class TestRolloutWithoutARight:
             node.kubectl("rollout", "restart", "-n", NAMESPACE, f"deployment/{NAME}")
             [log] = eventually(lambda: lacking(node, deployment, before), SOON)
 
-            assert "watch jobs.batch in all namespaces for bluegreen, cronjob" in log
+            assert LACKING in log
             assert before <= uids(deployment)
             assert deployment.leader()["metadata"]["uid"] == leader["metadata"]["uid"]
         finally:
