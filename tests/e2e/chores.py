@@ -40,7 +40,7 @@ def _scraped(node: Node, api: Api, namespace: str) -> None:
 
 
 def _bluegreens(world: Coloured) -> None:
-    """Have it come up, switch, prune a colour and a stray, and meet taken names."""
+    """Have it come up, switch, prune a colour and a stray, and meet taken names and a claim."""
     world.route("Blue")
     world.served("Blue")
     world.route("Green")
@@ -55,6 +55,12 @@ def _bluegreens(world: Coloured) -> None:
     world.api.apply(_squatting(world, "takengreen-deployment"), "squatter").must()
     world.apply("taken", blueSpec=colour("Blue"), greenSpec=colour("Green"))
     eventually(lambda: world.condition("Stalled", "taken") == "True/NameTaken", SOON, "Stalled")
+
+    claim = {"annotations": {"hedgerow.dev/claim": "Deployment/*: spec.replicas"}}
+    claiming = world.target("BlueGreen", "demo")
+    claiming["metadata"] |= claim
+    world.api.apply(claiming, "claimant").must()
+    eventually(lambda: world.condition("Stalled") == "True/ClaimRefused", SOON, "no claim allowed")
 
 
 def _squatting(world: Coloured, name: str) -> Object:

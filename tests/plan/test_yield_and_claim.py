@@ -517,6 +517,7 @@ class TestCost:
     def largest(path: str) -> str:
         return "A/x: " + ", ".join([path] * min(MOST, (LONGEST - 5) // (len(path) + 2)))
 
+    @pytest.mark.untraced  # it traces by itself
     @pytest.mark.parametrize("fields", [_deep(5), _deep(40), _deep(31, "a.a"), _items()])
     @pytest.mark.parametrize(
         "path",
