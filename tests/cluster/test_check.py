@@ -24,6 +24,7 @@ from support.programs.typed import Answer, answer
 pytestmark = pytest.mark.cluster
 
 ACCESS = ("Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
+ROLES = ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
 LACKING = "jobs.batch in all namespaces for bluegreen, cronjob"
 SOON = 60.0
 
@@ -42,8 +43,9 @@ def api(sandbox: Sandbox) -> Iterator[Api]:
     for manifest in granted:
         api.apply(manifest, "test").must()
     yield api
+    # The roles as well: others of other rules, by other field managers, are applied here later.
     for manifest in granted:
-        if manifest["kind"].endswith("Binding"):
+        if manifest["kind"] in ROLES:
             api.delete(manifest).must()
     api.close()
 
@@ -72,10 +74,11 @@ class TestCommand:
         def checked(kubeconfig: Path) -> Answer:
             return answer(capsys, "check", "--kubeconfig", str(kubeconfig))
 
-        with Operator(account, tmp_path / "log", "--leader-elect"):
+        with Operator(account, tmp_path / "log", "--leader-elect") as running:
             as_admin, as_operator = checked(sandbox.kubeconfig), checked(account)
             grant(api, jobs=False)
             lacking = eventually(lambda: (told := checked(account)).code and told, SOON, "a lack")
+            assert running.stop() == 0  # and its Lease is released
 
         assert (as_admin.code, as_admin.err) == (0, ""), as_admin.out
         assert "✓ definition bluegreens.app.demo.kakao.com: installed, of this" in as_admin.out
@@ -114,6 +117,7 @@ class TestReplica:
                 assert second.stop() == 0
             finally:
                 second.kill()
+            assert first.stop() == 0
 
 
 def holder(api: Api) -> str:
