@@ -8,7 +8,15 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from hedgerow.shard import MOST, Shard, ends_as_shard, hashed, point_of, shard_of
+from hedgerow.shard import (
+    MOST,
+    Shard,
+    ends_as_shard,
+    hashed,
+    is_lease_of,
+    point_of,
+    shard_of,
+)
 
 # What Go's hash/fnv gives.
 VECTORS = {
@@ -56,6 +64,7 @@ def test_numbered_names_are_spread_evenly(count):
 def test_what_is_written_is_read(shard):
     assert Shard.parse(str(shard)) == shard
     assert shard_of("hedgerow-x", f"hedgerow-x-{shard.suffix}") == shard
+    assert is_lease_of("hedgerow-x", f"hedgerow-x-{shard.suffix}")
 
 
 @pytest.mark.parametrize(
@@ -86,6 +95,7 @@ def test_what_is_no_shard_is_refused(text):
 )
 def test_a_lease_of_another_name_is_no_shards(name):
     assert shard_of("hedgerow", name) is None
+    assert is_lease_of("hedgerow", name) is (name == "hedgerow")
 
 
 @pytest.mark.parametrize(

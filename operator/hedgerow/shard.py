@@ -94,6 +94,11 @@ def shard_of(base: str, name: str) -> Shard | None:
         return None
 
 
+def is_lease_of(base: str, name: str) -> bool:
+    """Return whether a Lease's name is that of an installation's operators, sharded or not."""
+    return name == base or shard_of(base, name) is not None
+
+
 def ends_as_shard(instance: str) -> bool:
     """Return whether an instance's names would be those of a shard of another instance."""
     return re.search(rf"(^|-){_SUFFIX.pattern}$", instance) is not None

@@ -578,7 +578,7 @@ EXCEPT: dict[str, str] = {
             "objects.home_of", "objects.is_manager_of", "objects.version_number",
             "input.PlanInput.ref", "shard.hashed", "shard.point_of",
             "shard.Shard.parse", "shard.Shard.serves", "shard.lease_name", "shard.shard_of",
-            "shard.ends_as_shard",
+            "shard.is_lease_of", "shard.ends_as_shard",
         ),
         "looks at one value, name or place",
     ),

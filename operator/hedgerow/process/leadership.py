@@ -25,7 +25,7 @@ from hedgerow.runtime.leaderelection.elector import (
 from hedgerow.runtime.leaderelection.record import LEASES
 from hedgerow.runtime.leaderelection.thread import STOP_TIMEOUT, own_thread
 from hedgerow.serving.loop_latency import Pulse
-from hedgerow.shard import lease_name, shard_of
+from hedgerow.shard import is_lease_of, lease_name
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
@@ -86,7 +86,7 @@ async def _at_work(cluster: Cluster, clock: Clock, base: str, namespace: str) ->
     except (Forbidden, Missing) as error:
         _warn(namespace, error)
         return ""
-    ours = {name: each for name, each in leases.items() if name == base or shard_of(base, name)}
+    ours = {name: each for name, each in leases.items() if is_lease_of(base, name)}
     found = at_work(ours, clock.now())
     if found is None:
         return ""

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from hedgerow.cli.install.definitions import InstallError, render_for
 from hedgerow.cli.owners.report import age
+from hedgerow.fields.ownership import covers
+from hedgerow.fields.paths import is_list, is_map
 from hedgerow.kube.errors import Forbidden, KubeError, Missing
 from hedgerow.objects import PROGRAM
 from hedgerow.process.rights import lacking_rights
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.runtime.leaderelection.record import LEASES, seen
-from hedgerow.shard import shard_of
+from hedgerow.shard import is_lease_of, shard_of
 from hedgerow.version import untested
 from hedgerow_schemas.crd import CRD, crd_name
 
@@ -75,7 +77,8 @@ async def _definition(
             [wanted] = await render_for(cluster, plain=plain, resources=[resource], program=program)
         except (InstallError, KubeError) as error:
             return StateLine(what, f"cannot be compared: {error}", is_well=False)
-        if has(live.get("spec"), wanted["spec"]):
+        # The API server adds defaults.
+        if covers(undescribed(wanted["spec"]), live.get("spec")):
             return StateLine(what, "installed, of this version")
     return StateLine(what, f"installed, but not of this version; {remedy}", is_well=False)
 
@@ -94,22 +97,12 @@ async def _served(
     return StateLine(what, "served; you may not read whether it is of this version")
 
 
-def has(live: Any, wanted: Any) -> bool:
-    """Return whether all that is wanted is there, but for descriptions; lists are equally long.
-
-    The API server adds defaults, and `install` the descriptions of Kubernetes's own types.
-    """
-    if isinstance(wanted, dict) and isinstance(live, dict):
-        there, declared = cast("Object", live), cast("Object", wanted)
-        return all(
-            key in there and has(there[key], value)
-            for key, value in declared.items()
-            if not (key == "description" and isinstance(value, str))
-        )
-    if isinstance(wanted, list) and isinstance(live, list):
-        items, declared_items = cast("list[Any]", live), cast("list[Any]", wanted)
-        return len(items) == len(declared_items) and all(map(has, items, declared_items))
-    return bool(live == wanted)
+def undescribed(value: Any) -> Any:
+    """Return a definition, or a part of it, without descriptions: `install` adds some."""
+    if is_map(value):
+        kept = ((k, v) for k, v in value.items() if not (k == "description" and isinstance(v, str)))
+        return {key: undescribed(below) for key, below in kept}
+    return [undescribed(item) for item in value] if is_list(value) else value
 
 
 async def _operators(cluster: Cluster, settings: Settings) -> AsyncIterator[StateLine]:
@@ -136,9 +129,9 @@ def _held(leases: Iterable[Object], base: str, place: str) -> Iterator[StateLine
     now = SystemClock().now()
     for lease in leases:
         name, record = lease["metadata"]["name"], seen(lease)
-        shard = shard_of(base, name)
-        if record is None or (name != base and shard is None):
+        if record is None or not is_lease_of(base, name):
             continue
+        shard = shard_of(base, name)
         what = f"operator of shard {shard}" if shard else "operator"
         since = f"Lease {place}/{name}, renewed {age(record.renewed, now)} ago"
         if record.vacant or not record.holder:
