@@ -428,12 +428,19 @@ class TestDaylightSaving:
 
         assert days(*fates)[1] == ("12-30T12:00", "skippedByClocks")
 
-    def test_what_the_dialect_passes_over_is_told_too(self):
-        cj = cronjob("0 3 * * 0", timeZone="Asia/Beirut")
-        fates = foresee(cj, since=datetime(2024, 3, 25, tzinfo=UTC), minutes=14 * 1440).fates
+    @pytest.mark.parametrize("deadline", [{}, {"startingDeadlineSeconds": 3600}], ids=str)
+    @pytest.mark.parametrize(
+        ("schedule", "expected"),
+        [
+            ("30 4 * * 4", ["04-23T04:30", "04-30T04:30"]),
+            ("30 4 * * 5", ["04-24T04:30", "05-01T04:30"]),
+        ],
+    )
+    def test_a_day_without_a_midnight_is_as_any_other(self, schedule, expected, deadline):
+        cj = cronjob(schedule, timeZone="Africa/Cairo", **deadline)
+        fates = foresee(cj, since=datetime(2026, 4, 22, tzinfo=UTC), minutes=10 * 1440).fates
 
-        assert days(*fates) == [("03-31T03:00", "skippedByClocks"), ("04-07T03:00", "runs")]
-        assert fates[0].why.startswith("the clocks change that day")
+        assert days(*fates) == [(start, "runs") for start in expected]
 
     def test_what_is_skipped_after_the_last_start_is_told_until_the_end(self):
         assert change("America/New_York", "30 2 * * *", "2026-03-07T08:00", 1) == [

@@ -30,6 +30,12 @@ DAYS = (
          ("03-07 07:30", "03-09 06:30")),
     Days("New York, repeated", "30 1 * * *", "America/New_York", "10-31", "11-03",
          ("10-31 05:30", "11-01 05:30", "11-01 06:30", "11-02 06:30")),
+    Days("Cairo, no midnight", "30 4 * * 5", "Africa/Cairo", "04-22", "05-02",
+         ("04-24 01:30", "05-01 01:30")),
+    Days("Cairo, the day before", "30 4 * * 4", "Africa/Cairo", "04-22", "05-02",
+         ("04-23 02:30", "04-30 01:30")),
+    Days("Lord Howe, half an hour", "0 8 * * *", "Australia/Lord_Howe", "04-04", "04-06",
+         ("04-04 21:30", "04-05 21:30")),
     Days("a zone in the schedule", "TZ=Europe/Berlin 30 2 * * *", None, "03-28", "03-31",
          ("03-28 01:30", "03-30 00:30")),
 )  # fmt: skip
@@ -56,13 +62,28 @@ def lived(spec: Object, begin: datetime, end: datetime, late: float = 0.0) -> li
 
 
 class TestDaylightSaving:
+    @pytest.mark.parametrize("deadline", [None, 3600])
     @pytest.mark.parametrize("case", DAYS, ids=str)
-    def test_a_start_that_is_skipped_does_not_run_and_one_that_is_repeated_runs_twice(self, case):
-        spec = {"schedule": case.schedule, "timeZone": case.zone}
+    def test_a_start_that_is_skipped_does_not_run_and_one_that_is_repeated_runs_twice(
+        self, case, deadline
+    ):
+        spec = {
+            "schedule": case.schedule,
+            "timeZone": case.zone,
+            "startingDeadlineSeconds": deadline,
+        }
         made = lived(spec, day(case.first) - timedelta(seconds=1), day(case.last))
 
         shown = [datetime.fromtimestamp(int(second), UTC) for second in made]
         assert [moment.strftime("%m-%d %H:%M") for moment in shown] == list(case.starts)
+
+    @pytest.mark.parametrize("deadline", [None, 3600])
+    def test_the_deadline_does_not_change_what_is_a_start(self, deadline):
+        spec = {"schedule": "30 4 * * 5", "timeZone": "Africa/Cairo"}
+        cj = cronjob(created=day("04-01"), **spec, startingDeadlineSeconds=deadline)
+        desired = composed(cj, day("04-24") + timedelta(hours=1, minutes=30))
+
+        assert started(desired) == [f"demo-{int(day('04-24').timestamp()) + 5400}"]
 
     def test_what_was_missed_while_clocks_changed_is_one_start(self):
         spec = {"schedule": "30 1 * * *", "timeZone": "America/New_York"}

@@ -131,13 +131,10 @@ def _left_out(
     met = tuple(time for time in times if _instant(schedule, time) <= until)
     if met:
         at = max(_instant(schedule, met[0]), last)
-        yield StartFate(at, met[0], Happens.SKIPPED, _why(schedule, met), skipped=met)
+        yield StartFate(at, met[0], Happens.SKIPPED, _why(met), skipped=met)
 
 
-def _why(schedule: Schedule, times: tuple[datetime, ...]) -> str:
-    first, at = times[0], _instant(schedule, times[0])
-    if local_time(schedule, at) == first:
-        return "the clocks change that day, and the schedule passes over it, as robfig/cron does"
+def _why(times: tuple[datetime, ...]) -> str:
     days = {time.date() for time in times}
     shown = [f"{time:%H:%M}" if len(days) == 1 else f"{time}" for time in times[:_NAMED]]
     more = f" and {len(times) - _NAMED} more" if len(times) > _NAMED else ""

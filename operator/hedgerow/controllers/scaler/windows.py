@@ -73,12 +73,10 @@ class ScalePlan:
         began, ended = self.scale_out.before(now), self.scale_in.before(now)
         if began is not None and (ended is None or ended <= began):
             # Starts within a window do not begin another; one that never ends begins with each.
-            first = None if ended is None else self.scale_out.following(ended - _SECOND)
-            return WindowPhase(
-                True, self.out_replicas, first or began, self.scale_in.following(now)
-            )
-        last = None if began is None else self.scale_in.following(began)
-        return WindowPhase(False, self.in_replicas, last or NEVER, self.scale_out.following(now))
+            first = None if ended is None else self.scale_out.after(ended - _SECOND)
+            return WindowPhase(True, self.out_replicas, first or began, self.scale_in.after(now))
+        last = None if began is None else self.scale_in.after(began)
+        return WindowPhase(False, self.in_replicas, last or NEVER, self.scale_out.after(now))
 
     def phases(self, since: datetime, until: datetime) -> Iterator[WindowPhase]:
         """Yield the phases between two instants, in order."""

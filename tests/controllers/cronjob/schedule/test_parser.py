@@ -12,8 +12,8 @@ from hedgerow.controllers.cronjob.schedule import (
     LIMIT,
     Schedule,
     ScheduleError,
+    fields,
     parse,
-    search,
     zone,
 )
 from hedgerow.controllers.cronjob.schedule.days import civil
@@ -94,7 +94,7 @@ class TestFields:
     )  # fmt: skip
     def test_what_is_never_is_none_without_a_search(self, never, monkeypatch):
         looks: list[int] = []
-        monkeypatch.setattr(search, "civil", lambda day: looks.append(day) or civil(day))
+        monkeypatch.setattr(fields, "civil", lambda day: looks.append(day) or civil(day))
         found = parse(never, zone("America/New_York"))
 
         assert found.after(START) is None

@@ -18,9 +18,8 @@ from hedgerow.controllers.cronjob.schedule.zones import (
     LAST,
     next_change,
     offset,
+    stretches,
     to_datetime,
-    to_instant,
-    to_last_instant,
 )  # fmt: skip
 
 DATA = Path(tzdata.__file__).parent
@@ -122,17 +121,24 @@ class TestOffset:
         assert next_change(UTC, SUMMER, SUMMER + 10**9) == SUMMER + 10**9
 
 
+class TestStretches:
+    def test_each_has_one_offset_and_they_follow_each_other(self):
+        begin, end = SUMMER - 10**7, WINTER + 10**7
+        found = list(stretches(BERLIN, begin, end))
+        instants = [(low - ahead, high - ahead) for ahead, low, high in found]
+
+        assert [instants[0][0], instants[-1][1]] == [begin, end]
+        assert all(one[1] == after[0] for one, after in pairwise(instants))
+        assert {first for first, _ in instants} > {SUMMER, WINTER}
+        for ahead, low, high in found:
+            assert {offset(BERLIN, low - ahead), offset(BERLIN, high - ahead - 1)} == {ahead}
+
+    def test_there_are_none_where_time_stands_still_or_goes_back(self):
+        assert list(stretches(BERLIN, SUMMER, SUMMER)) == []
+        assert list(stretches(UTC, SUMMER, SUMMER - 1)) == []
+
+
 class TestReading:
-    def test_a_skipped_hour_becomes_a_neighbour(self):
-        assert to_instant(BERLIN, SUMMER + HOUR) == SUMMER
-        assert to_last_instant(BERLIN, SUMMER + HOUR) == SUMMER
-
-    def test_a_repeated_one_is_the_second_where_that_is_asked_for(self):
-        shown = int(datetime(2010, 11, 7, 0, 0, tzinfo=UTC).timestamp())
-        place = zone("America/St_Johns")
-
-        assert to_last_instant(place, shown) - to_instant(place, shown) == HOUR
-
     @pytest.mark.parametrize(
         ("instant", "expected"),
         [(WINTER - HOUR - 1, 0), (WINTER - HOUR, 1), (WINTER - 1, 1), (WINTER, 2),

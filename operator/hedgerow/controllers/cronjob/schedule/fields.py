@@ -7,7 +7,7 @@ A set is an integer with bit n for value n. It has the star bit where robfig/cro
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
@@ -196,11 +196,11 @@ class CronFields:
         return bool(by_day or by_weekday)
 
     def between(self, low: int, high: int) -> Iterator[tuple[int, int, int]]:
-        """Yield each day that has starts in (low, high), local time, and their slice of `slots`."""
+        """Yield each day that has starts in [low, high), local time, and their slice of `slots`."""
         last = high // DAY
         for day in range(low // DAY, last + 1):
             if self.admit_date(day):
-                first = bisect_right(self.slots, low % DAY) if day == low // DAY else 0
+                first = bisect_left(self.slots, low % DAY) if day == low // DAY else 0
                 beyond = bisect_left(self.slots, high % DAY) if day == last else len(self.slots)
                 if beyond > first:
                     yield day, first, beyond

@@ -17,6 +17,7 @@ from hedgerow.controllers.cronjob.schedule.days import CYCLE, DAY
 from hedgerow.controllers.cronjob.schedule.errors import ScheduleError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import tzinfo
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -82,23 +83,6 @@ def offset(place: tzinfo, instant: int) -> int:
     return (found or timedelta()) // _SECOND
 
 
-def to_instant(place: tzinfo, local: int) -> int:
-    """Return the instant of a local time, as Go's time.Date does; both are seconds since 1970.
-
-    A repeated hour mostly gives the first one. A skipped hour becomes the hour before or after,
-    depending on whether the zone is east or west of Greenwich.
-    """
-    guess = offset(place, local)
-    return local - offset(place, local - guess) if guess else local
-
-
-def to_last_instant(place: tzinfo, local: int) -> int:
-    """Return the instant of a local time like `to_instant`, but the second of a repeated one."""
-    found = to_instant(place, local)
-    again = local - offset(place, found + DAY)
-    return again if again > found and again + offset(place, again) == local else found
-
-
 def next_change(place: tzinfo, instant: int, horizon: int) -> int:
     """Return the first second after an instant with another offset, or the horizon."""
     here = offset(place, instant)
@@ -113,6 +97,20 @@ def next_change(place: tzinfo, instant: int, horizon: int) -> int:
         middle = (low + high) // 2
         low, high = (middle, high) if offset(place, middle) == here else (low, middle)
     return high
+
+
+def stretches(place: tzinfo, begin: int, end: int) -> Iterator[tuple[int, int, int]]:
+    """Yield what the clocks show from `begin` until before `end`, in stretches of one offset.
+
+    Each is its offset, the first local time, and the local time that it does not reach. Where the
+    zone's offset changes, times are skipped or repeated between two stretches.
+    """
+    width = _STRIDE
+    while begin < end:
+        ahead = offset(place, begin)
+        change = next_change(place, begin, min(begin + width, end))
+        yield ahead, begin + ahead, change + ahead
+        begin, width = change, 2 * width
 
 
 def repeated(instant: datetime, place: tzinfo) -> int:
