@@ -9,15 +9,17 @@ The author of a controller needs what is listed in `__all__` and nothing else:
 - `Claim` holds fields of an object that is not owned; `Claimable` says which objects these may be.
 - `ControllerOptions` are settings of one controller (`Option`); `Lag` measures how late children
   are created.
-- `waits_for` says what a Deployment still lacks, `replicas_of` which pods are its own, `named_by`
-  finds a resource by a label, `selector_text` writes a label selector as kubectl takes it;
-  `unprivileged`, `CONFINED` and `answers` are parts of a pod template.
+- `waits_for` says what a Deployment still lacks, `why_stuck` whether waiting helps, `missing_port`
+  which port of a Service no container has (`PORT_MISSING`), `replicas_of` which pods are its own,
+  `named_by` finds a resource by a label, `selector_text` writes a label selector as kubectl takes
+  it; `unprivileged`, `CONFINED` and `answers` are parts of a pod template.
 - `BuiltIn` is for a controller whose `Resource` is of a built-in kind; `holders` tells who holds a
-  field (`Holder`), and `Observed.word` (`Word`) what its author says of it.
-- `ready`, `stalled` and `condition` make conditions, `degraded` one for immutable fields (`fixed`);
-  `quantity` and `instant` read values as the API server does, and `is_manager_of` a field manager;
-  `digest` is a short name for what a value is now; `read_json` and `json_text` are for what a
-  controller keeps in an annotation.
+  field (`Holder`), `held_items` who holds what of the items of a list, and `Observed.word` (`Word`)
+  what its author says of it.
+- `ready`, `stalled`, `unready` and `condition` make conditions, `degraded` one for immutable fields
+  (`fixed`); `quantity` and `instant` read values as the API server does, and `is_manager_of` a
+  field manager; `digest` is a short name for what a value is now; `read_json` and `json_text` are
+  for what a controller keeps in an annotation.
 - `timetable` reads the schedules of a CronJob (`Schedule`, `ScheduleError`).
 - `CustomResource`, `Model`, `Field`, `Status`, `Condition` and `Definition` declare the custom
   resource.
@@ -59,20 +61,23 @@ if TYPE_CHECKING:
     from hedgerow.controllers.cronjob.schedule import Schedule, ScheduleError
     from hedgerow.encoding import json_text, read_json
     from hedgerow.fields.canonical import quantity
-    from hedgerow.fields.managed_fields import Holder, holders
+    from hedgerow.fields.managed_fields import Holder, held_items, holders
     from hedgerow.objects import digest, is_manager_of
-    from hedgerow.plan.conditions import condition, ready, stalled
+    from hedgerow.plan.conditions import condition, ready, stalled, unready
     from hedgerow.plan.immutable import degraded, fixed
     from hedgerow.settings import Settings
     from hedgerow.validation import FieldError
     from hedgerow.workloads import (
         CONFINED,
+        PORT_MISSING,
         answers,
+        missing_port,
         named_by,
         replicas_of,
         selector_text,
         unprivileged,
         waits_for,
+        why_stuck,
     )
     from hedgerow_schemas.base import (
         ApiResource,
@@ -113,17 +118,17 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
-    "CONFINED", "ApiResource", "Apply", "BuiltIn", "Claim", "Claimable", "Column", "Condition",
-    "ConfigMap", "Controller", "ControllerOptions", "Create", "CustomResource",
+    "CONFINED", "PORT_MISSING", "ApiResource", "Apply", "BuiltIn", "Claim", "Claimable", "Column",
+    "Condition", "ConfigMap", "Controller", "ControllerOptions", "Create", "CustomResource",
     "Definition", "Deployment", "Desired", "EndpointSlice", "Field", "FieldError", "Holder",
     "HorizontalPodAutoscaler", "Job", "Keep", "Key", "Lag", "Model", "Namespace", "Notice",
     "Object", "ObjectMeta", "Observed", "Option", "Pod", "PodDisruptionBudget", "Relation",
     "Resource", "Rule", "Scale", "Schedule", "ScheduleError", "Secret",
     "Service", "Settings", "StatefulSet", "Status", "Time", "View", "Word", "__version__",
-    "answers", "condition", "degraded", "digest", "fixed", "holders", "instant", "is_manager_of",
-    "json_text", "list_map", "main", "named_after", "named_by", "quantity", "read_json", "ready",
-    "replicas_of", "rules", "run", "selector_text", "stalled", "timetable", "unprivileged",
-    "waits_for",
+    "answers", "condition", "degraded", "digest", "fixed", "held_items", "holders", "instant",
+    "is_manager_of", "json_text", "list_map", "main", "missing_port", "named_after", "named_by",
+    "quantity", "read_json", "ready", "replicas_of", "rules", "run", "selector_text", "stalled",
+    "timetable", "unprivileged", "unready", "waits_for", "why_stuck",
 ]  # fmt: skip
 
 _PLACES = {
@@ -136,15 +141,15 @@ _PLACES = {
     "hedgerow.controllers.cronjob.schedule": ("Schedule", "ScheduleError"),
     "hedgerow.encoding": ("json_text", "read_json"),
     "hedgerow.fields.canonical": ("quantity",),
-    "hedgerow.fields.managed_fields": ("Holder", "holders"),
+    "hedgerow.fields.managed_fields": ("Holder", "held_items", "holders"),
     "hedgerow.objects": ("digest", "is_manager_of"),
-    "hedgerow.plan.conditions": ("condition", "ready", "stalled"),
+    "hedgerow.plan.conditions": ("condition", "ready", "stalled", "unready"),
     "hedgerow.plan.immutable": ("degraded", "fixed"),
     "hedgerow.settings": ("Settings",),
     "hedgerow.validation": ("FieldError",),
     "hedgerow.workloads": (
-        "CONFINED", "answers", "named_by", "replicas_of", "selector_text", "unprivileged",
-        "waits_for",
+        "CONFINED", "PORT_MISSING", "answers", "missing_port", "named_by", "replicas_of",
+        "selector_text", "unprivileged", "waits_for", "why_stuck",
     ),
     "hedgerow_schemas.base": (
         "ApiResource", "Condition", "CustomResource", "Model", "Object", "ObjectMeta", "Resource",

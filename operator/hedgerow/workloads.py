@@ -1,4 +1,4 @@
-"""Workloads: label selectors, Deployment rollouts and parts of pod templates, for controllers.
+"""Workloads: label selectors, Deployment rollouts, ports and parts of pod templates.
 
 Selectors have the semantics of apimachinery's `metav1.LabelSelectorAsSelector`. An ill-typed one
 selects nothing.
@@ -16,6 +16,13 @@ if TYPE_CHECKING:
 
     from hedgerow_schemas.base import Object
     from hedgerow_schemas.builtin import Deployment, Pod
+
+
+TCP: Final = "TCP"
+"""The protocol of a port that names none."""
+DEADLINE_EXCEEDED: Final = "ProgressDeadlineExceeded"
+PORT_MISSING: Final = "PortMissing"
+"""The reason of conditions that say what `missing_port` returns."""
 
 
 def matches(selector: Mapping[str, Any], labels: Mapping[str, Any]) -> bool:
@@ -97,6 +104,46 @@ def waits_for(
         if pod.deployment == deployment.name and pod.waiting_reason
     )
     return ", ".join([lack, *stuck[:1]])
+
+
+def why_stuck(deployment: Deployment | None) -> str:
+    """Return Kubernetes's reason why waiting does not help a rollout; empty if it may help.
+
+    That is `ProgressDeadlineExceeded`: the newest generation's rollout made no progress for
+    `spec.progressDeadlineSeconds`. It is of interest only while `waits_for` returns something.
+    """
+    if deployment is None or deployment.observed_generation < deployment.generation:
+        return ""
+    reason = deployment.reason("Progressing")
+    return reason if reason == DEADLINE_EXCEEDED else ""
+
+
+def missing_port(ports: Iterable[Mapping[str, Any]], pod_spec: Mapping[str, Any]) -> str:
+    """Return to which port of a Service no container answers; empty if there is none.
+
+    A `targetPort` that is a name has to be the name of a container's port of the same protocol, as
+    the EndpointSlice controller looks it up (`endpointslice.FindPort`): in the containers, and in
+    init containers that go on running. A `targetPort` that is a number needs no declaration.
+    """
+    names = set(_named_ports(View(pod_spec)))
+    lacks: list[str] = []
+    for port in map(View, ports):
+        name, protocol = port.text("targetPort"), port.text("protocol") or TCP
+        if name and (name, protocol) not in names:
+            leads = f"no container has a {protocol} port named {name}"
+            lacks.append(f"{leads}, to which port {port.number('port')} of the Service leads")
+    return lacks[0] + (f" (and {len(lacks) - 1} more)" if len(lacks) > 1 else "") if lacks else ""
+
+
+def _named_ports(pod_spec: View) -> Iterator[tuple[str, str]]:
+    sidecars = (
+        one
+        for one in pod_spec.items("initContainers")
+        if View(one).text("restartPolicy") == "Always"
+    )
+    for container in (*pod_spec.items("containers"), *sidecars):
+        for port in map(View, View(container).items("ports")):
+            yield port.text("name"), port.text("protocol") or TCP
 
 
 def replicas_of(name: str, chosen: Mapping[str, Any], pods: Iterable[Pod]) -> tuple[Pod, ...]:

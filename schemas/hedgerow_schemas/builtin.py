@@ -49,6 +49,10 @@ class WithConditions(View):
         """Return a condition's status (`True`, `False`, `Unknown`); empty if it is absent."""
         return View(_entry(self.items("status", "conditions"), "type", kind)).text("status")
 
+    def reason(self, kind: str) -> str:
+        """Return a condition's reason; empty if it is absent."""
+        return View(_entry(self.items("status", "conditions"), "type", kind)).text("reason")
+
 
 class Service(View):
     """A Service: where it sends its traffic."""
@@ -60,6 +64,11 @@ class Service(View):
     def selector(self) -> Mapping[str, Any]:
         """`spec.selector`."""
         return self.mapping("spec", "selector")
+
+    @property
+    def ports(self) -> tuple[Any, ...]:
+        """`spec.ports`."""
+        return self.items("spec", "ports")
 
     @property
     def cluster_ip(self) -> str:
@@ -101,6 +110,11 @@ class Deployment(WithConditions):
     def replicas(self) -> int:
         """`spec.replicas`: how many pods are wanted."""
         return self.number("spec", "replicas")
+
+    @property
+    def pod_spec(self) -> Mapping[str, Any]:
+        """`spec.template.spec`: what its pods are made of."""
+        return self.mapping("spec", "template", "spec")
 
     @property
     def status_replicas(self) -> int:

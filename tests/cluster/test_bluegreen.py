@@ -12,7 +12,9 @@ from hedgerow.testing.audit_log import AuditLog, must_be_unforced_applies
 from hedgerow.testing.silence import Silence
 from hedgerow.testing.somebody import holders
 from hedgerow.testing.waiting import eventually
+from hedgerow.workloads import missing_port
 from support.cluster.bluegreens import FIELD_MANAGER, USER, World, bluegreen, pods, prepare
+from support.objects.ports import HTTP, PORTS
 from support.operator.running import Operator, RunAs
 from support.programs.typed import typing
 
@@ -154,6 +156,134 @@ class TestCommands:
         assert back.out.splitlines()[-1] == "BlueGreen/demo: Blue is routed"
         live = world.get("BlueGreen", "demo")
         assert holders(live, "spec", "routeTo") == holders(live, "spec", "hold") == ["kubectl"]
+
+
+class TestServing:
+    @pytest.mark.oldest
+    def test_it_is_available_through_a_rollout_that_does_not_end(self, world: World):
+        world.apply()
+        ready(world)
+        world.scale("demoblue-deployment", 3)
+        world.edit("Deployment", "demoblue-deployment", {"spec": {"progressDeadlineSeconds": 1}})
+        eventually(lambda: available(world, "demoblue-deployment") == 3, what="3 pods")
+
+        world.apply(blueSpec=pods("blue", nodeSelector={"no": "node"}))
+
+        stuck = "ProgressDeadlineExceeded"
+        eventually(lambda: world.condition("Stalled") == f"True/{stuck}", what="Stalled")
+        said = [world.condition(kind) for kind in ("Available", "Ready", "Reconciling")]
+        assert said == ["True/Serving", f"False/{stuck}", ""]
+        assert served(world) == {"http": 3}
+        [event] = [one for one in world.events() if one["reason"] == stuck]
+        assert event["type"] == "Warning"
+
+        world.apply()
+        ready(world)
+        assert world.condition("Stalled") == ""
+
+    def test_a_port_that_no_pod_has_is_told_before_the_switch(self, world: World):
+        def colour(name: str, port: str) -> Object:
+            return {"containers": [{"name": name, "image": "i", "ports": [HTTP | {"name": port}]}]}
+
+        spec: Object = {
+            "promotion": "WhenAvailable",
+            "switch": "Overlap",
+            "overlapSeconds": 2,
+            "bakeSeconds": 60,
+            "ports": [{"name": "http", "port": 80, "targetPort": "http"}],
+            "blueSpec": colour("blue", "http"),
+            "greenSpec": colour("green", "web"),
+        }
+        world.apply(**spec)
+        eventually(lambda: served(world) == {"http": 1}, what="Blue serves")
+        told = "Blue is available; Green: no container has a TCP port named http"
+        eventually(lambda: message(world, "Ready").startswith(told), what="it is said")
+
+        world.apply(route_to="Green", **spec)
+        eventually(lambda: world.condition("Stalled") == "True/PortMissing", what="PortMissing")
+        eventually(lambda: available(world, "demogreen-deployment") == 1, what="Green is available")
+        assert (world.selected(), world.condition("Available")) == ("Blue", "True/Serving")
+        assert served(world) == {"http": 1}
+
+        theirs = world.target("Service", "demo") | {"spec": {"ports": [DEBUG]}}
+        world.api.apply(theirs, "debugger").must()
+        eventually(lambda: world.condition("Available") == "False/PortMissing", what="their port")
+        world.api.apply(world.target("Service", "demo"), "debugger").must()
+        eventually(lambda: world.condition("Available") == "True/Serving", what="it is gone")
+
+        world.apply(route_to="Green", **spec | {"greenSpec": colour("green", "http")})
+        eventually(lambda: world.status().get("phase") == "Baking", what="Green is routed")
+        assert (world.selected(), world.condition("Ready")) == ("Green", "True/Baking")
+
+    def test_a_port_that_only_the_next_colour_has_comes_with_the_switch(self, world: World):
+        port = {"name": "http", "port": 80}
+        blue = {"containers": [{"name": "c", "image": "i", "ports": [HTTP]}]}
+        green = {"containers": [{"name": "c", "image": "i", "ports": [HTTP | {"name": "web"}]}]}
+        spec: Object = {"blueSpec": blue, "hold": True}
+        world.apply(ports=[port | {"targetPort": "http"}], greenSpec=green, **spec)
+        eventually(lambda: served(world) == {"http": 1}, what="Blue serves")
+
+        spec |= {"ports": [port | {"targetPort": "web"}], "greenSpec": green}
+        world.apply(route_to="Green", **spec)
+        eventually(lambda: world.condition("Ready") == "False/Held", what="Held")
+        assert world.condition("Available") == "True/Serving"
+        assert served(world) == {"http": 1}
+
+        template = world.status()["switch"]["template"]
+        world.apply(route_to="Green", promoted=template, **spec)
+        eventually(lambda: world.status().get("routeTo") == "Green", what="Green is routed")
+        [there] = world.get("Service", "demo")["spec"]["ports"]
+        assert there["targetPort"] == "web"
+        eventually(lambda: served(world) == {"http": 1}, what="Green serves")
+
+
+@pytest.mark.oldest
+def test_what_a_service_leads_to_is_found_as_the_server_finds_it(
+    nodes_sandbox: Sandbox, nodes_namespace: str
+):
+    api = Api(nodes_sandbox.kubeconfig)
+    for number, case in enumerate(PORTS):
+        meta = {"name": f"p{number}", "namespace": nodes_namespace}
+        labels = {"app": f"p{number}"}
+        pod = {"apiVersion": "v1", "kind": "Pod", "spec": case.pod}
+        api.apply({**pod, "metadata": {**meta, "labels": labels}}, "user").must()
+        spec = {"selector": labels, "ports": [case.port]}
+        api.apply(
+            {"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": spec}, "user"
+        ).must()
+
+    def leads(number: int) -> list[bool]:
+        query = f"labelSelector=kubernetes.io/service-name%3Dp{number}"
+        found = api.raw("GET", f"{slices(nodes_namespace)}?{query}").must()["items"]
+        return [bool(one["ports"]) for one in found if one["endpoints"]]
+
+    for number, case in enumerate(PORTS):
+        [lead] = eventually(lambda n=number: leads(n), what=case.reason)
+        assert lead is (missing_port([case.port], case.pod) == ""), case.reason
+    api.close()
+
+
+DEBUG = {"name": "debug", "port": 9, "protocol": "TCP", "targetPort": "debug"}
+
+
+def message(world: World, kind: str) -> str:
+    return next(c["message"] for c in world.status()["conditions"] if c["type"] == kind)
+
+
+def slices(namespace: str) -> str:
+    return f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"
+
+
+def served(world: World) -> Object:
+    """Return how many ready pods each port of the Service leads to."""
+    query = "labelSelector=kubernetes.io/service-name%3Ddemo"
+    found = world.api.raw("GET", f"{slices(world.namespace)}?{query}").must()
+    counts: Object = {}
+    for one in found["items"]:
+        up = [end for end in one["endpoints"] or () if end["conditions"].get("ready")]
+        for port in one["ports"] or ():
+            counts[port["name"]] = counts.get(port["name"], 0) + len(up)
+    return counts
 
 
 class TestUnowned:

@@ -50,6 +50,10 @@ class SwitchWorld:
         """The colours whose pods are in no EndpointSlice yet."""
         self.old: set[str] = set()
         """The colours of which EndpointSlices still show a pod of another template."""
+        self.conditions: list[Object] = []
+        """Further conditions of the Deployments whose pods are not ready."""
+        self.managed: dict[str, list[Object]] = {}
+        """Managed fields, by the name of a Service."""
         self.extra: list[Object] = []
         """Further pods."""
         self.history: list[tuple[str, ...]] = []
@@ -170,6 +174,7 @@ class SwitchWorld:
 
     def _named(self, name: str, body: Object) -> Object:
         meta = {**body.get("metadata", {}), "name": name, "namespace": "ns"}
+        meta["managedFields"] = self.managed.get(name, [])
         spec = {"clusterIP": "10.0.0.1", **body["spec"]}
         return {**body, "metadata": meta, "spec": spec}
 
@@ -181,7 +186,7 @@ class SwitchWorld:
         return {
             "metadata": {"name": f"demo{colour.lower()}-deployment", "namespace": "ns"},
             "spec": {**body["spec"], "replicas": 1},
-            "status": {**counts, "conditions": [available]},
+            "status": {**counts, "conditions": [available, *(() if up else self.conditions)]},
         }
 
     def _pods(self) -> list[Object]:

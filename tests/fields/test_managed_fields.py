@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from hedgerow.fields.managed_fields import Holder, entry, managers
+from hedgerow.fields.managed_fields import Holder, entry, held_items, managers
+from hedgerow_schemas.base import View
 from support.objects.foreign import POISON
 
 LIVE = {
@@ -50,3 +51,24 @@ class TestEntry:
         (holder,) = managers({"metadata": {"managedFields": [odd]}})
 
         assert holder.subresource.isprintable()
+
+
+class TestHeldItems:
+    def test_an_item_is_told_by_its_keys_with_the_fields_of_each_holder(self) -> None:
+        ports = {
+            'k:{"port":80,"protocol":"TCP"}': {".": {}, "f:targetPort": {}},
+            "k:{": {"f:name": {}},
+            "f:odd": {},
+        }
+        tree = {"f:spec": {"f:ports": ports, "f:type": {}}}
+        entries = [
+            {"manager": "one", "operation": "Apply", "fieldsV1": tree},
+            {"manager": "two", "operation": "Update", "fieldsV1": {"f:spec": {}}},
+        ]
+        live = View({"metadata": {"managedFields": entries}})
+
+        [(holder, keys, names)] = held_items(live, "spec", "ports")
+
+        assert (holder.manager, names) == ("one", {".", "targetPort"})
+        assert keys.raw == {"port": 80, "protocol": "TCP"}
+        assert list(held_items(live, "spec", "type")) == []

@@ -16,17 +16,17 @@ from library.greeter import GREETER, Greeting
 from support.operator.registered import ALL, CONTROLLERS
 
 LISTED = {
-    "CONFINED", "ApiResource", "Apply", "BuiltIn", "Claim", "Claimable", "Column", "Condition",
-    "ConfigMap", "Controller", "ControllerOptions",  "Create", "CustomResource",
+    "CONFINED", "PORT_MISSING", "ApiResource", "Apply", "BuiltIn", "Claim", "Claimable", "Column",
+    "Condition", "ConfigMap", "Controller", "ControllerOptions",  "Create", "CustomResource",
     "Definition", "Deployment", "Desired", "EndpointSlice", "Field", "FieldError", "Holder",
     "HorizontalPodAutoscaler", "Job", "Keep", "Key", "Lag", "Model", "Namespace", "Notice",
     "Object", "ObjectMeta", "Observed", "Option", "Pod", "PodDisruptionBudget", "Relation",
     "Resource", "Rule", "Scale", "Schedule", "ScheduleError", "Secret",
     "Service", "Settings", "StatefulSet", "Status", "Time", "View", "Word", "__version__",
-    "answers", "condition", "degraded", "digest", "fixed", "holders", "instant", "is_manager_of",
-    "json_text", "list_map", "main", "named_after", "named_by", "quantity", "read_json", "ready",
-    "replicas_of", "rules", "run", "selector_text", "stalled", "timetable", "unprivileged",
-    "waits_for",
+    "answers", "condition", "degraded", "digest", "fixed", "held_items", "holders", "instant",
+    "is_manager_of", "json_text", "list_map", "main", "missing_port", "named_after", "named_by",
+    "quantity", "read_json", "ready", "replicas_of", "rules", "run", "selector_text", "stalled",
+    "timetable", "unprivileged", "unready", "waits_for", "why_stuck",
 }  # fmt: skip
 """What others import: a name that goes, or comes, is a decision."""
 

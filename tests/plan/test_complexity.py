@@ -373,6 +373,9 @@ GATE: dict[str, Function] = {
     "managed.entry": lambda m, c: m.managed.entry(c.live, MANAGER),
     "managed.managers": lambda m, c: m.managed.managers(c.live),
     "managed.holders": lambda m, c: m.managed.holders(owned(c), "spec", "template"),
+    "managed.held_items": lambda m, c: list(
+        m.managed.held_items(owned(c), "spec", "template", "spec", "containers")
+    ),
     "managed.Entries.below": lambda m, c: m.managed.held(c.live).below("f:spec").below("f:x"),
     "managed.Entries.at": lambda m, c: (
         (held := m.managed.held(c.live)) and [held.at(steps) for steps in c.steps]
@@ -426,6 +429,10 @@ GATE: dict[str, Function] = {
     ],
     "remedies.together": lambda m, c: list(m.remedies.together(c.owner, {}, c.reported)),
     "workloads.waits_for": lambda m, c: m.workloads.waits_for(owned(c), pods(c)),
+    "workloads.why_stuck": lambda m, c: m.workloads.why_stuck(owned(c)),
+    "workloads.missing_port": lambda m, c: m.workloads.missing_port(
+        [{"targetPort": item["name"]} for item in items(c)], {"containers": [{"ports": items(c)}]}
+    ),
     "workloads.replicas_of": lambda m, c: m.workloads.replicas_of("web", {}, pods(c)),
     "input.PlanInput.report": lambda m, c: (
         (given := c.plan_input) and [given.report(deployed(m), leaf) for leaf in c.verdict.leaves]
@@ -603,7 +610,8 @@ EXCEPT: dict[str, str] = {
     ),
     **dict.fromkeys(
         (
-            "conditions.condition", "conditions.ready", "conditions.stalled", "objects.annotation",
+            "conditions.condition", "conditions.ready", "conditions.stalled",
+            "conditions.unready", "objects.annotation",
             "objects.controller_reference", "objects.identity", "objects.is_terminating",
             "objects.metadata",
             "objects.ref_of", "objects.Installation.field_manager", "objects.Installation.label",

@@ -25,7 +25,9 @@ from hedgerow import (
     replicas_of,
     stalled,
     unprivileged,
+    unready,
     waits_for,
+    why_stuck,
 )
 from hedgerow_schemas.guestbook import Guestbook, GuestbookSpec, GuestbookStatus
 
@@ -54,20 +56,19 @@ def compose(book: Guestbook, observed: Observed) -> Desired:
     # Without this, a Guestbook would show whoever reaches its pods a ConfigMap of somebody else.
     configured = observed.child(ConfigMap, wanted) is not None
     workload = deployment(book, spec) if configured else Keep(Deployment, name)
-    lack = waits_for(live, observed.all(Pod))
+    lack, stuck = waits_for(live, observed.all(Pod)), why_stuck(live)
     if not configured:
         lack = f"the ConfigMap {wanted} does not exist, or is not controlled by this Guestbook"
+        stuck = ""
     elif live and mounted(live) != wanted:
-        lack = f"the Deployment does not mount the ConfigMap {wanted} yet"
+        lack, stuck = f"the Deployment does not mount the ConfigMap {wanted} yet", ""
     # Pods that still run need the ConfigMap that they were started with.
     former = [Keep(ConfigMap, old.name) for old in observed.all(ConfigMap) if old.name != wanted]
     status = status_of(book, replicas_of(name, {"matchLabels": labels(book)}, observed.all(Pod)))
-    told = (
-        ready(False, "Unavailable", lack) if lack else ready(True, "Serving", "all are available")
-    )
+    told = unready(lack, stuck) if lack else (ready(True, "Serving", "all are available"),)
     return Desired(
         (config(book, spec), workload, *(former if lack else ())),
-        status.model_copy(update={"conditions": (told,)}),
+        status.model_copy(update={"conditions": told}),
     )
 
 

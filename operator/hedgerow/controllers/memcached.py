@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from hedgerow import (
     CONFINED,
+    PORT_MISSING,
     Apply,
     Controller,
     Deployment,
@@ -21,13 +22,17 @@ from hedgerow import (
     answers,
     degraded,
     fixed,
+    missing_port,
     named_by,
     quantity,
     ready,
     replicas_of,
     selector_text,
+    stalled,
     unprivileged,
+    unready,
     waits_for,
+    why_stuck,
 )
 from hedgerow_schemas.memcached import Memcached, MemcachedSpec, MemcachedStatus
 
@@ -70,7 +75,7 @@ def compose(mc: Memcached, observed: Observed) -> Desired:
         replicas=servers.status_replicas if servers else 0,
         ready_replicas=servers.ready_replicas if servers else 0,
         selector=selector_text(chosen),
-        conditions=(health(mc, servers, nodes), *degraded(kept)),
+        conditions=(*health(mc, servers, entry, nodes), *degraded(kept)),
     )
     return Desired(children=tuple(children), status=status)
 
@@ -179,13 +184,20 @@ def budget(mc: Memcached, chosen: Object) -> Apply:
     return Apply(PodDisruptionBudget, mc.metadata.name, {"spec": spec})
 
 
-def health(mc: Memcached, live: Deployment | None, nodes: Iterable[Pod]) -> Condition:
-    """Return `Ready`: true if every requested server exists, is as declared, and is available."""
+def health(
+    mc: Memcached, live: Deployment | None, entry: Service | None, nodes: Iterable[Pod]
+) -> tuple[Condition, ...]:
+    """Return `Ready`: true if every requested server exists, is as declared, and is available.
+
+    It is not, but `Stalled`, if the Service leads to a port that no server has: others may add one.
+    """
     none = mc.spec.size == 0
+    if live and entry and (lack := missing_port(entry.ports, live.pod_spec)):
+        return stalled(PORT_MISSING, lack)
     if lack := waits_for(live, nodes, may_be_zero=none):
-        return ready(False, "Unavailable", lack)
+        return unready(lack, why_stuck(live))
     message = "the size is 0" if none else "every node is available"
-    return ready(True, "ScaledToZero" if none else "Serving", message)
+    return (ready(True, "ScaledToZero" if none else "Serving", message),)
 
 
 CONTROLLER = Controller(

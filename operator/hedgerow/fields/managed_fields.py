@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
+from hedgerow.fields.paths import parse
 from hedgerow.texts import escaped
+from hedgerow_schemas.base import View
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from hedgerow.fields.paths import Tree
-    from hedgerow_schemas.base import Object, View
+    from hedgerow_schemas.base import Object
 
 
 class Holder(Struct, frozen=True):
@@ -122,6 +124,20 @@ def holders(live: View, *path: str) -> tuple[Holder, ...]:
     """
     steps = (f"f:{name}" for name in path)
     return tuple(holder for holder, _ in held(live.raw).at(steps).pairs)
+
+
+def held_items(live: View, *path: str) -> Iterator[tuple[Holder, View, frozenset[str]]]:
+    """Yield who holds what of each item of a list that is merged by keys.
+
+    An item is given by its keys (of a Service's ports: `port` and `protocol`), with the names of
+    the fields that the holder has in it.
+    """
+    for holder, tree in held(live.raw).at(f"f:{name}" for name in path).pairs:
+        for element, below in (tree or {}).items():
+            item = parse(element)
+            if item.kind == "k":
+                keys = dict(zip(item.names, item.values, strict=True))
+                yield holder, View(keys), frozenset(name.removeprefix("f:") for name in below)
 
 
 def managers(live: Object) -> tuple[Holder, ...]:

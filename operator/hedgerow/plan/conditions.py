@@ -71,6 +71,15 @@ def stalled(reason: str, message: str) -> tuple[Condition, Condition]:
     return condition("Stalled", True, reason, message), ready(False, reason, message)
 
 
+def unready(lack: str, stuck: str = "") -> tuple[Condition, ...]:
+    """Return the conditions of a workload that lacks something.
+
+    That is `Ready` with the reason `Unavailable`. If waiting does not help, `stuck` is the reason
+    why, and the resource is `Stalled`.
+    """
+    return stalled(stuck, lack) if stuck else (ready(False, "Unavailable", lack),)
+
+
 def conclude(
     composed: Iterable[Condition],
     contested: Sequence[ContestedField],

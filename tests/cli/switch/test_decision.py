@@ -156,6 +156,12 @@ class End:
 ENDS = [
     End("routed", {"phase": "Routed", "routeTo": "Green"}, True, "Green is routed"),
     End("without phases", {"routeTo": "Green", "conditions": [READY]}, True, "Green is routed"),
+    End(
+        "routed, and its rollout does not end",
+        {"phase": "Routed", "routeTo": "Green", "conditions": [STALLED, WAITING]},
+        True,
+        "Green is routed",
+    ),
     End("not ready", {"routeTo": "Green", "conditions": [WAITING]}, None),
     End("not routed", {"routeTo": "Blue", "conditions": [READY]}, None),
     End("the other one is routed", {"phase": "Routed", "routeTo": "Blue"}, None),

@@ -76,6 +76,17 @@ class TestDue:
         assert self.composed(*verdict) == [("Warning", "Rejected")]
         assert self.composed(*verdict, before={"conditions": [STALLED]}) == []
 
+    def test_what_compose_warns_of_by_itself_is_not_told_twice(self):
+        verdict = Status(conditions=stalled("RolledBack", "it was not available"))
+        own = Notice("RolledBack", "the Service is back on Blue", "Warning")
+        others = (
+            Notice("RolledBack", "no warning"),
+            Notice("RolledBack", "of another", "Warning", regarding=Service({})),
+        )
+
+        assert list(due(Desired(status=verdict, events=(own,)), (), Status())) == [(own, "")]
+        assert len(list(due(Desired(status=verdict, events=others), (), Status()))) == 3
+
     def test_what_compose_concludes_else_is_not_told(self):
         assert self.composed(ready(False, "Waiting", "soon")) == []
 

@@ -159,12 +159,12 @@ def outcome(live: Object, setting: Setting) -> SwitchEnd | None:
     if not is_observed(live):
         return None
     phase, selected = _phase(found), found.text("status", "routeTo")
-    if phase in _FAILED or _condition(live, "Stalled").text("status") == "True":
-        return SwitchEnd(done=False, words=f"{phase or 'Stalled'}: {_ready(live)}")
     is_routed = selected == found.text("spec", "routeTo")
     is_ready = _condition(live, "Ready").text("status") == "True"
     if is_routed and (phase == "Routed" or (not phase and is_ready)):
         return SwitchEnd(done=True, words=f"{selected} is routed")
+    if phase in _FAILED or _condition(live, "Stalled").text("status") == "True":
+        return SwitchEnd(done=False, words=f"{phase or 'Stalled'}: {_ready(live)}")
     return None
 
 

@@ -21,12 +21,14 @@ from hedgerow import (
 )
 from hedgerow.controllers.bluegreen.checks import CHECKS, MANAGED_BY, MANAGER
 from hedgerow.controllers.bluegreen.scene import (
+    NAME,
     NAMED_BY,
     PHASES,
     both,
     can_be_checked,
     deployment_name,
     is_gated,
+    keeps_ports,
     labels,
     look,
     preview_name,
@@ -63,7 +65,7 @@ def compose(bg: BlueGreen, observed: Observed) -> Desired:
         for phase in PHASES
         if phase not in specs and selected in (None, BOTH, phase)
     ]
-    if scene.step.select:
+    if scene.step.select and not keeps_ports(scene):
         children.append(service(bg, scene.step.select, moves=selected is not None))
     elif observed.child(Service, bg.metadata.name):
         children.append(Keep(Service, bg.metadata.name))
@@ -120,7 +122,7 @@ def served_by(obj: View) -> tuple[Key, ...]:
 
 
 CONTROLLER = Controller(
-    "bluegreen",
+    NAME,
     BlueGreen,
     compose,
     owns=(Deployment, Service, Job),

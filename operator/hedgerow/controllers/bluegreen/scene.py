@@ -6,7 +6,21 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from hedgerow import Deployment, EndpointSlice, Observed, Pod, Service, digest, waits_for
+from hedgerow import (
+    PORT_MISSING,
+    Deployment,
+    EndpointSlice,
+    Observed,
+    Pod,
+    Service,
+    View,
+    digest,
+    held_items,
+    is_manager_of,
+    missing_port,
+    waits_for,
+    why_stuck,
+)
 from hedgerow.controllers.bluegreen import checks
 from hedgerow.controllers.bluegreen.checks import MANAGED_BY, MANAGER, NAMED_BY, Trial
 from hedgerow.controllers.bluegreen.switch import (
@@ -20,8 +34,13 @@ from hedgerow.controllers.bluegreen.switch import (
 from hedgerow_schemas.bluegreen import BlueGreen, Phase, RoutedTemplate
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
+    from typing import Any
 
+    from hedgerow import Object
+
+NAME: Final = "bluegreen"
+"""The name of the controller."""
 PHASES: Final[tuple[Phase, ...]] = ("Blue", "Green")
 OVERLAP_SECONDS = BAKE_UNAVAILABLE_SECONDS = 10
 SETTLING = timedelta(seconds=3)
@@ -288,10 +307,16 @@ def endpoints(
 
 
 def is_up(bg: BlueGreen, observed: Observed, phase: Phase) -> bool:
-    """Return whether enough pods of a colour are available, as its Deployment counts them.
+    """Return whether a colour can serve: enough pods are available, and have the Service's ports.
 
-    Of one that is scaled to zero enough are, but nobody would serve.
+    What is enough the Deployment says. Of one that is scaled to zero enough are, but nobody would
+    serve.
     """
+    return has_pods(bg, observed, phase) and not missing(bg, observed, phase)
+
+
+def has_pods(bg: BlueGreen, observed: Observed, phase: Phase) -> bool:
+    """Return whether enough pods of a colour are available, as its Deployment counts them."""
     live = observed.child(Deployment, deployment_name(bg, phase))
     if live is None or live.condition("Available") != "True":
         return False
@@ -373,4 +398,85 @@ def unavailable(bg: BlueGreen, observed: Observed, phase: Phase) -> str:
     name = deployment_name(bg, phase)
     if observed.is_refused(Deployment, name):
         return "the API server refused its declaration"
-    return waits_for(observed.child(Deployment, name), observed.all(Pod))
+    lack = missing(bg, observed, phase)
+    return lack or waits_for(observed.child(Deployment, name), observed.all(Pod))
+
+
+def not_serving(bg: BlueGreen, observed: Observed, phase: Phase) -> tuple[str, str]:
+    """Return why a colour that is selected does not serve: a reason, and words; empty if it does.
+
+    It serves as long as enough of its pods are available, whatever of a rollout is still to come.
+    """
+    live = observed.child(Service, bg.metadata.name)
+    if live and (lack := missing_port(live.ports, pod_spec(bg, observed, phase))):
+        return PORT_MISSING, lack
+    if has_pods(bg, observed, phase):
+        return "", ""
+    return "Unavailable", unavailable(bg, observed, phase)
+
+
+def stuck(bg: BlueGreen, observed: Observed, phase: Phase) -> str:
+    """Return the reason why waiting does not make a colour available; empty if it may."""
+    name = deployment_name(bg, phase)
+    if observed.is_refused(Deployment, name):
+        return ""  # it is sent again
+    if missing(bg, observed, phase):
+        return PORT_MISSING
+    return why_stuck(observed.child(Deployment, name))
+
+
+def missing(bg: BlueGreen, observed: Observed, phase: Phase, service_name: str = "") -> str:
+    """Return which port the pods of a colour would lack if a Service selected them.
+
+    The Service is the main one, if no other is named.
+    """
+    live = observed.child(Service, service_name or bg.metadata.name)
+    return missing_port(ports(bg, live), pod_spec(bg, observed, phase))
+
+
+def pod_spec(bg: BlueGreen, observed: Observed, phase: Phase) -> Mapping[str, Any]:
+    """Return what the pods of a colour are made of: as its Deployment has it, with what others add.
+
+    Before there is one, as the spec has it.
+    """
+    live = observed.child(Deployment, deployment_name(bg, phase))
+    return live.pod_spec if live else dict(bg.spec.phases()).get(phase, {})
+
+
+def ports(bg: BlueGreen, live: Service | None) -> Iterable[Object]:
+    """Return the ports that a Service has once ours are applied, with those of others.
+
+    Where somebody else holds a target port, that is left as it is.
+    """
+    found: dict[tuple[int, str], Object] = {
+        (port.port, port.protocol): port.wire() for port in bg.spec.ports
+    }
+    # Reading who holds what takes longer than all the rest; most Services have numbers alone.
+    if live and any(View(port).text("targetPort") for port in (*found.values(), *live.ports)):
+        theirs = {
+            _key(keys)
+            for holder, keys, names in held_items(live, "spec", "ports")
+            if "targetPort" in names and not is_manager_of(NAME, holder.manager)
+        }
+        there = {_key(View(port)): port for port in live.ports}
+        found |= {key: port for key, port in there.items() if key in theirs}
+    return found.values()
+
+
+def _key(port: View) -> tuple[int, str]:
+    return port.number("port"), port.text("protocol")
+
+
+def keeps_ports(scene: Scene) -> bool:
+    """Return whether the ports of the Service wait for the switch, together with its selector.
+
+    They do if the colour that has the traffic until then lacks a declared port, but none of those
+    that the Service has.
+    """
+    bg, observed, selected = scene.bg, scene.observed, scene.seen.selected
+    live = observed.child(Service, bg.metadata.name)
+    if live is None or selected in (None, BOTH, scene.seen.chosen):
+        return False
+    pods = pod_spec(bg, observed, selected)
+    stays = scene.step.select == selected
+    return stays and not missing_port(live.ports, pods) and bool(missing(bg, observed, selected))

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from hedgerow import Notice, condition, ready, stalled
-from hedgerow.controllers.bluegreen.scene import bound, is_tracked, overlap, unavailable
+from hedgerow import Notice, condition, ready, stalled, unready
+from hedgerow.controllers.bluegreen.scene import (
+    bound,
+    is_tracked,
+    missing,
+    not_serving,
+    overlap,
+    preview_name,
+    stuck,
+    unavailable,
+)
 from hedgerow.controllers.bluegreen.switch import BOTH, other
 from hedgerow.controllers.bluegreen.validation import errors
 from hedgerow_schemas.bluegreen import BlueGreenStatus, CheckStatus, Switch
@@ -17,6 +26,12 @@ if TYPE_CHECKING:
     from hedgerow import Condition
     from hedgerow.controllers.bluegreen.scene import Scene
     from hedgerow_schemas.bluegreen import Phase
+
+ENDED: Final = ("CheckFailed", "RolledBack")
+"""The phases in which a switch does not go on until somebody changes something.
+
+`Held` is none of them: its author asked for the pause.
+"""
 
 
 def status(scene: Scene) -> BlueGreenStatus:
@@ -76,26 +91,60 @@ def steps(scene: Scene) -> Iterator[str]:
 
 
 def health(scene: Scene) -> Iterator[Condition]:
-    """Yield `Available` (what is selected serves), `Ready` (the chosen colour does), `Checked`."""
-    bg, observed, seen = scene.bg, scene.observed, scene.seen
-    selected = seen.stay if seen.selected == BOTH else seen.selected
-    if seen.selected == BOTH and not unavailable(bg, observed, seen.chosen):
-        selected = seen.chosen
-    lack = unavailable(bg, observed, selected) if selected else "the Service selects no colour"
-    reason = "Unavailable" if lack else "Serving"
-    words = f"{selected}: {lack}" if lack and selected else lack or f"{selected} is available"
-    yield condition("Available", not lack, reason, words)
+    """Yield `Available`, `Ready`, `Stalled` and `Checked`.
+
+    Available is whether what is selected serves now, Ready whether the switch and the rollout of
+    the chosen colour are over.
+    """
+    bg, seen = scene.bg, scene.seen
+    yield _serving(scene)
     if lacking := [error.detail for error in errors(bg)]:  # stored before the rule existed
-        yield from stalled("NoSpec" if not seen.has_spec else "InvalidSpec", *lacking)
-    elif scene.frozen:
-        yield ready(False, "TemplateNotChecked", _frozen(scene.frozen[0]))
+        reason = "InvalidSpec" if seen.has_spec else "NoSpec"
+        yield from stalled(reason, "; ".join(lacking))
+    elif seen.chosen in scene.frozen:
+        yield from stalled("TemplateNotChecked", _frozen(seen.chosen))
     elif seen.alone and scene.step.phase != "RollingBack":
-        baked = scene.step.phase == "Baking" and not lack
-        yield ready(not lack, "Baking" if baked else reason, words)
+        yield from _rolled_out(scene)
     else:
-        yield ready(False, *_not_ready(scene))
+        reason, words = _not_ready(scene)
+        ended = reason in ENDED or reason == stuck(bg, scene.observed, seen.chosen)
+        yield from stalled(reason, words) if ended else (ready(False, reason, words),)
     if seen.gated:
         yield from _checked(scene)
+
+
+def _serving(scene: Scene) -> Condition:
+    """Return `Available`: of two colours that are selected, it is enough that one serves."""
+    bg, observed, seen = scene.bg, scene.observed, scene.seen
+    selected = seen.stay if seen.selected == BOTH else seen.selected
+    if seen.selected == BOTH and not any(not_serving(bg, observed, seen.chosen)):
+        selected = seen.chosen
+    if not selected:
+        return condition("Available", False, "Unavailable", "the Service selects no colour")
+    reason, lack = not_serving(bg, observed, selected)
+    if lack:
+        return condition("Available", False, reason, f"{selected}: {lack}")
+    return condition("Available", True, "Serving", f"{selected} is available")
+
+
+def _rolled_out(scene: Scene) -> tuple[Condition, ...]:
+    """Return `Ready` of a colour that is selected: whether it is rolled out as declared."""
+    bg, observed, chosen = scene.bg, scene.observed, scene.seen.chosen
+    if lack := unavailable(bg, observed, chosen):
+        return unready(f"{chosen}: {lack}", stuck(bg, observed, chosen))
+    words = "; ".join((f"{chosen} is available", *_port_lacks(scene, other(chosen))))
+    return (ready(True, "Baking" if scene.step.phase == "Baking" else "Serving", words),)
+
+
+def _port_lacks(scene: Scene, phase: Phase) -> Iterator[str]:
+    """Yield which port a colour lacks that is not routed: a switch would lose that.
+
+    The preview does already.
+    """
+    bg, observed = scene.bg, scene.observed
+    if phase in dict(bg.spec.phases()):
+        lacks = (missing(bg, observed, phase, name) for name in ("", preview_name(bg)))
+        yield from (f"{phase}: {lack}" for lack in [*filter(None, lacks)][:1])
 
 
 def _frozen(phase: Phase) -> str:
@@ -114,10 +163,12 @@ def _not_ready(scene: Scene) -> tuple[str, str]:
     match phase:
         case "WaitingForAvailability":
             words = f"{chosen}: {unavailable(bg, scene.observed, chosen)}; {stays}"
+            return stuck(bg, scene.observed, chosen) or phase, words
         case "Checking" | "CheckFailed":
             words = f"{chosen}: {_undecided(scene)}; {stays}"
         case "Held":
-            words = f"{chosen} waits for hedgerow promote {bg.metadata.name}; {stays}"
+            waits = f"{chosen} waits for hedgerow promote {bg.metadata.name}"
+            words = "; ".join((waits, stays, *_port_lacks(scene, chosen)))
         case "Overlapping":
             until = f"{chosen} has been among its endpoints for {seconds(overlap(bg))}"
             words = f"the Service selects both colours until {until}"

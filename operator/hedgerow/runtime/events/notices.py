@@ -38,16 +38,19 @@ def due(
     """Yield the Events that the status `before` does not contain yet, each with its occurrence.
 
     The status serves as memory, also after a restart: what it contains was already sent. An empty
-    occurrence stands for the resource's generation.
+    occurrence stands for the resource's generation. Where compose warns for the same reason by an
+    Event of its own, the condition has none.
     """
     told = {(condition.type, condition.message) for condition in before.conditions}
     composed = desired.status.conditions if desired.status else ()
     found = conclude(
         composed, (), tuple(problems), rewritten, ignored=ignored, before=before.conditions
     )
+    own = {n.reason for n in desired.events if n.type == "Warning" and n.regarding is None}
     for condition in found:
-        if condition.type in TOLD and (condition.type, condition.message) not in told:
-            reason = condition.reason if condition.type == "Stalled" else condition.type
+        reason = condition.reason if condition.type == "Stalled" else condition.type
+        is_new = (condition.type, condition.message) not in told
+        if condition.type in TOLD and is_new and reason not in own:
             yield Notice(reason, condition.message, "Warning"), ""
     for notice in desired.events:
         yield notice, ""
