@@ -8,7 +8,10 @@ carry out has to be refused to the token, unless a controller claims the field.
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 import anyio
@@ -21,13 +24,18 @@ from hedgerow.deploy.confinement import EVENTS
 from hedgerow.deploy.names import Names
 from hedgerow.deploy.overlays import parts
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
+from hedgerow.runtime.clock import SystemClock
 from hedgerow.sandbox.cluster import Sandbox
+from hedgerow.serving.admission.configuration import VALIDATING, configuration
+from hedgerow.serving.certificates import material
 from hedgerow.testing.api import Api, Object, Reply
 from hedgerow.testing.waiting import eventually
+from hedgerow.x509 import pem
 from hedgerow_schemas.base import ApiResource, CustomResource
 from hedgerow_schemas.builtin import Deployment, Secret
 from support.cluster.bluegreens import ROOT
 from support.cluster.granted import granted
+from support.cluster.rights import grant
 from support.cluster.worlds import with_custom_resources
 from support.operator.registered import ALL
 
@@ -37,6 +45,7 @@ NAMES = Names("stolen")
 SOURCES = "stolen-sources"
 REGISTRY = ALL.configured({"secretsync": {"namespace": SOURCES}})
 POLICY = f"'{NAMES.base}-children'"
+WEBHOOKS = f"'{NAMES.base}-webhook'"
 MANIFESTS = ROOT / "manifests"
 WRITE = ("create", "patch", "delete", "update", "deletecollection")
 ACCESS = (
@@ -137,8 +146,14 @@ def admin(sandbox: Sandbox) -> Iterator[Api]:
 
 @pytest.fixture(scope="module")
 def made() -> list[Object]:
-    """The overlay with the fewest policies, for every controller that there is."""
-    return [o for p in parts("no-webhook", "none", REGISTRY, names=NAMES) for o in p.objects]
+    """The overlay with the fewest policies, for every controller that there is, and webhooks."""
+    return [
+        manifest
+        for overlay in ("no-webhook", "cluster")
+        for part in parts(overlay, "none", REGISTRY, names=NAMES)
+        if overlay == "no-webhook" or part.directory == "webhook"
+        for manifest in part.objects
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -152,7 +167,13 @@ def token(sandbox: Sandbox, admin: Api, made: list[Object]) -> Iterator[Api]:
     api = Api(stolen)
     probe = specimen(Secret.api, "default")
     eventually(lambda: POLICY in str(dry(api, probe, "x").body), what="the policy in force")
-    yield api
+    with webhooks(admin):
+        labelled = {"metadata": {"labels": {"x": "y"}}}
+        eventually(
+            lambda: WEBHOOKS in str(api.merge(configured(), labelled, "x").body),
+            what="the policy on webhooks in force",
+        )
+        yield api
     api.close()
     for manifest in access:
         if manifest["kind"] not in ("Namespace", "ServiceAccount"):
@@ -252,8 +273,8 @@ def may(path: Path, own: set[Path]) -> bool:
     return any(path[: len(field)] == field for field in own)
 
 
-def refused(reply: Reply) -> bool:
-    return reply.status == 403 and POLICY in reply.body["message"]
+def refused(reply: Reply, policy: str = POLICY) -> bool:
+    return reply.status == 403 and policy in reply.body["message"]
 
 
 def managers(api: ApiResource) -> list[str]:
@@ -450,6 +471,183 @@ def test_its_own_certificate_is_written_and_gives_nobodys_rights(token: Api):
     for type_ in Secret.CREDENTIALS:
         assert refused(dry(token, {**body, "type": type_}, manager))
     assert dry(token, other, manager).status == 403
+
+
+def configured() -> Object:
+    """Return a configuration with every field that a webhook may have, of a namespace of nobody."""
+    made = configuration(REGISTRY.controllers, name=NAMES.base, namespace=NAMES.namespace)
+    assert made is not None
+    nobody: Object = {"matchLabels": {"kubernetes.io/metadata.name": "nobody"}}
+    for hook in made["webhooks"]:
+        hook |= {"namespaceSelector": nobody, "objectSelector": nobody}
+    meta = {"name": NAMES.base, "labels": {"a": "b"}, "annotations": {"a": "b"}}
+    return {**made, "metadata": meta}
+
+
+@contextmanager
+def webhooks(admin: Api) -> Iterator[None]:
+    admin.apply(configured(), "hedgerow-install").must()
+    try:
+        yield
+    finally:
+        admin.delete(configured())
+
+
+def by_name(configuration: Object) -> dict[str, Object]:
+    return {hook["name"]: hook for hook in configuration["webhooks"]}
+
+
+THEIRS: Object = {"service": {"name": "x", "namespace": "shop"}}
+
+
+def hook(**more: Any) -> Object:
+    every = {"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"]}
+    return {
+        "name": "evil.example.com",
+        "admissionReviewVersions": ["v1"],
+        "sideEffects": "None",
+        "failurePolicy": "Ignore",
+        "timeoutSeconds": 1,
+        "clientConfig": {"url": "https://127.0.0.1:9/steal"},
+        "rules": [{**every, "operations": ["CREATE", "UPDATE"]}],
+        **more,
+    }
+
+
+@pytest.mark.oldest
+class TestWebhookConfigurations:
+    """Whoever adds a webhook for everything has the cluster; the operator's is to be trusted."""
+
+    manager = NAMES.installation.field_manager("certificates")
+
+    def trusting(self, live: Object, bundle: str) -> Object:
+        """Return what the operator applies."""
+        hooks = [
+            {"name": one["name"], "clientConfig": {"caBundle": bundle}} for one in live["webhooks"]
+        ]
+        return {**self.identity(), "webhooks": hooks}
+
+    def identity(self) -> Object:
+        named = {"apiVersion": VALIDATING.group_version, "kind": VALIDATING.kind}
+        return {**named, "metadata": {"name": NAMES.base}}
+
+    def test_the_bundle_is_what_it_may_set_of_all_and_of_some_and_take_away(
+        self, admin: Api, token: Api
+    ):
+        live = admin.get(configured()).must()
+        body = self.trusting(live, bundle("one"))
+        some = {**body, "webhooks": body["webhooks"][::-1][:-1]}
+
+        for one in (body, self.trusting(live, bundle("two")), some):
+            after = by_name(token.apply(one, self.manager).must())
+            trusted = {name: hook["clientConfig"].get("caBundle") for name, hook in after.items()}
+            wanted = {hook["name"]: hook["clientConfig"]["caBundle"] for hook in one["webhooks"]}
+            assert trusted == dict.fromkeys(after) | wanted
+        token.apply({**body, "webhooks": []}, self.manager).must()
+        # Whose list it is decides the order, which means nothing.
+        assert by_name(token.get(live).must()) == by_name(live)
+
+    def test_nothing_else_in_any_kind_of_write(self, admin: Api, token: Api):
+        token.apply(self.trusting(configured(), bundle("one")), self.manager).must()
+        live = admin.get(configured()).must()
+        tried: dict[str, Reply] = {}
+        for path, change in changes(live):
+            asked = patched(admin, live, change, "somebody")
+            if not asked.ok or content(asked.body) == content(live):
+                continue  # the API server refuses it to everybody, or it changes nothing
+            reply = patched(token, live, change, self.manager)
+            if path[-2:] == ("clientConfig", "caBundle"):
+                assert reply.ok
+            else:
+                tried[str(change)] = reply
+
+        assert len(tried) > 40
+        assert [change for change, one in tried.items() if not refused(one, WEBHOOKS)] == []
+
+    @pytest.mark.parametrize(
+        "more",
+        [
+            [hook()],
+            [hook(clientConfig=THEIRS)],
+            [hook(clientConfig=THEIRS, name=configured()["webhooks"][0]["name"])],
+            [hook(name=f"h{number}.example.com") for number in range(200)],
+        ],
+        ids=["a url", "a service", "under the name of one of ours", "many"],
+    )
+    def test_no_webhook_is_added_nor_another_put_in_its_place(self, token: Api, more: list[Object]):
+        live = token.get(configured()).must()
+        ours = self.trusting(live, bundle("one"))["webhooks"]
+        names = {one["name"] for one in more}
+        kept = [one for one in ours if one["name"] not in names]
+        whole = [one for one in live["webhooks"] if one["name"] not in names]
+
+        applied = {**self.identity(), "webhooks": [*kept, *more]}
+        assert refused(dry(token, applied, self.manager), WEBHOOKS)
+        for hooks in (
+            [*whole, *more],
+            [*whole[1:], *more],
+            [*more, *whole][: len(live["webhooks"])],
+        ):
+            assert refused(token.merge(live, {"webhooks": hooks}, self.manager), WEBHOOKS)
+
+    def test_none_is_removed(self, token: Api):
+        live = token.get(configured()).must()
+
+        for hooks in ([], live["webhooks"][1:]):
+            assert refused(token.merge(live, {"webhooks": hooks}, self.manager), WEBHOOKS)
+
+    def test_no_other_verb_no_other_name_and_no_other_kind_of_configuration(
+        self, admin: Api, token: Api
+    ):
+        live = token.get(configured()).must()
+        other = {**configured(), "metadata": {"name": f"{NAMES.base}-other"}}
+        mutating = {**configured(), "kind": "MutatingWebhookConfiguration"}
+
+        writes = {
+            "put": token.put({**live, "webhooks": []}, self.manager),
+            "a new one": token.apply(other, self.manager),
+            "a new one by POST": token.create(other, self.manager),
+            "delete": token.delete(live),
+            "delete all": token.raw("DELETE", token.path(live).rpartition("/")[0]),
+            "a mutating one": token.apply(mutating, self.manager),
+        }
+        assert {name: reply.status for name, reply in writes.items()} == dict.fromkeys(writes, 403)
+
+    def test_nor_with_more_rights_than_are_granted(
+        self, admin: Api, token: Api, made: list[Object]
+    ):
+        """An older or another role may grant them: the policy holds whatever RBAC says."""
+        grant(
+            admin,
+            NAMES.user,
+            [
+                {
+                    "apiGroups": [VALIDATING.group],
+                    "resources": [VALIDATING.plural, "mutatingwebhookconfigurations"],
+                    "verbs": ["create", "patch", "update", "delete", "deletecollection"],
+                }
+            ],
+        )
+        try:
+            for kind in (VALIDATING.kind, "MutatingWebhookConfiguration"):
+                one = {**configured(), "kind": kind}
+                new = {**one, "metadata": {"name": f"{NAMES.base}-other"}}
+                writes = [token.apply(new, self.manager), token.create(new, self.manager)]
+                if kind == VALIDATING.kind:
+                    live = token.get(one).must()
+                    writes += [token.delete(one), token.put({**live, "webhooks": []}, self.manager)]
+                assert [refused(reply, WEBHOOKS) for reply in writes] == [True] * len(writes)
+        finally:
+            for kind in ("ClusterRoleBinding", "ClusterRole"):
+                version = "rbac.authorization.k8s.io/v1"
+                granted_more = {"apiVersion": version, "kind": kind}
+                admin.delete({**granted_more, "metadata": {"name": NAMES.user}}).must()
+
+
+def bundle(host: str) -> str:
+    """Return a bundle that the API server can read."""
+    made = material.create((host,), SystemClock().now(), timedelta(hours=1))
+    return b64encode(pem([made.certificate])).decode()
 
 
 class TestEvents:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
+from fnmatch import fnmatch
 from typing import ClassVar
 
 import pytest
@@ -22,6 +25,7 @@ from hedgerow.deploy.rights import (
 )
 from hedgerow.registry import Registry
 from support.cluster.granted import denied, granted, used
+from support.code.sources import ROOT
 from support.operator.registered import ALL, REGISTRY, RESOURCES
 
 NAMESPACES = {"namespaced": ("shop", "shop-test")}
@@ -272,3 +276,98 @@ class TestInstances:
             ("ClusterRole", "hedgerow-editor"),
             ("ClusterRole", "hedgerow-metrics-reader"),
         }
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the guide's table of what a stolen token does at worst."""
+
+    resources: tuple[str, ...]
+    names: tuple[str, ...]
+    verbs: frozenset[str]
+    worst: str
+    bounds: str
+
+    def is_about(self, right: Right) -> bool:
+        named = any(fnmatch(right.name, pattern) for pattern in self.names)
+        # A namespace that the operator is limited to may be called anything.
+        is_named = right.name and right.resource != "namespaces"
+        is_there = named if is_named else not self.names
+        return is_there and right.resource in self.resources and right.verb in self.verbs
+
+
+def rows() -> list[Row]:
+    text = (ROOT / "docs/guides/in-cluster.md").read_text("utf-8")
+    table = text.partition("### With a stolen token")[2].partition("|---|---|---|---|\n")[2]
+    found: list[Row] = []
+    for line in table.partition("\n\n")[0].splitlines():
+        on, verbs, worst, bounds = (cell.strip() for cell in line.strip("|").split(" | "))
+        resources, _, names = on.partition(" named ")
+        plurals, named = (tuple(re.findall("`([^`]+)`", part)) for part in (resources, names))
+        found.append(Row(plurals, named, frozenset(verbs.split(", ")), worst, bounds))
+    return found
+
+
+def of_the_account() -> set[Right]:
+    """Return each right that any overlay prints for the operator, with every controller."""
+    made = [
+        obj
+        for overlay in OVERLAYS
+        for shards in (1, 3)
+        for part in parts(
+            overlay, "image:1", ALL, namespaces=NAMESPACES.get(overlay, ()), shards=shards
+        )
+        for obj in part.objects
+    ]
+    given = {
+        (obj["roleRef"]["name"], obj["metadata"].get("namespace"))
+        for obj in made
+        if obj["kind"] in ("RoleBinding", "ClusterRoleBinding")
+        and any(subject["kind"] == "ServiceAccount" for subject in obj["subjects"])
+    }
+    roles = [obj for obj in made if obj["kind"] in ROLES]
+    own = [
+        role
+        for role in roles
+        if (role["metadata"]["name"], role["metadata"].get("namespace")) in given
+    ]
+    return {*granted(own)}
+
+
+class TestTheGuide:
+    """What somebody can do with a stolen token is told for each right that there is."""
+
+    def test_every_right_that_is_printed_has_a_row(self):
+        rights = of_the_account()
+
+        assert len(rights) > 60
+        assert [right for right in rights if not any(row.is_about(right) for row in rows())] == []
+
+    def test_every_row_is_about_rights_that_are_printed(self):
+        rights = of_the_account()
+        idle = [
+            (row.resources, resource, verb)
+            for row in rows()
+            for resource in row.resources
+            for verb in row.verbs
+            if not any(
+                (right.resource, right.verb) == (resource, verb) and row.is_about(right)
+                for right in rights
+            )
+        ]
+
+        assert len(rows()) > 15
+        assert idle == []
+
+    def test_what_bounds_a_right_to_write_is_a_policy_that_is_printed_or_rbac(self):
+        policies = {
+            obj["metadata"]["name"] for obj in objects("cluster", ("ValidatingAdmissionPolicy",))
+        }
+        bounds = {row: set(re.findall("`(hedgerow-[a-z-]+)`", row.bounds)) for row in rows()}
+        unnamed = [
+            row for row in rows() if not row.worst or not (bounds[row] or "RBAC" in row.bounds)
+        ]
+
+        assert [found - policies for found in bounds.values() if found - policies] == []
+        assert unnamed == []
+        assert {"hedgerow-children", "hedgerow-webhook"} <= set[str]().union(*bounds.values())

@@ -92,20 +92,29 @@ def unchanged_but(fields: Fields) -> str:
     with more than `WIDEST` keys counts as changed. Managed fields are not looked at, so it holds
     for every kind of write, whatever is forged there.
     """
-    return " && ".join(_unchanged("", (*fields, *WRITTEN_BY_SERVER)))
+    return same_but("object", "oldObject", (*fields, *WRITTEN_BY_SERVER))
 
 
-def _unchanged(at: str, fields: Fields) -> Iterator[str]:
+def same_but(one: str, other: str, fields: Fields) -> str:
+    """Return the expression that two maps differ in nothing but these fields.
+
+    They are compared as `unchanged_but` says; `o` is no name for one of them.
+    """
+    return " && ".join(_same((one, other), "", fields))
+
+
+def _same(maps: tuple[str, str], at: str, fields: Fields) -> Iterator[str]:
     """Yield an expression for each map on the way to the fields; `at` leads to the first."""
     below: defaultdict[str, list[tuple[str, ...]]] = defaultdict(list)
     for first, *rest in fields:
         below[first].append(tuple(rest))
     keys = f"o{at}.orValue({{}})" if at else "o"
+    one, other = maps
     yield (
-        f"[object, oldObject].all(o, {keys}.size() <= {WIDEST}"
+        f"[{one}, {other}].all(o, {keys}.size() <= {WIDEST}"
         f" && {keys}.all(k, k in {to_ascii(sorted(below))}"
-        f" || object{at}[?k] == oldObject{at}[?k]))"
+        f" || {one}{at}[?k] == {other}{at}[?k]))"
     )
     for name, within in sorted(below.items()):
         if () not in within:
-            yield from _unchanged(f"{at}[?{to_ascii(name)}]", tuple(within))
+            yield from _same(maps, f"{at}[?{to_ascii(name)}]", tuple(within))

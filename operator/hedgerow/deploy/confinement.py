@@ -1,16 +1,24 @@
-"""Confinement: an admission policy that limits the operator's account to what is its own.
+"""Confinement: admission policies that limit the operator's account to what is its own.
 
 A right to write Deployments everywhere is a right to everything: with the account's token, somebody
-could run a privileged pod in any namespace. RBAC cannot express "children of a BlueGreen", nor
-"`spec.replicas` alone"; the API server's admission policies can.
+could run a privileged pod in any namespace. So is a right to write a webhook configuration: a
+webhook reads, and may change, whatever is written. RBAC cannot express "children of a BlueGreen",
+nor "`spec.replicas` alone", nor "`caBundle` alone"; the API server's admission policies can.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hedgerow.deploy.admission_policies import admission_policy, either, is_of, unchanged_but
-from hedgerow.deploy.names import CHILDREN, Names
+from hedgerow.deploy.admission_policies import (
+    admission_policy,
+    either,
+    is_of,
+    same_but,
+    unchanged_but,
+)
+from hedgerow.deploy.names import CHILDREN, PUBLISHER, Names
+from hedgerow.deploy.rights import ADMISSION
 from hedgerow.encoding import to_ascii
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow_schemas.base import ApiResource
@@ -28,6 +36,9 @@ OPEN_NAMESPACES = ("kube-node-lease",)
 """System namespaces without pods: children of Namespaces may be in them."""
 WHY = """Holds the operator's account to what is its own, whoever has its token.
 docs/guides/in-cluster.md"""
+WHY_PUBLISHING = """Of a webhook configuration the operator's account may change `caBundle` alone.
+docs/guides/in-cluster.md"""
+CONFIGURATIONS: Final = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
 
 _DELETING = 'request.operation == "DELETE"'
 """A child that is being deleted may have a name that new children do not get any more."""
@@ -39,17 +50,56 @@ def policy(names: Names, controllers: Sequence[Controller[Resource]]) -> list[Ob
     """Return the ValidatingAdmissionPolicy of one installation, and its binding."""
     written = (api for one in controllers for api in (*(k.api for k in one.owns), *one.claimed))
     judged = ((api.group, api.plural) for api in (EVENTS, Secret.api, *written))
-    by_us = f"request.userInfo.username == {to_ascii(names.user)}"
-    validations = (
-        {"expression": expression, "reason": "Forbidden", "message": message}
-        for message, expression in _validations(names, controllers).items()
+    return _policy(
+        names, CHILDREN, judged, _variables(names, controllers), _validations(names, controllers)
     )
+
+
+def publishing(names: Names) -> list[Object]:
+    """Return the policy, and its binding, on the configurations of webhooks."""
+    message = f"{names.program} may change nothing of a webhook configuration but caBundle"
+    judged = ((ADMISSION, plural) for plural in CONFIGURATIONS)
+    return _policy(names, PUBLISHER, judged, _WEBHOOKS, {message: _PUBLISHED})
+
+
+_WEBHOOKS: Final = {
+    "before": "oldObject == null ? [] : oldObject.?webhooks.orValue([])",
+    "after": "object == null ? [] : object.?webhooks.orValue([])",
+}
+_PUBLISHED: Final = " && ".join(
+    (
+        _UPDATING,
+        unchanged_but((("webhooks",),)),
+        # No two webhooks of a configuration have the same name: the API server sees to that.
+        "variables.after.size() == variables.before.size()",
+        "variables.after.all(now, variables.before.exists(was, now.name == was.name && "
+        + same_but("now", "was", (("clientConfig", "caBundle"),))
+        + "))",
+    )
+)
+
+
+def _policy(
+    names: Names,
+    suffix: str,
+    judged: Iterable[tuple[str, str]],
+    variables: dict[str, str],
+    validations: dict[str, str],
+) -> list[Object]:
+    """Return a policy on what the account creates, changes and deletes, and its binding.
+
+    `judged` are a group and a plural each; `validations` are expressions by their messages.
+    """
+    by_us = f"request.userInfo.username == {to_ascii(names.user)}"
     return admission_policy(
         names,
-        f"{names.base}-{CHILDREN}",
+        f"{names.base}-{suffix}",
         (judged, ("CREATE", "UPDATE", "DELETE")),
-        _variables(names, controllers),
-        validations,
+        variables,
+        [
+            {"expression": expression, "reason": "Forbidden", "message": message}
+            for message, expression in validations.items()
+        ],
         conditions={f"asked-by-{names.program}": by_us},
     )
 

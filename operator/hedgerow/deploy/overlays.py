@@ -159,6 +159,7 @@ def _webhook(names: Names, controllers: Controllers) -> Iterator[Part]:
         *access.cluster_role(names, rights.of_publishing(names.base), PUBLISHER),
         why="The operator tells by itself whom the API server is to trust: `caBundle`.",
     )
+    yield part("policy", *confinement.publishing(names), why=confinement.WHY_PUBLISHING)
     yield part("configurations", *_configurations(names, controllers))
 
 
