@@ -120,10 +120,28 @@ class TestWhatTheyCall:
         assert jobs["release.yml", "build"]["needs"] == "ci"
         assert jobs["release.yml", "publish"]["needs"] == "build"
 
-    def test_an_action_is_pinned_by_commit_or_by_its_major_version(self):
-        used = [step["uses"] for *_, job in JOBS for step in job.get("steps", []) if "uses" in step]
+    @pytest.mark.parametrize("path", [*WORKFLOWS.values(), TEMPLATE], ids=lambda path: path.name)
+    def test_an_action_is_pinned_by_commit_with_its_version_beside_it(self, path: Path):
+        """Whoever can move a tag would else have what the job has; renovate reads the version."""
+        lines = re.findall(r"uses: *(.+)", path.read_text("utf-8"))
+        outside = [line for line in lines if not line.startswith("./")]
+        pinned = re.compile(r"[\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
 
-        assert [one for one in used if not re.fullmatch(r"[\w/-]+@(v\d+|[0-9a-f]{40})", one)] == []
+        assert outside
+        assert [line for line in outside if not pinned.fullmatch(line)] == []
+
+    def test_an_action_has_one_version_everywhere(self):
+        texts = [path.read_text("utf-8") for path in (*WORKFLOWS.values(), TEMPLATE)]
+        pins = {pin for text in texts for pin in re.findall(r"uses: *([^./].+)", text)}
+        actions = [pin.partition("@")[0] for pin in pins]
+
+        assert sorted(actions) == sorted({*actions})
+
+    def test_nothing_else_is_called_that_could_change(self):
+        """A container or a service by its tag, or a workflow of somebody else."""
+        for name, job, declared in JOBS:
+            assert {"container", "services"} & declared.keys() == set(), (name, job)
+            assert declared.get("uses", "./").startswith("./"), (name, job)
 
 
 class TestForms:
@@ -147,6 +165,12 @@ class TestForms:
 
 
 class TestRenovate:
+    def test_it_moves_the_pins_of_a_new_operator_as_well(self):
+        settings = json.loads((ROOT / ".github/renovate.json").read_text("utf-8"))
+        [pattern] = settings["github-actions"]["managerFilePatterns"]
+
+        assert re.search(pattern.strip("/"), str(TEMPLATE.relative_to(ROOT)))
+
     def test_what_it_has_patterns_for_is_there(self):
         """Of a pattern that finds nothing, renovate says nothing."""
         settings = json.loads((ROOT / ".github/renovate.json").read_text("utf-8"))

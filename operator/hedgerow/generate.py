@@ -14,6 +14,7 @@ import typer
 from hedgerow.deploy import kustomize
 from hedgerow.deploy.helm import chart
 from hedgerow.encoding import decode, to_json
+from hedgerow.files import overwrite
 from hedgerow.manifest import to_yaml
 from hedgerow.registry import ours
 from hedgerow.settings import default, flags
@@ -116,7 +117,7 @@ def write(files: dict[Path, str], root: Path) -> list[Path]:
     changed = drifted(files, root)
     for path in changed:
         (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text(files[path], encoding="utf-8")
+        overwrite(root / path, files[path])
     return changed
 
 

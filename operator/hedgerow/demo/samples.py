@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 
+from hedgerow.files import overwrite
 from hedgerow.manifest import to_yaml
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def write(directory: Path) -> None:
     _container(agreed)["image"] = IMAGE
     steps = {"blue": blue, "green": green, "greeting": greeting, "agreed": agreed}
     for name, manifest in steps.items():
-        (directory / f"{name}.yaml").write_text(to_yaml(manifest), encoding="utf-8")
+        overwrite(directory / f"{name}.yaml", to_yaml(manifest))
 
 
 def container() -> tuple[str, str]:

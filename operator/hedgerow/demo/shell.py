@@ -11,6 +11,7 @@ import anyio
 
 from hedgerow import subprocesses
 from hedgerow.demo.errors import DemoError
+from hedgerow.files import overwrite
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,7 +44,7 @@ class Shell:
     def __post_init__(self) -> None:
         """Write the file that puts another terminal into the same place."""
         lines = [f"export {name}={shlex.quote(value)}\n" for name, value in self.exports.items()]
-        (self.directory / ENVIRONMENT).write_text("".join(lines), encoding="utf-8")
+        overwrite(self.directory / ENVIRONMENT, "".join(lines))
 
     @property
     def environment(self) -> dict[str, str]:

@@ -1,7 +1,6 @@
 """Build: builds one pinned Go module into the cache, with only complete binaries."""
 
 import os
-import shutil
 import signal
 from collections import deque
 from collections.abc import Collection, Mapping
@@ -16,6 +15,7 @@ from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from hedgerow import subprocesses
+from hedgerow.files import overwrite
 from hedgerow.sandbox.cache import BinaryCache, publish, workplace
 from hedgerow.sandbox.errors import SandboxError
 from hedgerow.sandbox.locks import Progress
@@ -128,4 +128,4 @@ def _prepare(workplace: Path, module: Module) -> None:
     """Copy the module, because an installed package may be in a read-only directory."""
     (workplace / "out").mkdir()
     for name in ("go.mod", "go.sum"):
-        shutil.copyfile(module.directory / name, workplace / name)
+        overwrite(workplace / name, (module.directory / name).read_bytes())

@@ -14,6 +14,7 @@ import anyio
 import anyio.to_thread
 import httpx
 
+from hedgerow.files import opened
 from hedgerow.sandbox import fetch
 from hedgerow.sandbox.cache import BinaryCache, publish, workplace
 from hedgerow.sandbox.digests import pinned, remember, remembered
@@ -238,7 +239,7 @@ def _extract(asset: Asset, archive: Path, binary: Path) -> None:
             content = members.extractfile(found) if found else None
             if found is None or content is None or found.size > fetch.LARGEST:
                 raise FetchError(f"{asset.url} has no file {asset.member} of a usual size")
-            with content, binary.open("wb") as target:
+            with content, opened(binary, "wb") as target:
                 shutil.copyfileobj(content, target)
     except (tarfile.TarError, EOFError, zlib.error) as error:
         raise FetchError(f"{asset.url} is no archive ({error})") from error

@@ -10,6 +10,8 @@ import anyio
 import anyio.to_thread
 import httpx
 
+from hedgerow.files import opened
+
 LARGEST = 256 << 20
 """The most bytes of a file; the largest today is kube-apiserver with about 105 MB."""
 
@@ -76,7 +78,7 @@ async def file(
         _bound(url, size)
         came(0, size)
         # anyio before 4.16 leaves a file open if it is cancelled.
-        with path.open("wb") as target:
+        with opened(path, "wb") as target:
             async for chunk in response.aiter_raw(_CHUNK):
                 length += len(chunk)
                 _bound(url, length)

@@ -10,6 +10,7 @@ from subprocess import DEVNULL, STDOUT, Popen, run
 from pydantic import TypeAdapter
 
 from hedgerow.encoding import decode, to_json
+from hedgerow.files import opened
 from hedgerow.sandbox.files import write
 from hedgerow.sandbox.leash import kill
 from hedgerow.sandbox.pauses import until
@@ -42,7 +43,7 @@ def launch(
     """
     if log.exists():
         log.replace(log.with_suffix(f".previous{log.suffix}"))
-    with log.open("ab") as output:
+    with opened(log, "ab") as output:
         child = Popen(
             [str(part) for part in command],
             stdin=DEVNULL,

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import anyio.to_thread
 
+from hedgerow.files import opened
 from hedgerow.sandbox import nodes
 from hedgerow.sandbox.api import SandboxApi, connect
 from hedgerow.sandbox.binaries import Binaries
@@ -80,7 +81,7 @@ class ClusterStart:
         blueprint.save(self.directory.blueprint)
         write_configuration(self.directory, blueprint)
         if self.options.audit:
-            self.options.audit.parent.mkdir(parents=True, exist_ok=True)
+            prepare_audit(self.options.audit)
         (self.directory.bin / "kubectl").symlink_to(blueprint.binaries["kubectl"])
 
     async def _settle(self, blueprint: Blueprint) -> str:
@@ -104,3 +105,14 @@ class ClusterStart:
             raise SandboxError(
                 f"{url} did not appear in {START_TIMEOUT:.0f} s", f"see {self.directory.logs}"
             )
+
+
+def prepare_audit(log: Path) -> None:
+    """Make the audit log; the API server, which writes it, would follow a link."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        opened(log, "ab", 0o600).close()
+    except OSError as error:
+        raise SandboxError(
+            f"{log}: {error.strerror}", "choose another file with --audit"
+        ) from error

@@ -10,6 +10,7 @@ from pathlib import Path
 from subprocess import DEVNULL, STDOUT, Popen
 from typing import TYPE_CHECKING, Protocol, Self
 
+from hedgerow.files import opened
 from hedgerow.sandbox.leash import MARK, Leash, end
 from hedgerow.testing.waiting import eventually
 
@@ -70,7 +71,7 @@ class OperatorProcess:
         """
         self._begins = len(self._text())
         self._leash = self._leash or Leash(self._mark)
-        with self.log.open("ab") as output:
+        with opened(self.log, "ab") as output:
             self._process = Popen(
                 self._command,
                 stdin=DEVNULL,

@@ -46,6 +46,16 @@ class TestTargets:
         with pytest.raises(typer.BadParameter, match=expected):
             destinations(given)
 
+    def test_a_link_is_told_before_the_audit_and_not_followed_after_it(self, tmp_path):
+        link, target = tmp_path / "report.html", tmp_path / "theirs"
+        link.symlink_to(target)
+
+        with pytest.raises(typer.BadParameter, match="is a symbolic link"):
+            destinations((f"html={link}",))
+        with pytest.raises(CommandError, match="cannot be written: it is a symbolic link"):
+            deliver(ORDINARY, compared(ORDINARY), (Destination("html", link),))
+        assert not target.exists()
+
     def test_a_directory_that_may_not_be_written_is_told_before_the_audit(self, monkeypatch):
         monkeypatch.setattr("os.access", lambda *_: False)
 

@@ -52,6 +52,31 @@ def test_another_run_adds_to_it_and_a_torn_line_is_no_record(tmp_path):
     assert path.stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.parametrize("there", [True, False], ids=["to a file", "to nothing"])
+def test_it_is_not_written_where_a_link_leads(tmp_path, there):
+    path, target = tmp_path / "undo.json", tmp_path / "theirs"
+    path.symlink_to(target)
+    if there:
+        target.write_text(HEADER)
+        target.chmod(0o644)
+
+    with pytest.raises(CommandError, match="it is a symbolic link; nothing was adopted"):
+        UndoFile(path)
+    assert target.exists() is there
+    assert not there or (target.read_text(), target.stat().st_mode & 0o777) == (HEADER, 0o644)
+
+
+def test_nor_if_one_is_put_there_meanwhile(tmp_path):
+    path, target = tmp_path / "undo.json", tmp_path / "theirs"
+    file = UndoFile(path)
+    path.unlink()
+    path.symlink_to(target)
+
+    with pytest.raises(CommandError, match="symbolic link; what is not recorded is not adopted"):
+        anyio.run(file.add, adopted())
+    assert not target.exists()
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [

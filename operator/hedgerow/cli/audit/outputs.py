@@ -12,6 +12,7 @@ import typer
 from hedgerow.cli.exits import CommandError, Exit
 from hedgerow.cli.output import echo_lines
 from hedgerow.cli.program import say
+from hedgerow.files import LINK, overwrite
 from hedgerow.testing.audit.baseline import baseline, compared, line_of, read_baseline
 from hedgerow.texts import escaped_lines
 
@@ -68,6 +69,8 @@ def writable(file: Path, option: str) -> Path:
     """Return the path of a file that can be written. Raises BadParameter."""
     if file.is_dir() or not file.name:
         raise typer.BadParameter(f"{file} is a directory; name a file", param_hint=option)
+    if file.is_symlink():
+        raise typer.BadParameter(f"{file}: {LINK}; name a file", param_hint=option)
     there = file if file.exists() else file.parent
     if not os.access(there, os.W_OK):
         why = "may not be written" if there.exists() else "is not there"
@@ -153,6 +156,6 @@ def _drawn(report: AuditReport, outcome: AuditOutcome, name: str) -> str:
 
 def _write(file: Path, text: str) -> None:
     try:
-        file.write_text(escaped_lines(text), "utf-8")
+        overwrite(file, escaped_lines(text))
     except OSError as error:
         raise CommandError(f"{file} cannot be written: {error.strerror}") from None

@@ -13,6 +13,7 @@ import typer
 from hedgerow.cli.new import names
 from hedgerow.cli.new.scaffold import NewOperator, files
 from hedgerow.cli.output import echo
+from hedgerow.files import opened
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,8 +89,14 @@ def _write(operator: NewOperator, folder: Path) -> None:
     for path, text in files(operator).items():
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8")
-    (folder / INSTALL).write_text(_manifests(operator, folder), encoding="utf-8")
+        _make(target, text)
+    _make(folder / INSTALL, _manifests(operator, folder))
+
+
+def _make(file: Path, text: str) -> None:
+    """Write a new file: over none that somebody puts there meanwhile."""
+    with opened(file, "xb") as made:
+        made.write(text.encode())
 
 
 def _manifests(operator: NewOperator, folder: Path) -> str:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 import msgspec
 
+from hedgerow import files
 from hedgerow.cli.exits import CommandError
 from hedgerow.encoding import decode, to_json
 from hedgerow.fields.paths import is_map
@@ -93,8 +94,8 @@ class UndoFile:
             raise CommandError(f"{path}: {error.strerror}; nothing was adopted") from error
 
     def _begin(self) -> None:
-        flags = os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC
-        with os.fdopen(os.open(self.path, flags, PRIVATE), "rb") as file:
+        flags = os.O_RDWR | os.O_CREAT | os.O_NONBLOCK
+        with os.fdopen(files.descriptor(self.path, flags, PRIVATE), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise CommandError(f"{self.path}: it is no regular file")
             os.fchmod(file.fileno(), PRIVATE)
@@ -119,7 +120,7 @@ class UndoFile:
                 ) from error
 
     def _append(self, line: bytes) -> None:
-        with self.path.open("ab") as file:
+        with files.opened(self.path, "ab", PRIVATE) as file:
             file.write(line + _LINE)
             file.flush()
             os.fsync(file.fileno())

@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hedgerow.files import overwrite
 from hedgerow.serving.certificates.material import UnusableError
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     from hedgerow.serving.certificates.material import Served
-
 
 _NONE = ""
 """An empty password; without any, OpenSSL would ask for one at the terminal and wait."""
@@ -69,6 +69,5 @@ def _file(content: bytes) -> Generator[str]:
         return
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory, "certificate")
-        path.touch(0o600)
-        path.write_bytes(content)
+        overwrite(path, content, 0o600)
         yield str(path)

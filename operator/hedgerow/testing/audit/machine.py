@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 import yaml
 from anyio.from_thread import start_blocking_portal
 
+from hedgerow.files import opened, overwrite
 from hedgerow.sandbox.cluster import Options, Sandbox
 from hedgerow.sandbox.leash import MARK, Leash, end, marked
 from hedgerow.testing.api import Api
@@ -179,7 +180,7 @@ class Machine:
             ) from None
 
     def _popen(self, command: Sequence[str], environment: Mapping[str, str]) -> Popen[bytes]:
-        with self.output.open("ab") as output:
+        with opened(self.output, "ab") as output:
             return Popen(
                 command,
                 stdin=DEVNULL,
@@ -360,8 +361,7 @@ def _through(kubeconfig: Path, port: int, path: Path) -> Path:
     config: dict[str, Any] = yaml.safe_load(kubeconfig.read_text("utf-8"))
     config["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{port}"
     config["contexts"][0]["context"]["namespace"] = OPERATOR
-    path.touch(mode=0o600)
-    path.write_text(yaml.safe_dump(config), "utf-8")
+    overwrite(path, yaml.safe_dump(config), 0o600)
     return path
 
 
