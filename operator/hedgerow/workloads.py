@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 TCP: Final = "TCP"
 """The protocol of a port that names none."""
 DEADLINE_EXCEEDED: Final = "ProgressDeadlineExceeded"
+PAUSED: Final = "DeploymentPaused"
 PORT_MISSING: Final = "PortMissing"
 """The reason of conditions that say what `missing_port` returns."""
 
@@ -109,13 +110,15 @@ def waits_for(
 def why_stuck(deployment: Deployment | None) -> str:
     """Return Kubernetes's reason why waiting does not help a rollout; empty if it may help.
 
-    That is `ProgressDeadlineExceeded`: the newest generation's rollout made no progress for
-    `spec.progressDeadlineSeconds`. It is of interest only while `waits_for` returns something.
+    That is `ProgressDeadlineExceeded`, if the newest generation's rollout made no progress for
+    `spec.progressDeadlineSeconds`, or `DeploymentPaused`, if somebody paused it before its pods had
+    the newest template. It is of interest only while `waits_for` returns something.
     """
     if deployment is None or deployment.observed_generation < deployment.generation:
         return ""
     reason = deployment.reason("Progressing")
-    return reason if reason == DEADLINE_EXCEEDED else ""
+    ends = reason == PAUSED and deployment.updated_replicas < deployment.replicas
+    return reason if ends or reason == DEADLINE_EXCEEDED else ""
 
 
 def missing_port(ports: Iterable[Mapping[str, Any]], pod_spec: Mapping[str, Any]) -> str:

@@ -181,6 +181,13 @@ class TestServing:
         ready(world)
         assert world.condition("Stalled") == ""
 
+        world.edit("Deployment", "demoblue-deployment", {"spec": {"paused": True}}, "kubectl")
+        world.apply(blueSpec=pods("blue", "example/echo:2"))
+        eventually(lambda: world.condition("Stalled") == "True/DeploymentPaused", what="paused")
+        assert world.condition("Available") == "True/Serving"
+        world.edit("Deployment", "demoblue-deployment", {"spec": {"paused": False}}, "kubectl")
+        ready(world)
+
     def test_a_port_that_no_pod_has_is_told_before_the_switch(self, world: World):
         def colour(name: str, port: str) -> Object:
             return {"containers": [{"name": name, "image": "i", "ports": [HTTP | {"name": port}]}]}

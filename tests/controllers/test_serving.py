@@ -15,7 +15,7 @@ from hedgerow.contract import Desired, Keep
 from hedgerow.controllers import guestbook, memcached
 from hedgerow.controllers.bluegreen.controller import compose
 from hedgerow.plan.conditions import conclude
-from hedgerow.workloads import DEADLINE_EXCEEDED, PORT_MISSING, missing_port, why_stuck
+from hedgerow.workloads import DEADLINE_EXCEEDED, PAUSED, PORT_MISSING, missing_port, why_stuck
 from hedgerow_schemas.base import View
 from hedgerow_schemas.builtin import Deployment, Service
 from support.objects.ports import HTTP, LACKS_HTTP, PORTS, TO_DNS, TO_HTTP
@@ -49,6 +49,15 @@ def rolling(colour: str, *, wanted: int = 3, serves: bool = True, **status: Any)
 def exceeded(live: View) -> Any:
     """Return a Deployment whose rollout is over its deadline."""
     return with_status(live, conditions=[*live.raw["status"]["conditions"], EXCEEDED])
+
+
+def paused(live: View) -> Any:
+    """Return a Deployment that somebody paused, as its controller says."""
+    said = {"type": "Progressing", "status": "Unknown", "reason": PAUSED}
+    return with_status(live, conditions=[*live.raw["status"]["conditions"], said])
+
+
+DOWN = blues.deployment("blue", up=0)
 
 
 @dataclass(frozen=True)
@@ -99,6 +108,15 @@ TOLD = [
         LACKS,
         LACKS,
     ),
+    Told(
+        "a rolling update that somebody paused",
+        paused(rolling("blue")),
+        SERVING,
+        f"False/{PAUSED}",
+        stalled=True,
+    ),
+    Told("paused, with too few pods of the newest template", paused(DOWN), LACKS, LACKS),
+    Told("paused when it was rolled out", paused(blues.deployment("blue")), SERVING, SERVING),
     Told(
         "rolled out after all",
         exceeded(blues.deployment("blue")),
