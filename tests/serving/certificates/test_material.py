@@ -21,6 +21,7 @@ from hedgerow.runtime.clock import SystemClock
 from hedgerow.serving.certificates.material import (
     MOST,
     SKEW,
+    VALIDITY,
     Material,
     UnusableError,
     create,
@@ -201,7 +202,12 @@ class TestReading:
             (
                 "tls.crt",
                 pem([authority(subject("x"), SINCE, UNTIL).certificate]),
-                "tls.crt is not self-signed, or is an authority",
+                "tls.crt is not self-signed, is an authority, or lives too long",
+            ),
+            (
+                "tls.crt",
+                pem([create(NAMES, SINCE, VALIDITY + timedelta(seconds=1)).certificate]),
+                "tls.crt is not self-signed, is an authority, or lives too long",
             ),
         ],
     )

@@ -10,8 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hedgerow.serving.certificates.material import MOST, Material, create, issued, names_of
-from hedgerow.serving.certificates.rotation import SETTLES, VALIDITY, Rules, following, is_usable
+from hedgerow.serving.certificates.material import (
+    MOST,
+    VALIDITY,
+    Material,
+    create,
+    issued,
+    names_of,
+)
+from hedgerow.serving.certificates.rotation import SETTLES, Rules, following, is_usable
 from hedgerow.x509 import Pair
 from serving.certs import NAMES
 

@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
 )
 
-from hedgerow.kube.errors import Cause, Invalid
+from hedgerow.kube.errors import Cause, Forbidden, Invalid
 from hedgerow.serving.admission.configuration import VALIDATING
 from hedgerow.serving.certificates.material import Material, Served, UnusableError, create
 from hedgerow.serving.certificates.secret import SECRET
@@ -293,6 +293,16 @@ class TestLoss:
         assert server.objects[SECRET.kind]["metadata"]["uid"] == uid
         assert replica.check() == ""
 
+    async def test_a_pair_that_lives_longer_than_ours_is_replaced_and_not_trusted(self, server):
+        long = create(NAMES, EPOCH, timedelta(days=3650))
+        stored = Material(long, None, (long.certificate,))
+        server.put("Secret", {"metadata": {"name": "hedgerow-serving"}, "data": stored.wire()})
+        replica = Replica(server)
+        await replica.prepare()
+
+        assert replica.leaf != long.certificate
+        assert server.bundle() == list(server.material.trusted) == [replica.leaf]
+
     async def test_a_bundle_that_was_emptied_is_filled_again(self, server: Server):
         replica = Replica(server)
         async with kept(replica):
@@ -384,6 +394,20 @@ class TestSecrecy:
 
         assert replica.check() == "PATCH x: refused with 422  data[tls.key]"
         assert "LS0t" not in str(logged)
+
+    async def test_what_a_webhook_of_others_says_of_the_secret_is_not_repeated(
+        self, server: Server, logged
+    ):
+        async def denied(*_: Any, **__: Any) -> None:
+            status = {"reason": "Forbidden"}
+            raise Forbidden("denied: LS0tLS1CRUdJTi", status=status, code=403, request="PATCH x")
+
+        server.apply = denied  # type: ignore[method-assign]
+        replica = Replica(server)
+        await replica.prepare()
+
+        assert replica.check().startswith("PATCH x: refused with 403 Forbidden")
+        assert "LS0t" not in f"{replica.check()} {logged}"
 
     async def test_nothing_that_is_logged_in_a_year_holds_a_key(self, server: Server, logged):
         replica = Replica(server)

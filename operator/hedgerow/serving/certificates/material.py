@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
+VALIDITY: Final = timedelta(days=90)
 SKEW: Final = timedelta(minutes=5)
 """A certificate is valid from this long before its creation, as clocks differ."""
 MOST: Final = 4
@@ -74,13 +75,17 @@ def names_of(certificate: x509.Certificate) -> frozenset[str]:
 
 
 def is_own(certificate: x509.Certificate) -> bool:
-    """Return whether a certificate is of the form of ours: signed by its own key, no authority."""
+    """Return whether a certificate is of the form of ours: signed by its own key, no authority.
+
+    Nor is it valid for longer: whoever once wrote the Secret would be trusted for that time.
+    """
     try:
+        life = certificate.not_valid_after_utc - certificate.not_valid_before_utc
         limits = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value
         certificate.verify_directly_issued_by(certificate)
     except (InvalidSignature, *_NO_PEM, *_NO_EXTENSION):
         return False
-    return not limits.ca
+    return not limits.ca and life <= VALIDITY + SKEW
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +165,7 @@ def _pair(secret: Mapping[str, Any], certificate: str, key: str) -> Pair:
     found, private = _decoded(secret, certificate), _decoded(secret, key)
     first = certificates(found, certificate)[0]
     if not is_own(first):
-        raise UnusableError(f"{certificate} is not self-signed, or is an authority")
+        raise UnusableError(f"{certificate} is not self-signed, is an authority, or lives too long")
     return Pair(first, _key(private, key, first))
 
 

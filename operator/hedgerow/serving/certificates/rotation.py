@@ -11,7 +11,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from hedgerow.serving.certificates.material import MOST, Material, create, issued, names_of
+from hedgerow.serving.certificates.material import (
+    MOST,
+    VALIDITY,
+    Material,
+    create,
+    issued,
+    names_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,7 +28,6 @@ if TYPE_CHECKING:
 
     from hedgerow.x509 import Pair
 
-VALIDITY: Final = timedelta(days=90)
 SETTLES: Final = timedelta(minutes=10)
 """How long the next certificate is published before it is served. Within this time every replica
 reads the Secret, the API server `caBundle`, and a client such as Prometheus `ca.crt`."""

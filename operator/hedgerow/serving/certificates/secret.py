@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from hedgerow.kube.withholding import withholding
 from hedgerow.serving.certificates.material import Material, UnusableError
 from hedgerow_schemas.base import ApiResource, View
 
@@ -63,7 +64,8 @@ class SecretStore:
             "type": TYPE,
             "data": material.wire(),
         }
-        applied = await self._cluster.apply(SECRET, body, manager=self._manager)
+        with withholding(SECRET):
+            applied = await self._cluster.apply(SECRET, body, manager=self._manager)
         return _stored(applied.object)
 
 
