@@ -98,7 +98,6 @@ def bound(port: int) -> str:
 
 
 NAMESPACE = "a namespace's name: a-z, 0-9 and '-', 63 characters at most"
-DURATION = "a positive duration, such as 15s, 1m30s or 2160h"
 BINDS = 'an address to listen on, such as :8080 or 127.0.0.1:8080; "0" turns it off'
 Duration = Annotated[float, BeforeValidator(_seconds), Field(gt=0, allow_inf_nan=False)]
 Binding = Annotated[str, AfterValidator(_address)]

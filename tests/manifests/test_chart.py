@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -193,6 +194,13 @@ class TestValues:
         [error] = self.errors(values)
 
         assert named in error
+
+    def test_the_guide_names_the_variables_that_there_are(self):
+        guide = (ROOT / "docs/guides/helm.md").read_text("utf-8")
+        (row,) = re.findall(r"^\| `environment` \|.*$", guide, re.MULTILINE)
+
+        known = self.SCHEMA["properties"]["environment"]["properties"]
+        assert sorted(re.findall(r"`(HEDGEROW_\w+)`", row)) == sorted(known)
 
     def test_no_map_takes_what_it_does_not_know(self):
         open_ones = list(open_maps(self.SCHEMA))

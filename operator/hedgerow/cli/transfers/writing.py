@@ -66,7 +66,6 @@ class ObjectOutcome:
     sources: tuple[tuple[Holder, int], ...] = ()
     lost: tuple[Change, ...] = ()
     why: str = ""
-    """The finalizers were removed, but the rest was kept."""
 
     def __str__(self) -> str:
         """Return the object's title: `BlueGreen shop/demo status`."""
