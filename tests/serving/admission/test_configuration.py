@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import pytest
 
-from hedgerow.contract import Controller
+from hedgerow.contract import Controller, Desired
 from hedgerow.controllers import memcached
 from hedgerow.controllers.bluegreen import controller as bluegreen
 from hedgerow.controllers.cronjob import controller
@@ -15,11 +15,18 @@ from hedgerow.serving.admission.configuration import (
     path_of,
     webhook_names,
 )
+from hedgerow_schemas.base import ApiResource, CustomResource
 from hedgerow_schemas.cronjob import CronJob
 
 ALL = cast(
     "list[Controller[Any]]", [bluegreen.CONTROLLER, controller.CONTROLLER, memcached.CONTROLLER]
 )
+
+
+class Tenant(CustomResource):
+    """A cluster-scoped resource."""
+
+    api: ClassVar[ApiResource] = ApiResource("shop.example.com/v1", "Tenant", "tenants", False)
 
 
 def made(controllers=ALL):
@@ -52,6 +59,11 @@ class TestConfiguration:
 
     def test_without_custom_resources_there_is_none(self):
         assert made([]) is None
+
+    def test_a_cluster_scoped_resource_is_asked_about_as_such(self):
+        (hook,) = made([Controller("tenants", Tenant, lambda *_: Desired(), owns=())])["webhooks"]
+
+        assert hook["rules"][0]["scope"] == "Cluster"
 
     @pytest.mark.parametrize("hook", made()["webhooks"])
     def test_each_asks_about_the_resource_itself_unless_it_is_going(self, hook):

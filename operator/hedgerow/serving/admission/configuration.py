@@ -85,7 +85,7 @@ def _webhook(api: ApiResource, place: Object, domain: str) -> Object:
                 "apiVersions": [api.version],
                 "operations": ["CREATE", "UPDATE"],
                 "resources": [api.plural],
-                "scope": "Namespaced",
+                "scope": "Namespaced" if api.namespaced else "Cluster",
             }
         ],
         "sideEffects": "None",
