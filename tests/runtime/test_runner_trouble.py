@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 import runtime.shop
-from hedgerow.contract import Desired, Observed, Relation
+from hedgerow.contract import Desired, Key, Observed, Relation
 from hedgerow.controllers.bluegreen import controller as bluegreen
 from hedgerow.kube import errors
 from hedgerow.kube.watch import Changed
@@ -72,6 +72,30 @@ class TestTrouble:
 
         assert shop.world.selected() == "Green"
         assert len(shop.logged("object passed over")) == 1
+
+    async def test_a_related_object_that_names_a_namespace_that_is_not_watched_concerns_nobody(
+        self, monkeypatch
+    ):
+        elsewhere = Relation(ConfigMap, of=lambda _: [Key("other", "demo")])
+        relates = (*bluegreen.CONTROLLER.relates, elsewhere)
+        controller = dataclasses.replace(bluegreen.CONTROLLER, relates=relates)
+        monkeypatch.setattr(runtime.shop, "CONTROLLER", controller)
+        shop = Shop("default")
+        shop.world.apply()
+        async with shop.open():
+            await quiet()
+            body = {"metadata": {"name": "any", "namespace": "default"}}
+            shop.edit(
+                shop.world.server.create,
+                {"apiVersion": "v1", "kind": "ConfigMap", **body},
+                "tenant",
+            )
+            await quiet()
+            shop.edit(shop.world.apply, routeTo="Green")
+            await quiet()
+
+        assert shop.world.selected() == "Green"
+        assert len(shop.runner.queue) == 0
 
     async def test_a_bug_is_met_again_with_growing_patience(self):
         shop = Shop(compose=crashing)

@@ -119,12 +119,14 @@ class TestLooking:
 
         for look in (
             lambda: cache.resource_store("other"),
-            lambda: cache.resource(("other", "demo")),
             lambda: cache.child_store("Deployment", "other"),
             lambda: cache.child_store("ConfigMap", "ns"),
         ):
             with pytest.raises(LookupError, match="not watched by this controller"):
                 look()
+
+    def test_what_is_out_of_scope_is_no_resource(self):
+        assert built("ns").resource(("other", "demo")) is None
 
     def test_an_object_without_controller_belongs_to_nobody(self):
         cache = built()

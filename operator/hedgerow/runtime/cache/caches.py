@@ -117,8 +117,11 @@ class Cache(Struct, frozen=True, dict=True, eq=False):
         return iter((*self.resources, *self.children, *self.related, *self.claimed))
 
     def resource(self, key: Key) -> Object | None:
-        """Return the cached resource, or None."""
-        return self.resource_store(key[0]).get(key)
+        """Return the cached resource; None if there is none, or its namespace is not watched.
+
+        A related object may name any namespace.
+        """
+        return next((source.store.get(key) for source in self._resources.of(key[0])), None)
 
     def limits(self, key: Key) -> PassLimits:
         """Return a resource's limits, mostly by the bytes that it takes with its children."""
