@@ -14,8 +14,8 @@ The author of a controller needs what is listed in `__all__` and nothing else:
   `named_by` finds a resource by a label, `selector_text` writes a label selector as kubectl takes
   it; `unprivileged`, `CONFINED` and `answers` are parts of a pod template.
 - `BuiltIn` is for a controller whose `Resource` is of a built-in kind; `holders` tells who holds a
-  field (`Holder`), `held_items` who holds what of the items of a list, and `Observed.word` (`Word`)
-  what its author says of it.
+  field (`Holder`), `held_items` who holds what of the items of a list, `applied` which fields a
+  manager applied, and `Observed.word` (`Word`) what its author says of a field.
 - `ready`, `stalled`, `unready` and `condition` make conditions, `degraded` one for immutable fields
   (`fixed`); `quantity` and `instant` read values as the API server does, and `is_manager_of` a
   field manager; `digest` is a short name for what a value is now; `read_json` and `json_text` are
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from hedgerow.controllers.cronjob.schedule import Schedule, ScheduleError
     from hedgerow.encoding import json_text, read_json
     from hedgerow.fields.canonical import quantity
-    from hedgerow.fields.managed_fields import Holder, held_items, holders
+    from hedgerow.fields.managed_fields import Holder, applied, held_items, holders
     from hedgerow.objects import digest, is_manager_of
     from hedgerow.plan.conditions import condition, ready, stalled, unready
     from hedgerow.plan.immutable import degraded, fixed
@@ -125,10 +125,10 @@ __all__ = [
     "Object", "ObjectMeta", "Observed", "Option", "Pod", "PodDisruptionBudget", "Relation",
     "Resource", "Rule", "Scale", "Schedule", "ScheduleError", "Secret",
     "Service", "Settings", "StatefulSet", "Status", "Time", "View", "Word", "__version__",
-    "answers", "condition", "degraded", "digest", "fixed", "held_items", "holders", "instant",
-    "is_manager_of", "json_text", "list_map", "main", "missing_port", "named_after", "named_by",
-    "quantity", "read_json", "ready", "replicas_of", "rules", "run", "selector_text", "stalled",
-    "timetable", "unprivileged", "unready", "waits_for", "why_stuck",
+    "answers", "applied", "condition", "degraded", "digest", "fixed", "held_items", "holders",
+    "instant", "is_manager_of", "json_text", "list_map", "main", "missing_port", "named_after",
+    "named_by", "quantity", "read_json", "ready", "replicas_of", "rules", "run", "selector_text",
+    "stalled", "timetable", "unprivileged", "unready", "waits_for", "why_stuck",
 ]  # fmt: skip
 
 _PLACES = {
@@ -141,7 +141,7 @@ _PLACES = {
     "hedgerow.controllers.cronjob.schedule": ("Schedule", "ScheduleError"),
     "hedgerow.encoding": ("json_text", "read_json"),
     "hedgerow.fields.canonical": ("quantity",),
-    "hedgerow.fields.managed_fields": ("Holder", "held_items", "holders"),
+    "hedgerow.fields.managed_fields": ("Holder", "applied", "held_items", "holders"),
     "hedgerow.objects": ("digest", "is_manager_of"),
     "hedgerow.plan.conditions": ("condition", "ready", "stalled", "unready"),
     "hedgerow.plan.immutable": ("degraded", "fixed"),

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from hedgerow.fields.managed_fields import Holder, entry, held_items, managers
+from hedgerow.fields.managed_fields import Holder, applied, entry, held_items, managers
 from hedgerow_schemas.base import View
+from hedgerow_schemas.builtin import Secret
 from support.objects.foreign import POISON
 
 LIVE = {
@@ -44,6 +45,15 @@ class TestEntry:
             Holder("us", "Apply"),
             Holder("us2", "Apply"),
         ) == managers(LIVE)
+
+    def test_what_a_manager_applied_below_a_place_is_told_by_name(self) -> None:
+        fields = {"f:data": {".": {}, "f:a": {}, "f:b.c": {}}}
+        ours = {"manager": "us", "operation": "Apply", "fieldsV1": fields}
+        update = {"manager": "us", "operation": "Update", "fieldsV1": {"f:data": {"f:d": {}}}}
+        view = Secret({"metadata": {"managedFields": [update, ours]}})
+
+        assert applied(view, "us", "data") == {"a", "b.c"}
+        assert applied(view, "us", "data", "a") == applied(view, "them", "data") == frozenset()
 
     def test_a_subresource_which_the_server_takes_as_it_comes_is_printable(self) -> None:
         odd = {"manager": "us", "operation": "Update", "subresource": POISON}

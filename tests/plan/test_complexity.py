@@ -376,6 +376,7 @@ GATE: dict[str, Function] = {
     "managed.held_items": lambda m, c: list(
         m.managed.held_items(owned(c), "spec", "template", "spec", "containers")
     ),
+    "managed.applied": lambda m, c: m.managed.applied(owned(c), MANAGER, "spec", "template"),
     "managed.Entries.below": lambda m, c: m.managed.held(c.live).below("f:spec").below("f:x"),
     "managed.Entries.at": lambda m, c: (
         (held := m.managed.held(c.live)) and [held.at(steps) for steps in c.steps]

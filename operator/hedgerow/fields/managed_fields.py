@@ -108,7 +108,7 @@ def entries(live: Mapping[str, Any]) -> Iterator[tuple[Holder, str, Tree]]:
         yield holder, found.get("apiVersion", ""), found.get("fieldsV1") or {}
 
 
-def entry(live: Object, manager: str, subresource: str = "") -> Tree | None:
+def entry(live: Mapping[str, Any], manager: str, subresource: str = "") -> Tree | None:
     """Return the fieldsV1 tree of a manager's applies, or None when it has no entry."""
     for holder, _, tree in entries(live):
         if holder.is_applier(manager, subresource):
@@ -138,6 +138,18 @@ def held_items(live: View, *path: str) -> Iterator[tuple[Holder, View, frozenset
             if item.kind == "k":
                 keys = dict(zip(item.names, item.values, strict=True))
                 yield holder, View(keys), frozenset(name.removeprefix("f:") for name in below)
+
+
+def applied(live: View, manager: str, *path: str) -> frozenset[str]:
+    """Return the names of the fields that a manager's applies hold directly below a place.
+
+    `path` are names of fields, such as `"data"`. It takes one look at the object, however many
+    fields there are; `holders` looks at it for each.
+    """
+    tree: Tree = entry(live.raw, manager) or {}
+    for name in path:
+        tree = tree.get(f"f:{name}") or {}
+    return frozenset(step.removeprefix("f:") for step in tree if step.startswith("f:"))
 
 
 def managers(live: Object) -> tuple[Holder, ...]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
 import pytest
 
-from controllers.secretsync.syncing import HOME, TYPE, Syncing, coded, secret
+from controllers.secretsync.syncing import HOME, MANAGER, TYPE, Syncing, coded, secret
+from hedgerow.controllers.secretsync.sources import LABEL, TARGET_NAME
 from support.code.counted import Counter, load
 
 SIZES = (100, 800)
@@ -62,6 +64,53 @@ class TestSteps:
             taken.append(COUNTER.count(copying))
 
         assert taken[1] < taken[0] * GROWTH
+
+    def test_a_pass_is_linear_in_the_copies_of_mistaken_sources(self):
+        def observed(modules: Any, size: int) -> Any:
+            mistaken = [
+                one | {"metadata": one["metadata"] | {"annotations": {TARGET_NAME: "No Name"}}}
+                for one in sources(size, shared=False)
+            ]
+            names = [f"s{number}" for number in range(size)]
+            copies = [
+                {"metadata": {"name": name, "labels": {f"{LABEL}/{name}": HOME}}} for name in names
+            ]
+            return observed_of(modules, mistaken, copies)
+
+        small, large = taken(observed)
+
+        assert large < small * GROWTH
+
+    def test_a_pass_is_linear_in_the_keys_of_others_in_an_immutable_copy(self):
+        def observed(modules: Any, size: int) -> Any:
+            (source,) = sources(1, shared=False)
+            data = source["data"] | {f"theirs{number}": "" for number in range(size)}
+            fields = {"f:data": {f"f:{key}": {} for key in data}}
+            theirs = {"manager": "tenant", "operation": "Update", "fieldsV1": fields}
+            meta = {"name": "s0", "managedFields": [theirs]}
+            copy = {"type": TYPE, "immutable": True, "metadata": meta, "data": data}
+            return observed_of(modules, [source | {"immutable": True}], [copy])
+
+        small, large = taken(observed)
+
+        assert large < small * GROWTH
+
+
+def observed_of(modules: Any, related: list[Any], copies: list[Any]) -> Any:
+    contract, controller = modules[NAMES[0]], modules[NAMES[1]]
+    views = [tuple(map(controller.Secret, some)) for some in (related, copies)]
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    return contract.Observed(now=now, related=views[0], children=views[1], field_manager=MANAGER)
+
+
+def taken(observed: Callable[[Any, int], Any]) -> list[int]:
+    """Return the steps of a pass of one namespace over what is observed, for each of the sizes."""
+    modules = load(COUNTER, NAMES)
+    controller = modules[NAMES[1]]
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a"}}
+    namespace = controller.TargetNamespace.model_validate(body)
+    compose = partial(controller.compose, controller.Selection(), namespace)
+    return [COUNTER.count(partial(compose, observed(modules, size))) for size in SIZES]
 
 
 @pytest.mark.anyio

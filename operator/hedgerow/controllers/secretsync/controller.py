@@ -66,11 +66,12 @@ def compose(options: Selection, namespace: TargetNamespace, observed: Observed) 
         for copy in observed.children
         if not copy.text("metadata", "deletionTimestamp")
     }
+    mistaken = {source.label: source for source in targets.mistaken}
     kept = {
-        name: source
-        for source in targets.mistaken
+        name: mistaken[label]
         for name, copy in there.items()
-        if source.is_source_of(copy)
+        for label, value in copy.labels.items()
+        if label in mistaken and value == mistaken[label].view.namespace
     }
     children: list[Apply | Keep] = [Keep(Secret, name) for name in sorted(kept)]
     for source in targets.copied:

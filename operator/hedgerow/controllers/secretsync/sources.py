@@ -9,7 +9,7 @@ from hashlib import sha256
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from hedgerow import Secret, View, holders
+from hedgerow import Secret, View, applied
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -107,10 +107,6 @@ class CopiedSecret:
             name = f"{name[: LONGEST_LABEL - 9].rstrip('-.')}-{digest}"
         return f"{LABEL}/{name}"
 
-    def is_source_of(self, copy: View) -> bool:
-        """Return whether a copy says that it is made from this Secret."""
-        return copy.labels.get(self.label) == self.view.namespace
-
     @cached_property
     def fields(self) -> Object:
         """The manifest of a copy, the same in each namespace."""
@@ -132,15 +128,11 @@ class CopiedSecret:
             return False
         if live.at("immutable") is not True:
             return True
-        there = live.mapping("data")
+        there, ours = live.mapping("data"), applied(live, field_manager, "data")
         return (
             self.is_immutable
             and all(there.get(key) == value for key, value in self.data.items())
-            and not any(
-                holder.is_applier(field_manager, "")
-                for key in there.keys() - self.data.keys()
-                for holder in holders(live, "data", key)
-            )
+            and ours <= self.data.keys()
         )
 
 
