@@ -275,6 +275,30 @@ class TestOwnStatusContested:
         assert "observedGeneration" not in body_of(made)["status"]
         assert "routeTo" not in body_of(made)["status"]
 
+    def test_a_condition_of_another_status_is_reported_without_its_time(self):
+        # Our time of it would be that of each look, since the status is never as we say.
+        theirs = {"status": "Unknown", "lastTransitionTime": "2020-01-01T00:00:00Z"}
+        body = body_of(fresh())
+        item = {**body["status"]["conditions"][0], **theirs}
+        element = 'k:{"type": "Ready"}'
+        mine = entry(body, subresource="status")
+        for name in theirs:
+            mine = without(mine, "f:status", "f:conditions", element, f"f:{name}")
+        held = {
+            "apiVersion": body["apiVersion"],
+            "status": {"conditions": [{"type": "Ready", **theirs}]},
+        }
+        live = applied(
+            body, entry(held, "meddler", subresource="status"), ours=mine, conditions=[item]
+        )
+
+        first, later = (report(plan_input(at), live, COMPOSED, (), ()) for at in (NOW, LATER))
+
+        assert [field.path for field in first.contested] == [
+            '.status.conditions[type="Ready"].status'
+        ]
+        assert body_of(first)["status"]["contested"] == body_of(later)["status"]["contested"]
+
     def test_the_since_of_an_earlier_report_is_kept(self):
         live = self.world(path=("f:status", "f:routeTo"), routeTo="Green")
         old = ContestedField(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from msgspec import Struct
 from pydantic import ConfigDict, ValidationError
@@ -29,6 +29,7 @@ M = TypeVar("M", bound=Model)
 EMPTIED = ("contested", "conditions")
 PASSING = ("lastTransitionTime", "since", "live")
 """Fields that may change often without changing what a status means."""
+_TIME: Final = "f:lastTransitionTime"
 
 
 class StatusReport(Struct, frozen=True):
@@ -127,8 +128,10 @@ def report(
     """Return compose's status with the results of a pass, compared with the live one.
 
     Status fields that another field manager holds with another value are contested like any other:
-    they are reported and left out. So are those that only the report itself meets, without being
-    reported. A `shortened` status only counts the contested fields and lists none.
+    they are reported and left out. Those that only the report itself meets are left out, too,
+    without being reported, and so is the time of a condition: while others hold its status, it
+    would be another time at each look. A `shortened` status only counts the contested fields and
+    lists none.
     """
 
     def judged(everything: Sequence[ContestedField]) -> tuple[Object, ownership.Verdict]:
@@ -160,7 +163,8 @@ def report(
     everything = tuple(told.values())
     want, verdict = judged(everything)
     if verdict.contested:
-        own = (plan_input.report(plan_input.owner, leaf) for leaf in verdict.contested)
+        lasting = (leaf for leaf in verdict.contested if leaf.field_path[-1] != _TIME)
+        own = (plan_input.report(plan_input.owner, leaf) for leaf in lasting)
         told |= {(field.object, field.path): field for field in own}
         everything = tuple(told.values())
         want, verdict = judged(everything)
