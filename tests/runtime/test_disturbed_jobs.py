@@ -80,3 +80,42 @@ class TestNeverASecondOne:
         if "owner" in what:
             assert world.condition("JobAstray") == "True/OwnerChanged"
         assert world.status()["activeCount"] == 2
+
+
+class TestRestored:
+    async def test_one_that_is_ours_again_blocks_forbid_no_longer_than_it_runs(self):
+        world = await started(concurrencyPolicy="Forbid")
+        await world.live_through(MINUTE)
+        before = world.the("Job", world.job(1))["metadata"]["ownerReferences"]
+        name = disturb(world, DISTURBANCES["owner removed"])
+        world.deliver()
+        await world.live_through(MINUTE)
+        assert world.condition("JobAstray") == "True/OwnerChanged"
+
+        disturb(world, {"metadata": {"ownerReferences": before}})
+        world.deliver()
+        await world.live_through(MINUTE)
+        assert world.condition("JobAstray") == ""
+        world.end_job(name)
+        world.deliver()
+        await world.live_through(MINUTE)
+
+        assert len(world.jobs) == 2
+
+    async def test_one_that_gets_its_label_back_during_a_pass_is_observed_once(self):
+        world = await started(concurrencyPolicy="Allow")
+        await world.live_through(MINUTE)
+        world.deliver()
+        await world.work()
+        disturb(world, DISTURBANCES["label changed"])
+        world.deliver()
+
+        def give_back() -> None:
+            disturb(world, {"metadata": {"labels": {"hedgerow.dev/controller": "cronjob"}}})
+            world.deliver()
+
+        world.during(2, give_back)  # after the Job was read, while its conflict is told
+        await world.live_through(MINUTE)
+
+        assert world.failures == []
+        assert world.jobs == [world.job(1), world.job(2)]

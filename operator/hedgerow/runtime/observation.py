@@ -255,6 +255,8 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         """Return all objects of a resource, for the plan and for compose."""
         home, store = self.controller.home(key), self.cache.child_store
         owned = _in_whole(self.cache.owned(state.uid, home), whole)
+        shown = {_id(kind, obj) for kind, obj in owned}  # by now, a watch may show one again
+        unwatched = {target: obj for target, obj in unwatched.items() if target not in shown}
         owned += self._unwatched(unwatched, state.uid)
         claimable = _in_whole(self.cache.claimable(key), whole)
         written = {_id(kind, obj): obj for kind, obj in (*owned, *claimable)}
@@ -278,7 +280,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             related=tuple(self.cache.concerning(key)),
             refused=refused,
             created=frozenset(state.created_once),
-            strays=tuple(state.strays.values()),
+            strays=tuple(obj for target, obj in state.strays.items() if target not in written),
             claimable=tuple(kind(obj) for kind, obj in claimable),
             resource=View(live),
             field_manager=plan_input.field_manager,

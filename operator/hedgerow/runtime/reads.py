@@ -72,7 +72,7 @@ class Reads:
         """
         plan_input, state, has_found = observation.plan_input, self._state, False
         kept = [child for child in observation.desired.children if isinstance(child, Keep)]
-        named = {ChildId(child.kind.api.kind, child.name) for child in kept}
+        named = {ChildId(child.kind.api.kind, child.name) for child in kept} - {*plan_input.live}
         state.strays = {target: obj for target, obj in state.strays.items() if target in named}
         for child in kept:
             target = ChildId(child.kind.api.kind, child.name)
