@@ -19,7 +19,7 @@ The author of a controller needs what is listed in `__all__` and nothing else:
 - `ready`, `stalled`, `unready` and `condition` make conditions, `degraded` one for immutable fields
   (`fixed`); `quantity` and `instant` read values as the API server does, and `is_manager_of` a
   field manager; `digest` is a short name for what a value is now; `read_json` and `json_text` are
-  for what a controller keeps in an annotation.
+  for what a controller keeps in an annotation; `printable` makes what others wrote fit to be shown.
 - `timetable` reads the schedules of a CronJob (`Schedule`, `ScheduleError`).
 - `CustomResource`, `Model`, `Field`, `Status`, `Condition` and `Definition` declare the custom
   resource.
@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from hedgerow.plan.conditions import condition, ready, stalled, unready
     from hedgerow.plan.immutable import degraded, fixed
     from hedgerow.settings import Settings
+    from hedgerow.texts import printable
     from hedgerow.validation import FieldError
     from hedgerow.workloads import (
         CONFINED,
@@ -127,8 +128,8 @@ __all__ = [
     "Service", "Settings", "StatefulSet", "Status", "Time", "View", "Word", "__version__",
     "answers", "applied", "condition", "degraded", "digest", "fixed", "held_items", "holders",
     "instant", "is_manager_of", "json_text", "list_map", "main", "missing_port", "named_after",
-    "named_by", "quantity", "read_json", "ready", "replicas_of", "rules", "run", "selector_text",
-    "stalled", "timetable", "unprivileged", "unready", "waits_for", "why_stuck",
+    "named_by", "printable", "quantity", "read_json", "ready", "replicas_of", "rules", "run",
+    "selector_text", "stalled", "timetable", "unprivileged", "unready", "waits_for", "why_stuck",
 ]  # fmt: skip
 
 _PLACES = {
@@ -146,6 +147,7 @@ _PLACES = {
     "hedgerow.plan.conditions": ("condition", "ready", "stalled", "unready"),
     "hedgerow.plan.immutable": ("degraded", "fixed"),
     "hedgerow.settings": ("Settings",),
+    "hedgerow.texts": ("printable",),
     "hedgerow.validation": ("FieldError",),
     "hedgerow.workloads": (
         "CONFINED", "PORT_MISSING", "answers", "missing_port", "named_by", "replicas_of",

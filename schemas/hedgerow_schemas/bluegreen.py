@@ -30,10 +30,13 @@ LONGEST_NAME = 47
 
 MOST_PORTS = 32
 MOST_CHECKS = 8
+MOST_PODS = 16
+"""The most pods that a check's Job may run at once, and the most that have to succeed."""
 LONGEST_WAIT = 3600
 """Seconds: the longest time of a check, and of an overlap."""
 
 _ANYTHING: Object = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+_PODS: Object = {"type": "integer", "format": "int32", "maximum": MOST_PODS}
 CheckJob = Annotated[
     Object,
     WithJsonSchema(
@@ -48,6 +51,8 @@ CheckJob = Annotated[
                     "properties": {
                         "template": _ANYTHING,
                         "ttlSecondsAfterFinished": {"type": "integer", "format": "int32"},
+                        "parallelism": _PODS,
+                        "completions": _PODS,
                     },
                 },
             },
@@ -138,7 +143,8 @@ class Check(Model):
     )
     job: CheckJob = Field(
         description="Passes when a Job of this template completes. It finds the colour that is to"
-        " be routed behind the Service <name>-preview.",
+        " be routed behind the Service <name>-preview. parallelism and completions are at most"
+        f" {MOST_PODS}.",
     )
 
 
@@ -360,9 +366,26 @@ class CheckStatus(Model):
     name: str = Field(description="Name of the check.")
     template: str = Field(description="The template that it was run for, and counts for.")
     verdict: Literal["Running", "Passed", "Failed"] = Field(description="How it ended.")
-    job: str = Field(description="The Job that ran it.")
+    job: str = Field(description="The Job that runs it, or ran it.")
     time: Time | None = Field(default=None, description="When that was observed.")
     message: str = Field(default="", description="What it waits for, or why it failed.")
+    uid: str | None = Field(
+        default=None,
+        description="The uid of that Job, as the API server answered hedgerow when it created it:"
+        " the verdict of no other Job counts.",
+    )
+    start_time: Time | None = Field(
+        default=None, description="When that Job was created, or left out, by hedgerow's clock."
+    )
+    attempts: Int32 | None = Field(
+        default=None,
+        description="How many Jobs there were for it of late; the more, the later the next one.",
+    )
+    instead_of: str | None = Field(
+        default=None,
+        description="The uid of an earlier Job that hedgerow may have created or not: it counts for"
+        " nothing, and this one has another name.",
+    )
 
 
 class BlueGreenStatus(Status):

@@ -291,6 +291,12 @@ class Pod(WithConditions):
         return next(filter(None, reasons), "")
 
     @property
+    def controller_uid(self) -> str:
+        """The uid of what controls the pod, such as a Job; empty if nothing does."""
+        owner = _entry(self.items("metadata", "ownerReferences"), "controller", True)
+        return View(owner).text("uid")
+
+    @property
     def deployment(self) -> str:
         """The name of the Deployment of the pod's ReplicaSet, or empty.
 

@@ -27,6 +27,8 @@ CHECKED: Object = {
     "checks": [{"name": "smoke", "job": {"spec": {"template": {"spec": {"containers": []}}}}}],
 }
 SELECTED = "app.kubernetes.io/phase"
+MANAGER = "hedgerow-bluegreen"
+"""The field manager of the operator."""
 
 
 def pods(image: str) -> Object:
@@ -44,6 +46,9 @@ class SwitchWorld:
         self.deployments: dict[str, Object] = {}
         self.services: dict[str, Object] = {}
         self.jobs: dict[str, Object] = {}
+        self.births = 0
+        self.created: dict[tuple[str, str], str] = {}
+        """What the operator was answered of Jobs, and has not recorded yet; a crash loses it."""
         self.down: set[str] = set()
         """The colours whose pods are not ready."""
         self.late: set[str] = set()
@@ -99,19 +104,28 @@ class SwitchWorld:
             *(Job(self._named(name, body)) for name, body in self.jobs.items()),
         ]
         related = [*map(Pod, (*self._pods(), *self.extra)), *map(EndpointSlice, self._slices())]
-        return Observed(self.now, tuple(children), tuple(related), namespace="ns")
+        return Observed(
+            self.now,
+            tuple(children),
+            tuple(related),
+            created_uids=dict(self.created),
+            field_manager=MANAGER,
+            namespace="ns",
+        )
 
     def compose(self) -> Desired:
         return compose(self.resource, self.observed())
 
     def do_pass(self, cut: int = 1000) -> Desired:
         """One pass, of which only the first `cut` writes are made; the status is the last one."""
-        desired = self.compose()
+        desired, answered = self.compose(), dict(self.created)
         # The Service moves only when no write to a Deployment is to be made.
         order = sorted(desired.children, key=lambda child: child.kind is Service)
         writes = [child for child in order if isinstance(child, Apply | Create)]
         for child in writes[:cut]:
             self._write(child)
+        if cut <= len(writes):
+            self.created.clear()
         if cut < len(writes):
             return desired
         kept = {child.name for child in desired.children}
@@ -122,15 +136,20 @@ class SwitchWorld:
                 self.deployments.pop(colour, None)
         if cut > len(writes) and desired.status is not None:
             self.status = desired.status.wire()
+            for child in answered:
+                del self.created[child]
         return desired
 
     def settle(self, passes: int = 30) -> SwitchWorld:
-        """Run passes until one changes nothing, and let the time pass after which checks begin."""
+        """Run passes until one changes nothing, and let the time pass after which checks begin.
+
+        While a Job of theirs is there, no time passes: it would run out.
+        """
         for _ in range(passes):
             before = deepcopy((self.status, self.services, self.jobs, self.deployments))
             wait = self.do_pass().requeue_after
             if before == (self.status, self.services, self.jobs, self.deployments):
-                if wait is None or self.phase not in CHECKING:
+                if wait is None or self.phase not in CHECKING or self.jobs:
                     return self
                 self.now += wait
         raise AssertionError(f"it does not come to rest: {self.status}")
@@ -163,8 +182,17 @@ class SwitchWorld:
             self.services[child.name] = body
             if child.name == "demo" and (not self.history or self.history[-1] != self.selected):
                 self.history.append(self.selected)
-        else:
-            self.jobs.setdefault(child.name, body)
+        elif child.name not in self.jobs:
+            self.created["Job", child.name] = self.make_job(child.name, body, MANAGER)
+
+    def make_job(self, name: str, body: Object, manager: str) -> str:
+        """Somebody creates a Job; return its uid."""
+        self.births += 1
+        uid = f"uid-{self.births}"
+        entry = {"manager": manager, "operation": "Apply", "fieldsV1": {"f:spec": {}}}
+        meta = {**body.get("metadata", {}), "uid": uid, "managedFields": [entry]}
+        self.jobs[name] = {**body, "metadata": meta}
+        return uid
 
     def edit(self, colour: str, mark: str) -> None:
         """Another manager changes the template of a colour's Deployment, as a restart does."""
@@ -174,7 +202,7 @@ class SwitchWorld:
 
     def _named(self, name: str, body: Object) -> Object:
         meta = {**body.get("metadata", {}), "name": name, "namespace": "ns"}
-        meta["managedFields"] = self.managed.get(name, [])
+        meta["managedFields"] = self.managed.get(name, meta.get("managedFields", []))
         spec = {"clusterIP": "10.0.0.1", **body["spec"]}
         return {**body, "metadata": meta, "spec": spec}
 

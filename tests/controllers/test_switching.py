@@ -286,37 +286,6 @@ class TestGate:
 
         assert world.why("Checked") == f"smoke: Job {name} has failed: no reason is given"
 
-    def test_a_check_says_what_its_pod_waits_for(self):
-        world = switching(**CHECKED)
-        [name] = world.jobs
-        world.extra.append(
-            {
-                "metadata": {
-                    "name": "p",
-                    "namespace": "ns",
-                    "labels": {
-                        "app.demo.kakao.com/checks": "demo",
-                        "batch.kubernetes.io/job-name": name,
-                    },
-                },
-                "status": {
-                    "containerStatuses": [{"state": {"waiting": {"reason": "ImagePullBackOff"}}}]
-                },
-            }
-        )
-
-        assert "pod p: ImagePullBackOff" in world.settle().why()
-
-    def test_a_job_of_that_name_for_another_template_counts_for_nothing(self):
-        world = switching(**CHECKED)
-        [job] = world.jobs.values()
-        job["metadata"]["annotations"]["app.demo.kakao.com/template"] = "forged"
-        world.finish()
-        world.do_pass()
-
-        assert world.selected == ("Blue",)
-        assert world.settle().phase == "Checking"
-
     def test_a_job_that_is_being_deleted_counts_for_nothing(self):
         world = switching(**CHECKED)
         [job] = world.finish().jobs.values()

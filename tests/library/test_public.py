@@ -25,8 +25,8 @@ LISTED = {
     "Service", "Settings", "StatefulSet", "Status", "Time", "View", "Word", "__version__",
     "answers", "applied", "condition", "degraded", "digest", "fixed", "held_items", "holders",
     "instant", "is_manager_of", "json_text", "list_map", "main", "missing_port", "named_after",
-    "named_by", "quantity", "read_json", "ready", "replicas_of", "rules", "run", "selector_text",
-    "stalled", "timetable", "unprivileged", "unready", "waits_for", "why_stuck",
+    "named_by", "printable", "quantity", "read_json", "ready", "replicas_of", "rules", "run",
+    "selector_text", "stalled", "timetable", "unprivileged", "unready", "waits_for", "why_stuck",
 }  # fmt: skip
 """What others import: a name that goes, or comes, is a decision."""
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from hedgerow_schemas.base import View
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from datetime import datetime
 
 V = TypeVar("V", bound=View)
@@ -57,6 +57,11 @@ class Observed:
     """What the user says of a field, by the annotations of the resource; see `word`."""
     check: Callable[[type[View]], None] = _any_kind
     """Called with each kind that is asked for; it raises an error for one that is never read."""
+    created_uids: Mapping[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+    """The uids of the `created`, by kind and name, as the API server answered our own requests.
+
+    Nothing else tells which object is ours: whoever creates one chooses all that it says of itself.
+    """
 
     def word(self, kind: type[View], name: str, *path: str) -> Word:
         """Return what the resource's annotations say of a field of an object.

@@ -287,6 +287,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             namespace=home,
             said=field_policy.word,
             check=partial(check_read, controller=self.controller),
+            created_uids={(kind, name): uid for (kind, name), uid in state.created_once.items()},
         )
         return plan_input, observed
 

@@ -49,8 +49,8 @@ class ResourceState(Struct):
     - `generation`, `field_policy`: the resource's generation, and what it yielded and claimed, at
       the last pass.
     - `namespace_terminating`: its namespace is being deleted, so nothing can be created there.
-    - `created_once`: children created once, not yet recorded in status. If they are deleted before
-      that, only this remembers them.
+    - `created_once`: the uids of children created once, not yet recorded in status. If they are
+      deleted before that, only this remembers them.
     - `created`: the children that were created since the last Event about them.
     - `history`: what earlier passes learned about each child.
     - `pruned`: the uids of children that were deleted.
@@ -71,7 +71,7 @@ class ResourceState(Struct):
     generation: int = 0
     field_policy: str = ""
     namespace_terminating: bool = False
-    created_once: dict[ChildId, None] = field(default_factory=dict[ChildId, None])
+    created_once: dict[ChildId, str] = field(default_factory=dict[ChildId, str])
     created: dict[str, None] = field(default_factory=dict[str, None])
     history: dict[ChildId, ChildHistory] = field(default_factory=dict[ChildId, ChildHistory])
     pruned: dict[ChildId, str] = field(default_factory=dict[ChildId, str])
@@ -200,15 +200,16 @@ class ResourceState(Struct):
         now: datetime,
         respelling: str = "",
         *,
+        uid: str = "",
         settled: SettledChild | None = None,
         field_policy: FieldPolicy = NO_FIELD_POLICY,
     ) -> None:
         """Remember that a write was accepted, and what it restored, created or settled.
 
-        `respelling` is a digest of how the server respelled it.
+        `respelling` is a digest of how the server respelled it, and `uid` that of its answer.
         """
         if write.create and write.once:
-            self.created_once[write.id] = None
+            self.created_once[write.id] = uid
             while len(self.created_once) > MOST_ONCE:
                 del self.created_once[next(iter(self.created_once))]
         self.refusals.clear(write.id)

@@ -10,6 +10,7 @@ import structlog
 from hedgerow.fields.paths import path_of
 from hedgerow.fields.unions import in_the_way
 from hedgerow.kube.errors import Forbidden, Invalid, KubeError, Unreachable
+from hedgerow.objects import metadata
 from hedgerow.plan.conditions import Problem
 from hedgerow.plan.input import SettledChild
 from hedgerow.plan.writes import Deletion, Write
@@ -102,6 +103,7 @@ class Writer:
             write,
             plan_input.now,
             applied.respelling,
+            uid=metadata(applied.obj).get("uid", ""),
             settled=settled,
             field_policy=plan_input.field_policy,
         )

@@ -2,18 +2,23 @@
 
 A Job is named after a digest of all that its verdict depends on: the template of the colour, and
 the check itself. So a verdict never counts for another revision: that has another Job.
+
+Name, labels, annotations and owner reference of a Job are what its maker wrote. So only that Job
+counts whose uid the API server answered when we created it, which the status records.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final, Literal
 
-from hedgerow import Create, Job, Keep, Pod, View, digest
-from hedgerow_schemas.bluegreen import CheckStatus
+from hedgerow import Create, Job, Keep, Pod, View, digest, holders, printable
+from hedgerow_schemas.bluegreen import MOST_PODS, CheckStatus
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
     from hedgerow import Object, Observed
     from hedgerow.controllers.bluegreen.switch import CheckVerdict
@@ -26,9 +31,18 @@ NAMED_BY: Final = "app.kubernetes.io/name"
 CHECKS: Final = "app.demo.kakao.com/checks"
 """The label of a check's pods: the BlueGreen that they belong to."""
 TEMPLATE: Final = "app.demo.kakao.com/template"
-"""The annotation of a check's Job: the template that it is for."""
-JOB_NAME: Final = "batch.kubernetes.io/job-name"
-LONGEST_REASON: Final = 200
+"""The annotation of a check's Job: the template that it is for. Nothing is decided by it."""
+LONGEST_WORDS: Final = 200
+"""The most characters of what a Job or a pod says."""
+GRACE: Final = timedelta(seconds=5)
+"""How long after its time a Job is waited for: its own deadline knows more of why it failed."""
+PAUSES: Final = (0, 0, 2, 4, 8, 16, 32, 64, 128, 256, 300)
+"""Seconds from the last of so many Jobs of a check to the next one.
+
+There are none before the second: a check is run again by deleting its Job.
+"""
+FORGOTTEN: Final = timedelta(seconds=2 * PAUSES[-1])
+"""The time after which an earlier Job of a check does not count as an attempt any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +50,8 @@ class Trial:
     """All checks of one template of a colour, as far as they are.
 
     `statuses` is what the status says of each; `begun` are the Jobs that exist, `missing` those
-    that are to be created once the colour can be checked.
+    that are to be created once the colour can be checked. `taken` says which Job has the name of
+    one of ours; empty if none has. `due` is when the time of a check, or a pause, ends.
     """
 
     statuses: tuple[CheckStatus, ...]
@@ -44,6 +59,8 @@ class Trial:
     missing: tuple[Create, ...]
     recorded: bool = False
     """Whether the status says already that all have passed."""
+    taken: str = ""
+    due: datetime | None = None
 
     @property
     def verdict(self) -> CheckVerdict:
@@ -60,36 +77,150 @@ class Trial:
 UNTRIED: Final = Trial((), (), ())
 
 
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One check as far as it is: its status, and what becomes of the object of its Job's name."""
+
+    status: CheckStatus
+    job: Literal["", "create", "keep"] = ""
+    taken: str = ""
+    due: datetime | None = None
+
+
 def trial(bg: BlueGreen, phase: Phase, template: str, observed: Observed) -> Trial:
     """Return what the checks say about this template of a colour."""
     jobs = {job.name: job for job in observed.all(Job)}
     pods = [pod for pod in observed.all(Pod) if View(pod.labels).text(CHECKS)]
+    attempts: list[Attempt] = []
     statuses: list[CheckStatus] = []
     begun: list[Keep] = []
     missing: list[Create] = []
     passed: list[bool] = []
     for check in bg.spec.checks or ():
-        name = job_name(bg, phase, template, check)
-        job = jobs.get(name)
-        recorded = next((one for one in bg.status.checks or () if one.job == name), None)
-        one = CheckStatus(
-            name=check.name, template=template, verdict="Running", job=name, time=observed.now
+        told = recorded(bg, phase, template, check) or CheckStatus(
+            name=check.name,
+            template=template,
+            verdict="Running",
+            job=job_name(bg, phase, template, check),
+            time=observed.now,
         )
-        passed.append(recorded is not None and _has_passed(recorded, template))
-        if passed[-1] and (job is None or job.going):
-            one = one.model_copy(update={"verdict": "Passed"})
-        elif job is not None and View(job.at("metadata", "annotations")).text(TEMPLATE) == template:
-            one = one.model_copy(update=_outcome(job, pods))
-            begun.append(Keep(Job, name))
-        elif job is None:
-            missing.append(Create(Job, name, manifest(bg, template, check)))
-        statuses.append(_dated(one, recorded))
-    return Trial(tuple(statuses), tuple(begun), tuple(missing), recorded=all(passed))
+        passed.append(told.verdict == "Passed")
+        one = attempt(check, told, jobs.get(told.job), pods, observed)
+        if one.job == "create":
+            missing.append(Create(Job, told.job, manifest(bg, template, check)))
+        elif one.job == "keep":
+            begun.append(Keep(Job, told.job))
+        name = job_name(bg, phase, template, check, one.status.instead_of or "")
+        statuses.append(one.status.model_copy(update={"job": name}))
+        attempts.append(one)
+    return Trial(
+        tuple(statuses),
+        tuple(begun),
+        tuple(missing),
+        recorded=all(passed),
+        taken=next((one.taken for one in attempts if one.taken), ""),
+        due=min((one.due for one in attempts if one.due), default=None),
+    )
 
 
-def job_name(bg: BlueGreen, phase: Phase, template: str, check: Check) -> str:
-    """Return the name of the Job of one check of one template: at most 62 characters."""
-    return f"{bg.metadata.name}-check-{digest(phase, template, check.wire())[:8]}"
+def recorded(bg: BlueGreen, phase: Phase, template: str, check: Check) -> CheckStatus | None:
+    """Return what the status says of this very check of this very template."""
+    told = next((one for one in bg.status.checks or () if one.name == check.name), None)
+    if told is None or told.template != template:
+        return None
+    name = job_name(bg, phase, template, check, told.instead_of or "")
+    return told if told.job == name else None
+
+
+def attempt(
+    check: Check, told: CheckStatus, job: Job | None, pods: Sequence[Pod], observed: Observed
+) -> Attempt:
+    """Return what follows from what the status tells of a check, and from the Job of that name.
+
+    What changes which Job counts is recorded before another one is created: a pass may end after
+    any write.
+    """
+    now, made = observed.now, observed.created_uids.get((Job.api.kind, told.job), "")
+    if told.start_time and told.start_time > now:  # by a clock that was ahead
+        told = _update(told, now, start_time=now.replace(microsecond=0))
+    is_new = bool(made) and made != told.uid
+    if is_new:
+        told = _update(_counted(told, now), now, uid=made, verdict="Running", message="")
+    is_ours = job is not None and bool(told.uid) and job.uid == told.uid
+    if told.verdict == "Passed":
+        return Attempt(told, "keep" if is_ours else "")
+    if job is None:
+        return Attempt(told) if is_new else _missing(told, now)
+    if job.going:
+        going = f"Job {job.name} is being deleted"
+        return Attempt(_update(told, now, verdict="Running", message=going), "keep")
+    if not is_ours:
+        return _unproven(told, job, observed)
+    return _judged(check, told, job, pods, now)
+
+
+def _judged(
+    check: Check, told: CheckStatus, job: Job, pods: Sequence[Pod], now: datetime
+) -> Attempt:
+    """Return what our own Job says; once a check has failed, that stays."""
+    if told.verdict == "Failed":
+        return Attempt(told, "keep")
+    end = (told.start_time or now) + timedelta(seconds=check.timeout_seconds) + GRACE
+    update = _outcome(job, pods, check.timeout_seconds if now >= end else None)
+    due = None if "verdict" in update else end
+    return Attempt(_update(told, now, **update), "keep", due=due)
+
+
+def _missing(told: CheckStatus, now: datetime) -> Attempt:
+    """Return what follows if there is no Job: it was not created yet, or somebody deleted it."""
+    pause = timedelta(seconds=PAUSES[min(told.attempts or 0, len(PAUSES) - 1)])
+    due = told.start_time + pause if told.start_time else now
+    if due <= now:
+        return Attempt(_update(told, now, verdict="Running", message=""), "create")
+    message = f"Job {told.job} does not exist any more: it is created again after a pause"
+    # Kept means read by name: without our label no watch would show it.
+    return Attempt(_update(told, now, verdict="Running", message=message), "keep", due=due)
+
+
+def _unproven(told: CheckStatus, job: Job, observed: Observed) -> Attempt:
+    """Return what follows if a Job has the name of ours, and not the uid that we were answered.
+
+    If its managed fields name us, it may be ours, the answer being lost; but anybody may write
+    these. So it counts for nothing either way, and the check gets a Job of another name.
+    """
+    now = observed.now
+    if any(one.is_applier(observed.field_manager, "") for one in holders(job, "spec")):
+        message = f"who created Job {job.name} is not known, so it does not count: another follows"
+        update = {"uid": None, "instead_of": job.uid, "verdict": "Running", "message": message}
+        return Attempt(_update(_counted(told, now), now, **update), "keep")
+    taken = (
+        f"Job {job.name} exists, and hedgerow did not create it: it counts for nothing, and is left"
+        " alone; delete it"
+    )
+    return Attempt(_update(told, now, verdict="Running", message=taken), "keep", taken)
+
+
+def _counted(told: CheckStatus, now: datetime) -> CheckStatus:
+    """Return a check with one Job more, which begins now."""
+    is_recent = told.start_time is not None and now - told.start_time < FORGOTTEN
+    attempts = 1 + ((told.attempts or 0) if is_recent else 0)
+    return _update(told, now, start_time=now.replace(microsecond=0), attempts=attempts)
+
+
+def _update(told: CheckStatus, now: datetime, **update: object) -> CheckStatus:
+    """Return a copy with other values; a verdict has the time at which it was first observed."""
+    if update.get("verdict", told.verdict) != told.verdict:
+        update["time"] = now.replace(microsecond=0)
+    return told.model_copy(update=update)
+
+
+def job_name(bg: BlueGreen, phase: Phase, template: str, check: Check, instead_of: str = "") -> str:
+    """Return the name of the Job of one check of one template: at most 62 characters.
+
+    `instead_of` is the uid of an earlier Job of which it is not known who created it.
+    """
+    parts = (phase, template, check.wire(), *filter(None, [instead_of]))
+    return f"{bg.metadata.name}-check-{digest(*parts)[:8]}"
 
 
 def manifest(bg: BlueGreen, template: str, check: Check) -> Object:
@@ -99,6 +230,9 @@ def manifest(bg: BlueGreen, template: str, check: Check) -> Object:
     spec.pop("ttlSecondsAfterFinished", None)
     limit = View(spec).number("activeDeadlineSeconds") or check.timeout_seconds
     spec["activeDeadlineSeconds"] = min(limit, check.timeout_seconds)
+    for count in ("parallelism", "completions"):
+        if View(spec).number(count) > MOST_PODS:  # stored before the definition refused it
+            spec[count] = MOST_PODS
     pod = View(spec).mapping("template")
     own = View(pod).mapping("metadata", "labels")
     labels = {
@@ -112,35 +246,31 @@ def manifest(bg: BlueGreen, template: str, check: Check) -> Object:
     return {"metadata": {"labels": named, "annotations": annotations}, "spec": spec}
 
 
-def _outcome(job: Job, pods: Sequence[Pod]) -> dict[str, str]:
-    """Return the verdict of a Job, and what it waits for or why it failed.
+def _outcome(job: Job, pods: Sequence[Pod], timeout: int | None) -> dict[str, str]:
+    """Return the verdict of our Job, and what it waits for or why it failed.
 
-    What its pods printed is not in it: that may be secret.
+    `timeout` are the seconds that it had, if they are over: a Job that is suspended, or that
+    another controller manages, never ends by itself. What its pods printed is not in it: that may
+    be secret.
     """
-    if job.going:
-        return {"message": f"Job {job.name} is being deleted"}
     if job.succeeded:
-        return {"verdict": "Passed"}
+        return {"verdict": "Passed", "message": ""}
     if job.failed:
-        return {"verdict": "Failed", "message": f"Job {job.name} has failed: {_reason(job)}"}
-    mine = [pod for pod in pods if View(pod.labels).text(JOB_NAME) == job.name]
+        reason = _reason(job) or "no reason is given"
+        return {"verdict": "Failed", "message": f"Job {job.name} has failed: {reason}"}
+    if timeout is not None:
+        why = ": ".join(
+            filter(None, (f"Job {job.name} has not ended in {timeout} s", _reason(job)))
+        )
+        return {"verdict": "Failed", "message": why}
+    mine = [pod for pod in pods if pod.controller_uid == job.uid]
     stuck = sorted(f"pod {pod.name}: {pod.waiting_reason}" for pod in mine if pod.waiting_reason)
-    return {"message": stuck[0] if stuck else ""}
+    return {"message": printable(stuck[0], LONGEST_WORDS) if stuck else ""}
 
 
 def _reason(job: Job) -> str:
-    conditions = map(View, job.items("status", "conditions"))
-    failed = next((one for one in conditions if one.text("type") == "Failed"), View({}))
-    words = [words for key in ("reason", "message") if (words := failed.text(key))]
-    return ", ".join(words)[:LONGEST_REASON] or "no reason is given"
-
-
-def _has_passed(recorded: CheckStatus, template: str) -> bool:
-    return recorded.verdict == "Passed" and recorded.template == template
-
-
-def _dated(check: CheckStatus, recorded: CheckStatus | None) -> CheckStatus:
-    """Return a check with the time at which its verdict was first observed."""
-    if recorded and (recorded.verdict, recorded.template) == (check.verdict, check.template):
-        return check.model_copy(update={"time": recorded.time})
-    return check
+    """Return why a Job has failed, or is going to once its pods have ended."""
+    found = {View(one).text("type"): View(one) for one in job.items("status", "conditions")}
+    why = found.get("Failed") or found.get("FailureTarget") or View({})
+    words = [words for key in ("reason", "message") if (words := why.text(key))]
+    return printable(", ".join(words), LONGEST_WORDS)

@@ -358,6 +358,7 @@ def wait(scene: Scene) -> timedelta | None:
         scene.ready_since + settling if scene.ready_since else None,
         scene.unavailable_since + bound(bg) if scene.unavailable_since else None,
         bake_end(bg, routed.since) if scene.seen.baking and routed and routed.since else None,
+        scene.trial.due,
     ]
     return min((time - now for time in times if time and time > now), default=None)
 

@@ -101,6 +101,8 @@ def health(scene: Scene) -> Iterator[Condition]:
     if lacking := [error.detail for error in errors(bg)]:  # stored before the rule existed
         reason = "InvalidSpec" if seen.has_spec else "NoSpec"
         yield from stalled(reason, "; ".join(lacking))
+    elif scene.trial.taken:
+        yield from stalled("NameTaken", scene.trial.taken)
     elif seen.chosen in scene.frozen:
         yield from stalled("TemplateNotChecked", _frozen(seen.chosen))
     elif seen.alone and scene.step.phase != "RollingBack":
