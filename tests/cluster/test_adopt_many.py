@@ -215,6 +215,35 @@ class TestMigrations:
         assert "before-first-apply is everybody who wrote before the first apply" in told.out
         api.apply(changed(release)[0], "helm").must()
 
+    @pytest.mark.parametrize("recorded", [True, False])
+    def test_kubectl_gets_fields_and_client_side_apply_goes_on(
+        self, api, release, typed, sandbox, tmp_path, recorded
+    ):
+        deployment, file = release[0], tmp_path / "web.yaml"
+        kubectl = [sandbox.kubectl, "--kubeconfig", sandbox.kubeconfig, "apply", "-f", file]
+
+        def applied(obj: Object, *words: str) -> str:
+            file.write_text(yaml.safe_dump(obj))
+            ended = subprocess.run(
+                [*kubectl, *words], capture_output=True, text=True, timeout=60, check=False
+            )
+            return ended.stderr
+
+        assert applied(deployment) == ""
+        live = api.get(deployment).must()
+        if not recorded:
+            cleared = [{"op": "replace", "path": "/metadata/managedFields", "value": [{}]}]
+            api.merge(live, cleared, "x", kind="json").must()
+        told = typed("adopt", "deploy/web", "--from", CSA, "--to", "kubectl", "--yes")
+
+        assert told.code == 0, told.err
+        assert holders(api, deployment) == [("kubectl", "Apply")]
+        now = api.get(deployment).must()
+        assert now["metadata"]["annotations"] == live["metadata"]["annotations"]
+        assert applied(changed(release)[0]) == ""
+        assert "args" not in api.get(deployment).must()["spec"]["template"]["spec"]["containers"][0]
+        assert applied(deployment, "--server-side", "--force-conflicts") == ""
+
     def test_fields_in_several_versions_are_joined_where_they_have_the_same_names(
         self, api, namespace, typed, crd
     ):

@@ -33,8 +33,8 @@ from hedgerow.cli.transfers import report
 from hedgerow.cli.transfers.adopt_many import CLIENT_SIDE_LATER, AdoptOrder, Objects
 from hedgerow.cli.transfers.adopt_many import carry_out as carry_out_order
 from hedgerow.cli.transfers.adoption import Adoption, AdoptRequest, NewManager, adopt, left_over
-from hedgerow.cli.transfers.relabelling import CLIENT_SIDE, Takeover, refusal
-from hedgerow.cli.transfers.writing import ATTEMPTS, Subject, subject, until_settled
+from hedgerow.cli.transfers.relabelling import CLIENT_SIDE, KUBECTL, Takeover, refusal
+from hedgerow.cli.transfers.writing import ATTEMPTS, Subject, keep_copy, subject, until_settled
 from hedgerow.fields.managed_fields import managers
 from hedgerow.fields.ownership import BEFORE_FIRST_APPLY
 from hedgerow.kube.discovery import group_versions
@@ -188,6 +188,8 @@ def adopt_command(
     - `hedgerow adopt --undo undo.json --yes`
     - `hedgerow adopt --repair --all -n shop`
 
+    So is one object that kubectl gets, with `--to kubectl`.
+
     After that, an apply of the same manifests as the new manager meets no conflict with the former
     ones, and removes what the manifests leave out later. Other names of client-side apply and of
     Helm 3 are adopted too. Status fields stay with their writer. Run it again after an
@@ -202,6 +204,8 @@ def adopt_command(
         all_namespaces,
     )  # fmt: skip
     is_many = len(managers) > 1 or len(named) > 1 or meant.given > bool(named)
+    # Many are relabelled without an apply, which as kubectl would replace client-side apply's copy.
+    is_many = is_many or (to == KUBECTL and not field and instance is None)
     if undo or repair or save or yes or all_namespaces or is_many:
         if field or instance is not None:
             raise typer.BadParameter("--field and --instance go with one KIND/NAME, without --yes")
@@ -256,6 +260,7 @@ async def _adopted(
     if why := refusal(found.live, await group_versions(found.cluster)):
         told = renamed(why, program_name(), typed())
         raise MoveRefused(f"{found.ref}: {told} {found.ref}")
+    keep_copy(found.live, to, "without --field and --instance, no apply is needed")
     task = _Task(found, request, await _target(found, instance, to))
     with withholding(found.ref.api):
         plan = await _planned(task, found.live) if dry_run else await _carried_out(task)

@@ -72,7 +72,7 @@ class Task:
             return ObjectOutcome(ref, "absent")
         is_first = self.asked is not None and self.asked.takes_first(live)
         if self.asked and is_first:
-            live = await self._first_apply(ref, live, self.asked.to)
+            live = await self._first_apply(ref, live)
         try:
             change = plan(ref, live)
         except ValuesNeeded:
@@ -85,11 +85,14 @@ class Task:
         fields = sum(count for _, count in change.sources)
         return ObjectOutcome(ref, "changed", fields=fields, sources=change.sources)
 
-    async def _first_apply(self, ref: ObjectRef, live: Object, manager: str) -> Object:
-        """Apply nothing, so that the server records who held what before the first apply."""
+    async def _first_apply(self, ref: ObjectRef, live: Object) -> Object:
+        """Apply nothing, so that the server records who held what before the first apply.
+
+        As the command itself: as `kubectl` it would replace client-side apply's copy by nothing.
+        """
         body = versioned(identity(replace(ref, uid=metadata(live)["uid"])), live)
         dry_run = self.dry_run or not self.write
-        return await applied(self.cluster, ref, body, manager, dry_run=dry_run)
+        return await applied(self.cluster, ref, body, field_manager(), dry_run=dry_run)
 
     async def _write(self, ref: ObjectRef, live: Object, change: Relabelling) -> None:
         record = None if self.dry_run else self.record

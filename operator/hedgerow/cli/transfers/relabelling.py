@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 APPLY: Final = "Apply"
 UPDATE: Final = "Update"
 STATUS: Final = "status"
+KUBECTL: Final = "kubectl"
+"""Who applies by `kubectl apply --server-side`."""
 CLIENT_SIDE: Final = "kubectl-client-side-apply"
 BEFORE_FIRST_APPLY: Final = "before-first-apply"
 """Who holds what was there before managed fields: client-side apply, defaults and all others."""
@@ -47,6 +49,16 @@ def is_client_side_apply(holder: Holder, tree: Tree) -> bool:
     return holder.operation == UPDATE and (
         holder.manager == CLIENT_SIDE or subtree(tree, _COPY) is not None
     )
+
+
+def replaces_copy(live: Object, manager: str) -> bool:
+    """Return whether an apply as this manager replaces client-side apply's copy of the manifest.
+
+    The API server takes what is applied as `kubectl` for a whole manifest (kubernetes/kubernetes,
+    managedfields/internal/lastappliedupdater.go). `kubectl apply` then finds our few fields in the
+    copy, with `uid` and `resourceVersion`, and sends nulls for them: refused, whatever its file is.
+    """
+    return manager == KUBECTL and bool(annotation(live, _LAST_APPLIED))
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from hedgerow.cli.transfers import report
 from hedgerow.cli.transfers.giving_up import PlannedRelease, given_up, left_over, release
 from hedgerow.cli.transfers.removing import remove_unowned
 from hedgerow.cli.transfers.withdraw import Order, show, withdraw
-from hedgerow.cli.transfers.writing import Subject, pause, subject, until_settled
+from hedgerow.cli.transfers.writing import Subject, keep_copy, pause, subject, until_settled
 from hedgerow.fields.sets import declaring
 from hedgerow.kube.errors import Conflict, Forbidden, Invalid, Stale
 from hedgerow.objects import metadata
@@ -249,6 +249,7 @@ async def _planned(found: Subject, instance: str | None, fields: tuple[str, ...]
         )
     if to == managing.manager:
         raise MoveRefused(f"{to} is the field manager that lets go; name another one with --to")
+    keep_copy(found.live, to, "name another field manager with --to")
     planned = release(found.live, managing.object, managing.manager, fields, to)
     return _Task(found, managing, planned, to)
 

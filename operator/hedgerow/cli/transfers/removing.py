@@ -11,7 +11,7 @@ from hedgerow.cli.exits import CommandError, Exit
 from hedgerow.cli.program import field_manager, program_name
 from hedgerow.cli.transfers import report
 from hedgerow.cli.transfers.unowned import let_go, unowned
-from hedgerow.cli.transfers.writing import until_settled
+from hedgerow.cli.transfers.writing import keep_copy, until_settled
 from hedgerow.fields.sets import declaring
 from hedgerow.kube.errors import Conflict, Forbidden, Invalid
 from hedgerow.plan.transfers import MoveRefused, changes, holdings
@@ -47,6 +47,7 @@ async def remove_unowned(
     Between its two applies nothing interrupts it: what nobody held would have a holder. Raises
     CommandError, MoveRefused and KubeError.
     """
+    keep_copy(found.live, to, "name another field manager with --to")
     removal = _Removal(found, fields, to)
     moves = unowned(found.live, fields, to)
     if dry_run:

@@ -19,7 +19,7 @@ from hedgerow.cli.transfers.giving_up import (
     nothing,
 )
 from hedgerow.cli.transfers.report import change_data, outcome_data, outcome_line
-from hedgerow.cli.transfers.writing import ObjectOutcome, applied, for_each, read, tried
+from hedgerow.cli.transfers.writing import ObjectOutcome, applied, for_each, keep_copy, read, tried
 from hedgerow.fields.sets import declaring
 from hedgerow.kube.errors import Invalid, Missing
 from hedgerow.objects import ObjectRef, metadata
@@ -180,6 +180,7 @@ class _Withdrawal:
 
     async def _hand_over(self, live: Object, endpoint: str, fields: int, to: str) -> ObjectOutcome:
         """Make the new manager hold what would be lost, then give it up; no value changes."""
+        keep_copy(live, to, "name another field manager with --to")
         done = ObjectOutcome(self.ref, "handed over", endpoint, fields)
         places = co_owning_apply(live, self.manager, endpoint)
         body = declaring(live, to, places, endpoint)

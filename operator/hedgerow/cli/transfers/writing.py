@@ -9,6 +9,7 @@ import anyio
 
 from hedgerow.cli import targets
 from hedgerow.cli.program import program_name, typed
+from hedgerow.cli.transfers.relabelling import replaces_copy
 from hedgerow.kube.errors import (
     Conflict,
     Forbidden,
@@ -120,6 +121,16 @@ async def applied(
             ref.api, body, manager=manager, subresource=subresource, dry_run=dry_run
         )
     return answer.object
+
+
+def keep_copy(live: Object, manager: str, instead: str) -> None:
+    """Raise MoveRefused if an apply as this manager would break the next `kubectl apply`."""
+    if replaces_copy(live, manager):
+        raise MoveRefused(
+            f"{live['kind']}/{metadata(live)['name']} has client-side apply's copy of its manifest,"
+            f" which an apply as {manager} replaces, so that later `kubectl apply` would fail:"
+            f" {instead}"
+        )
 
 
 async def read(cluster: Cluster, ref: ObjectRef, *, partial: bool = False) -> Object | None:

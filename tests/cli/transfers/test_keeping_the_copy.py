@@ -1,0 +1,88 @@
+"""No command replaces client-side apply's copy of a manifest, whoever gets the fields."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from cli.gardens import CHILD, NAME, Garden
+from hedgerow.kube import client
+
+COPY = "kubectl.kubernetes.io/last-applied-configuration"
+CLIENT_SIDE = "kubectl-client-side-apply"
+TWO = "hedgerow-two-bluegreen"
+TO = ("--to", "kubectl")
+
+
+@pytest.fixture
+def garden(monkeypatch) -> Garden:
+    """A child that somebody applied on the client side, and fields that only hedgerow holds."""
+    garden = Garden()
+    garden.declare(replicas=5)
+    meta = {**garden.target["metadata"], "annotations": {COPY: "{}"}}
+    garden.model.apply({**garden.target, "metadata": meta, "spec": {"paused": True}}, CLIENT_SIDE)
+    live = garden.live
+    for entry in live["metadata"]["managedFields"]:
+        entry["operation"] = "Update" if entry["manager"] == CLIENT_SIDE else "Apply"
+    garden.model._put(garden.model._key(live), live, "MODIFIED")
+    garden.also(TWO, minReadySeconds=7)
+    monkeypatch.setattr(client, "connect", garden.connect)
+    monkeypatch.setattr("hedgerow.cli.transfers.writing.LONGEST_PAUSE", 0.0)
+    return garden
+
+
+@pytest.fixture
+def typed(garden, typing):
+    assert garden
+    return partial(typing)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("adopt", CHILD, "--from", CLIENT_SIDE, *TO, "--field", "spec.paused"),
+        ("adopt", CHILD, "--from", CLIENT_SIDE, *TO, "--field", "spec.paused", "--dry-run"),
+        ("release", CHILD, "--field", "spec.replicas", *TO, "--wait", "0s"),
+        ("release", CHILD, "--unowned", "--field", "spec.progressDeadlineSeconds", *TO),
+        ("release", "--all", "--instance", "two", *TO, "--yes", "--system-namespace", "default"),
+    ],
+)
+def test_what_would_be_applied_as_kubectl_is_refused(garden, typed, words):
+    before = garden.live
+    code, out, err = typed(*words)
+
+    assert code == 1
+    assert f"Deployment/{NAME} has client-side apply's copy of its manifest" in out + err
+    assert (garden.live, garden.writes) == (before, [])
+
+
+@pytest.mark.parametrize("is_new", [False, True], ids=["with managed fields", "without"])
+def test_an_adoption_relabels_entries_instead(garden, typed, is_new):
+    live = garden.live
+    if is_new:
+        live["metadata"]["managedFields"] = []
+        garden.model._put(garden.model._key(live), live, "MODIFIED")
+
+    words = ("adopt", CHILD, "--from", CLIENT_SIDE, *TO)
+    assert "nothing was changed. --yes does it" in typed(*words)[1]
+    assert typed(*words, "--yes")[0] == 0
+
+    assert garden.held("paused") == {"kubectl"}
+    assert [sent.manager for sent in garden.writes if sent.verb == "apply"] == (
+        ["hedgerow-cli"] if is_new else []
+    )
+    assert garden.live["metadata"]["annotations"] == {COPY: "{}"}
+
+
+@pytest.mark.parametrize("to", ["team", "kubectl"])
+def test_where_there_is_none_or_for_others_it_is_applied(garden, typed, to):
+    if to == "kubectl":
+        live = garden.live
+        del live["metadata"]["annotations"]
+        garden.model._put(garden.model._key(live), live, "MODIFIED")
+
+    words = ("release", CHILD, "--field", "spec.replicas", "--to", to, "--wait", "0s")
+
+    assert typed(*words)[0] == 0
+    assert garden.held("replicas") == {to}
