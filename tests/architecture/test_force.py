@@ -1,4 +1,4 @@
-"""The one place where a write is forced: fields that a user claimed, by name."""
+"""The two places where a write is forced: fields that a user claimed, and one that he typed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import ast
 from support.code.sources import running
 
 
-def test_only_the_applier_forces_and_only_for_claims():
+def test_the_applier_forces_for_claims_and_else_only_promote_and_rollback():
     asked = [
         (module.name, ast.unparse(keyword.value))
         for module in running()
@@ -17,7 +17,10 @@ def test_only_the_applier_forces_and_only_for_claims():
         if keyword.arg == "force"
     ]
 
-    assert asked == [("hedgerow/runtime/applier.py", "bool(write.claims)")]
+    assert asked == [
+        ("hedgerow/cli/switch/command.py", "True"),
+        ("hedgerow/runtime/applier.py", "bool(write.claims)"),
+    ]
 
 
 def test_only_one_request_can_say_so():

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from hedgerow.testing.api import Api, Object
-from hedgerow.testing.audit_log import must_be_unforced_applies
 from support.cluster import bluegreens
 from support.programs.typed import Typing, typing
 
@@ -84,10 +83,12 @@ def test_what_kubectl_applied_stays_and_one_field_is_set(switch, typed, audit_lo
     assert (back.code, back.err) == (0, "")
     assert "Blue still gets traffic" in back.out
     assert switch.live["spec"] == {**before["spec"], "promoted": HASH, "routeTo": "Blue"}
-    assert switch.holders("promoted") == switch.holders("routeTo") == {"kubectl Apply"}
+    assert switch.holders("promoted") == {"hedgerow-promote Apply"}
+    assert switch.holders("routeTo") == {"hedgerow-rollback Apply"}
     writes = audit_log.writes(mark, namespace=switch.namespace, agent="hedgerow")
-    must_be_unforced_applies(writes, "kubectl")
     assert ["dryRun" in write["requestURI"] for write in writes] == [True, False, False]
+    assert {write["verb"] for write in writes} == {"patch"}
+    assert all("force=true" in write["requestURI"] for write in writes)
 
 
 def test_a_field_that_git_holds_is_not_taken_and_what_to_change_there_is_told(switch, typed):
@@ -98,17 +99,9 @@ def test_a_field_that_git_holds_is_not_taken_and_what_to_change_there_is_told(sw
     refused = typed("rollback", "demo")
     assert (refused.code, refused.out) == (3, "")
     assert refused.err == (
-        f"hedgerow: {ARGO} holds .spec.routeTo of BlueGreen/demo, and nothing was changed:"
-        " write `routeTo: Blue` below `spec:` in Git, or wherever its manifest comes from\n"
+        f"hedgerow: Argo CD ({ARGO}) holds .spec.routeTo of BlueGreen/demo and would put it back,"
+        " so nothing was changed: write `routeTo: Blue` below `spec:` in Git; if that cannot wait,"
+        " turn off its automated sync and then `kubectl patch bluegreens.app.demo.kakao.com demo"
+        f""" -n {switch.namespace} --type merge -p '{{"spec":{{"routeTo":"Blue"}}}}'`\n"""
     )
     assert switch.live["spec"] == before["spec"]
-
-    # Nobody holds spec.promoted yet: it does not concern Git, whose next apply leaves it.
-    assert typed("promote", "demo").code == 0
-    switch.api.apply(git, ARGO).must()
-    assert switch.live["spec"] == {**before["spec"], "promoted": HASH}
-    assert switch.holders("promoted") == {"kubectl Apply"}
-    switch.report(**held())
-    assert typed("rollback", "demo", "--field-manager", ARGO).code == 0
-    assert switch.live["spec"]["routeTo"] == "Blue"
-    assert switch.holders("greenSpec") == {f"{ARGO} Apply"}

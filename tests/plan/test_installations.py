@@ -49,6 +49,8 @@ def test_the_label_tells_else_the_one_that_applied(label, managers, instance):
         ("hedgerow-two-certificates", None),
         ("hedgerow-install", None),
         ("hedgerow-cli", None),
+        ("hedgerow-promote", None),
+        ("hedgerow-rollback", None),
         ("hedgerow", None),
         ("hedgerow--bluegreen", None),
         ("hedgerow-Two-bluegreen", None),

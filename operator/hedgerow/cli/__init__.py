@@ -61,7 +61,7 @@ def hedgerow(
     Every write is a server-side apply, unforced. Where somebody else holds a field, it is left as
     it is and shown: a condition, status.contested and an Event name the holder. Whoever owns a
     resource settles it with an annotation: hedgerow.dev/yield leaves a field to its holder,
-    hedgerow.dev/claim takes it back, the one reason for a forced apply.
+    hedgerow.dev/claim takes it back, the operator's one reason for a forced apply.
 
     - See it work, on a throwaway cluster of its own: `hedgerow demo`
     - Get a throwaway cluster to play with: `hedgerow sandbox up --nodes 1`, then

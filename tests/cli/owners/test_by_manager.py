@@ -68,6 +68,10 @@ class TestLeftovers:
             ([entry("Helm/Update", spec("x")), entry("helm/Update", spec("y"))], []),
             ([entry("a", spec("x")), entry("a/Update/status", spec("y"))], []),
             ([entry("kubectl-last-applied", COPY), entry(f"{CSA}/Update", spec("x"))], []),
+            *(
+                ([entry(f"hedgerow-{word}", spec("x")), entry(f"{CSA}/Update", COPY)], [])
+                for word in ("cli", "promote", "rollback")
+            ),
             (
                 [entry("a", spec("x")), entry("b", spec("y", "z")), entry(f"{CSA}/Update", COPY)],
                 [f"adopt --all -n shop --from {CSA} --to b"],

@@ -21,6 +21,7 @@ HELD = {"phase": "Held", "routeTo": "Blue",
 @pytest.fixture
 def garden(monkeypatch) -> Garden:
     garden = Garden()
+    hold(garden, {"manager": "kubectl"})
     monkeypatch.setattr(client, "connect", garden.connect)
     monkeypatch.setattr("hedgerow.cli.transfers.writing.LONGEST_PAUSE", 0.01)
     return garden
@@ -31,7 +32,15 @@ def typed(garden, typing):
     return partial(typing)
 
 
-def apply(garden: Garden, manager: str = "user", **spec: Any) -> None:
+def hold(garden: Garden, *entries: Object) -> None:
+    """Let somebody else, or nobody, have written what is there."""
+    there = live(garden)
+    [written] = [one for one in there["metadata"]["managedFields"] if "subresource" not in one]
+    there["metadata"]["managedFields"] = [{**written, **one} for one in entries]
+    garden.model._put(garden.model._key(there), there, "MODIFIED")
+
+
+def apply(garden: Garden, manager: str = "kubectl", **spec: Any) -> None:
     garden.model.apply(bluegreen("default", **spec), manager)
 
 
@@ -74,8 +83,8 @@ class TestWriting:
         code, out, _ = typed("promote", "demo")
 
         assert (code, live(garden)["spec"]["promoted"]) == (0, "f" * 10)
-        assert "BlueGreen/demo: .spec.promoted was applied as kubectl" in out
-        assert [sent.manager for sent in garden.writes] == ["kubectl", "kubectl"]
+        assert "BlueGreen/demo: .spec.promoted was applied as hedgerow-promote\n" in out
+        assert [sent.manager for sent in garden.writes] == ["hedgerow-promote"] * 2
 
     def test_a_status_of_an_older_spec_is_not_believed(self, garden, typed):
         apply(garden, route_to="Green", hold=True)
@@ -92,29 +101,43 @@ class TestWriting:
         report_it = partial(report, garden, routeTo="Blue")
 
         left = on_reads(garden, nothing, nothing, report_it)
-        code, out, _ = typed("rollback", "demo", "--field-manager", "user")
+        code, out, _ = typed("rollback", "demo")
 
         assert (code, left, live(garden)["spec"]["routeTo"]) == (0, [], "Green")
         assert ".spec.routeTo: Blue → Green" in out
 
-    def test_what_the_manager_applied_before_stays(self, garden, typed):
+    def test_one_field_is_written_and_programs_learn_from_whom_it_was_taken(self, garden, typed):
         before = live(garden)["spec"]
         report(garden, routeTo="Blue")
 
-        told = json.loads(typed("rollback", "demo", "--field-manager", "user", "-o", "json")[1])
+        told = json.loads(typed("rollback", "demo", "-o", "json")[1])
 
+        [sent] = garden.writes
+        assert (sent.body["spec"], sent.force) == ({"routeTo": "Green"}, True)
         assert live(garden)["spec"] == {**before, "routeTo": "Green"}
         assert told["changes"] == [{"path": ".spec.routeTo", "before": "Blue", "after": "Green"}]
-        assert (told["dryRun"], told["changed"], told["fieldManager"]) == (False, True, "user")
+        assert (told["dryRun"], told["changed"]) == (False, True)
+        assert told["fieldManager"] == "hedgerow-rollback"
+        assert told["takenFrom"] == [{"manager": "kubectl", "operation": "Apply"}]
+
+    def test_what_somebody_else_wrote_under_its_name_stays(self, garden, typed):
+        apply(garden, "hedgerow-rollback", promotion="WhenAvailable")
+        before = live(garden)["spec"]
+        report(garden, routeTo="Blue")
+
+        assert typed("rollback", "demo")[0] == 0
+        assert live(garden)["spec"] == {**before, "routeTo": "Green"}
 
     def test_a_dry_run_writes_nothing(self, garden, typed):
         report(garden, routeTo="Blue")
         before = live(garden)
 
-        code, out, _ = typed("rollback", "demo", "--field-manager", "user", "--dry-run")
+        code, out, _ = typed("rollback", "demo", "--dry-run")
 
         assert (code, live(garden)) == (0, before)
-        assert "would be applied as user; nothing was changed" in out
+        assert (
+            "would be applied as hedgerow-rollback, taken from kubectl Apply; nothing was changed"
+        ) in out
 
     def test_what_admission_drops_was_not_set(self, garden, typed, monkeypatch):
         report(garden, routeTo="Blue")
@@ -124,31 +147,41 @@ class TestWriting:
             return await applied(api, {**body, "spec": {**body["spec"], "routeTo": "Blue"}}, **more)
 
         monkeypatch.setattr(garden, "apply", admitted)
-        code, out, err = typed("rollback", "demo", "--field-manager", "user")
+        code, out, err = typed("rollback", "demo")
 
         assert (code, out) == (1, "")
         assert "the server accepted `routeTo: Green` and did not keep it" in err
 
-    def test_a_field_of_nobody_known_stays(self, garden, typed):
+    @pytest.mark.parametrize(
+        ("held", "told"),
+        [
+            ([], "hedgerow-rollback\n"),
+            ([{"manager": "before-first-apply", "operation": "Update"}],
+             "hedgerow-rollback, taken from before-first-apply Update\n"),
+            ([{"manager": "kubectl"}, {"manager": "k9s", "operation": "Update"}],
+             "hedgerow-rollback, taken from kubectl Apply and k9s Update\n"),
+        ],
+        ids=["nobody", "nobody known", "persons"],
+    )  # fmt: skip
+    def test_it_is_taken_from_nobody_and_from_persons(self, garden, typed, held, told):
         report(garden, routeTo="Blue")
-        there = live(garden)
-        there["metadata"]["managedFields"] = []
-        garden.model._put(garden.model._key(there), there, "MODIFIED")
+        hold(garden, *held)
 
-        code, _, err = typed("rollback", "demo", "--field-manager", "user")
+        code, out, _ = typed("rollback", "demo")
 
-        assert (code, live(garden)["spec"]["routeTo"]) == (3, "Blue")
-        assert "before-first-apply holds .spec.routeTo of BlueGreen/demo" in err
+        assert (code, live(garden)["spec"]["routeTo"]) == (0, "Green")
+        assert f".spec.routeTo was applied as {told}" in out
 
-    def test_a_field_of_somebody_else_stays(self, garden, typed):
+    def test_a_field_of_a_program_stays_though_a_person_has_it_too(self, garden, typed):
         report(garden, routeTo="Blue")
+        hold(garden, {"manager": "kubectl-edit", "operation": "Update"}, {"manager": "team"})
         before = live(garden)
 
         code, out, err = typed("rollback", "demo", "--wait", "1s")
 
         assert (code, out, live(garden)) == (3, "", before)
-        assert "user holds .spec.routeTo of BlueGreen/demo, and nothing was changed" in err
-        assert "write `routeTo: Green` below `spec:` in Git" in err
+        assert err.startswith("hedgerow: team holds .spec.routeTo of BlueGreen/demo and would put")
+        assert garden.writes == []
 
 
 class TestWaiting:
@@ -192,7 +225,7 @@ class TestWaiting:
         assert "BlueGreen/demo has not ended its switch in time: Held" in err
 
     def test_what_was_set_before_is_waited_for_as_well(self, garden, typed):
-        apply(garden, "kubectl", promoted=HASH, blueSpec=None, greenSpec=None, route_to="Green")
+        apply(garden, "other", promoted=HASH, blueSpec=None, greenSpec=None, route_to="Green")
         report(garden, phase="Baking", routeTo="Green", switch=HELD["switch"])
         on_reads(garden, nothing, partial(report, garden, phase="Routed", routeTo="Green"))
 
@@ -209,8 +242,6 @@ class TestUsage:
     @pytest.mark.parametrize(
         ("words", "told"),
         [
-            (("demo", "--field-manager", ""), "a field manager has a name"),
-            (("demo", "--field-manager", "a\nb"), "at most 128 printable characters"),
             (("demo", "--dry-run", "--wait", "1s"), "exclude each other"),
             (("demo", "--wait", "soon"), "--wait takes a duration"),
             (("svc/demo",), "is no name of a BlueGreen"),

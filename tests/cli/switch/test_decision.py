@@ -9,14 +9,12 @@ import pytest
 
 from hedgerow.cli.switch.decision import (
     Setting,
-    in_the_way,
     is_observed,
     outcome,
     progress,
     promotion,
     rollback,
 )
-from hedgerow.fields.managed_fields import Holder
 from hedgerow.plan.transfers import MoveRefused
 
 Object = dict[str, Any]
@@ -87,10 +85,6 @@ GUARDS = {**HOLD, "promotion": "WhenChecked"}
 PREVIOUS = {"phase": "Routed", "routeTo": "Green", "previous": {"phase": "Blue", "template": T}}
 AT_ONCE = "Blue was routed before"
 DELAY = "it waits for spec.checks and spec.hold only if its pods have changed since then"
-GIT = (
-    "argocd-controller and flux hold .spec.promoted of BlueGreen/demo, and nothing was changed:"
-    f' write `promoted: "{T}"` below `spec:` in Git, or wherever its manifest comes from'
-)
 ROLLBACKS = [
     Case("nothing was recorded", {}, {"routeTo": "Green"}, "Blue"),
     Case("a switch is under way", {}, {"phase": "Overlapping", "routeTo": "Blue",
@@ -197,20 +191,3 @@ class TestOutcome:
         assert progress(live(phase="Baking", conditions=[WAITING])) == "Baking: pod x: crash"
         assert progress(live(conditions=[WAITING])) == "pod x: crash"
         assert progress(live(phase="Baking")) == "Baking"
-
-
-class TestInTheWay:
-    @pytest.mark.parametrize(
-        ("found", "told"),
-        [
-            (
-                [Holder("argocd-controller", "Apply"), Holder("flux", "Apply")],
-                GIT,
-            ),
-            ([Holder("kubectl-client-side-apply", "Update")], "in the file that `kubectl apply`"),
-            ([Holder("kubectl\x1b-edit", "Update")], "kubectl\\u001b-edit holds .spec.promoted of"),
-            ([], "somebody else holds .spec.promoted of"),
-        ],
-    )
-    def test_it_says_who_holds_the_field_and_what_to_write_there(self, found, told):
-        assert told in in_the_way(live(), Setting("promoted", T), found)

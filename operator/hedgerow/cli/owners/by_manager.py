@@ -20,7 +20,8 @@ from hedgerow.cli.transfers.relabelling import (
 from hedgerow.fields.managed_fields import entries
 from hedgerow.fields.sets import leaves, subtree
 from hedgerow.fields.unserved import unserved
-from hedgerow.objects import ObjectRef, metadata
+from hedgerow.objects import Installation, ObjectRef, metadata
+from hedgerow.plan.installations import ON_REQUEST
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -37,6 +38,8 @@ AUTOSCALER: Final = ("kube-controller-manager", UPDATE, "scale")
 _REPLICAS: Final = ("f:spec", "f:replicas")
 _KUBECTL_COPY: Final = "kubectl-last-applied"
 """Who keeps client-side apply's annotation for `kubectl apply --server-side`: no applier."""
+_NO_APPLIERS: Final = {_KUBECTL_COPY} | {Installation().common_manager(word) for word in ON_REQUEST}
+"""Those who apply a field or two of somebody's object, and have no manifest of it."""
 _UPDATES: Final = " --operation Update"
 MOST_NAMED: Final = 20
 """The most objects that a command names."""
@@ -283,7 +286,7 @@ def _by_applier(objects: Iterable[CountedObject]) -> dict[str, list[CountedObjec
         appliers = {
             key[0]: count
             for key, count in one.tally.entries
-            if key[1:] == (APPLY, "") and key[0] != _KUBECTL_COPY
+            if key[1:] == (APPLY, "") and key[0] not in _NO_APPLIERS
         }
         if appliers:
             found.setdefault(max(appliers, key=lambda name: (appliers[name], name)), []).append(one)

@@ -13,18 +13,16 @@ from hedgerow.cli import interrupts, targets
 from hedgerow.cli.candidates import bluegreens
 from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.exits import CommandError, Exit
-from hedgerow.cli.options import DryRun, Namespace, Output, check_manager
+from hedgerow.cli.options import DryRun, Namespace, Output
 from hedgerow.cli.output import echo, echo_data
 from hedgerow.cli.owners.listing import identity_data
-from hedgerow.cli.program import say
-from hedgerow.cli.switch import decision
+from hedgerow.cli.program import installation, say
+from hedgerow.cli.switch import decision, takeover
 from hedgerow.cli.times import duration
 from hedgerow.cli.transfers import report
 from hedgerow.cli.transfers.writing import ATTEMPTS, Subject, pause, until_settled
 from hedgerow.fields.diff import difference
-from hedgerow.fields.managed_fields import Holder
 from hedgerow.fields.sets import ABSENT
-from hedgerow.kube.errors import Conflict
 from hedgerow.objects import ObjectRef
 from hedgerow.plan.transfers import Change, MoveRefused
 from hedgerow.texts import printable
@@ -34,20 +32,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hedgerow.cli.switch.decision import Setting, SwitchEnd
+    from hedgerow.fields.managed_fields import Holder
     from hedgerow_schemas.base import Object
 
 Name = Annotated[
     str,
     typer.Argument(
         metavar="NAME", autocompletion=bluegreens, help="The BlueGreen.", show_default=False
-    ),
-]
-FieldManager = Annotated[
-    str,
-    typer.Option(
-        metavar="NAME",
-        help="The field manager that applies the field; it keeps all fields that it applied"
-        " before. The default is that of `kubectl apply --server-side`.",
     ),
 ]
 Wait = Annotated[
@@ -63,7 +54,6 @@ Wait = Annotated[
 def promote_command(
     name: Name,
     *,
-    field_manager: FieldManager = "kubectl",
     wait: Wait = "0s",
     dry_run: DryRun = False,
     output: Output = "text",
@@ -77,24 +67,19 @@ def promote_command(
     Another template, such as that of a later change, waits again. It works while status.phase is
     Held, and otherwise says what the switch waits for.
 
-    The field is applied as your own field manager, unforced. If Git holds the field, the command
-    says who it is and what to change there (exit code 3).
+    The field manager hedgerow-promote applies this one field, by force where nobody or a person's
+    tool holds it, such as kubectl: you asked for it by name. It is left to Helm, Argo CD, Flux and
+    whoever else would put it back; the command says what to change there (exit code 3).
 
-    By hand: write the line `promoted: "HASH"` below `spec:` of the manifest, and
-    kubectl apply --server-side -f FILE
+    By hand: kubectl patch bluegreen NAME --type merge -p '{"spec":{"promoted":"HASH"}}'
     """
-    _run(
-        _Order(name, decision.promotion, field_manager, duration("--wait", wait), dry_run, output),
-        namespace,
-        kubeconfig,
-        context,
-    )
+    order = _Order(name, decision.promotion, "promote", duration("--wait", wait), dry_run, output)
+    _run(order, namespace, kubeconfig, context)
 
 
 def rollback_command(
     name: Name,
     *,
-    field_manager: FieldManager = "kubectl",
     wait: Wait = "0s",
     dry_run: DryRun = False,
     output: Output = "text",
@@ -109,18 +94,14 @@ def rollback_command(
     pods are still those that were routed; otherwise checks and spec.hold apply. A second rollback
     goes forward again.
 
-    The field is applied as your own field manager, unforced. If Git holds the field, the command
-    says who it is and what to change there (exit code 3).
+    The field manager hedgerow-rollback applies this one field, by force where nobody or a person's
+    tool holds it, such as kubectl: you asked for it by name. It is left to Helm, Argo CD, Flux and
+    whoever else would put it back; the command says what to change there (exit code 3).
 
-    By hand: change the line `routeTo: Blue` of the manifest, and
-    kubectl apply --server-side -f FILE
+    By hand: kubectl patch bluegreen NAME --type merge -p '{"spec":{"routeTo":"Blue"}}'
     """
-    _run(
-        _Order(name, decision.rollback, field_manager, duration("--wait", wait), dry_run, output),
-        namespace,
-        kubeconfig,
-        context,
-    )
+    order = _Order(name, decision.rollback, "rollback", duration("--wait", wait), dry_run, output)
+    _run(order, namespace, kubeconfig, context)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +110,15 @@ class _Order:
 
     name: str
     decide: Callable[[Object], Setting]
-    manager: str
+    command: str
     patience: float
     dry_run: bool
     output: str
+
+    @property
+    def manager(self) -> str:
+        """The field manager of the command, which holds its field and nothing else."""
+        return installation().common_manager(self.command)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +135,6 @@ class _Done:
 
 
 def _run(order: _Order, namespace: str | None, kubeconfig: str | None, context: str | None) -> None:
-    check_manager("--field-manager", order.manager)
-    if not order.manager:
-        raise typer.BadParameter("--field-manager: a field manager has a name")
     if order.dry_run and order.patience:
         raise typer.BadParameter("--dry-run and --wait exclude each other")
     if "/" in order.name or order.name in {"", ".", ".."}:
@@ -185,15 +168,16 @@ async def _carried_out(found: Subject, order: _Order) -> _Done:
         setting = order.decide(live)
         if setting.is_set(live):
             return _Done(setting, live, live)
+        if told := takeover.in_the_way(
+            live, setting, takeover.others(live, setting, order.manager)
+        ):
+            raise CommandError(told, Exit.CONFLICT)
         body = decision.setting_apply(live, setting, order.manager)
-        try:
-            after = await found.apply(body, order.manager, dry_run=order.dry_run)
-        except Conflict as conflict:
-            # A manager that the server only supposes has no entry: before-first-apply.
-            named = (Holder(cause.manager, "Update") for cause in conflict.causes)
-            held = decision.others(live, setting, order.manager) or named
-            told = decision.in_the_way(live, setting, held)
-            raise CommandError(told, Exit.CONFLICT) from None
+        # Whoever types the command asks for this one field by its name.
+        answer = await found.cluster.apply(
+            found.ref.api, body, manager=order.manager, force=True, dry_run=order.dry_run
+        )
+        after = answer.object
         if not setting.is_set(after):
             raise MoveRefused(
                 f"{found.ref}: the server accepted `{setting.line}` and did not keep it: look at"
@@ -256,8 +240,21 @@ def _lines(order: _Order, done: _Done) -> list[str]:
     changed = [report.told(change) for change in _changes(order, done)]
     verb = "would be applied" if order.dry_run else "was applied"
     end = "; nothing was changed" if order.dry_run else ""
-    applied = f"{name}: {setting.path} {verb} as {printable(order.manager)}{end}"
-    return [*changed, applied, *setting.notes]
+    holders = " and ".join(map(report.holder_words, _taken(order, done)))
+    taken = f", taken from {holders}" if holders else ""
+    applied = f"{name}: {setting.path} {verb} as {order.manager}{taken}{end}"
+    return [*changed, applied, *_notes(order, done)]
+
+
+def _taken(order: _Order, done: _Done) -> tuple[Holder, ...]:
+    """Return from whom the field was taken, or would be; nobody if nothing was changed."""
+    return takeover.others(done.before, done.setting, order.manager) if done.is_new else ()
+
+
+def _notes(order: _Order, done: _Done) -> list[str]:
+    """Return what follows from it, for people."""
+    later = takeover.later(done.before, done.setting, order.manager) if done.is_new else ()
+    return [*done.setting.notes, *later]
 
 
 def _listed(order: _Order, done: _Done, ended: SwitchEnd | None) -> Object:
@@ -268,8 +265,9 @@ def _listed(order: _Order, done: _Done, ended: SwitchEnd | None) -> Object:
         "field": done.setting.path,
         "value": done.setting.value,
         "fieldManager": order.manager,
+        "takenFrom": [report.source_data(holder) for holder in _taken(order, done)],
         "changed": done.is_new and not order.dry_run,
         "changes": [report.change_data(change) for change in _changes(order, done)],
-        "notes": list(done.setting.notes),
+        "notes": _notes(order, done),
         **({"ended": {"done": ended.done, "message": ended.words}} if ended else {}),
     }

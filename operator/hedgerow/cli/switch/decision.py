@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final, Literal
 from hedgerow.cli.transfers.giving_up import nothing
 from hedgerow.encoding import to_json
 from hedgerow.fields.applyconfiguration import extract
-from hedgerow.fields.managed_fields import holders
 from hedgerow.fields.sets import versioned
 from hedgerow.objects import metadata
 from hedgerow.plan.transfers import MoveRefused
@@ -16,13 +15,11 @@ from hedgerow.texts import printable
 from hedgerow_schemas.base import View
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
-    from hedgerow.fields.managed_fields import Holder
     from hedgerow_schemas.base import Object
 
 _OTHER: Final = {"Blue": "Green", "Green": "Blue"}
-_CLIENT_SIDE: Final = "kubectl-client-side-apply"
 _FAILED: Final = frozenset({"CheckFailed", "RolledBack", "Held"})
 """Phases that no waiting ends."""
 
@@ -120,35 +117,13 @@ def _way_back(found: View, target: str) -> Iterator[str]:
 
 
 def setting_apply(live: Object, setting: Setting, manager: str) -> Object:
-    """Return the apply that sets the field and keeps all else that this manager applied before.
+    """Return the apply that sets the field, and keeps what else this manager might hold.
 
-    An apply gives up what it leaves out. The server refuses it if the object has changed since.
+    It is one of ours and should hold nothing else, but anybody may use its name, and an apply gives
+    up what it leaves out. The server refuses it if the object has changed since.
     """
     body = versioned(extract(live, manager) or nothing(live), live)
     return {**body, "spec": {**body.get("spec", {}), setting.field: setting.value}}
-
-
-def others(live: Object, setting: Setting, manager: str) -> tuple[Holder, ...]:
-    """Return who else holds the field."""
-    found = holders(View(live), "spec", setting.field)
-    return tuple(holder for holder in found if not holder.is_applier(manager, ""))
-
-
-def in_the_way(live: Object, setting: Setting, found: Iterable[Holder]) -> str:
-    """Return who holds the field with another value, and what to change in Git or in a file."""
-    held = list(found)
-    names = list(dict.fromkeys(printable(holder.manager) for holder in held)) or ["somebody else"]
-    hold = "hold" if len(names) > 1 else "holds"
-    if all(holder.operation == "Apply" for holder in held):
-        where = "in Git, or wherever its manifest comes from"
-    elif any(holder.manager == _CLIENT_SIDE for holder in held):
-        where = "in the file that `kubectl apply` applies, and apply it"
-    else:
-        where = "the way that program writes it"
-    return (
-        f"{' and '.join(names)} {hold} {setting.path} of {_name(live)}, and nothing was"
-        f" changed: write `{setting.line}` below `spec:` {where}"
-    )
 
 
 def outcome(live: Object, setting: Setting) -> SwitchEnd | None:
