@@ -15,7 +15,8 @@ The author of a controller needs what is listed in `__all__` and nothing else:
   it; `unprivileged`, `CONFINED` and `answers` are parts of a pod template.
 - `BuiltIn` is for a controller whose `Resource` is of a built-in kind; `holders` tells who holds a
   field (`Holder`), `held_items` who holds what of the items of a list, `applied` which fields a
-  manager applied, and `Observed.word` (`Word`) what its author says of a field.
+  manager applied, `extract` with which values, and `Observed.word` (`Word`) what its author
+  says of a field.
 - `ready`, `stalled`, `unready` and `condition` make conditions, `degraded` one for immutable fields
   (`fixed`); `quantity` and `instant` read values as the API server does, and `is_manager_of` a
   field manager; `digest` is a short name for what a value is now; `read_json` and `json_text` are
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from hedgerow.controllers.cronjob.missed import timetable
     from hedgerow.controllers.cronjob.schedule import Schedule, ScheduleError
     from hedgerow.encoding import json_text, read_json
+    from hedgerow.fields.applyconfiguration import extract
     from hedgerow.fields.canonical import quantity
     from hedgerow.fields.managed_fields import Holder, applied, held_items, holders
     from hedgerow.objects import digest, is_manager_of
@@ -126,10 +128,11 @@ __all__ = [
     "Object", "ObjectMeta", "Observed", "Option", "Pod", "PodDisruptionBudget", "Relation",
     "Resource", "Rule", "Scale", "Schedule", "ScheduleError", "Secret",
     "Service", "Settings", "StatefulSet", "Status", "Time", "View", "Word", "__version__",
-    "answers", "applied", "condition", "degraded", "digest", "fixed", "held_items", "holders",
-    "instant", "is_manager_of", "json_text", "list_map", "main", "missing_port", "named_after",
-    "named_by", "printable", "quantity", "read_json", "ready", "replicas_of", "rules", "run",
-    "selector_text", "stalled", "timetable", "unprivileged", "unready", "waits_for", "why_stuck",
+    "answers", "applied", "condition", "degraded", "digest", "extract", "fixed", "held_items",
+    "holders", "instant", "is_manager_of", "json_text", "list_map", "main", "missing_port",
+    "named_after", "named_by", "printable", "quantity", "read_json", "ready", "replicas_of",
+    "rules", "run", "selector_text", "stalled", "timetable", "unprivileged", "unready",
+    "waits_for", "why_stuck",
 ]  # fmt: skip
 
 _PLACES = {
@@ -141,6 +144,7 @@ _PLACES = {
     "hedgerow.controllers.cronjob.missed": ("timetable",),
     "hedgerow.controllers.cronjob.schedule": ("Schedule", "ScheduleError"),
     "hedgerow.encoding": ("json_text", "read_json"),
+    "hedgerow.fields.applyconfiguration": ("extract",),
     "hedgerow.fields.canonical": ("quantity",),
     "hedgerow.fields.managed_fields": ("Holder", "applied", "held_items", "holders"),
     "hedgerow.objects": ("digest", "is_manager_of"),

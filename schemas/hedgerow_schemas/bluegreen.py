@@ -329,7 +329,8 @@ class RoutedTemplate(Model):
 
     phase: str = Field(description="The colour.")
     template: str = Field(
-        description="The template: a digest of the spec's, and one of what the Deployment has."
+        description="The template: a digest of the spec's, and one of what the Deployment has of"
+        " it; empty if only the colour is known."
     )
     since: Time | None = Field(default=None, description="Since when.")
 

@@ -158,6 +158,115 @@ class TestCommands:
         assert holders(live, "spec", "routeTo") == holders(live, "spec", "hold") == ["kubectl"]
 
 
+JOB_PODS: Object = pods("check", restartPolicy="Never")
+NOWHERE: Object = pods("green", nodeSelector={"no.such": "node"})
+"""Pods that no node takes."""
+MAINTENANCE: Object = {"app": "maintenance"}
+
+
+def select(world: World, selector: Object) -> None:
+    """Set the Service's selector as `kubectl patch` does."""
+    whole = [{"op": "replace", "path": "/spec/selector", "value": selector}]
+    target = world.target("Service", "demo")
+    world.api.merge(target, whole, "kubectl-patch", kind="json").must()
+
+
+def restart(world: World, deployment: str) -> None:
+    """Restart a Deployment as `kubectl rollout restart` does."""
+    at = {"annotations": {"kubectl.kubernetes.io/restartedAt": "2026-11-28T12:00:00Z"}}
+    world.edit("Deployment", deployment, {"spec": {"template": {"metadata": at}}}, "kubectl")
+
+
+def break_pods(world: World, phase: str) -> None:
+    """Have the pods of a colour wait in CrashLoopBackOff, as their kubelet would say."""
+    path = f"/api/v1/namespaces/{world.namespace}/pods"
+    labels = f"app.kubernetes.io/phase={phase}"
+    for pod in world.api.raw("GET", path, params={"labelSelector": labels}).must()["items"]:
+        conditions = [
+            {**one, "status": "False"} if "Ready" in one["type"] else one
+            for one in pod["status"]["conditions"]
+        ]
+        target = world.target("Pod", pod["metadata"]["name"])
+        patch = {"status": {"conditions": conditions}}
+        world.api.merge(target, patch, "kubelet", subresource="status").must()
+
+
+class TestWhatWasRouted:
+    """It stays known, whoever has the Service meanwhile, and whoever restarts what."""
+
+    @pytest.mark.parametrize("switch", [{}, {"hold": True}], ids=["plain", "held"])
+    def test_a_colour_without_pods_gets_no_service_that_was_on_the_other(
+        self, world: World, switch: Object
+    ):
+        spec: Object = {"promotion": "WhenAvailable", "greenSpec": NOWHERE, **switch}
+        world.apply(**spec)
+        ready(world)
+        select(world, MAINTENANCE)
+        eventually(lambda: "routeTo" not in world.status(), what="the status says so")
+        world.apply(route_to="Green", **spec)
+        waits = "False/WaitingForAvailability"
+        eventually(lambda: world.condition("Contested") == "True/FieldConflict")
+        world.delete("Service", "demo")
+
+        eventually(lambda: world.condition("Ready") == waits, what=waits)
+        eventually(lambda: world.status().get("routeTo") == "Blue", what="made anew on Blue")
+        assert world.selected() == "Blue"
+
+    def test_a_service_that_is_taken_over_moves_once_the_colour_is_available(
+        self, world: World, nodes_sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+    ):
+        typed = typing(nodes_sandbox.kubeconfig, world.namespace, capsys)
+        service = {"spec": {"selector": {"app": "shop"}, "ports": [{"name": "http", "port": 80}]}}
+        world.api.apply({**world.target("Service", "demo"), **service}, "kubectl").must()
+        spec: Object = {"promotion": "WhenAvailable", "greenSpec": None}
+        world.apply(blueSpec=NOWHERE, **spec)
+        eventually(lambda: world.condition("Stalled") == "True/NameTaken")
+        owner = world.get("BlueGreen", "demo") or {}
+        reference = {"name": "demo", "uid": owner["metadata"]["uid"], "controller": True}
+        reference |= {key: owner[key] for key in ("apiVersion", "kind")}
+        world.edit("Service", "demo", {"metadata": {"ownerReferences": [reference]}})
+
+        waits = "False/WaitingForAvailability"
+        eventually(lambda: world.condition("Ready") == waits, what=waits)
+        whole = ("svc/demo", "--from", "kubectl", "--field", "spec.selector")
+        adopted = typed("adopt", *whole, "--to", FIELD_MANAGER)
+        assert adopted.code == 0, adopted.err
+        eventually(lambda: world.condition("Ready") == waits, what=waits)
+        assert (world.get("Service", "demo") or {})["spec"]["selector"] == {"app": "shop"}
+
+        world.apply(blueSpec=pods("blue"), **spec)
+        eventually(lambda: world.status().get("routeTo") == "Blue", what="Blue is routed")
+
+    def test_a_restart_of_the_standby_leaves_the_way_back_open(self, world: World):
+        spec = {"promotion": "WhenAvailable", "bakeSeconds": 600, "bakeUnavailableSeconds": 1}
+        world.apply(**spec)
+        ready(world)
+        world.apply(route_to="Green", **spec)
+        eventually(lambda: world.status().get("phase") == "Baking", what="Green is watched")
+        restart(world, "demoblue-deployment")
+        eventually(world.rolled_out)
+        break_pods(world, "Green")
+
+        eventually(lambda: world.status().get("phase") == "RolledBack", what="Blue has it again")
+        assert world.selected() == "Blue"
+
+    def test_an_added_container_is_neither_held_nor_checked_again(self, world: World):
+        checks = [{"name": "smoke", "job": {"spec": {"template": {"spec": JOB_PODS}}}}]
+        spec: Object = {"promotion": "WhenChecked", "checks": checks}
+        world.apply(**spec)
+        eventually(lambda: world.status().get("phase") == "Routed", what="Blue passed")
+        world.apply(route_to="Green", **spec)
+        eventually(lambda: world.status().get("routeTo") == "Green", what="Green passed")
+        beside = {"spec": {"template": {"spec": pods("beside")}}}
+        target = world.target("Deployment", "demoblue-deployment")
+        world.api.merge(target, beside, "kubectl-edit", kind="strategic-merge").must()
+        eventually(world.rolled_out)
+        world.apply(route_to="Blue", **spec, hold=True)
+
+        # A colour that has to be checked again is held afterwards.
+        eventually(lambda: world.status().get("routeTo") == "Blue", what="Blue at once")
+
+
 class TestServing:
     @pytest.mark.oldest
     def test_it_is_available_through_a_rollout_that_does_not_end(self, world: World):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hedgerow.contract import Apply, Create, Desired, Keep, Observed
 from hedgerow.controllers.bluegreen.controller import WATCHED, compose
@@ -17,6 +17,9 @@ from hedgerow_schemas.base import View
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.builtin import Deployment, EndpointSlice, Pod, Service
 from hedgerow_schemas.job import Job
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Object = dict[str, Any]
 
@@ -29,10 +32,22 @@ CHECKED: Object = {
 SELECTED = "app.kubernetes.io/phase"
 MANAGER = "hedgerow-bluegreen"
 """The field manager of the operator."""
+FOREIGN: Object = {"app": "maintenance"}
 
 
 def pods(image: str) -> Object:
     return {"containers": [{"name": "c", "image": image}]}
+
+
+def ours(template: Object) -> Object:
+    """Return the managed fields of a template that was applied as a whole."""
+    containers = {
+        f'k:{{"name":"{one["name"]}"}}': {".": {}, **{f"f:{field}": {} for field in one}}
+        for one in template["spec"].get("containers", [])
+    }
+    of_spec = {f"f:{field}": {} for field in template["spec"]} | {"f:containers": containers}
+    labels = {f"f:{name}": {} for name in template["metadata"]["labels"]}
+    return {"f:metadata": {"f:labels": labels}, "f:spec": of_spec}
 
 
 class SwitchWorld:
@@ -61,6 +76,8 @@ class SwitchWorld:
         """Managed fields, by the name of a Service."""
         self.extra: list[Object] = []
         """Further pods."""
+        self.is_held = False
+        """Whether somebody else holds the Service's selector."""
         self.history: list[tuple[str, ...]] = []
         """What the Service has selected, in order."""
 
@@ -82,7 +99,10 @@ class SwitchWorld:
     def selects(self, name: str) -> tuple[str, ...]:
         if name not in self.services:
             return ()
-        phase = self.services[name]["spec"]["selector"].get(SELECTED)
+        selector = self.services[name]["spec"]["selector"]
+        if "app.kubernetes.io/name" not in selector:
+            return ()
+        phase = selector.get(SELECTED)
         return (phase,) if phase else COLOURS
 
     def template(self, colour: str) -> str:
@@ -174,11 +194,15 @@ class SwitchWorld:
         body = deepcopy(child.fields)
         if child.kind is Deployment:
             colour = "Blue" if "blue" in child.name else "Green"
-            before = self.deployments.get(colour, {}).get("others", {})
-            self.deployments[colour] = {**body, "others": before}
-            if before:
-                body["spec"]["template"]["metadata"]["annotations"] = before
+            others = self.deployments.get(colour, {}).get("others", [])
+            template = body["spec"]["template"]
+            fields = ours(template)
+            self.deployments[colour] = {**body, "others": others, "fields": fields}
+            for change in others:
+                change(template, fields)
         elif child.kind is Service:
+            if child.name == "demo" and self.is_held and "demo" in self.services:
+                body["spec"]["selector"] = self.services["demo"]["spec"]["selector"]
             self.services[child.name] = body
             if child.name == "demo" and (not self.history or self.history[-1] != self.selected):
                 self.history.append(self.selected)
@@ -194,11 +218,17 @@ class SwitchWorld:
         self.jobs[name] = {**body, "metadata": meta}
         return uid
 
-    def edit(self, colour: str, mark: str) -> None:
-        """Another manager changes the template of a colour's Deployment, as a restart does."""
+    def change(self, colour: str, change: Callable[[Object, Object], object]) -> None:
+        """Let another manager change a colour's template and our managed fields of it, and stay."""
         live = self.deployments[colour]
-        live["others"] = {"restartedAt": mark}
-        live["spec"]["template"]["metadata"]["annotations"] = live["others"]
+        live["others"] = [*live["others"], change]
+        change(live["spec"]["template"], live["fields"])
+
+    def take(self, selector: Object | None = None) -> None:
+        """Another manager sets the Service's selector, and holds it."""
+        service = self.services.setdefault("demo", {"spec": {}})
+        service["spec"] = {**service["spec"], "selector": dict(selector or FOREIGN)}
+        self.is_held = True
 
     def _named(self, name: str, body: Object) -> Object:
         meta = {**body.get("metadata", {}), "name": name, "namespace": "ns"}
@@ -212,7 +242,19 @@ class SwitchWorld:
         available = {"type": "Available", "status": str(up)}
         body = self.deployments[colour]
         return {
-            "metadata": {"name": f"demo{colour.lower()}-deployment", "namespace": "ns"},
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {
+                "name": f"demo{colour.lower()}-deployment",
+                "namespace": "ns",
+                "managedFields": [
+                    {
+                        "manager": MANAGER,
+                        "operation": "Apply",
+                        "fieldsV1": {"f:spec": {"f:template": body["fields"]}},
+                    }
+                ],
+            },
             "spec": {**body["spec"], "replicas": 1},
             "status": {**counts, "conditions": [available, *(() if up else self.conditions)]},
         }

@@ -89,6 +89,8 @@ class TestTable:
                     "lost",
                     "rejected",
                     "way_back",
+                    "in_use",
+                    "other_up",
                 ),
                 st.booleans(),
             ),
@@ -189,7 +191,7 @@ class TestGate:
         if by == "the author":
             world.spec["greenSpec"] = pods("v3")
         else:
-            world.edit("Green", "now")
+            world.change("Green", set_image("v9"))
         world.settle()
 
         assert (world.phase, world.selected) == ("Checking", ("Blue",))
@@ -480,6 +482,23 @@ class TestBake:
         assert world.settle().phase == "Routed"
 
 
+RESTARTED = ", 'annotations': {'restartedAt': 'now'}"
+
+
+def restart(template: dict[str, Any], _fields: object) -> None:
+    template["metadata"]["annotations"] = {"restartedAt": "now"}
+
+
+def set_image(image: str) -> Callable[[dict[str, Any], dict[str, Any]], None]:
+    """Return what `kubectl set image` does to a template, and to our managed fields of it."""
+
+    def change(template: dict[str, Any], fields: dict[str, Any]) -> None:
+        template["spec"]["containers"][0]["image"] = image
+        fields["f:spec"]["f:containers"]['k:{"name":"c"}'].pop("f:image", None)
+
+    return change
+
+
 class Judged(SwitchWorld):
     """A world that knows which templates have passed a check, and judges every write."""
 
@@ -515,9 +534,17 @@ class Judged(SwitchWorld):
         """Somebody else changes the live template: of what serves, that is nobody's promise."""
         if colour in self.deployments:
             self.edits += 1
-            self.edit(colour, f"{self.edits}")
+            self.change(colour, set_image(f"{self.edits}"))
             if colour in self.selected:
                 self.proven[colour].add(self.template(colour))
+
+    def template(self, colour: str) -> str:
+        """What a colour's pods are made of without what a restart adds."""
+        return super().template(colour).replace(RESTARTED, "")
+
+    def restart(self, colour: str) -> None:
+        if colour in self.deployments:
+            self.change(colour, restart)
 
     def promote(self) -> None:
         self.spec["promoted"] = self.status.get("switch", {}).get("template")
@@ -533,6 +560,7 @@ ACTIONS: dict[str, Callable[[Judged, str, int], object]] = {
     "choose": lambda world, colour, _number: world.spec.update(routeTo=colour),
     "edit spec": lambda world, colour, number: world.edit_spec(colour, number),
     "edit live": lambda world, colour, _number: world.edit_live(colour),
+    "restart": lambda world, colour, _number: world.restart(colour),
     "checks pass": lambda world, _colour, _number: world.finish(),
     "checks fail": lambda world, _colour, _number: world.finish("Failed"),
     "lose job": lambda world, _colour, _number: world.lose_job(),

@@ -23,10 +23,11 @@ LISTED = {
     "Object", "ObjectMeta", "Observed", "Option", "Pod", "PodDisruptionBudget", "Relation",
     "Resource", "Rule", "Scale", "Schedule", "ScheduleError", "Secret",
     "Service", "Settings", "StatefulSet", "Status", "Time", "View", "Word", "__version__",
-    "answers", "applied", "condition", "degraded", "digest", "fixed", "held_items", "holders",
-    "instant", "is_manager_of", "json_text", "list_map", "main", "missing_port", "named_after",
-    "named_by", "printable", "quantity", "read_json", "ready", "replicas_of", "rules", "run",
-    "selector_text", "stalled", "timetable", "unprivileged", "unready", "waits_for", "why_stuck",
+    "answers", "applied", "condition", "degraded", "digest", "extract", "fixed", "held_items",
+    "holders", "instant", "is_manager_of", "json_text", "list_map", "main", "missing_port",
+    "named_after", "named_by", "printable", "quantity", "read_json", "ready", "replicas_of",
+    "rules", "run", "selector_text", "stalled", "timetable", "unprivileged", "unready",
+    "waits_for", "why_stuck",
 }  # fmt: skip
 """What others import: a name that goes, or comes, is a decision."""
 

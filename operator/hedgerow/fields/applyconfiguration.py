@@ -78,7 +78,7 @@ def _from(value: Any, paths: _Paths, keys: tuple[str, ...] = ()) -> Any:
     return value
 
 
-def extract(live: Object, manager: str, subresource: str = "") -> Object | None:
+def extract(live: Mapping[str, Any], manager: str, subresource: str = "") -> Object | None:
     """Return what a manager's last apply declared, in the live spelling; None without an entry.
 
     Applying it again changes no value. Applying it without a part gives up that part. Fields that
@@ -105,7 +105,7 @@ def item(live: Any, element: str, tree: Tree) -> Any:
     return {**keys, **_value(live, tree)}
 
 
-def _map(live: Object, tree: Tree) -> Object:
+def _map(live: Mapping[str, Any], tree: Tree) -> Object:
     kept: Object = {}
     for element, below in tree.items():
         parsed = parse(element)

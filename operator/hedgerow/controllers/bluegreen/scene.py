@@ -15,6 +15,7 @@ from hedgerow import (
     Service,
     View,
     digest,
+    extract,
     held_items,
     is_manager_of,
     missing_port,
@@ -77,10 +78,7 @@ def look(bg: BlueGreen, observed: Observed) -> Scene:
     """Return what the Service is to select next, and all that this depends on."""
     spec, chosen = bg.spec, bg.spec.route_to
     selected = selection(bg, observed)
-    # If the Service was deleted, the new one selects the colour in the status.
-    routed = bg.status.routed
-    last = bg.status.route_to or (routed.phase if routed else None)
-    former: Phase | None = next((phase for phase in PHASES if phase == last), None)
+    former = last_routed(bg)
     overlaps = spec.switch == "Overlap"
     waits = spec.promotion != "Immediate" or overlaps
     basic = Situation(
@@ -92,10 +90,32 @@ def look(bg: BlueGreen, observed: Observed) -> Scene:
         waits=waits,
         gated=is_gated(bg),
         overlap=overlaps,
+        in_use=former is not None or observed.child(Service, bg.metadata.name) is not None,
+        other_up=is_up(bg, observed, other(chosen)),
     )
     if not is_tracked(bg):
-        return Scene(bg, observed, basic, decide(basic))
+        routed = None if selected else record_of(bg, former)
+        return Scene(bg, observed, basic, decide(basic), routed=routed)
     return _tracked(bg, observed, basic)
+
+
+def last_routed(bg: BlueGreen) -> Phase | None:
+    """Return the colour that the Service selected alone last, as far as the status knows.
+
+    `status.routeTo` says what is selected now, so that it is empty while somebody else has set the
+    selector, and while there is no Service; `status.routed` names the colour then.
+    """
+    routed = bg.status.routed
+    last = bg.status.route_to or (routed.phase if routed else None)
+    return next((phase for phase in PHASES if phase == last), None)
+
+
+def record_of(bg: BlueGreen, former: Phase | None) -> RoutedTemplate | None:
+    """Return the record of the colour that was routed last; an unknown template is empty."""
+    routed = bg.status.routed
+    if former is None or (routed and routed.phase == former):
+        return routed
+    return RoutedTemplate(phase=former, template="")
 
 
 def _tracked(bg: BlueGreen, observed: Observed, basic: Situation) -> Scene:
@@ -186,16 +206,17 @@ def selection(bg: BlueGreen, observed: Observed) -> SelectedColour | None:
 def template_of(bg: BlueGreen, phase: Phase, observed: Observed, *, frozen: bool = False) -> str:
     """Return a name for what a colour's pods are made of: a digest of the spec, one of the live.
 
-    A new spec is another template before it is applied, and so is what somebody else changes of the
-    Deployment. Of a `frozen` colour the spec counts that was applied last. Empty if there is no
-    Deployment.
+    A new spec is another template before it is applied, and so is what somebody else changes of
+    what we declare. What others add, as a restart does, belongs to no template. Of a `frozen`
+    colour the spec counts that was applied last. Empty if there is no Deployment.
     """
     live = observed.child(Deployment, deployment_name(bg, phase))
     spec = dict(bg.spec.phases()).get(phase)
     if live is None or spec is None:
         return ""
     declared = _declared_before(bg, phase) if frozen else digest(spec)
-    return f"{declared}-{digest(live.at('spec', 'template'))}"
+    ours = View(extract(live.raw, observed.field_manager) or {})
+    return f"{declared}-{digest(ours.at('spec', 'template'))}"
 
 
 def _declared_before(bg: BlueGreen, phase: Phase) -> str:
@@ -241,7 +262,9 @@ def records(
     way back to what was left.
     """
     routed, previous = bg.status.routed, bg.status.previous
-    if selected is None or selected == BOTH or not templates[selected]:
+    if selected is None:
+        return record_of(bg, last_routed(bg)), previous
+    if selected == BOTH or not templates[selected]:
         return routed, previous
     if routed and _is(routed, selected, templates[selected]):
         since = routed.since and _not_to_come(routed.since, now)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hedgerow import Notice, condition, ready, stalled, unready
+from hedgerow import Notice, Service, condition, ready, stalled, unready
 from hedgerow.controllers.bluegreen.scene import (
     bound,
     is_tracked,
@@ -40,7 +40,7 @@ def status(scene: Scene) -> BlueGreenStatus:
     alone = seen.former if seen.selected == BOTH else seen.selected
     told, conditions = bg.status, tuple(health(scene))
     if not is_tracked(bg):
-        return BlueGreenStatus(route_to=alone, conditions=conditions)
+        return BlueGreenStatus(route_to=alone, conditions=conditions, routed=scene.routed)
     switch = None
     if phase not in ("Routed", "Baking", "RollingBack", "RolledBack"):
         same = told.switch and (told.phase, told.switch.to) == (phase, seen.chosen)
@@ -161,7 +161,7 @@ def _not_ready(scene: Scene) -> tuple[str, str]:
     """Return the reason and the message of a `Ready` that is false because of a switch."""
     bg, seen, phase = scene.bg, scene.seen, scene.step.phase
     chosen = seen.chosen
-    stays = f"the Service stays on {seen.stay}" if seen.stay else "nothing is routed yet"
+    stays = _stays(scene)
     match phase:
         case "WaitingForAvailability":
             words = f"{chosen}: {unavailable(bg, scene.observed, chosen)}; {stays}"
@@ -185,6 +185,14 @@ def _not_ready(scene: Scene) -> tuple[str, str]:
         case _:
             return "Routing", f"the Service does not select {chosen} yet"
     return phase, words
+
+
+def _stays(scene: Scene) -> str:
+    """Return what has the traffic until the chosen colour gets it."""
+    if stay := scene.seen.stay:
+        return f"the Service stays on {stay}"
+    live = scene.observed.child(Service, scene.bg.metadata.name)
+    return "the Service stays as it is" if live else "nothing is routed yet"
 
 
 def seconds(span: timedelta) -> str:

@@ -29,7 +29,8 @@ class Situation:
     """What a decision depends on.
 
     `selected` is what the live Service selects, `former` the colour that it selected alone last,
-    `chosen` is spec.routeTo. All that follows is about the chosen colour's present template.
+    `chosen` is spec.routeTo. All that follows is about the chosen colour's present template, unless
+    it says otherwise.
     """
 
     selected: SelectedColour | None
@@ -56,6 +57,10 @@ class Situation:
     """The status says that it was routed back from."""
     way_back: bool = False
     """The other colour is available, and what it has was routed before."""
+    in_use: bool = False
+    """There is a Service, whatever it selects, or the status names a colour that was routed."""
+    other_up: bool = False
+    """The other colour is available."""
 
     @property
     def alone(self) -> bool:
@@ -65,9 +70,16 @@ class Situation:
     @property
     def stay(self) -> Phase | None:
         """The colour that has the traffic until the chosen one gets it; None if there is none."""
+        if self.selected == BOTH and self.former is None:
+            return other(self.chosen) if self.other_up else None
         if self.selected == BOTH:
-            return self.former or other(self.chosen)
+            return self.former
         return self.selected or self.former
+
+    @property
+    def is_first(self) -> bool:
+        """Whether there is nothing that the chosen colour would take the traffic from."""
+        return self.stay is None and not self.in_use
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +153,8 @@ TRANSITIONS: Final = (
     ),
     Transition(
         "Switching",
-        "Both are selected, or the Service is gone, and the chosen colour is the former one: the"
-        " choice was reversed.",
+        "Both are selected, or the Service is gone or selects something else, and the chosen colour"
+        " is the former one: the choice was reversed.",
         CHOSEN,
         lambda seen: seen.former == seen.chosen and seen.selected in (BOTH, None),
         _chosen,
@@ -156,9 +168,10 @@ TRANSITIONS: Final = (
     ),
     Transition(
         "Switching",
-        "There is no Service and never was, and no check is asked for.",
+        "There is no Service, the status names no colour that was routed, the other colour is not"
+        " available either, and no check is asked for.",
         CHOSEN,
-        lambda seen: seen.stay is None and not seen.gated,
+        lambda seen: seen.is_first and not (seen.other_up or seen.gated),
         _chosen,
     ),
     Transition(
@@ -185,9 +198,10 @@ TRANSITIONS: Final = (
     ),
     Transition(
         "Held",
-        "hold is set, promoted does not name this very template, and something is routed already.",
+        "hold is set, promoted does not name this very template, and there is a Service, or the"
+        " status names a colour that was routed.",
         STAYS,
-        lambda seen: seen.held and not seen.served and seen.stay is not None,
+        lambda seen: seen.held and not (seen.served or seen.is_first),
         _stay,
     ),
     Transition(
