@@ -163,13 +163,14 @@ ROUTING_RULES = (
         },
     ),
     Rule(
-        rule="!has(self.checks) || self.checks.size() == 0 || self.promotion == 'WhenChecked'",
-        message="checks are run only where promotion is WhenChecked",
+        # Immediate is the way past checks in an emergency: they need not be taken out for that.
+        rule="!has(self.checks) || self.checks.size() == 0 || self.promotion != 'WhenAvailable'",
+        message="checks go with promotion WhenChecked, or with Immediate, which runs none",
         path=".promotion",
         editor={
             "if": {"required": ["checks"]},
             "then": {
-                "properties": {"promotion": {"const": "WhenChecked"}},
+                "properties": {"promotion": {"enum": ["WhenChecked", "Immediate"]}},
                 "required": ["promotion"],
             },
         },
@@ -247,8 +248,8 @@ class BlueGreenSpec(Model):
     checks: tuple[Check, ...] | None = Field(
         default=None,
         max_length=MOST_CHECKS,
-        description="What must pass with promotion WhenChecked. Delete the Job of a failed check to"
-        " run it again.",
+        description="What must pass with promotion WhenChecked; with Immediate none is run. Delete"
+        " the Job of a failed check to run it again.",
         json_schema_extra=list_map("name")
         | rules(
             Rule(

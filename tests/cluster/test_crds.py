@@ -34,6 +34,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.oldest]
 REPOSITORY = Path(__file__).parents[2]
 POD_SPEC = "io.k8s.api.core.v1.PodSpec"
 PODS = {"containers": [{"name": "blue", "image": "ealen/echo-server"}]}
+CHECKS = [{"name": "smoke", "job": {"spec": {"template": {"spec": PODS}}}}]
 MANAGER = "hedgerow-test"
 
 
@@ -249,6 +250,10 @@ REFUSED = {
     ),
     "no colour": ({"routeTo": None}, "spec.routeTo: Required value"),
     "another promotion": ({"promotion": "Never"}, "spec.promotion: Unsupported value"),
+    "checks that are never run": (
+        {"promotion": "WhenAvailable", "checks": CHECKS},
+        "spec.promotion: Invalid value: checks go with promotion WhenChecked, or with Immediate,",
+    ),
     "no port": ({"ports": []}, "spec.ports in body should have at least 1 items"),
     "unnamed ports": (
         {"ports": two()},
@@ -305,6 +310,12 @@ class TestRefusals:
         created = api.create(manifest(plain, namespace, name), MANAGER)
 
         assert NAMES in as_the_newest(created.body["message"])
+
+    @pytest.mark.parametrize("promotion", ["WhenChecked", "Immediate"])
+    def test_checks_may_stay_when_they_are_routed_past(self, plain, api, namespace, promotion):
+        given = manifest(plain, namespace, promotion=promotion, checks=CHECKS)
+
+        assert api.create(given, MANAGER).ok
 
     def test_a_name_of_47_characters_is_accepted(self, plain, api, namespace):
         assert api.create(manifest(plain, namespace, "d" * 47), MANAGER).ok

@@ -297,6 +297,45 @@ class TestGate:
         assert "is being deleted" in world.why()
 
 
+class TestEmergency:
+    """With Immediate, `checks` stay in the spec and none is run."""
+
+    @pytest.mark.parametrize("outcome", ["Failed", "Running"])
+    def test_it_routes_past_checks_that_do_not_pass(self, outcome):
+        world = switching(**CHECKED)
+        if outcome == "Failed":
+            world.finish("Failed").settle()
+        world.down = {"Green"}
+        world.spec["promotion"] = "Immediate"
+        world.settle()
+
+        assert (world.selected, world.jobs) == (("Green",), {})
+        assert world.why("Checked") == "promotion Immediate runs no check"
+
+    def test_afterwards_checks_count_again_and_the_way_back_is_open(self):
+        world = switching(**CHECKED)
+        world.spec["promotion"] = "Immediate"
+        world.settle()
+        world.spec["promotion"] = "WhenChecked"
+        assert (world.settle().selected, world.phase, world.jobs) == (("Green",), "Routed", {})
+
+        world.spec["greenSpec"] = pods("v3")
+        assert "v3" not in world.settle().template("Green")
+        world.spec["routeTo"] = "Blue"
+        assert (world.settle().selected, world.jobs) == (("Blue",), {})
+
+    def test_a_first_colour_is_routed_without_them(self):
+        world = SwitchWorld(**CHECKED | {"promotion": "Immediate"}).settle()
+
+        assert (world.selected, world.ready()) == (("Blue",), "True")
+
+    def test_it_changes_what_serves_in_place(self):
+        world = started(**CHECKED)
+        world.spec |= {"blueSpec": pods("v9"), "promotion": "Immediate"}
+
+        assert "v9" in world.settle().template("Blue")
+
+
 class TestJob:
     def manifest(self, **check: Any) -> dict[str, Any]:
         world = switching(**CHECKED | {"checks": [{"name": "one", **check}]})
@@ -624,7 +663,9 @@ class TestContradictions:
     def test_a_gate_without_checks_lets_nothing_through(self):
         assert not SwitchWorld(**CHECKED | {"checks": []}).settle().selected
 
-    @pytest.mark.parametrize("spec", [{}, CHECKED, OVERLAP, BAKE, ALL])
+    @pytest.mark.parametrize(
+        "spec", [{}, CHECKED, CHECKED | {"promotion": "Immediate"}, OVERLAP, BAKE, ALL]
+    )
     def test_what_is_used_here_contradicts_nothing(self, spec):
         assert list(CONTROLLER.validate(SwitchWorld(**spec).resource)) == []
 

@@ -190,7 +190,9 @@ def is_gated(bg: BlueGreen) -> bool:
 def is_tracked(bg: BlueGreen) -> bool:
     """Return whether the spec uses anything that the status has to remember."""
     spec = bg.spec
-    return is_gated(bg) or spec.hold or spec.switch == "Overlap" or spec.bake_seconds is not None
+    is_watched = spec.switch == "Overlap" or spec.bake_seconds is not None
+    # What was routed before stays known while somebody routes past the checks by Immediate.
+    return is_gated(bg) or bool(spec.checks) or spec.hold or is_watched
 
 
 def selection(bg: BlueGreen, observed: Observed) -> SelectedColour | None:

@@ -113,6 +113,10 @@ def health(scene: Scene) -> Iterator[Condition]:
         yield from stalled(reason, words) if ended else (ready(False, reason, words),)
     if seen.gated:
         yield from _checked(scene)
+    elif bg.spec.checks:
+        yield condition(
+            "Checked", False, "NotChecked", f"promotion {bg.spec.promotion} runs no check"
+        )
 
 
 def _serving(scene: Scene) -> Condition:

@@ -22,8 +22,8 @@ def errors(bg: BlueGreen) -> Iterator[FieldError]:
     if is_gated(bg) and not spec.checks:
         detail = "promotion is WhenChecked, so there must be checks"
         yield FieldError("spec.checks", None, detail, "FieldValueRequired")
-    if spec.checks and not is_gated(bg):
-        detail = "checks are run only where promotion is WhenChecked"
+    if spec.checks and spec.promotion == "WhenAvailable":
+        detail = "checks go with promotion WhenChecked, or with Immediate, which runs none"
         yield FieldError("spec.promotion", spec.promotion, detail)
     if spec.bake_seconds is not None and spec.promotion == "Immediate":
         detail = "bakeSeconds needs promotion WhenAvailable or WhenChecked"
