@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -265,6 +266,31 @@ class TestWhatWasRouted:
 
         # A colour that has to be checked again is held afterwards.
         eventually(lambda: world.status().get("routeTo") == "Blue", what="Blue at once")
+
+
+class TestFewerPods:
+    def test_from_six_pods_to_one_is_told_and_not_held_up(
+        self, world: World, nodes_sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+    ):
+        typed = typing(nodes_sandbox.kubeconfig, world.namespace, capsys)
+        told = "6 available now, 1 there"
+        spec: Object = {"promotion": "WhenAvailable", "greenSpec": None}
+        world.apply(**spec)
+        ready(world)
+        world.scale("demoblue-deployment", 6)
+        eventually(lambda: available(world, "demoblue-deployment") == 6)
+        manifest = bluegreen(world.namespace, route_to="Green", promotion="WhenAvailable")
+        file = nodes_sandbox.kubeconfig.with_name("flip.json")
+        file.write_text(json.dumps(manifest))
+        planned = typed("plan", "-f", str(file), "--server-side", "--field-manager", "user")
+        assert told in " ".join(planned.out.split()), planned.err
+
+        world.api.apply({**manifest, "spec": {**manifest["spec"], "hold": True}}, "user").must()
+        eventually(lambda: world.condition("Ready") == "False/Held")
+        shown = typed("tree", "demo").out
+        assert f"stays on Blue: {told}" in " ".join(shown.split())
+        world.api.apply(manifest, "user").must()
+        eventually(lambda: world.status().get("routeTo") == "Green", what="Green is routed")
 
 
 class TestServing:

@@ -31,15 +31,17 @@ def rolled_back() -> SwitchWorld:
 
 
 class Scaled(SwitchWorld):
-    """Blue is scaled to zero, which its Deployment counts as available."""
+    """Somebody scales the colours, and pods come at once where they are not down."""
 
-    zero = False
+    def __init__(self, **spec: Any) -> None:
+        super().__init__(**spec)
+        self.replicas = dict.fromkeys(COLOURS, 1)
 
     def _deployment(self, colour: str) -> dict[str, Any]:
-        found = super()._deployment(colour)
-        if colour == "Blue" and self.zero:
-            found["spec"]["replicas"] = 0
-            found["status"] |= dict.fromkeys(("replicas", "availableReplicas"), 0)
+        found, wanted = super()._deployment(colour), self.replicas[colour]
+        found["spec"]["replicas"] = wanted
+        found["status"] |= dict.fromkeys(("replicas", "updatedReplicas"), wanted)
+        found["status"]["availableReplicas"] = 0 if colour in self.down else wanted
         return found
 
 
@@ -123,7 +125,7 @@ class TestBake:
         world = Scaled(**BAKE).settle()
         world.spec["routeTo"] = "Green"
         world.settle()
-        world.zero = True
+        world.replicas["Blue"] = 0
         world.down = {"Green"}
         world.settle().wait()
 
@@ -144,3 +146,76 @@ class TestBake:
 
         assert world.now - began <= timedelta(seconds=BAKE["bakeSeconds"])
         assert world.phase == ("Routed" if field == "routed" else "RolledBack")
+
+
+class TestFewerPods:
+    """From six pods to one: replicas are the user's, so that it is told and not held up."""
+
+    def six(self, **spec: Any) -> Scaled:
+        world = Scaled(**spec).settle()
+        world.finish().settle()
+        world.replicas["Blue"] = 6
+        world.settle()
+        world.spec["routeTo"] = "Green"
+        return world
+
+    @pytest.mark.parametrize(
+        "spec",
+        [{}, {"promotion": "WhenAvailable"}, BAKE, OVERLAP, CHECKED],
+        ids=["Immediate", "WhenAvailable", "bake", "Overlap", "WhenChecked"],
+    )
+    def test_the_event_of_the_switch_says_so(self, spec):
+        world = self.six(**spec)
+        told: list[str] = []
+        for _ in range(12):
+            desired = world.finish().do_pass()
+            told += [event.note for event in desired.events if event.reason == "Switched"]
+            world.now += desired.requeue_after or timedelta()
+
+        assert world.selected == ("Green",)
+        assert told == [
+            "the Service selects Green now, Blue before (Blue to Green: 6 available now, 1 there)"
+        ]
+
+    @pytest.mark.parametrize(
+        ("spec", "phase", "down"),
+        [
+            ({"hold": True}, "Held", False),
+            ({"hold": True, "promotion": "WhenAvailable"}, "Held", False),
+            (OVERLAP, "Overlapping", False),
+            (CHECKED, "Checking", False),
+            ({"promotion": "WhenAvailable"}, "", True),
+        ],
+        ids=["hold", "hold, WhenAvailable", "Overlap", "WhenChecked", "WhenAvailable"],
+    )
+    def test_a_switch_that_waits_says_so(self, spec, phase, down):
+        world = self.six(**spec)
+        world.down = {"Green"} if down else set()
+        world.settle()
+
+        assert (world.phase, world.selects("demo")[0]) == (phase, "Blue")
+        assert world.why().endswith("6 available now, 1 there")
+
+    def test_without_patience_those_count_that_are_available_now(self):
+        world = self.six(hold=True)
+        world.down = {"Green"}
+
+        assert world.settle().why().endswith("6 available now, 0 there")
+
+    @pytest.mark.parametrize("green", [6, 7])
+    def test_of_as_many_or_more_nothing_is_said(self, green):
+        world = self.six(hold=True)
+        world.replicas["Green"] = green
+        world.settle()
+        held = world.why()
+        world.spec["promoted"] = world.status["switch"]["template"]
+        world.do_pass()
+        [told] = world.do_pass().events
+
+        assert held.endswith("the Service stays on Blue")
+        assert told.note == "the Service selects Green now, Blue before"
+
+    def test_a_colour_that_was_left_is_not_counted(self):
+        world = rolled_back()
+
+        assert world.why().endswith("the Service stays on Blue")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hedgerow import Notice, Service, condition, ready, stalled, unready
+from hedgerow import Deployment, Notice, Service, condition, ready, stalled, unready
 from hedgerow.controllers.bluegreen.scene import (
+    PHASES,
     bound,
+    deployment_name,
     is_tracked,
     missing,
     not_serving,
@@ -166,6 +168,9 @@ def _not_ready(scene: Scene) -> tuple[str, str]:
     bg, seen, phase = scene.bg, scene.seen, scene.step.phase
     chosen = seen.chosen
     stays = _stays(scene)
+    fewer = fewer_pods(scene, seen.stay, seen.chosen, coming=seen.waits)
+    if fewer and phase != "RolledBack":
+        stays += f": {fewer}"
     match phase:
         case "WaitingForAvailability":
             words = f"{chosen}: {unavailable(bg, scene.observed, chosen)}; {stays}"
@@ -178,6 +183,7 @@ def _not_ready(scene: Scene) -> tuple[str, str]:
         case "Overlapping":
             until = f"{chosen} has been among its endpoints for {seconds(overlap(bg))}"
             words = f"the Service selects both colours until {until}"
+            words += f"; {fewer}" if fewer else ""
         case "RollingBack":
             longest = f"longer than {seconds(bound(bg))}"
             words = f"{chosen} was not available for {longest}: the Service goes back"
@@ -197,6 +203,24 @@ def _stays(scene: Scene) -> str:
         return f"the Service stays on {stay}"
     live = scene.observed.child(Service, scene.bg.metadata.name)
     return "the Service stays as it is" if live else "nothing is routed yet"
+
+
+def fewer_pods(scene: Scene, source: str | None, to: str, *, coming: bool = False) -> str:
+    """Return how many pods are available where the traffic is, if there are fewer where it goes.
+
+    Replicas are the user's, so that no switch waits for more of them. If they are `coming`, those
+    count that are wanted there: a Deployment has one by default. Empty if there are not fewer.
+    """
+    bg, observed = scene.bg, scene.observed
+    found: dict[str, Deployment | None] = {
+        phase: observed.child(Deployment, deployment_name(bg, phase)) for phase in PHASES
+    }
+    before, after = found.get(source or ""), found.get(to)
+    now = before.available_replicas if before else 0
+    there = after.available_replicas if after else 0
+    if coming:
+        there = max(after.replicas if after else 1, there)
+    return f"{now} available now, {there} there" if there < now else ""
 
 
 def seconds(span: timedelta) -> str:
@@ -233,7 +257,11 @@ def remarks(scene: Scene) -> Iterator[Notice]:
     """Yield notices of what the status does not show yet."""
     bg, selected, told = scene.bg, scene.seen.selected, scene.bg.status
     if selected and selected != BOTH and told.route_to not in (None, "", selected):
-        yield Notice("Switched", f"the Service selects {selected} now, {told.route_to} before")
+        note = f"the Service selects {selected} now, {told.route_to} before"
+        fewer = fewer_pods(scene, told.route_to, selected)
+        yield Notice(
+            "Switched", f"{note} ({told.route_to} to {selected}: {fewer})" if fewer else note
+        )
         if told.phase == "RollingBack":
             note = (
                 f"{told.route_to} was not available after it was routed: the Service is back on"
