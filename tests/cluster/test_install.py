@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 import pytest
+from pydantic import Field, create_model
 
 from hedgerow.cli.install.definitions import (
     FIELD_MANAGER,
@@ -25,7 +26,7 @@ from hedgerow.cli.install.definitions import (
 from hedgerow.kube.client import connect
 from hedgerow.kube.retry import RetryClock
 from hedgerow.testing.api import Api
-from hedgerow_schemas.base import ApiResource, Resource
+from hedgerow_schemas.base import ApiResource, CustomResource, Model, Resource
 from hedgerow_schemas.crd import CRD, crd_name, render
 from hedgerow_schemas.memcached import Memcached
 
@@ -39,6 +40,33 @@ def fresh(kind: type[Resource]) -> type[Resource]:
     """Return a resource that nobody has installed yet."""
     group = f"g{secrets.token_hex(4)}.hedgerow.test/v1"
     return type("Fresh", (kind,), {"api": ApiResource(group, kind.api.kind, kind.api.plural)})
+
+
+class Wide(Model):
+    """A spec of which a later version has less."""
+
+    host: str = "a"
+    port: int = 80
+
+
+class Narrow(Model):
+    """One field less, and another that may not be as long."""
+
+    host: str = Field(default="a", max_length=3)
+
+
+class Renamed(Model):
+    """Both in one field."""
+
+    endpoint: str = "a:80"
+
+
+def small(kind: type[Resource], spec: type[Model], version: str = "v1") -> type[CustomResource]:
+    """Return a resource of the same group as another, in a version and with a spec."""
+
+    api = ApiResource(f"{kind.api.group}/{version}", kind.api.kind, kind.api.plural)
+    made = create_model("Small", __base__=CustomResource, __doc__="Small.", spec=(spec, spec()))
+    return type("Small", (made,), {"api": api})
 
 
 @pytest.fixture
@@ -191,3 +219,42 @@ async def test_a_definition_is_closed_to_new_resources_and_opened_as_it_was(clus
 
     assert (is_closed(live), is_closed(closed), is_closed(opened)) == (False, True, False)
     assert opened["spec"] == live["spec"]
+
+
+async def test_what_takes_fields_of_objects_that_are_there_is_refused_unless_told(
+    api, cluster, first, namespace
+):
+    wide, narrow = small(first, Wide), small(first, Narrow)
+    await install(cluster, resources=(wide,))
+    version = wide.api.group_version
+    specs = {"plain": {}, "ported": {"port": 8080}, "long": {"host": "abcd"}}
+    for name, spec in specs.items():
+        given = {"apiVersion": version, "kind": "Memcached", **named(name, namespace=namespace)}
+        api.apply({**given, "spec": spec}, "test").must()
+    every = tuple(f"{namespace}/{name}" for name in sorted(specs))
+    before = await cluster.read(CRD, crd_name(first))
+
+    for dry_run in (True, False):
+        [change] = await install(cluster, resources=(narrow,), dry_run=dry_run)
+        told = {loss.what: loss.objects for loss in change.losses}
+        assert change.action == "refused"
+        # The default of a field is stored as well.
+        assert told == {
+            ".spec.host: must have at most 3 characters": (f"{namespace}/long",),
+            ".spec.port: would be lost": every,
+        }
+    assert await cluster.read(CRD, crd_name(first)) == before
+
+    [change] = await install(cluster, resources=(narrow,), breaking=True)
+    assert (change.action, len(change.losses)) == ("configured", 2)
+    assert actions(await install(cluster, resources=(wide,))) == ["configured"]
+
+
+async def test_a_version_in_which_objects_are_stored_is_kept(api, cluster, first):
+    await install(cluster, resources=(small(first, Wide),))
+    before = await cluster.read(CRD, crd_name(first))
+
+    for breaking in (False, True):
+        with pytest.raises(InstallError, match="stored in version v1, which the new definition"):
+            await install(cluster, resources=(small(first, Renamed, "v2"),), breaking=breaking)
+    assert await cluster.read(CRD, crd_name(first)) == before

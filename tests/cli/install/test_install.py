@@ -79,6 +79,7 @@ class Cluster:
         self.linger = 0
         self.stale = 0
         self.deleted_closed = []
+        self.stored = []
         self.log = []
 
     def put(self, crd, manager=FIELD_MANAGER):
@@ -106,10 +107,11 @@ class Cluster:
             self.establish_after -= 1
             accepted = {"status": str(self.names_accepted), "message": "bg is taken"}
             live["status"] = {
+                **live.get("status", {}),
                 "conditions": [
                     {"type": "NamesAccepted", **accepted},
                     {"type": "Established", "status": str(established)},
-                ]
+                ],
             }
         return live
 
@@ -126,6 +128,20 @@ class Cluster:
             if before is not None:
                 self.crds[name] = before
         return SimpleNamespace(object=live, created=created)
+
+    async def list(self, api, *, reduce):
+        self.log.append(("list", api.plural, api.group_version))
+        if isinstance(self.stored, Exception):
+            raise self.stored
+        return SimpleNamespace(items=tuple(map(reduce, deepcopy(self.stored))))
+
+    def widen(self):
+        """Have the definition that is there know a field that ours does not, and objects use it."""
+        [version] = self.crds[NAME]["spec"]["versions"]
+        spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
+        spec["properties"]["extra"] = {"type": "string"}
+        meta = [{"namespace": "shop", "name": f"demo-{number}"} for number in range(7)]
+        self.stored = [{"metadata": one, "spec": {"extra": "x"}} for one in meta]
 
     async def get(self, path, *, params=None):
         if path == DOCUMENT_PATH:
@@ -250,6 +266,86 @@ class TestInstall:
         assert actions(await install(cluster, plain=True, timing=time.timing)) == [
             (NAME, "created")
         ]
+
+
+class TestNarrowing:
+    """A definition by which objects that are there would lose something."""
+
+    @pytest.fixture(autouse=True)
+    async def installed(self, cluster, time):
+        await install(cluster, plain=True, timing=time.timing)
+        cluster.widen()
+        cluster.log.clear()
+
+    @pytest.mark.parametrize("dry_run", [False, True])
+    async def test_it_is_refused_with_what_would_be_lost_and_the_rest_goes_on(
+        self, cluster, time, dry_run
+    ):
+        before = deepcopy(cluster.crds[NAME]["spec"])
+        first, other = await install(
+            cluster, plain=True, dry_run=dry_run, resources=(BlueGreen, Other), timing=time.timing
+        )
+
+        assert (first.action, other.action) == ("refused", "created")
+        assert [(loss.what, loss.count) for loss in first.losses] == [
+            (".spec.extra: would be lost", 7)
+        ]
+        assert first.losses[0].objects == tuple(f"shop/demo-{number}" for number in range(5))
+        assert cluster.crds[NAME]["spec"] == before
+        assert [entry[1] for entry in cluster.log if entry[0] == "apply"] == [
+            "others.other.example.com"
+        ]
+
+    async def test_it_is_applied_if_it_may_be_breaking_and_told_all_the_same(self, cluster, time):
+        [change] = await install(cluster, plain=True, breaking=True, timing=time.timing)
+
+        assert (change.action, len(change.losses)) == ("configured", 1)
+        assert "extra" not in str(cluster.crds[NAME]["spec"])
+
+    async def test_without_an_object_that_has_the_field_it_is_applied(self, cluster, time):
+        for one in cluster.stored:
+            del one["spec"]["extra"]
+
+        assert actions(await install(cluster, plain=True, timing=time.timing)) == [
+            (NAME, "configured")
+        ]
+
+    async def test_where_nothing_is_narrowed_no_object_is_read(self, cluster, time):
+        await install(cluster, plain=True, breaking=True, timing=time.timing)
+        cluster.log.clear()
+
+        assert actions(await install(cluster, plain=True, timing=time.timing)) == [
+            (NAME, "unchanged")
+        ]
+        assert [entry for entry in cluster.log if entry[0] == "list"] == []
+
+    @pytest.mark.parametrize("error", [Missing("not served"), Forbidden("not yours")])
+    async def test_what_cannot_be_read_is_not_taken_for_nothing(self, cluster, time, error):
+        cluster.stored = error
+
+        with pytest.raises(InstallError, match=r"unknown what they would lose: .*give --breaking"):
+            await install(cluster, plain=True, timing=time.timing)
+        [change] = await install(cluster, plain=True, breaking=True, timing=time.timing)
+        assert (change.action, change.losses) == ("configured", ())
+
+    @pytest.mark.parametrize("breaking", [False, True])
+    async def test_a_version_in_which_something_is_stored_may_not_go(self, cluster, time, breaking):
+        cluster.crds[NAME]["status"] = {"storedVersions": ["v1", "v0"]}
+
+        with pytest.raises(InstallError, match="stored in version v0, which the new definition"):
+            await install(cluster, plain=True, breaking=breaking, timing=time.timing)
+        assert [entry for entry in cluster.log if entry[0] == "apply"] == []
+
+    async def test_what_another_manager_holds_is_told_only_if_nothing_would_be_lost(
+        self, cluster, time
+    ):
+        cluster.conflicts[NAME] = (Cause(".spec.versions", "kubectl", "conflict with …"),)
+
+        assert actions(await install(cluster, plain=True, timing=time.timing)) == [
+            (NAME, "refused")
+        ]
+        [change] = await install(cluster, plain=True, breaking=True, timing=time.timing)
+        assert (change.action, len(change.losses)) == ("conflicted", 1)
 
 
 class TestUninstall:
@@ -406,7 +502,7 @@ class TestCommands:
 
     async def test_an_installation_says_what_changed_and_how_large_it_is(self, cluster, capsys):
         show(await applied(cluster), plain=True, dry_run=False)
-        size = f"{installing.size(cluster.crds[NAME]) // 1000}"
+        size = f"{installing.size(cluster.crds[NAME]) / 1000:.0f}"
 
         said = capsys.readouterr().out
         assert said.startswith(f"customresourcedefinition/{NAME} created: {size[:2]}")
@@ -494,6 +590,31 @@ class TestCommandLine:
         )
         assert held["bytes"] > 1000
         assert {(each["action"], *each["conflicts"]) for each in found.values()} == {("created",)}
+
+    def test_what_would_lose_something_is_refused_unless_breaking(self, connected, cluster, run):
+        run("install", "--plain")
+        cluster.widen()
+
+        ended = run("install", "--plain")
+        assert ended.exit_code == Exit.FAILED
+        lines = " ".join(ended.stdout.split())
+        assert f"customresourcedefinition/{NAME} refused" in lines
+        assert ".spec.extra: would be lost (7 of its objects: shop/demo-0, shop/demo-1" in lines
+        assert "shop/demo-4, …)" in lines
+        assert "install --plain --breaking" in lines
+
+        tried = run("install", "--plain", "--dry-run")
+        shown = [crd["metadata"]["name"] for crd in yaml.load_all(tried.stdout, yaml.CSafeLoader)]
+        assert (tried.exit_code, NAME in shown, len(shown)) == (1, False, len(RESOURCES) - 1)
+        told = json.loads(run("install", "--plain", "-o", "json").stdout)["definitions"]
+        [loss] = next(one["losses"] for one in told if one["name"] == NAME)
+        assert (loss["what"], loss["count"]) == (".spec.extra: would be lost", 7)
+        assert len(loss["objects"]) == 5
+
+        done = run("install", "--plain", "--breaking")
+        assert done.exit_code == 0
+        assert f"{NAME} configured" in done.stdout
+        assert ".spec.extra: would be lost" in done.stdout
 
     def test_an_uninstallation_says_what_is_gone_and_what_was_not_there(
         self, connected, cluster, run

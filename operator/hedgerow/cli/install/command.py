@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import anyio
@@ -40,6 +41,14 @@ Plain = Annotated[
 DryRun = Annotated[
     bool, dry_run_option("Print the definitions as YAML and, on standard error, what would happen.")
 ]
+Breaking = Annotated[
+    bool,
+    typer.Option(
+        "--breaking",
+        help="Apply a definition even if objects that are there lose fields by it, or become"
+        " invalid.",
+    ),
+]
 DeleteResources = Annotated[
     bool,
     typer.Option(
@@ -64,6 +73,7 @@ def install_command(
     context: Context = None,
     controllers: WhichControllers = None,
     plain: Plain = False,
+    breaking: Breaking = False,
     dry_run: DryRun = False,
     output: Output = "text",
 ) -> None:
@@ -72,9 +82,15 @@ def install_command(
     Nothing is forced: a definition that another field manager holds is shown and left as it
     is. Run twice, the second run changes nothing. Exit code 3 means a conflict.
 
+    A definition by which objects that are there would lose fields, or become invalid, is refused
+    with what it is and the first of these objects; --breaking applies it. A new CEL rule counts as
+    one that they break, since only the API server can try it. Exit code 1 means that one is
+    refused.
+
     With -o json, `definitions` has for each one its `name`, the `action` (created, configured,
-    unchanged or conflicted), its size in `bytes`, and as `conflicts` each `path` that another
-    `manager` holds. `dryRun` says whether it was only tried.
+    unchanged, conflicted or refused), its size in `bytes`, as `conflicts` each `path` that another
+    `manager` holds, and as `losses` `what` the `count` of objects lose, with the first `objects`.
+    `dryRun` says whether it was only tried.
 
     By hand: hedgerow install --dry-run | kubectl apply --server-side
     --field-manager=hedgerow-install -f -
@@ -91,12 +107,16 @@ def install_command(
 
     async def carry_out() -> Sequence[DefinitionChange]:
         async with connected(kubeconfig, context) as cluster:
-            return await installed(cluster, resources, plain=plain, dry_run=dry_run)
+            return await installed(
+                cluster, resources, plain=plain, dry_run=dry_run, breaking=breaking
+            )
 
     changes = anyio.run(carry_out) if resources else ()
     show(changes, plain=plain, dry_run=dry_run, output=output)
-    is_contested = any(change.conflicts for change in changes)
-    raise typer.Exit(Exit.CONFLICT if is_contested else lacking)
+    actions = {change.action for change in changes}
+    if "refused" in actions:
+        raise typer.Exit(Exit.FAILED)
+    raise typer.Exit(Exit.CONFLICT if "conflicted" in actions else lacking)
 
 
 def uninstall_command(
@@ -127,7 +147,7 @@ def uninstall_command(
 
 
 async def installed(
-    cluster: Cluster, resources: Resources, *, plain: bool, dry_run: bool
+    cluster: Cluster, resources: Resources, *, plain: bool, dry_run: bool, breaking: bool = False
 ) -> Sequence[DefinitionChange]:
     """Install, with a spinner; return what changed. Raises InstallError and KubeError."""
     if warning := untested(await cluster.get("/version")):
@@ -135,7 +155,12 @@ async def installed(
     words = "applying the definitions and waiting until they are served"
     with Terminal(stderr=True).status(words):
         return await definitions.install(
-            cluster, resources, plain=plain, dry_run=dry_run, program=program_name()
+            cluster,
+            resources,
+            plain=plain,
+            dry_run=dry_run,
+            breaking=breaking,
+            program=program_name(),
         )
 
 
@@ -161,7 +186,9 @@ def show(
         echo_data(as_data(changes, dry_run=dry_run))
         return
     if dry_run:
-        echo_lines(to_yaml(*(change.definition for change in changes)), nl=False)
+        # Whoever applies what is printed applies nothing by which objects would lose something.
+        printed = (change.definition for change in changes if change.action != "refused")
+        echo_lines(to_yaml(*printed), nl=False)
     shown = Terminal(stderr=dry_run)
     for change in changes:
         _say(shown, *told(change, plain=plain, dry_run=dry_run))
@@ -178,16 +205,25 @@ def _listed(change: DefinitionChange) -> dict[str, Any]:
         "action": change.action,
         "bytes": definitions.size(change.definition),
         "conflicts": [{"path": held.path, "manager": held.manager} for held in change.conflicts],
+        "losses": [asdict(loss) for loss in change.losses],
     }
 
 
 def told(change: DefinitionChange, *, plain: bool, dry_run: bool = False) -> Iterable[str]:
-    """Yield the lines of a change: what happened, the conflicts, and how to take these over."""
+    """Yield the lines of a change: what happened, conflicts and losses, and what to do of them."""
     kind = "without upstream descriptions" if plain else "described by this cluster's OpenAPI"
     size = f"{definitions.size(change.definition) / 1000:.0f} kB"
     yield f"{change}{' (dry run)' if dry_run else ''}: {size}, {kind}"
     for held in change.conflicts:
         yield f"  {held.path} is held by {held.manager} with another value: left as it is"
+    for loss in change.losses:
+        more = ", …" if loss.count > len(loss.objects) else ""
+        yield f"  {loss.what} ({loss.count} of its objects: {', '.join(loss.objects)}{more})"
+    if change.action == "refused":
+        yield (
+            "  objects would lose something, so it is left as it is; to apply it all the same:"
+            f" {typed()} install{' --plain' if plain else ''} --breaking"
+        )
     if change.conflicts:
         option = " --plain" if plain else ""
         yield (

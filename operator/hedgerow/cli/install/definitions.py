@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import anyio
 
+from hedgerow.cli.install.losses import Loss, losses, stored_without
 from hedgerow.encoding import decode as from_json
 from hedgerow.encoding import to_json
 from hedgerow.errors import OneLineError
@@ -46,6 +47,9 @@ LONGEST_PAUSE = 2.0
 SHOWN = 5
 """The most resources that an error names."""
 
+LEFT: Final = ("conflicted", "refused")
+"""What happened to a definition that stays as it is."""
+
 
 class InstallError(OneLineError):
     """A problem and its remedy as one line."""
@@ -61,12 +65,18 @@ class HeldInDefinition:
 
 @dataclass(frozen=True, slots=True)
 class DefinitionChange:
-    """What happened to one definition, or would happen; with `conflicts`, nothing happened."""
+    """What happened to one definition, or would happen.
+
+    With `conflicts`, and where it is refused for its `losses`, nothing happened.
+    """
 
     name: str
-    action: Literal["created", "configured", "unchanged", "conflicted", "deleted", "absent"]
+    action: Literal[
+        "created", "configured", "unchanged", "conflicted", "refused", "deleted", "absent"
+    ]
     definition: Object
     conflicts: tuple[HeldInDefinition, ...] = ()
+    losses: tuple[Loss, ...] = ()
 
     def __str__(self) -> str:
         """Return it in kubectl's form: `customresourcedefinition/… created`."""
@@ -107,22 +117,28 @@ async def install(
     *,
     plain: bool = False,
     dry_run: bool = False,
+    breaking: bool = False,
     program: str = PROGRAM,
     timing: RetryClock | None = None,
 ) -> list[DefinitionChange]:
     """Apply the definitions of the resources and wait until the server serves them.
 
     With `plain` they have no descriptions of Kubernetes's own types; otherwise these come from the
-    cluster itself. A definition with a conflict stays as it is, and the others are still applied.
-    With `dry_run` the server only validates. Returns what changed. Raises InstallError if a
-    definition is being deleted or is not served in time, KubeError for other refusals.
+    cluster itself. A definition with a conflict stays as it is, and, unless it may be `breaking`,
+    one by which objects that are there would lose fields or become invalid; the others are still
+    applied. With `dry_run` the server only validates. Returns what changed. Raises InstallError if
+    a definition is being deleted or is not served in time, or if it is unknown what objects would
+    lose, and KubeError for other refusals.
     """
     definitions = await render_for(cluster, plain=plain, resources=resources, program=program)
     manager = field_manager(program)
-    changes = [await _apply(cluster, crd, manager, dry_run=dry_run) for crd in definitions]
+    changes = [
+        await _apply(cluster, crd, manager, dry_run=dry_run, breaking=breaking)
+        for crd in definitions
+    ]
     if not dry_run:
         waiting = zip(resources, changes, strict=True)
-        for resource in (r for r, change in waiting if not change.conflicts):
+        for resource in (r for r, change in waiting if change.action not in LEFT):
             await _await_served(cluster, resource, timing or RetryClock())
     return changes
 
@@ -208,22 +224,56 @@ async def _closed(
         raise
 
 
-async def _apply(cluster: Cluster, crd: Object, manager: str, *, dry_run: bool) -> DefinitionChange:
+async def _apply(
+    cluster: Cluster, crd: Object, manager: str, *, dry_run: bool, breaking: bool
+) -> DefinitionChange:
+    """Apply a definition, unless objects that are there would lose by it; see `install`."""
     name = crd["metadata"]["name"]
     before = await cluster.read(CRD, name)
     if before is not None and View(before).text("metadata", "deletionTimestamp"):
         raise InstallError(f"{name} is being deleted", "wait until it is gone and try again")
+    lost = () if before is None else await _losses(cluster, before, crd, breaking=breaking)
+    if lost and not breaking:
+        return DefinitionChange(name, "refused", crd, losses=lost)
     try:
         applied = await cluster.apply(
             CRD, crd, manager=manager, dry_run=dry_run, timeout=APPLY_SECONDS
         )
     except Conflict as conflict:
         held = tuple(HeldInDefinition(cause.field, cause.manager) for cause in conflict.causes)
-        return DefinitionChange(name, "conflicted", crd, held)
+        return DefinitionChange(name, "conflicted", crd, held, lost)
     if applied.created:
         return DefinitionChange(name, "created", crd)
     same = before is not None and _essence(before) == _essence(applied.object)
-    return DefinitionChange(name, "unchanged" if same else "configured", crd)
+    return DefinitionChange(name, "unchanged" if same else "configured", crd, losses=lost)
+
+
+async def _losses(
+    cluster: Cluster, before: Object, after: Object, *, breaking: bool
+) -> tuple[Loss, ...]:
+    """Return what stored objects would lose. Raises InstallError if that cannot be found out.
+
+    If it may be `breaking`, that is no error. If the API server would refuse the definition for
+    what it stores, it always is.
+    """
+    name = after["metadata"]["name"]
+    if gone := stored_without(before, after):
+        raise InstallError(
+            f"{name} may have objects that are stored in version {', '.join(gone)}, which the new"
+            " definition does not have",
+            "the API server refuses that as long as status.storedVersions of the definition names"
+            " the version: keep it, or delete the objects and the definition",
+        )
+    try:
+        return await losses(cluster, before, after)
+    except (Missing, Forbidden) as error:
+        if breaking:
+            return ()
+        raise InstallError(
+            f"{name} would ask more of its objects than now, and it is unknown what they would"
+            f" lose: {error}",
+            "try again with the right to list them, or give --breaking",
+        ) from error
 
 
 def _essence(crd: Object) -> Object:
