@@ -233,7 +233,6 @@ class Meter:
         self._duration = meters.pass_duration.labels(controller)
         self.logged = meters.problems.labels(controller).inc
         """Called when the log tells a problem that nothing else tells."""
-        """What counts the Events that were not sent, by what becomes of them."""
         self._names: set[str] = set()
         self._contested: dict[Key, Tally[str]] = {}
         self.waited = meters.queue_wait.labels(controller).observe
