@@ -438,6 +438,7 @@ GATE: dict[str, Function] = {
     "input.PlanInput.report": lambda m, c: (
         (given := c.plan_input) and [given.report(deployed(m), leaf) for leaf in c.verdict.leaves]
     ),
+    "input.PlanInput.policy": lambda m, c: m.input.PlanInput.policy.func(c.plan_input),
     "input.PlanInput.is_given_up": lambda m, c: (
         (given := c.plan_input)
         and [given.is_given_up(deployed(m), leaf.path) for leaf in c.verdict.leaves]
@@ -541,6 +542,7 @@ MORE: dict[str, tuple[str, ...]] = {
     "plan.plan": ("add", "drop", "contest", "claim", "reorder"),
     "release.release": ("change", "shared_drop"),
     "input.PlanInput.is_given_up": ("vanished",),
+    "input.PlanInput.policy": ("leave", "many_entries"),
     "input.PlanInput.report": ("contest", "vanished"),
     "status.report": ("vanished",),
     "policy.FieldPolicy.claimed": ("claim", "many_entries"),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import copy
+import gc
 from typing import Any
 
 import pytest
 
-from hedgerow.plan.yield_and_claim import CLAIM, YIELD
+from hedgerow.plan.yield_and_claim import CLAIM, YIELD, FieldPolicy
 from hedgerow.runtime.namespaces import LOOK_AGAIN
 from hedgerow.runtime.state import MOST_REPEATS
 from runtime.scenes import IMAGE, annotate, settled, take_image, writes_of
@@ -34,6 +35,20 @@ def holders(world: World, kind: str = "Deployment", name: str = BLUE) -> dict[st
         if "f:image" in containers.get('k:{"name":"blue"}', {}):
             found[entry["manager"]] = entry["operation"]
     return found
+
+
+class TestMemory:
+    async def test_what_is_compiled_of_an_annotation_goes_with_the_pass(self):
+        """Of the longest one that is 30 KB for each child, which no budget counts."""
+        world = await settled()
+        annotate(world, yields="Deployment/*: spec.replicas, spec.template.**; Service/*: spec.*")
+        await world.settle()
+        world.edit("Service", "demo", {"metadata": {"annotations": {"of": "somebody"}}})
+        await world.settle()
+
+        gc.collect()
+        policies = [one for one in gc.get_objects() if isinstance(one, FieldPolicy)]
+        assert [one for one in policies if one.yields] == []
 
 
 class TestYield:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct, field
 
 from hedgerow.fields.redaction import both
-from hedgerow.objects import ChildId, ObjectRef
+from hedgerow.objects import ChildId, ObjectRef, digest
 from hedgerow.plan.conflict_messages import OTHER_VALUE, REMOVED, SCALED_TO_ZERO
 from hedgerow.plan.yield_and_claim import NO_FIELD_POLICY, FieldPolicy
 from hedgerow.texts import escaped
@@ -41,14 +41,14 @@ class ChildHistory(Struct, frozen=True):
     """What earlier passes learned about one child; an empty one is safe, but costs more work.
 
     `settled`: the child when it was last settled. `restored`: when each vanished field was put
-    back. `taken`: the name belongs to somebody else's object. `field_policy`: what the user
+    back. `taken`: the name belongs to somebody else's object. `policy`: a digest of what the user
     yielded and claimed at that time. `respelling`: how the server respelled the last write.
     """
 
     settled: SettledChild | None = None
     restored: Mapping[str, datetime] = field(default_factory=dict[str, datetime])
     taken: bool = False
-    field_policy: FieldPolicy = NO_FIELD_POLICY
+    policy: str = ""
     respelling: str = ""
 
 
@@ -86,6 +86,13 @@ class PlanInput(Struct, frozen=True, dict=True):
     def _known(self) -> Mapping[tuple[str, str], ContestedField]:
         """The fields that are already reported, by object and path: plans ask for each leaf."""
         return {(old.object, old.path): old for old in self.reported}
+
+    @cached_property
+    def policy(self) -> str:
+        """A digest of the field policy, to remember: what is compiled of it takes much memory."""
+        words = (self.field_policy.yields, self.field_policy.claims)
+        texts = [[entry.text for entry in entries] for entries in words]
+        return digest(*texts) if any(texts) else ""
 
     @property
     def field_manager(self) -> str:

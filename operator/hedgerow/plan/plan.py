@@ -151,11 +151,7 @@ class ChildPlanner:
             return self._waiting()
         if self.anew:
             return self._made_anew(live)
-        settled = (
-            self.history.settled
-            if self.history.field_policy == self.plan_input.field_policy
-            else None
-        )
+        settled = self.history.settled if self.history.policy == self.plan_input.policy else None
         if settled is not None and self._unchanged(settled):
             found = self._found(settled.contested)
             return self._settled(settled.rewritten, found, self.history)
@@ -200,7 +196,7 @@ class ChildPlanner:
             *self._found(doubtful, UNKNOWN_OWNER),
         )
         if (self._judge(want, live) if left_out else verdict).settled:
-            history = replace(self.history, field_policy=self.plan_input.field_policy)
+            history = replace(self.history, policy=self.plan_input.policy)
             if not (abandoned or shared or doubtful):
                 history = replace(history, settled=self._as_settled(verdict))
             return self._settled(verdict.rewritten, found, history)

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from hedgerow.objects import ChildId
 from hedgerow.plan.declaration import NOT_PURE
 from hedgerow.plan.input import ChildHistory
-from hedgerow.plan.yield_and_claim import NO_FIELD_POLICY
 from hedgerow.runtime.refusals import STATUS, Refusals
 
 if TYPE_CHECKING:
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from hedgerow.objects import ObjectRef
     from hedgerow.plan.input import SettledChild
     from hedgerow.plan.writes import Write
-    from hedgerow.plan.yield_and_claim import FieldPolicy
     from hedgerow_schemas.base import Status, View
 
 MOST_IMMEDIATE_REQUEUES = 64
@@ -202,11 +200,12 @@ class ResourceState(Struct):
         *,
         uid: str = "",
         settled: SettledChild | None = None,
-        field_policy: FieldPolicy = NO_FIELD_POLICY,
+        policy: str = "",
     ) -> None:
         """Remember that a write was accepted, and what it restored, created or settled.
 
-        `respelling` is a digest of how the server respelled it, and `uid` that of its answer.
+        `respelling` is a digest of how the server respelled it, `policy` that of the field policy,
+        and `uid` that of its answer.
         """
         if write.create and write.once:
             self.created_once[write.id] = uid
@@ -220,7 +219,7 @@ class ResourceState(Struct):
             restored=restored,
             respelling=respelling,
             settled=settled or history.settled,
-            field_policy=field_policy if settled else history.field_policy,
+            policy=policy if settled else history.policy,
         )
 
 

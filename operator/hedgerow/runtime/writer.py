@@ -105,7 +105,7 @@ class Writer:
             applied.respelling,
             uid=metadata(applied.obj).get("uid", ""),
             settled=settled,
-            field_policy=plan_input.field_policy,
+            policy=plan_input.policy,
         )
         state.note(write.id, write.intent_digest, plan_input.now)
         if applied.action == "created":
