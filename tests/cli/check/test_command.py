@@ -252,16 +252,23 @@ class TestOperators:
 
     def test_each_shard_has_a_line_and_leases_of_others_have_none(self, typed, cluster):
         others = [lease("hedgerow-x"), lease("hedgerow-shard-9-of-2"), lease("other")]
-        shards = [lease("hedgerow-shard-0-of-2"), lease("hedgerow-shard-1-of-2", "b_2", 40)]
+        shards = [lease("hedgerow-shard-0-of-2"), lease("hedgerow-shard-1-of-2", "b_2", 9)]
         cluster.leases = [*others, *shards]
 
         assert self.lines(typed) == (
             0,
             [
                 f"✓ operator of shard 0/2: a_1 (Lease {SHARDS}-0-of-2, renewed 3s ago)",
-                f"✓ operator of shard 1/2: b_2 (Lease {SHARDS}-1-of-2, renewed 40s ago)",
+                f"✓ operator of shard 1/2: b_2 (Lease {SHARDS}-1-of-2, renewed 9s ago)",
             ],
         )
+
+    def test_whoever_has_not_renewed_it_in_time_is_not_told_to_run_it(self, typed, cluster):
+        cluster.leases = [lease(seconds=40)]
+
+        assert self.lines(typed) == (
+            0, ["✓ operator: nobody; a_1 renewed Lease hedgerow-system/hedgerow 40s ago"],
+        )  # fmt: skip
 
     def test_of_a_released_lease_and_of_none_nobody_is_told(self, typed, cluster):
         cluster.leases = [lease(holder="")]

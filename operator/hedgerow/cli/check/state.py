@@ -13,6 +13,7 @@ from hedgerow.kube.errors import Forbidden, KubeError, Missing
 from hedgerow.objects import PROGRAM
 from hedgerow.process.rights import lacking_rights
 from hedgerow.runtime.clock import SystemClock
+from hedgerow.runtime.leaderelection.divisions import at_work
 from hedgerow.runtime.leaderelection.record import LEASES, seen
 from hedgerow.shard import is_lease_of, shard_of
 from hedgerow.version import untested
@@ -133,11 +134,13 @@ def _held(leases: Iterable[Object], base: str, place: str) -> Iterator[StateLine
             continue
         shard = shard_of(base, name)
         what = f"operator of shard {shard}" if shard else "operator"
-        since = f"Lease {place}/{name}, renewed {age(record.renewed, now)} ago"
-        if record.vacant or not record.holder:
+        holder, ago = record.holder, age(record.renewed, now)
+        if record.vacant or not holder:
             yield StateLine(what, f"nobody; Lease {place}/{name} was released")
+        elif at_work({name: record}, now):
+            yield StateLine(what, f"{holder} (Lease {place}/{name}, renewed {ago} ago)")
         else:
-            yield StateLine(what, f"{record.holder} ({since})")
+            yield StateLine(what, f"nobody; {holder} renewed Lease {place}/{name} {ago} ago")
 
 
 async def _rights(
