@@ -156,7 +156,8 @@ class TestCommands:
         assert "Blue was routed before\nit waits for spec.hold only if" in back.out
         assert back.out.splitlines()[-1] == "BlueGreen/demo: Blue is routed"
         live = world.get("BlueGreen", "demo")
-        assert holders(live, "spec", "routeTo") == holders(live, "spec", "hold") == ["kubectl"]
+        assert holders(live, "spec", "routeTo") == ["hedgerow-rollback"]
+        assert holders(live, "spec", "hold") == ["kubectl"]
 
 
 JOB_PODS: Object = pods("check", restartPolicy="Never")

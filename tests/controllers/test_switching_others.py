@@ -169,14 +169,18 @@ class TestAdded:
 
 @pytest.mark.parametrize("changed", CHANGED.values(), ids=CHANGED)
 class TestChanged:
-    def test_the_way_back_is_closed(self, changed):
+    def test_the_way_back_is_closed_and_that_is_said(self, changed):
         world = switched(**BAKE)
+        open_way = world.why()
         world.change("Blue", changed)
-        world.settle()
+        before = world.settle().why()
         world.down = {"Green"}
         world.settle().wait()
 
         assert world.selected == ("Green",)
+        closed = "; there is no way back: Blue has changed since it was routed"
+        assert (open_way, before) == ("Green is available", f"Green is available{closed}")
+        assert world.why() == f"Green: 0 of 1 replicas are available{closed}"
 
     def test_it_is_held_and_checked_again(self, changed):
         world = SwitchWorld(**CHECKED, hold=True).settle()
@@ -201,3 +205,13 @@ def test_a_new_spec_is_another_template_before_it_is_applied_and_afterwards():
     templates.add(world.settle().status["switch"]["template"])
 
     assert len(templates) == 3
+
+
+def test_a_new_spec_and_a_lack_of_pods_close_the_way_back_and_that_is_said():
+    world = switched(**BAKE)
+    world.spec["blueSpec"] = pods("v9")
+    by_author = world.settle().why()
+    world.down = {"Blue"}
+
+    assert by_author.endswith("there is no way back: Blue has changed since it was routed")
+    assert world.settle().why().endswith("there is no way back: Blue could not serve")

@@ -139,9 +139,19 @@ def _rolled_out(scene: Scene) -> tuple[Condition, ...]:
     """Return `Ready` of a colour that is selected: whether it is rolled out as declared."""
     bg, observed, chosen = scene.bg, scene.observed, scene.seen.chosen
     if lack := unavailable(bg, observed, chosen):
-        return unready(f"{chosen}: {lack}", stuck(bg, observed, chosen))
-    words = "; ".join((f"{chosen} is available", *_port_lacks(scene, other(chosen))))
+        words = "; ".join((f"{chosen}: {lack}", *_no_way_back(scene)))
+        return unready(words, stuck(bg, observed, chosen))
+    lacks = (*_no_way_back(scene), *_port_lacks(scene, other(chosen)))
+    words = "; ".join((f"{chosen} is available", *lacks))
     return (ready(True, "Baking" if scene.step.phase == "Baking" else "Serving", words),)
+
+
+def _no_way_back(scene: Scene) -> Iterator[str]:
+    """Yield why the Service would not go back while the chosen colour is watched."""
+    seen = scene.seen
+    if scene.step.phase == "Baking" and not seen.way_back:
+        why = "has changed since it was routed" if seen.other_up else "could not serve"
+        yield f"there is no way back: {other(seen.chosen)} {why}"
 
 
 def _port_lacks(scene: Scene, phase: Phase) -> Iterator[str]:
