@@ -616,6 +616,18 @@ class TestCommandLine:
         assert f"{NAME} configured" in done.stdout
         assert ".spec.extra: would be lost" in done.stdout
 
+    def test_what_somebody_named_a_field_steers_no_terminal(self, connected, cluster, run):
+        run("install", "--plain")
+        cluster.widen()
+        [version] = cluster.crds[NAME]["spec"]["versions"]
+        spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
+        spec["x-kubernetes-preserve-unknown-fields"] = True
+        cluster.stored = [{"metadata": {"name": "a"}, "spec": {"x\x1b[31m[red]\n": "y"}}]
+
+        printed = run("install", "--plain").stdout
+        assert "\x1b" not in printed
+        assert r".spec.x\u001b[31m[red]\n: would be lost" in " ".join(printed.split())
+
     def test_an_uninstallation_says_what_is_gone_and_what_was_not_there(
         self, connected, cluster, run
     ):

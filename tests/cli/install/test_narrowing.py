@@ -116,6 +116,12 @@ class TestLosses:
 
         assert len(await losses(cluster, before, after)) == TOLD  # pyright: ignore[reportArgumentType]
 
+    async def test_a_key_is_cut(self):
+        before, after = definition({"type": "object", **KEPT}), definition(of(a=text()))
+
+        [loss] = await losses(Cluster(thing("t", {"k" * 10_000: ""})), before, after)  # pyright: ignore[reportArgumentType]
+        assert len(loss.what) < 200
+
     async def test_managed_fields_of_a_version_that_goes_are_told(self):
         before = definition(of(a=text()), "v1", "v1beta1")
         entries = [{"apiVersion": f"{GROUP}/v1beta1"}, {"apiVersion": f"{GROUP}/v1"}]

@@ -17,7 +17,8 @@ from pydantic_core import SchemaError
 
 from hedgerow.encoding import to_json
 from hedgerow.fields.paths import is_list, is_map
-from hedgerow.validation import quoted
+from hedgerow.texts import cut
+from hedgerow.validation import SHOWN, quoted
 from hedgerow_schemas.base import View, instant
 
 if TYPE_CHECKING:
@@ -56,7 +57,8 @@ class SchemaLimit:
         at = shown(self.path)
         for value in _values(obj, self.path):
             if self.word == CLOSED:
-                yield from (f"{at}.{key}: would be lost" for key in _lost(value, self.value))
+                keys = (cut(key, SHOWN) for key in _lost(value, self.value))
+                yield from (f"{at}.{key}: would be lost" for key in keys)
             elif _breaks(self.word, self.value, value):
                 yield f"{at or '.'}: {_said(self.word, self.value)}"
 
