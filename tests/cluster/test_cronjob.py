@@ -124,6 +124,32 @@ class TestStarting:
         assert world.status("hello")["lastScheduleTime"] >= last
 
 
+class TestSomebodysJob:
+    """A Job of somebody else that has all marks of ours: label, owner reference, annotation."""
+
+    @pytest.mark.parametrize("policy", ["Forbid", "Replace"])
+    def test_it_holds_no_start_back_and_stays(self, world: World, policy: str):
+        live = world.apply("hello", "@every 3s", suspend=True, concurrencyPolicy=policy)
+        dated = {SCHEDULED_AT: live["metadata"]["creationTimestamp"]}
+        world.own(live, "theirs", "evil", suspend=True, annotations=dated)
+        world.edit("hello", suspend=False)
+
+        eventually(lambda: len(world.names("hello")) > 1, what="two starts are made")
+        assert world.get("theirs", "Job") is not None
+
+    def test_its_success_is_none_of_ours_and_it_takes_no_place_in_the_history(self, world: World):
+        live = world.apply("hello", "@every 3s", suspend=True, successfulJobsHistoryLimit=0)
+        world.own(live, "theirs", "evil")
+        eventually(lambda: ended(world.get("theirs", "Job") or {}, "Complete"), what="it is done")
+        assert "lastSuccessfulTime" not in world.status("hello")
+        world.edit("hello", suspend=False)
+
+        eventually(lambda: world.status("hello").get("lastSuccessfulTime"), what="ours is done")
+        world.edit("hello", suspend=True)
+        eventually(lambda: not world.names("hello"), what="ours is pruned")
+        assert world.get("theirs", "Job") is not None
+
+
 class TestALabelThatIsTaken:
     """No watch shows a Job without our label; here somebody else holds it."""
 

@@ -579,7 +579,8 @@ EXCEPT: dict[str, str] = {
             "objects.Installation.common_manager",
             "objects.Installation.is_labelled", "objects.Installation.selector",
             "remedies.without_effect", "redaction.is_private", "redaction.is_secret",
-            "starts.is_ahead", "starts.is_made_here", "policy.allows_claims",
+            "starts.is_ahead", "starts.is_foreign", "starts.is_listed", "starts.is_made_here",
+            "policy.allows_claims",
             "policy.claims_refused", "validation.path", "release.is_mark",
             "declaration.compose_failed",
             "declaration.not_pure", "declaration.check_read",
@@ -627,7 +628,7 @@ EXCEPT: dict[str, str] = {
     **dict.fromkeys(
         (
             "missed.missed_starts", "missed.in_time", "missed.passed_over", "missed.timetable",
-            "missed.schedule_problems", "missed.missed_count",
+            "missed.schedule_problems", "missed.missed_count", "starts.listed",
         ),
         "is about one schedule; it is a part of cronjob.compose, which is measured",
     ),

@@ -45,17 +45,10 @@ CASES = (
     Case("the name tells", f"demo-{SECOND}", None, NOON),
     Case("the name tells, whatever the annotation says", f"demo-{SECOND}", "junk", NOON),
     Case("and another one", f"demo-{SECOND}", "2030-01-01T00:00:00Z", NOON),
-    Case("a name of another kind", "demo-manual", "2026-01-01T12:00:00Z", NOON),
-    Case("in another zone", "x", "2026-01-01T21:00:00+09:00", NOON),
-    Case("with a fraction", "x", "2026-01-01T12:00:00.9Z", NOON),
+    Case("a name of another kind", "demo-manual", "2026-01-01T12:00:00Z", None),
     Case("the name of another's Job", f"demo-2-{SECOND}", None, None),
     Case("no annotation", "demo-manual", None, None),
-    Case("an annotation that is no time", "demo-manual", "noon", None),
     Case("an annotation that is no text", "demo-manual", 7, None),
-    Case("a date alone", "demo-manual", "2026-11-22", None),
-    Case("a week", "demo-manual", "2026-W47-7", None),
-    Case("beyond the end of time by its zone", "x", "9999-12-31T23:59:59-01:00", None),
-    Case("an empty annotation", "demo-manual", "", None),
     Case("no digits", "demo-", None, None),
     Case("digits of another script", "demo-\u0661\u0662", None, None),
     Case("a power", "demo-\u00b2", None, None),
@@ -69,7 +62,7 @@ CASES = (
 
 class TestStartOf:
     @pytest.mark.parametrize("case", CASES, ids=str)
-    def test_it_is_what_the_name_says_else_the_annotation(self, case):
+    def test_it_is_what_the_name_says_and_never_the_annotation(self, case):
         assert start_of("demo", job(case.name, case.scheduled_at)) == case.start
 
     @given(st.integers(0, 4_000_000_000), st.integers(0, 999_999))

@@ -73,8 +73,10 @@ class World:
         """Change fields of the spec as `kubectl edit` does; None removes one."""
         return self.api.merge(self.target(name), {"spec": spec}, "kubectl-edit").must()
 
-    def own(self, owner: Object, name: str, manager: str, **meta: Any) -> None:
-        """Create a Job that a CronJob controls."""
+    def own(
+        self, owner: Object, name: str, manager: str, *, suspend: bool = False, **meta: Any
+    ) -> None:
+        """Create a Job that a CronJob controls; one that is to `suspend` never ends."""
         job = self.target(name, "Job")
         job["metadata"] |= {
             "labels": {"hedgerow.dev/controller": "cronjob"},
@@ -89,7 +91,8 @@ class World:
             ],
             **meta,
         }
-        self.api.apply({**job, "spec": template()["spec"]}, manager).must()
+        spec = {**template()["spec"], **({"suspend": True} if suspend else {})}
+        self.api.apply({**job, "spec": spec}, manager).must()
 
     def target(self, name: str, kind: str = "CronJob") -> Object:
         """Return the identity of an object."""

@@ -47,9 +47,13 @@ WAITS = "JobAlreadyActive"
 
 def compose(cj: CronJob, observed: Observed) -> Desired:
     """Return the Jobs to keep, all but outdated ones, and the new Job of a start that is due."""
-    jobs, now, created = observed.all(Job), observed.now, cj.metadata.creation_timestamp
-    lost = [*missing(cj, jobs)]
-    strays = [job for job in observed.strays if isinstance(job, Job) and not job.finished]
+    there, now, created = observed.all(Job), observed.now, cj.metadata.creation_timestamp
+    listed = starts.listed(cj)
+    foreign = {job.name for job in there if starts.is_foreign(listed, job)}
+    jobs = [job for job in there if job.name not in foreign]
+    lost = [*missing(cj, there), *(Keep(Job, name) for name in sorted(foreign))]
+    found = [job for job in observed.strays if isinstance(job, Job) and not job.finished]
+    strays = [job for job in found if starts.is_listed(listed, job)]
     try:
         schedule = timetable(cj.spec.schedule, cj.spec.time_zone, created)
     except cron.ScheduleError:
@@ -70,7 +74,9 @@ def compose(cj: CronJob, observed: Observed) -> Desired:
     replaced = frozenset(blocking if cj.spec.concurrency_policy == "Replace" else ())
     children = kept(cj, [job for job in jobs if job.name not in replaced], record)
     made = [starts.creation(cj, due)] if due and not blocking and not full else []
-    verdict = (*health(cj, plan, full), *ahead(record), *astray(strays))
+    taken = [start.name for start in made if start.name in foreign]
+    made = [] if taken else made
+    verdict = (*(name_taken(taken) or health(cj, plan, full)), *ahead(record), *astray(strays))
     return Desired(
         (*children, *lost, *made),
         status(
@@ -210,6 +216,17 @@ def astray(strays: Sequence[Job]) -> Iterator[Condition]:
             f" leaves the Job alone, and counts it as running until it ends or is deleted"
         )
         yield condition("JobAstray", True, "OwnerChanged", message)
+
+
+def name_taken(names: Sequence[str]) -> tuple[Condition, ...]:
+    """Return `Stalled` and not `Ready` if a Job of somebody else has the name of a start."""
+    if not names:
+        return ()
+    message = (
+        f"Job {names[0]} exists, and hedgerow did not create it: the start of that time is not made"
+        " as long as it is there; delete it"
+    )
+    return stalled("NameTaken", message)
 
 
 def limited(cj: CronJob) -> str:

@@ -68,12 +68,8 @@ def named(owner: str, name: str) -> datetime | None:
 
 
 def start_of(owner: str, job: Job) -> datetime | None:
-    """Return a Job's start: from its name, which nobody can edit, or else from its annotation."""
-    start = named(owner, job.name)
-    if start:
-        return start
-    noted = instant(job.text("metadata", "annotations", SCHEDULED_AT))
-    return noted.astimezone(UTC).replace(microsecond=0) if noted else None
+    """Return a Job's start, from its name; its annotation is for people, and decides nothing."""
+    return named(owner, job.name)
 
 
 def scheduled_at(job: Object) -> datetime | None:
@@ -155,6 +151,30 @@ def _caught_up(cj: CronJob, schedule: Schedule, now: datetime) -> datetime | Non
         if newest:
             return newest
     return None
+
+
+RunningJobs = frozenset[tuple[str | None, str]]
+"""Name and uid of the Jobs that a status lists as running."""
+
+
+def listed(cj: CronJob) -> RunningJobs:
+    """Return the Jobs that the status lists as running; the uid is empty where it has none."""
+    return frozenset((one.name, one.uid or "") for one in cj.status.active or ())
+
+
+def is_listed(known: RunningJobs, job: Job) -> bool:
+    """Return whether the status lists this very Job; it does not list another of its name."""
+    return not known.isdisjoint([(job.name, job.uid), (job.name, "")])
+
+
+def is_foreign(known: RunningJobs, job: Job) -> bool:
+    """Return whether somebody else made a Job, whatever its name, labels and owner reference say.
+
+    Its managed fields do not name us, and the status does not list it. A Job of ours whose managed
+    fields somebody has replaced is listed while it runs.
+    """
+    is_told = bool(job.items("metadata", "managedFields"))
+    return is_told and not (is_made_here(job) or is_listed(known, job))
 
 
 def is_made_here(job: Job) -> bool:
