@@ -528,6 +528,11 @@ def restart(template: dict[str, Any], _fields: object) -> None:
     template["metadata"]["annotations"] = {"restartedAt": "now"}
 
 
+def restart_alone(changes: list[object]) -> bool:
+    """Return whether nobody has changed what we declare."""
+    return not changes or changes == [restart] * len(changes)
+
+
 def set_image(image: str) -> Callable[[dict[str, Any], dict[str, Any]], None]:
     """Return what `kubectl set image` does to a template, and to our managed fields of it."""
 
@@ -570,8 +575,12 @@ class Judged(SwitchWorld):
         self.spec[f"{colour.lower()}Spec"] = pods(f"v{number}")
 
     def edit_live(self, colour: str) -> None:
-        """Somebody else changes the live template: of what serves, that is nobody's promise."""
-        if colour in self.deployments:
+        """Somebody else changes the live template: of what serves, that is nobody's promise.
+
+        What does not serve they change once: after that the field is contested, and no check runs.
+        """
+        live = self.deployments.get(colour)
+        if live and (colour in self.selected or restart_alone(live["others"])):
             self.edits += 1
             self.change(colour, set_image(f"{self.edits}"))
             if colour in self.selected:

@@ -17,12 +17,12 @@ pytestmark = pytest.mark.anyio
 STATUS = "apply CronJob default/demo/status"
 
 
-def put_up(world: Clockwork, minute: int, **meta: Any) -> Object:
-    """Somebody else has a Job of the name of that minute's start."""
+def put_up(world: Clockwork, minute: int, *, by: str = "kubectl-create", **meta: Any) -> Object:
+    """Somebody else has a Job of the name of that minute's start, or we had made it."""
     target = world.target("Job", world.job(minute))
     body = {**target, "spec": {"template": {"spec": POD}}}
     body["metadata"] |= meta
-    return world.server.create(body, "kubectl-create")
+    return world.server.create(body, by)
 
 
 def owned_by(uid: str, name: str = "other", kind: str = "CronJob") -> list[Object]:
@@ -81,12 +81,26 @@ class TestTakenNames:
         # It lost its label while the operator was away, before its start was on record.
         world = await started()
         uid = world.the("CronJob")["metadata"]["uid"]
-        put_up(world, 1, ownerReferences=owned_by(uid, "demo"))
+        put_up(world, 1, by="hedgerow-cronjob", ownerReferences=owned_by(uid, "demo"))
         await world.live_through(MINUTE)
 
         assert world.made == [world.job(1)]
         assert world.last == world.at(MINUTE)
         assert world.condition("Ready") == "True/Scheduled"
+
+    @pytest.mark.parametrize("label", [{}, {"hedgerow.dev/controller": "cronjob"}], ids=str)
+    async def test_one_that_somebody_else_made_ours_by_its_marks_is_none_of_ours(self, label):
+        world = await started()
+        uid = world.the("CronJob")["metadata"]["uid"]
+        theirs = put_up(world, 1, ownerReferences=owned_by(uid, "demo"), labels=label)
+        world.deliver()
+        await world.live_through(MINUTE)
+
+        assert world.the("Job", world.job(1)) == theirs
+        assert (world.condition("Stalled"), world.last) == ("True/NameTaken", "")
+        await world.live_through(MINUTE)
+        assert world.last == world.at(2 * MINUTE)
+        assert world.the("Job", world.job(1)) == theirs
 
     async def test_what_a_resource_of_the_name_left_is_waited_for(self):
         world = await started()
