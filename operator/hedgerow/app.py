@@ -199,6 +199,7 @@ def _runners(
                 cache=build(controller, installation, settings.namespaces, budget, shard),
                 clock=clock,
                 permission=namespaces.permission,
+                server_time=cluster.server_time,
                 own_namespace=settings.system_namespace,
             ),
             meters,

@@ -85,9 +85,14 @@ def job(
 
 
 def composed(
-    cj: CronJob, now: datetime, *jobs: Job, made: frozenset[tuple[str, str]] = frozenset()
+    cj: CronJob,
+    now: datetime,
+    *jobs: Job,
+    made: frozenset[tuple[str, str]] = frozenset(),
+    server: datetime | None = None,
 ) -> Desired:
-    return compose(cj, Observed(now=now, children=jobs, created=made))
+    """Compose at a time of the operator's clock, and of the API server's if that is known."""
+    return compose(cj, Observed(now=now, server_time=server, children=jobs, created=made))
 
 
 def started(desired: Desired) -> list[str]:

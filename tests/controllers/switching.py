@@ -58,6 +58,8 @@ class SwitchWorld:
         self.spec: Object = deepcopy({"routeTo": "Blue", **both, **spec})
         self.status: Object = {}
         self.now = START
+        self.ahead = timedelta()
+        """By how much the operator's clock is ahead of the API server's."""
         self.deployments: dict[str, Object] = {}
         self.services: dict[str, Object] = {}
         self.jobs: dict[str, Object] = {}
@@ -125,12 +127,13 @@ class SwitchWorld:
         ]
         related = [*map(Pod, (*self._pods(), *self.extra)), *map(EndpointSlice, self._slices())]
         return Observed(
-            self.now,
+            self.now + self.ahead,
             tuple(children),
             tuple(related),
             created_uids=dict(self.created),
             field_manager=MANAGER,
             namespace="ns",
+            server_time=self.now,
         )
 
     def compose(self) -> Desired:

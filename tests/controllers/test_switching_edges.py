@@ -219,3 +219,30 @@ class TestFewerPods:
         world = rolled_back()
 
         assert world.why().endswith("the Service stays on Blue")
+
+
+class TestClocks:
+    """A clock that goes wrong while something lasts, and right again before the next pass."""
+
+    LASTING = {"overlap": OVERLAP, "bake": BAKE, "unavailable": BAKE}
+
+    @pytest.mark.parametrize(
+        "wrong", [-HOUR, timedelta(seconds=-150), timedelta(seconds=150), HOUR]
+    )
+    @pytest.mark.parametrize("what", LASTING)
+    def test_what_lasts_is_measured_by_the_servers(self, what, wrong):
+        ends = []
+        for ahead in (timedelta(), wrong):
+            world = switching(**self.LASTING[what])
+            if what == "unavailable":
+                world.down = {"Green"}
+                world.settle()
+            began, world.ahead = world.now, ahead
+            world.settle()
+            world.pass_time(5)
+            world.settle()
+            before, world.ahead = world.phase, timedelta()
+            world.settle().wait()
+            ends.append((before, world.now - began, world.phase, world.history))
+
+        assert ends[0] == ends[1]

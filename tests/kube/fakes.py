@@ -32,7 +32,9 @@ class Clock:
     @property
     def timing(self) -> RetryClock:
         """The dice always show the shortest wait: half of the ceiling."""
-        return RetryClock(now=lambda: self.now, sleep=self.sleep, draw=lambda: 0.0)
+        return RetryClock(
+            now=lambda: self.now, sleep=self.sleep, draw=lambda: 0.0, elapsed=lambda: self.now
+        )
 
 
 class Server:

@@ -194,6 +194,25 @@ class TestHearing:
 
         assert heard == [("watch", 200)]
 
+    async def test_the_servers_time_is_told_by_each_answer_and_goes_on(
+        self, server, connected, clock
+    ):
+        server.answers = [
+            status(503, date="Sat, 28 Nov 2026 12:00:00 GMT"),
+            reply(DATE="Sat, 28 Nov 2026 12:00:20 GMT"),
+            reply(),
+            httpx.Response(200, content=b"", headers={"Date": "Sat, 28 Nov 2026 12:01:00 GMT"}),
+        ]
+        async with connected() as cluster:
+            assert cluster.server_time() is None
+            told = []
+            for ask in (read, read, events):
+                await ask(cluster)
+                told.append(cluster.server_time())
+                clock.now += 5
+
+        assert [f"{time:%M:%S}" for time in told] == ["00:20", "00:25", "01:00"]
+
     async def test_writes_are_told_by_what_they_do(self, server, connected):
         server.answers = [reply()]
         heard = []

@@ -6,6 +6,7 @@ import math
 import threading
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Any, cast
 
 import anyio
@@ -492,7 +493,17 @@ class TestCompany:
         with pytest.raises(AnotherOperatorError):
             await place.refuse()
         await anyio.sleep(15)
+        place.server.now += 15
         await place.refuse()
+
+    @pytest.mark.parametrize("ahead", [-3600, 3600])
+    async def test_it_is_at_work_whatever_our_own_clock_shows(self, place, ahead, monkeypatch):
+        right = VirtualClock.now
+        wrong = timedelta(seconds=ahead)
+        monkeypatch.setattr(VirtualClock, "now", lambda clock: right(clock) + wrong)
+        async with place.led():
+            with pytest.raises(AnotherOperatorError):
+                await place.refuse()
 
     async def test_it_looks_once(self, place):
         asked: list[str] = []

@@ -6,6 +6,7 @@ import socket
 from collections.abc import AsyncGenerator
 from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -320,6 +321,22 @@ class TestCertificates:
             assert process.cluster.trusts(shown(process.listening[WEBHOOKS].tls))
 
         assert process.cluster.writes == [SECRET.kind, VALIDATING.kind]
+
+    @pytest.mark.parametrize("years", [-5, 5])
+    async def test_by_a_wrong_clock_what_is_shared_is_not_replaced(
+        self, process, monkeypatch, years
+    ):
+        process.cluster.configure()
+        right = VirtualClock.now
+        process.cluster.time = right(VirtualClock())
+        async with process.started(webhooks=True):
+            before = process.cluster.objects[SECRET.kind]
+        wrong = timedelta(days=365 * years)
+        monkeypatch.setattr(VirtualClock, "now", lambda clock: right(clock) + wrong)
+        async with process.started(webhooks=True):
+            assert process.cluster.trusts(shown(process.listening[WEBHOOKS].tls))
+
+        assert process.cluster.objects[SECRET.kind] == before
 
     async def test_an_installation_has_names_and_a_secret_of_its_own(self, process):
         process.cluster.manager = "hedgerow-two-certificates"

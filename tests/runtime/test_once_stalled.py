@@ -52,6 +52,48 @@ class TestStalled:
         await world.work()
         assert world.condition("DatedAhead") == ""
 
+    async def test_a_clock_that_is_behind_starts_nothing_twice(self):
+        world = await started(successfulJobsHistoryLimit=1)
+        for _ in range(9):
+            await world.live_through(MINUTE)
+            world.end_job(world.made[-1])
+            world.deliver()
+            await world.work()
+        made, last = world.made, world.last
+        world.clock.ahead = -150
+        world.restart()
+        await world.live_through(MINUTE)
+
+        assert world.condition("Ready") == "False/ClockBehind"
+        assert world.events().count("ClockBehind") == 1
+        await world.live_through(MINUTE)
+        assert world.jobs == made[-1:]
+        assert (world.made, world.last) == (made, last)
+
+        world.clock.ahead = 0
+        world.restart()
+        await world.live_through(MINUTE)
+        assert world.made == [*made, world.job(11), world.job(12)]
+        assert world.condition("Ready") == "True/Scheduled"
+        assert "RecordAhead" not in world.events()
+
+    async def test_a_clock_that_is_ahead_starts_nothing_early_or_twice(self):
+        world = await started(successfulJobsHistoryLimit=1)
+        await world.live_through(2 * MINUTE)
+        world.clock.ahead = 60 * MINUTE
+        world.restart()
+        for _ in range(3):
+            await world.live_through(MINUTE)
+            world.end_job(world.made[-1])
+            world.deliver()
+            await world.work()
+        world.clock.ahead = 0
+        world.restart()
+        await world.live_through(2 * MINUTE)
+
+        assert world.made == [world.job(minute) for minute in range(1, 8)]
+        assert set(world.events()) == {"Started", "Completed"}
+
     async def test_a_record_ahead_that_somebody_else_holds_stops_nothing(self):
         world = await started()
         await world.live_through(MINUTE)

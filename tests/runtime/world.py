@@ -47,13 +47,17 @@ def crash() -> None:
 
 
 class ModelClock:
-    """The model's time; every jitter is the middle one."""
+    """The model's time; every jitter is the middle one.
+
+    `ahead` are the seconds by which the operator's wall clock is ahead of the server's.
+    """
 
     def __init__(self, server: Server) -> None:
         self._server = server
+        self.ahead = 0
 
     def now(self) -> datetime:
-        return datetime.fromtimestamp(self._server.now, UTC)
+        return datetime.fromtimestamp(self._server.now + self.ahead, UTC)
 
     def monotonic(self) -> float:
         return float(self._server.now)
@@ -106,6 +110,7 @@ class World:
             cache=build(self.controller, self._installation, self._scope, self.budget),
             clock=self.clock,
             permission=self._permission,
+            server_time=self.cluster.server_time,
         )
         self.cache = planner.cache
         self.meters = Meters()

@@ -7,7 +7,7 @@ import ssl
 import tempfile
 from base64 import b64decode
 from collections.abc import Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from cryptography import x509
@@ -45,6 +45,11 @@ class Server:
         self.failing = ""
         self.races: list[Any] = []
         self._version = 100
+        self.time: datetime | None = None
+
+    def server_time(self) -> datetime | None:
+        """Return the time of the API server's clock; None if that is not known."""
+        return self.time
 
     def configure(self) -> None:
         """Install the webhook configuration, as its manifest does."""

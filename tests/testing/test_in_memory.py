@@ -45,6 +45,35 @@ class TestTime:
         assert cluster.clock.now().isoformat() == "2025-12-31T23:02:00+00:00"
         cluster.assert_no_writes(for_=600)
 
+    def test_the_clock_of_the_cluster_is_another(self, cluster):
+        cluster.clock.jump(-3600)
+        cluster.server_clock.jump(60)
+        later = cluster.apply({**CHILD, "metadata": {**CHILD["metadata"], "name": "later"}})
+
+        assert later["metadata"]["creationTimestamp"] == "2026-01-01T00:03:00Z"
+
+    def test_compose_gets_the_time_of_both(self, in_memory):
+        seen = []
+
+        def looking(_greeting, observed):
+            seen.append((observed.now, observed.server_time, observed.cluster_time))
+            return Desired()
+
+        cluster = in_memory(Controller("looking", Greeting, looking, owns=(ConfigMap,)))
+        cluster.clock.jump(-59)
+        cluster.apply(GREETING)
+        cluster.assert_settled()
+        now, server, time = seen[-1]
+        assert server - now == timedelta(seconds=59)
+        assert time == now
+
+        cluster.clock.jump(-2)
+        cluster.apply({**GREETING, "spec": {"name": "later"}})
+        cluster.assert_settled()
+        now, server, time = seen[-1]
+        assert server - now == timedelta(seconds=61)
+        assert time == server
+
     def test_what_is_asked_for_later_is_done_then(self, in_memory):
         def late(greeting, observed):
             rest = greeting.metadata.creation_timestamp + timedelta(hours=2) - observed.now

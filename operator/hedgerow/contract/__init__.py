@@ -15,7 +15,7 @@ from hedgerow.contract.desired import (
     Keep,
     Notice,
 )
-from hedgerow.contract.observed import Observed, Word
+from hedgerow.contract.observed import CLOCKS_DIFFER, Observed, Word
 from hedgerow.contract.relations import (
     Claimable,
     Fields,
@@ -26,7 +26,7 @@ from hedgerow.contract.relations import (
 )
 
 __all__ = [
-    "Apply", "BuiltIn", "Child", "Claim", "Claimable", "Controller", "ControllerOptions",
-    "Create", "Desired", "Fields", "Keep", "Key", "Lag", "Notice", "Observed", "Option", "Relation",
-    "Word", "namesake", "unreduced",
+    "CLOCKS_DIFFER", "Apply", "BuiltIn", "Child", "Claim", "Claimable", "Controller",
+    "ControllerOptions", "Create", "Desired", "Fields", "Keep", "Key", "Lag", "Notice", "Observed",
+    "Option", "Relation", "Word", "namesake", "unreduced",
 ]  # fmt: skip

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeVar
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from hedgerow_schemas.base import View
 
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 V = TypeVar("V", bound=View)
+
+CLOCKS_DIFFER: Final = timedelta(minutes=1)
+"""How far two clocks may differ before one of them counts as wrong."""
 
 Word = Literal["", "yield", "claim"]
 """What a resource's `hedgerow.dev/yield` and `hedgerow.dev/claim` say of a field."""
@@ -34,6 +38,7 @@ class Observed:
     """
 
     now: datetime
+    """The time of the operator's own clock; it is the same throughout a pass."""
     children: tuple[View, ...] = ()
     related: tuple[View, ...] = ()
     refused: frozenset[tuple[str, str]] = frozenset()
@@ -62,6 +67,32 @@ class Observed:
 
     Nothing else tells which object is ours: whoever creates one chooses all that it says of itself.
     """
+    server_time: datetime | None = None
+    """The time of the API server's clock; None if no answer has told it.
+
+    It is the `Date` of the latest answer, and the time that has passed since. That is five minutes
+    at most, unless the server cannot be reached. `Date` has whole seconds, so it may be a second
+    behind. It is the same throughout a pass.
+    """
+
+    @property
+    def clocks_differ(self) -> bool:
+        """Whether the operator's clock differs from the API server's by more than a minute."""
+        return self.server_time is not None and abs(self.now - self.server_time) > CLOCKS_DIFFER
+
+    @property
+    def cluster_time(self) -> datetime:
+        """The time by which to measure what is recorded: `now`, or the API server's time.
+
+        It is the server's where the clocks differ by more than a minute: then one of them is wrong,
+        and the server's is the one that everybody else in the cluster goes by.
+        """
+        told = self.server_time
+        return told if told is not None and self.clocks_differ else self.now
+
+    def by_cluster_time(self) -> Observed:
+        """Return the same with `cluster_time` as `now`: for what lasts from one pass to others."""
+        return replace(self, now=self.cluster_time) if self.clocks_differ else self
 
     def word(self, kind: type[View], name: str, *path: str) -> Word:
         """Return what the resource's annotations say of a field of an object.

@@ -16,6 +16,7 @@ from hedgerow_schemas.base import ApiResource, Object
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+    from datetime import datetime
 
     from hedgerow.kube.fence import Sender
     from hedgerow.kube.session import Session
@@ -67,6 +68,13 @@ class Cluster:
     def namespace(self) -> str:
         """The namespace of the context, or in a pod that of its service account, or `default`."""
         return self._session.namespace
+
+    def server_time(self) -> datetime | None:
+        """Return the time of the API server's clock; None if no answer has told it.
+
+        See `hedgerow.kube.server_clock`.
+        """
+        return self._session.server_time()
 
     async def apply(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from typing import TYPE_CHECKING
 
 import anyio
@@ -25,16 +26,22 @@ def _loop_time() -> float:
     return asyncio.get_running_loop().time()
 
 
+def _elapsed() -> float:
+    """Return seconds that go on while the machine sleeps, where there is such a clock: on Linux."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
 class RetryClock(Struct, frozen=True):
     """The clock and the source of random numbers, which tests replace.
 
     `now` returns seconds of any monotonic clock, `sleep` takes seconds, `draw` returns a number in
-    [0, 1).
+    [0, 1). `elapsed` returns seconds that also count while the machine sleeps.
     """
 
     now: Callable[[], float] = _loop_time
     sleep: Callable[[float], Awaitable[None]] = anyio.sleep
     draw: Callable[[], float] = random.random
+    elapsed: Callable[[], float] = _elapsed
 
 
 def backoff(

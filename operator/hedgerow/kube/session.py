@@ -23,11 +23,13 @@ from hedgerow.kube.errors import (
     Untrusted,
 )
 from hedgerow.kube.retry import RetryClock, pause
+from hedgerow.kube.server_clock import ServerClock
 from hedgerow.kube.transport import unpacked
 from hedgerow.kube.wire import Response
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+    from datetime import datetime
 
     from hedgerow.kube.login import Login
     from hedgerow.kube.transport import Exchange
@@ -70,6 +72,7 @@ class Session:
     ) -> None:
         self._login = login
         self._on_exchange = on_exchange
+        self._server_clock = ServerClock(timing.elapsed)
         self._logins = [login]
         self._log_in = log_in
         self._timing = timing
@@ -86,6 +89,10 @@ class Session:
     def namespace(self) -> str:
         """The namespace of the context, or of the pod."""
         return self._login.namespace
+
+    def server_time(self) -> datetime | None:
+        """Return the time of the API server's clock; None if no answer has told it."""
+        return self._server_clock.now()
 
     async def send(self, request: Request, *, seconds: float) -> Response:
         """Send a request and return its successful answer; all attempts share `seconds`.
@@ -133,6 +140,7 @@ class Session:
         began, code = self._timing.now(), 0
         try:
             async with login.exchange(request, read=READ) as exchange:
+                self._hear(exchange)
                 answer = await _whole(exchange, request)
             code = answer.code
         except _LOST as error:
@@ -180,11 +188,16 @@ class Session:
             with anyio.move_on_after(READ):
                 watch = login.exchange(request, read=idle)
                 exchange = await stack.enter_async_context(watch)
+                self._hear(exchange)
                 code = exchange.code
                 return exchange
         finally:
             self._on_exchange(request.verb, code, self._timing.now() - began)
         raise Unreachable(f"no answer from {login.server} in time", sent=True, request=str(request))
+
+    def _hear(self, exchange: Exchange) -> None:
+        if date := wire.date(exchange.headers):
+            self._server_clock.hear(date)
 
     async def _renew(self, stale: Login) -> bool:
         """Log in again, once for all callers that `stale` was refused for.

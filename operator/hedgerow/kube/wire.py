@@ -113,6 +113,12 @@ def path(api: ApiResource, namespace: str = "", name: str = "", subresource: str
     return "/".join((root, *(_step(step) for step in steps)))
 
 
+def date(headers: Sequence[tuple[bytes, bytes]]) -> str:
+    """Return the `Date` of an answer; empty without one."""
+    found = next((value for name, value in headers if name.lower() == b"date"), b"")
+    return found.decode("ascii", "replace")
+
+
 def seconds(header: str | None) -> float:
     """Return the seconds of `Retry-After`; 0 if it is missing, a date, or invalid."""
     return float(header) if header and header.strip().isdecimal() else 0.0

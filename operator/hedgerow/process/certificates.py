@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from hedgerow.runtime.clock import ClusterClock
 from hedgerow.serving.admission.configuration import webhook_names
 from hedgerow.serving.certificates.ca_bundles import Bundles
 from hedgerow.serving.certificates.mounted import MountedCertificates
@@ -30,7 +31,12 @@ log = structlog.get_logger(__name__)
 def certificates(
     settings: Settings, registry: Registry, cluster: Cluster, clock: Clock
 ) -> Certificates:
-    """Return what the servers show: mounted certificates, shared ones, or those of this process."""
+    """Return what the servers show: mounted certificates, shared ones, or those of this process.
+
+    By a wrong clock of ours, the one that all replicas share would be replaced by one that is not
+    valid for the API server.
+    """
+    clock = ClusterClock(clock, cluster.server_time)
     if settings.certificate_directory:
         return MountedCertificates(clock, Path(settings.certificate_directory))
     installation = settings.installation

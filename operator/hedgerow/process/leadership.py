@@ -87,7 +87,7 @@ async def _at_work(cluster: Cluster, clock: Clock, base: str, namespace: str) ->
         _warn(namespace, error)
         return ""
     ours = {name: each for name, each in leases.items() if is_lease_of(base, name)}
-    found = at_work(ours, clock.now())
+    found = at_work(ours, clock.now(), cluster.server_time())
     if found is None:
         return ""
     name, lease = found

@@ -7,7 +7,12 @@ import random
 import time
 import uuid
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+from hedgerow.contract import Observed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 JUMP = 1.0
 
@@ -58,6 +63,24 @@ class SystemClock:
 def unique() -> str:
     """Return a globally unique string."""
     return str(uuid.uuid4())  # noqa: TID251 - the one place
+
+
+class ClusterClock:
+    """A clock, but with the API server's time where the two differ by more than clocks may.
+
+    `server_time` returns the time of the API server's clock; None if that is not known.
+    """
+
+    def __init__(self, clock: Clock, server_time: Callable[[], datetime | None]) -> None:
+        self._clock = clock
+        self._server_time = server_time
+        self.monotonic = clock.monotonic
+        self.elapsed = clock.elapsed
+        self.jitter = clock.jitter
+
+    def now(self) -> datetime:
+        """Return the wall-clock time, in UTC."""
+        return Observed(now=self._clock.now(), server_time=self._server_time()).cluster_time
 
 
 class Wall:

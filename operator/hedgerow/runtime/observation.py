@@ -102,11 +102,24 @@ class Observation(Struct, frozen=True, kw_only=True):
         )
 
 
+class PassTimes(Struct, frozen=True):
+    """What the clocks show when a pass begins: our own, and the API server's if that is known."""
+
+    own: datetime
+    server: datetime | None
+
+    @property
+    def differ(self) -> bool:
+        """Whether they differ by more than clocks may."""
+        return Observed(self.own, server_time=self.server).clocks_differ
+
+
 class ResourcePlanner(Struct, frozen=True, kw_only=True):
     """Plans the resources of one controller from its caches.
 
-    `permission` returns whether a namespace allows claims; it may raise KubeError. In the
-    operator's `own_namespace`, nothing is written for a Namespace.
+    `permission` returns whether a namespace allows claims; it may raise KubeError. `server_time`
+    returns the time of the API server's clock, None if that is not known. In the operator's
+    `own_namespace`, nothing is written for a Namespace.
     """
 
     controller: Controller[Resource]
@@ -114,6 +127,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
     cache: Cache
     clock: Clock
     permission: Callable[[str], Awaitable[Permission]]
+    server_time: Callable[[], datetime | None] = lambda: None
     own_namespace: str = ""
 
     @property
@@ -137,6 +151,10 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
     def is_watched(self, child: Object) -> bool:
         """Return whether the watches of children select an object."""
         return self.installation.is_labelled(child, self.controller.name)
+
+    def times(self) -> PassTimes:
+        """Return what both clocks show."""
+        return PassTimes(self.clock.now(), self.server_time())
 
     async def observe(
         self, key: Key, state: ResourceState, *, limits: PassLimits = LARGE
@@ -163,16 +181,16 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         *,
         permission: Permission | None = None,
         failed: frozenset[ChildId] = frozenset(),
-        began: datetime | None = None,
+        times: PassTimes | None = None,
         whole: Mapping[ChildId, Object] | None = None,
         unwatched: Mapping[ChildId, Object] | None = None,
     ) -> Observation | None:
         """Return what is cached now, without a plan; None if nothing may be written, or not yet.
 
         `permission` is that for claims; without one, a resource that has some waits. `failed` are
-        the children that this pass could not write. `began` is when the pass began, which compose
-        gets as the time: so a time in a declaration is the same at each look. `whole` are children
-        of which only a part is cached, `unwatched` those that no watch shows.
+        the children that this pass could not write. `times` are those at which the pass began,
+        which compose gets: so a time in a declaration is the same at each look. `whole` are
+        children of which only a part is cached, `unwatched` those that no watch shows.
         """
         live = self.writable(key, state)
         if live is None:
@@ -185,7 +203,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             key,
             live,
             state,
-            began=began or self.clock.now(),
+            times=times or self.times(),
             refused=state.refusals.children | failed,
             field_policy=field_policy,
             whole=whole or {},
@@ -246,7 +264,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         live: Object,
         state: ResourceState,
         *,
-        began: datetime,
+        times: PassTimes,
         refused: frozenset[ChildId],
         field_policy: FieldPolicy,
         whole: Mapping[ChildId, Object],
@@ -275,7 +293,8 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             content_versions=versions,
         )
         observed = Observed(
-            now=began,
+            now=times.own,
+            server_time=times.server,
             children=tuple(kind(obj) for kind, obj in owned),
             related=tuple(self.cache.concerning(key)),
             refused=refused,

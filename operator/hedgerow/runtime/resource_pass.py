@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from hedgerow.contract import CLOCKS_DIFFER
 from hedgerow.plan.declaration import NotPureError, compose_failed, difference, not_pure
 from hedgerow.plan.plan import WAITING
 from hedgerow.plan.writes import Deletion, Write, wave
@@ -72,7 +73,7 @@ class Pass:
         self.key = key
         self.state = state
         self.limits = limits
-        self.began: datetime = context.clock.now()
+        self.times = context.planner.times()
         self.problems: dict[ChildId, Problem] = {}
         """What is wrong with the writes and deletions that failed; they are not tried again."""
         self.taken_over: set[ChildId] = set()
@@ -114,7 +115,7 @@ class Pass:
             self.state,
             permission=self._permission,
             failed=frozenset(self.problems),
-            began=self.began,
+            times=self.times,
             whole=self.reads.whole,
             unwatched=self.reads.unwatched,
         )
@@ -210,7 +211,9 @@ class Pass:
         recheck = state.recheck_in(now) if waits or state.taken else None
         asked = observation.desired.requeue_after
         if asked is not None:  # it is asked from when the pass began
-            asked = max(asked - (now - self.began), timedelta())
+            asked = max(asked - (now - self.times.own), timedelta())
+            if observation.observed.clocks_differ:  # either may be set right
+                asked = min(asked, CLOCKS_DIFFER)
         found = soonest(asked, recheck, known.due_in(now), self._permission_due_in())
         return Outcome(
             retry=any(target not in known for target in self.request_problems()),

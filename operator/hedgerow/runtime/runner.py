@@ -60,6 +60,7 @@ class ControllerRunner:
         turns = turns or Turns()
         self._lane = turns.large
         self._clock = planner.clock
+        self._times = planner.times
         self._meter = (meters or Meters()).of(self.controller.name, self.controller.lag)
         self._cache = planner.cache
         self.queue = WorkQueue(
@@ -89,6 +90,7 @@ class ControllerRunner:
             is_another_due=self.queue.is_another_due,
         )
         self._wall: Wall | None = None
+        self._clocks_differ = False
         self._number = count(1)
         self.watches = Watches(
             self.controller,
@@ -133,6 +135,7 @@ class ControllerRunner:
         """
         while True:
             self._check_wall_clock()
+            self._compare_clocks()
             await anyio.sleep(WALL_CHECK)
 
     def _check_wall_clock(self) -> None:
@@ -146,6 +149,20 @@ class ControllerRunner:
         elif self._wall.jumped():
             log.info("clock jumped", controller=self.controller.name)
             self.queue.add_everyone()
+
+    def _compare_clocks(self) -> None:
+        """Log that our clock and the API server's differ, or no longer do."""
+        times = self._times()
+        before, self._clocks_differ = self._clocks_differ, times.differ
+        if times.differ and times.server and not before:
+            ahead = (times.own - times.server).total_seconds()
+            log.warning(
+                "the clock differs from the API server's: one of them is wrong",
+                controller=self.controller.name,
+                seconds_ahead=round(ahead),
+            )
+        elif before and not times.differ:
+            log.info("the clock is that of the API server again", controller=self.controller.name)
 
     def _rewind(self) -> None:
         """Forget what was done since, after the API server's store was restored from a backup."""

@@ -61,6 +61,9 @@ class Cluster:
     served: bool = True
     asked: list[Any] = field(default_factory=list)
 
+    def server_time(self) -> None:
+        """Return None: its answers have no date."""
+
     async def get(self, path: str) -> Any:
         self._refuse(path)
         return {"gitVersion": self.version} if path == "/version" else packaged_document()

@@ -29,6 +29,7 @@ from hedgerow_schemas.job import Job
 
 YEAR = 365 * 24 * 60
 FAR = 9 * YEAR
+MINUTE = timedelta(minutes=1)
 
 
 def by_hand(name: str, scheduled_at: str, how: str = "Complete", **meta: Any) -> Job:
@@ -161,6 +162,94 @@ class TestRecordAhead:
         made = frozenset({("Job", job_name(YEAR))})
 
         assert started(composed(cronjob(), at(3), made=made)) == [job_name(3)]
+
+
+class TestClocks:
+    """If the operator's clock and the API server's differ, a start is made once both say so."""
+
+    WRONG = (2.6, 150, YEAR)
+
+    @pytest.mark.parametrize("skew", WRONG)
+    @pytest.mark.parametrize("passed", [0.1, 0.9])
+    def test_behind_a_record_that_has_come_by_the_servers_clock_is_kept(self, skew, passed):
+        server = at(5 + passed)
+        desired = composed(cronjob(recorded(5)), server - skew * MINUTE, server=server)
+
+        assert started(desired) == []
+        assert status(desired)["lastScheduleTime"] == wire(at(5))
+        assert status(desired)["nextScheduleTime"] == wire(at(6))
+        assert says(desired) == "False/ClockBehind"
+        assert [notice.reason for notice in desired.events] == ["ClockBehind"]
+        assert wire(at(5)) in message(desired, "Ready")
+
+    def test_behind_it_is_told_alike_however_long_it_lasts(self):
+        one, other = (
+            composed(cronjob(recorded(500)), at(now), server=at(501 + now / 9)) for now in (3, 400)
+        )
+
+        assert (one.status, one.events) == (other.status, other.events)
+
+    def test_behind_a_job_that_has_come_by_the_servers_clock_is_a_start(self):
+        desired = composed(cronjob(), at(3.5), job(5, "Complete"), server=at(6))
+
+        assert started(desired) == []
+        assert status(desired)["lastScheduleTime"] == wire(at(5))
+        assert says(desired, "DatedAhead") == ""
+
+    def test_behind_what_this_process_made_is_a_start(self):
+        made = frozenset({("Job", job_name(5))})
+
+        assert started(composed(cronjob(), at(3.5), made=made, server=at(6))) == []
+
+    def test_behind_starts_go_on_once_the_clock_has_come_to_the_record(self):
+        cj = cronjob(recorded(5))
+
+        assert started(composed(cj, at(5.9), server=at(8.6))) == []
+        assert started(composed(cj, at(6), server=at(8.7))) == [job_name(6)]
+        assert started(composed(cj, at(8.7), server=at(8.7))) == [job_name(8)]
+
+    @pytest.mark.parametrize("off", [-0.99, -0.01, 0, 0.01, 0.99])
+    def test_by_up_to_a_minute_clocks_may_differ(self, off):
+        desired = composed(cronjob(recorded(4)), at(5), server=at(5 + off))
+
+        assert started(desired) == [job_name(5)]
+        assert says(desired) == "True/Scheduled"
+
+    @pytest.mark.parametrize("skew", [0, *WRONG])
+    @pytest.mark.parametrize("sign", [-1, 1])
+    def test_a_record_ahead_of_both_is_wrong(self, skew, sign):
+        """Any start that one of the clocks has come to may have been made."""
+        now, server = at(3.5) + sign * skew * MINUTE, at(3.5)
+        desired = composed(cronjob(recorded(2 * YEAR)), now, server=server)
+
+        assert started(desired) == []
+        assert desired.events[0].reason == "RecordAhead"
+        last = max(now, server).replace(second=0)
+        assert status(desired)["lastScheduleTime"] == wire(last)
+
+    @pytest.mark.parametrize("skew", WRONG)
+    def test_ahead_no_start_is_made_before_its_time(self, skew):
+        cj = cronjob(recorded(5))
+        early = composed(cj, at(5.5) + skew * MINUTE, server=at(5.5))
+
+        assert started(early) == []
+        assert early.requeue_after == MINUTE / 2
+        assert says(early) == "True/Scheduled"
+        assert status(early)["nextScheduleTime"] == wire(at(6))
+        assert started(composed(cj, at(6) + skew * MINUTE, server=at(6))) == [job_name(6)]
+
+    def test_ahead_a_record_that_has_not_come_by_the_servers_clock_holds_starts_back(self):
+        desired = composed(cronjob(recorded(60)), at(63.5), server=at(3.5))
+
+        assert started(desired) == []
+        assert status(desired)["lastScheduleTime"] == wire(at(60))
+        assert says(desired) == "False/ClockAhead"
+
+    def test_while_suspended_nothing_is_told(self):
+        desired = composed(cronjob(recorded(5), suspend=True), at(3), server=at(5.5))
+
+        assert says(desired) == "True/Suspended"
+        assert desired.events == ()
 
 
 class TestByHand:

@@ -46,9 +46,16 @@ def deployment(notes: dict[str, str], replicas: int = 1, **holders: str) -> Obje
     }  # fmt: skip
 
 
-def composed(live: Object, now: datetime, *autoscalers: Object, word: str = "") -> Any:
+def composed(
+    live: Object,
+    now: datetime,
+    *autoscalers: Object,
+    word: str = "",
+    server: datetime | None = None,
+) -> Any:
     observed = Observed(
         now=now,
+        server_time=server,
         claimable=tuple(map(HorizontalPodAutoscaler, autoscalers)),
         resource=View(live),
         field_manager=MANAGER,
@@ -115,6 +122,23 @@ class TestClaim:
                 "spec": {"replicas": 10},
             },
         )
+
+    @pytest.mark.parametrize("wrong", [timedelta(hours=-11), timedelta(hours=11)], ids=str)
+    def test_a_window_is_in_force_by_the_servers_clock_if_ours_differs(self, wrong):
+        noon = composed(deployment(self.NOTES), self.NOON + wrong, server=self.NOON)
+        night = composed(deployment(self.NOTES), self.NIGHT + wrong, server=self.NIGHT)
+
+        assert noon.claims[0].fields["spec"] == {"replicas": 10}
+        assert noon.requeue_after == timedelta(hours=6)
+        assert night.claims == ()
+        assert night.requeue_after == timedelta(hours=12)
+
+    def test_by_a_minute_our_clock_may_differ(self):
+        almost = self.NOON.replace(hour=7, minute=59, second=30)
+        begun = self.NOON.replace(hour=8, second=10)
+
+        assert composed(deployment(self.NOTES), almost, server=begun).claims == ()
+        assert composed(deployment(self.NOTES), begun, server=almost).claims != ()
 
     def test_what_others_hold_is_declared_without_a_record(self):
         live = deployment(self.NOTES, 3, helm="Apply")

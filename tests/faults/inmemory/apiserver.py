@@ -13,6 +13,7 @@ import math
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from email.utils import formatdate
 from typing import Any
 from urllib.parse import unquote
 
@@ -358,7 +359,15 @@ class ApiServer:
         except TimeoutError:
             raise httpx.ReadTimeout("") from None
         exchange.code = reply.code
-        yield _response(reply)
+        yield self._response(reply)
+
+    def _response(self, reply: Reply) -> httpx.Response:
+        content = reply.body if isinstance(reply.body, bytes) else wire.encode(reply.body)
+        headers = {"Content-Type": "application/json", **self._dated(), **reply.headers}
+        return httpx.Response(reply.code, headers=headers, content=content)
+
+    def _dated(self) -> dict[str, str]:
+        return {"Date": formatdate(self.store.now, usegmt=True)}
 
     # --- requests -----------------------------------------------------------------------------
 
@@ -454,14 +463,14 @@ class ApiServer:
         opening: Opening | Reply = await self.watch_hook(exchange, initial)
         if isinstance(opening, Reply):
             exchange.code = opening.code
-            yield _response(opening)
+            yield self._response(opening)
             return
         exchange.code = 200
         stream = Stream(self, exchange)
         self._begin(stream, opening, initial=initial)
         self.streams.append(stream)
         try:
-            yield httpx.Response(200, stream=_Body(stream.chunks(idle)))
+            yield httpx.Response(200, headers=self._dated(), stream=_Body(stream.chunks(idle)))
         finally:
             self.streams.remove(stream)
 
@@ -521,12 +530,6 @@ async def _through(_exchange: Exchange, act: Callable[[], Reply]) -> Reply:
 async def _open(_exchange: Exchange, _initial: bool) -> Opening:
     await anyio.sleep(LATENCY)
     return Opening()
-
-
-def _response(reply: Reply) -> httpx.Response:
-    content = reply.body if isinstance(reply.body, bytes) else wire.encode(reply.body)
-    headers = {"Content-Type": "application/json", **reply.headers}
-    return httpx.Response(reply.code, headers=headers, content=content)
 
 
 def _found(exchange: Exchange) -> Reply:

@@ -204,7 +204,7 @@ async def connect(
     async def log_in() -> Login:
         return Login(process)
 
-    timing = RetryClock(draw=process.dice.random)
+    timing = RetryClock(draw=process.dice.random, elapsed=anyio.current_time)
     session = Session(
         login, log_in, concurrency=concurrency, timing=timing, on_exchange=on_exchange
     )

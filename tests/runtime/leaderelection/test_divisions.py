@@ -118,6 +118,25 @@ class TestAtWork:
     def test_who_did_not_or_released_it_is_not(self, ago, more):
         assert at_work(self.renewed(ago, **more), WALL) is None
 
+    @pytest.mark.parametrize("ours", [-86_400, -20, 0, 20, 86_400])
+    @pytest.mark.parametrize("theirs", [-86_400, -20, 0, 20, 86_400])
+    @pytest.mark.parametrize(("ago", "works"), [(0, True), (14, True), (16, False)])
+    def test_where_the_servers_clock_is_known_no_other_one_counts(self, ours, theirs, ago, works):
+        written = WALL - timedelta(seconds=ago)
+        there = lease(
+            BASE,
+            micro_time(written + timedelta(seconds=theirs)),
+            written=f"{written:%Y-%m-%dT%H:%M:%SZ}",
+        )
+
+        assert bool(at_work(there, WALL + timedelta(seconds=ours), WALL)) is works
+
+    @pytest.mark.parametrize("written", ["", "soon"])
+    def test_where_it_is_not_known_when_it_was_written_our_clock_counts(self, written):
+        there = lease(BASE, micro_time(WALL), written=written)
+
+        assert at_work(there, WALL, WALL + timedelta(days=1)) is not None
+
     @pytest.mark.parametrize("renewed", ["", "soon", "2026-01-01"])
     def test_what_is_no_time_tells_nothing(self, renewed):
         assert at_work(lease(BASE, renewed), WALL) is None

@@ -21,6 +21,7 @@ from hedgerow_schemas.crd import CRD, crd_name
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Iterator
+    from datetime import datetime
 
     from hedgerow.kube.cluster import Cluster
     from hedgerow.registry import Registry
@@ -121,12 +122,14 @@ async def _operators(cluster: Cluster, settings: Settings) -> AsyncIterator[Stat
     except KubeError as error:
         yield StateLine("operator", f"its Lease cannot be read: {error}", is_well=False)
         return
-    found = list(_held(leases, base, place))
+    found = list(_held(leases, base, place, cluster.server_time()))
     for line in found or [StateLine("operator", f"no elected one: no Lease {place}/{base}")]:
         yield line
 
 
-def _held(leases: Iterable[Object], base: str, place: str) -> Iterator[StateLine]:
+def _held(
+    leases: Iterable[Object], base: str, place: str, server_time: datetime | None
+) -> Iterator[StateLine]:
     now = SystemClock().now()
     for lease in leases:
         name, record = lease["metadata"]["name"], seen(lease)
@@ -137,7 +140,7 @@ def _held(leases: Iterable[Object], base: str, place: str) -> Iterator[StateLine
         holder, ago = record.holder, age(record.renewed, now)
         if record.vacant or not holder:
             yield StateLine(what, f"nobody; Lease {place}/{name} was released")
-        elif at_work({name: record}, now):
+        elif at_work({name: record}, now, server_time):
             yield StateLine(what, f"{holder} (Lease {place}/{name}, renewed {ago} ago)")
         else:
             yield StateLine(what, f"nobody; {holder} renewed Lease {place}/{name} {ago} ago")

@@ -82,6 +82,7 @@ class Simulation:
             cache=self._cache,
             clock=clock,
             permission=self._permission,
+            server_time=dry_run.cluster.server_time,
         )
         cluster = cast("Cluster", dry_run)
         self._reconciler = Reconciler(

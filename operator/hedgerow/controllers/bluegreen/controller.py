@@ -50,7 +50,7 @@ WATCHED = "app.demo.kakao.com/endpoints"
 
 def compose(bg: BlueGreen, observed: Observed) -> Desired:
     """Return a Deployment per colour, and the Service: it switches after its new target exists."""
-    scene = look(bg, observed)
+    scene = look(bg, observed.by_cluster_time())
     selected = scene.seen.selected
     specs = dict(bg.spec.phases())
     children: list[Apply | Keep] = [

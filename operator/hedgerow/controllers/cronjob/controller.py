@@ -46,8 +46,13 @@ WAITS = "JobAlreadyActive"
 
 
 def compose(cj: CronJob, observed: Observed) -> Desired:
-    """Return the Jobs to keep, all but outdated ones, and the new Job of a start that is due."""
-    there, now, created = observed.all(Job), observed.now, cj.metadata.creation_timestamp
+    """Return the Jobs to keep, all but outdated ones, and the new Job of a start that is due.
+
+    If our clock and the API server's differ, one is wrong. A start is due once both say so, and
+    what is recorded is no start only if it is later than both: so none is made early or twice.
+    """
+    there, created = observed.all(Job), cj.metadata.creation_timestamp
+    now, latest = sorted((observed.now, observed.cluster_time))
     listed = starts.listed(cj)
     foreign = {job.name for job in there if starts.is_foreign(listed, job)}
     jobs = [job for job in there if job.name not in foreign]
@@ -57,14 +62,15 @@ def compose(cj: CronJob, observed: Observed) -> Desired:
     try:
         schedule = timetable(cj.spec.schedule, cj.spec.time_zone, created)
     except cron.ScheduleError:
-        record = starts.record(cj, jobs, None, now, observed.created)
+        record = starts.record(cj, jobs, None, latest, observed.created)
         verdict = (*unreadable(cj), *ahead(record))
         return Desired(
             (*kept(cj, jobs, record), *lost),
             status(cj, (*jobs, *strays), record, verdict),
             requeue_after=wait(record, None, now),
         )
-    record = starts.record(cj, jobs, schedule, now, observed.created)
+    record = starts.record(cj, jobs, schedule, latest, observed.created)
+    wrong = wrong_clock(record, observed)
     since = max((time for time in (record.last, created) if time), default=now)
     plan = missed_starts(schedule, since, cj.spec.starting_deadline_seconds, now)
     behind = missed_count(cj, schedule, record, plan, since=since, now=now)
@@ -76,7 +82,11 @@ def compose(cj: CronJob, observed: Observed) -> Desired:
     made = [starts.creation(cj, due)] if due and not blocking and not full else []
     taken = [start.name for start in made if start.name in foreign]
     made = [] if taken else made
-    verdict = (*(name_taken(taken) or health(cj, plan, full)), *ahead(record), *astray(strays))
+    verdict = (
+        *(name_taken(taken) or health(cj, plan, full, wrong)),
+        *ahead(record),
+        *astray(strays),
+    )
     return Desired(
         (*children, *lost, *made),
         status(
@@ -90,6 +100,7 @@ def compose(cj: CronJob, observed: Observed) -> Desired:
         (
             *progress(cj, jobs, record),
             *remarks(cj, record, plan, behind, blocking=blocking, full=full),
+            *(() if cj.spec.suspend or wrong is None else (wrong,)),
         ),
         wait(record, None if cj.spec.suspend else plan.upcoming, now),
     )
@@ -167,10 +178,33 @@ def unreadable(cj: CronJob) -> tuple[Condition, ...]:
     return stalled(reason, "; ".join((*schedules, *zones)))
 
 
-def health(cj: CronJob, plan: MissedStarts, full: bool) -> tuple[Condition, ...]:
+def wrong_clock(record: StartRecord, observed: Observed) -> Notice | None:
+    """Return that no start is made since one clock has not come to the last one; else None.
+
+    The record agrees with the other clock, so it is not the record that is wrong.
+    """
+    if not record.last or not starts.is_ahead(
+        record.last, min(observed.now, observed.cluster_time)
+    ):
+        return None
+    behind = observed.now < observed.cluster_time
+    ours, theirs = "the operator's clock", "the API server's clock"
+    late, other = (ours, theirs) if behind else (theirs, ours)
+    note = (
+        f"{late} is behind: it has not come to the start of {shown(record.last)}, which was made,"
+        f" and {other} has. No start is made until both have: set the clock right"
+    )
+    return Notice("ClockBehind" if behind else "ClockAhead", note, "Warning")
+
+
+def health(
+    cj: CronJob, plan: MissedStarts, full: bool, wrong: Notice | None
+) -> tuple[Condition, ...]:
     """Return `Ready`, whether starts are made as declared; and `Stalled` if there is never any."""
     if cj.spec.suspend:
         return (ready(True, "Suspended", "no starts are made"),)
+    if wrong:
+        return (ready(False, wrong.reason, wrong.note),)
     if full:
         return (ready(False, FULL, limited(cj)),)
     if cj.spec.starting_deadline_seconds == 0:

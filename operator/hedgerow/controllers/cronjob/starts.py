@@ -91,6 +91,9 @@ def record(
 ) -> StartRecord:
     """Return what the status and the existing Jobs say about the starts that were made.
 
+    `now` is the later one of our clock and the API server's: what one of them has come to may have
+    been made.
+
     `made` are kinds and names of objects that were created, not yet recorded in status; they may
     have been deleted already. If the schedule is None (it cannot be read), every dated Job counts.
 

@@ -141,6 +141,7 @@ class Hold:
 
 def compose(kind: type[View], workload: Resource, observed: Observed) -> Desired:
     """Hold the field of the object that has it, as its phase says, or give it back."""
+    observed = observed.by_cluster_time()
     own, autoscalers = targets(kind, observed)
     try:
         plan = read(workload.metadata.annotations, workload.metadata.creation_timestamp)

@@ -34,10 +34,19 @@ def by_name(leases: Iterable[Object]) -> dict[str, Seen]:
     return {View(lease).name: found for lease in leases if (found := seen(lease))}
 
 
-def at_work(leases: Mapping[str, Seen], wall: datetime) -> tuple[str, Seen] | None:
-    """Return a Lease whose holder seems to work, with its name: one look by the wall clock."""
+def at_work(
+    leases: Mapping[str, Seen], wall: datetime, server_time: datetime | None = None
+) -> tuple[str, Seen] | None:
+    """Return a Lease whose holder seems to work, with its name: one look.
+
+    It goes by the API server's clock, which tells both when a Lease was written and what time it
+    is. Where that is not known, it goes by the holder's clock and our `wall` clock.
+    """
     for name, found in sorted(leases.items()):
-        renewed, seconds = instant(found.renewed), found.seconds or Timing().seconds
+        seconds = found.seconds or Timing().seconds
+        renewed = instant(found.renewed)
+        if server_time and (written := instant(found.written)):
+            wall, renewed = server_time, written
         if found.holder and renewed and (wall - renewed).total_seconds() < seconds:
             return name, found
     return None

@@ -73,6 +73,8 @@ class Seen(Struct, frozen=True):
     transitions: int = 0
     vacant: bool = False
     """It was released, or never held. If somebody else removed the holder, it may still lead."""
+    written: str = ""
+    """When the API server wrote it last, by the server's clock."""
 
 
 def seen(lease: Mapping[str, Any] | None) -> Seen | None:
@@ -81,6 +83,7 @@ def seen(lease: Mapping[str, Any] | None) -> Seen | None:
         return None
     view = View(lease)
     holder, renewed = view.at("spec", "holderIdentity"), view.text("spec", "renewTime")
+    entries = view.items("metadata", "managedFields")
     return Seen(
         uid=view.uid,
         version=view.text("metadata", "resourceVersion"),
@@ -88,6 +91,7 @@ def seen(lease: Mapping[str, Any] | None) -> Seen | None:
         seconds=view.number("spec", "leaseDurationSeconds"),
         acquired=view.text("spec", "acquireTime"),
         renewed=renewed,
+        written=max((View(entry).text("time") for entry in entries), default=""),
         transitions=view.number("spec", "leaseTransitions"),
         vacant=holder == "" or (holder is None and not renewed),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from copy import copy
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from hedgerow.kube import errors
@@ -80,6 +81,10 @@ class MemoryCluster:
         fenced = copy(self)
         fenced.permit, fenced.unanswered = permit, unanswered
         return fenced
+
+    def server_time(self) -> datetime:
+        """Return the time of the model's clock."""
+        return datetime.fromtimestamp(self.model.now, UTC)
 
     @property
     def writes(self) -> list[Sent]:

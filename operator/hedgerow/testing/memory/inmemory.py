@@ -45,7 +45,7 @@ async def any_claims(_namespace: str) -> Permission:
 
 
 class InMemoryClock:
-    """The time in a cluster in memory: it goes by only while the cluster is told so."""
+    """A clock of a cluster in memory: it goes by only while the cluster is told so."""
 
     def __init__(self, loop: VirtualLoop) -> None:
         self._loop, self._offset = loop, 0.0
@@ -118,7 +118,10 @@ class InMemory:
         self._clusters: list[Recorded] = []
         self._runners: list[ControllerRunner] = []
         self.clock = InMemoryClock(self._loop)
-        self.server = _Timed(known, ["default"], self.clock)
+        """The clock of the controllers."""
+        self.server_clock = InMemoryClock(self._loop)
+        """The clock of the cluster."""
+        self.server = _Timed(known, ["default"], self.server_clock)
         self.audit = MemoryAudit()
         self.user = program
         """The user as which the controllers write, in `audit`."""
@@ -161,6 +164,7 @@ class InMemory:
             cache=build(controller, self._installation, ()),
             clock=self.clock,
             permission=any_claims,
+            server_time=cluster.server_time,
         )
         return ControllerRunner(cast("Any", cluster), planner, limits=Limits(self.clock))
 
@@ -255,7 +259,7 @@ class InMemory:
         self._on_change()
 
     def _stamp(self) -> str:
-        return self.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        return self.server_clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def _api(self, user: str) -> MemoryApi:
         return MemoryApi(self.server, self.audit, user, self._on_change)
