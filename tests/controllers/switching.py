@@ -72,6 +72,8 @@ class SwitchWorld:
         """The colours whose pods are in no EndpointSlice yet."""
         self.old: set[str] = set()
         """The colours of which EndpointSlices still show a pod of another template."""
+        self.replicas: dict[str, int] = {}
+        """How many pods of a colour are wanted, where it is not one."""
         self.conditions: list[Object] = []
         """Further conditions of the Deployments whose pods are not ready."""
         self.managed: dict[str, list[Object]] = {}
@@ -241,7 +243,8 @@ class SwitchWorld:
 
     def _deployment(self, colour: str) -> Object:
         up = colour not in self.down
-        counts = {"replicas": 1, "updatedReplicas": 1, "availableReplicas": int(up)}
+        size = self.replicas.get(colour, 1)
+        counts = {"replicas": size, "updatedReplicas": size, "availableReplicas": size * up}
         available = {"type": "Available", "status": str(up)}
         body = self.deployments[colour]
         return {
@@ -258,7 +261,7 @@ class SwitchWorld:
                     }
                 ],
             },
-            "spec": {**body["spec"], "replicas": 1},
+            "spec": {**body["spec"], "replicas": size},
             "status": {**counts, "conditions": [available, *(() if up else self.conditions)]},
         }
 

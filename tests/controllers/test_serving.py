@@ -220,6 +220,21 @@ class TestStalled:
             case _:
                 world.wait()
 
+    @pytest.mark.parametrize("case", [one for one in REASONS if one.ended], ids=lambda c: c.reason)
+    def test_it_says_the_same_however_many_pods_there_are(self, case):
+        world = SwitchWorld(blueSpec=with_ports("v1", HTTP), **case.spec).settle()
+        world.finish().settle()
+        for step in case.does:
+            self.carry_out(world, step)
+            world.settle()
+
+        said = set[str]()
+        for number in (2, 5):
+            world.replicas = {"Blue": number}
+            desired = world.compose()
+            said.add(blues.message(desired, "Stalled"))
+        assert len(said) == 1
+
     def test_what_is_left_unchecked_does_not_hide_where_the_switch_stands(self):
         world = SwitchWorld(**CHECKED).settle()
         world.finish().settle()

@@ -179,12 +179,14 @@ def _not_ready(scene: Scene) -> tuple[str, str]:
     chosen = seen.chosen
     stays = _stays(scene)
     fewer = fewer_pods(scene, seen.stay, seen.chosen, coming=seen.waits)
-    if fewer and phase != "RolledBack":
+    # Where somebody has to act first, each other number would be another Event of Stalled.
+    why = stuck(bg, scene.observed, chosen)
+    if fewer and phase not in ENDED and not why:
         stays += f": {fewer}"
     match phase:
         case "WaitingForAvailability":
             words = f"{chosen}: {unavailable(bg, scene.observed, chosen)}; {stays}"
-            return stuck(bg, scene.observed, chosen) or phase, words
+            return why or phase, words
         case "Checking" | "CheckFailed":
             words = f"{chosen}: {_undecided(scene)}; {stays}"
         case "Held":
