@@ -54,13 +54,18 @@ pod_specs = st.fixed_dictionaries(
         "nodeSelector": st.just({"disk": "ssd"}),
     },
 )
+WEB: Object = {"name": "web", "containerPort": 8080, "protocol": "TCP"}
+ports = {"port": st.integers(1, 65535), "name": st.sampled_from(["http", "admin", "metrics"])}
 port_lists = st.lists(
-    st.fixed_dictionaries(
-        {"port": st.integers(1, 65535), "name": st.sampled_from(["http", "admin", "metrics"])},
-        optional={
-            "protocol": st.sampled_from(["TCP", "UDP"]),
-            "targetPort": st.one_of(st.integers(1, 65535), st.just("web")),
-        },
+    st.one_of(
+        st.fixed_dictionaries(
+            ports,
+            optional={
+                "protocol": st.sampled_from(["TCP", "UDP"]),
+                "targetPort": st.integers(1, 65535),
+            },
+        ),
+        st.fixed_dictionaries({**ports, "targetPort": st.just(WEB["name"])}),
     ),
     min_size=1,
     max_size=3,
@@ -87,9 +92,17 @@ switches = st.one_of(
 """What a switch may wait for; each is valid by itself."""
 
 
+def with_web(pods: Object) -> Object:
+    [container] = pods["containers"]
+    return {**pods, "containers": [{**container, "ports": [*container.get("ports", ()), WEB]}]}
+
+
 @st.composite
 def bluegreens(draw: st.DrawFn, more: st.SearchStrategy[Object] | None = None) -> Object:
-    """Valid BlueGreens: the chosen colour has pods."""
+    """Valid BlueGreens: the chosen colour has pods, and each the ports that are asked for by name.
+
+    Otherwise where the traffic is depends on what was routed before.
+    """
     spec: Object = {"routeTo": draw(st.sampled_from(["Blue", "Green"]))}
     for colour in ("Blue", "Green"):
         if colour == spec["routeTo"] or draw(st.booleans()):
@@ -98,6 +111,9 @@ def bluegreens(draw: st.DrawFn, more: st.SearchStrategy[Object] | None = None) -
         spec["promotion"] = draw(st.sampled_from(["Immediate", "WhenAvailable"]))
     if draw(st.booleans()):
         spec["ports"] = draw(port_lists)
+        if any(port.get("targetPort") == WEB["name"] for port in spec["ports"]):
+            for colour in {"blueSpec", "greenSpec"} & spec.keys():
+                spec[colour] = with_web(spec[colour])
     if more is not None:
         spec |= draw(more)
     return {
