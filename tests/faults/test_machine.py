@@ -41,7 +41,7 @@ def one_of_each_fault(references: dict[str, Reference]) -> list[Case]:
         fault: found[number * 7 % len(found)]
         for number, (fault, found) in enumerate(by_fault.items())
     }
-    # Nothing else proves on a real server that no start is made twice, or early, by a wrong clock.
+    # Nothing else proves on a real server what becomes of starts by a wrong clock.
     for fault in WRONG:
         chosen[fault] = next(case for case in by_fault[fault] if isinstance(case.make, Starts))
     return list(chosen.values())

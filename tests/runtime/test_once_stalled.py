@@ -77,23 +77,6 @@ class TestStalled:
         assert world.condition("Ready") == "True/Scheduled"
         assert "RecordAhead" not in world.events()
 
-    async def test_a_clock_that_is_ahead_starts_nothing_early_or_twice(self):
-        world = await started(successfulJobsHistoryLimit=1)
-        await world.live_through(2 * MINUTE)
-        world.clock.ahead = 60 * MINUTE
-        world.restart()
-        for _ in range(3):
-            await world.live_through(MINUTE)
-            world.end_job(world.made[-1])
-            world.deliver()
-            await world.work()
-        world.clock.ahead = 0
-        world.restart()
-        await world.live_through(2 * MINUTE)
-
-        assert world.made == [world.job(minute) for minute in range(1, 8)]
-        assert set(world.events()) == {"Started", "Completed"}
-
     async def test_a_record_ahead_that_somebody_else_holds_stops_nothing(self):
         world = await started()
         await world.live_through(MINUTE)

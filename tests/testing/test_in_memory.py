@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from structlog.testing import capture_logs
 
 from hedgerow import Apply, Claim, Controller, Deployment, Desired, View
 from hedgerow.testing import InMemory, SomebodyElse, holders, target
@@ -73,6 +74,37 @@ class TestTime:
         now, server, time = seen[-1]
         assert server - now == timedelta(seconds=61)
         assert time == server
+
+    def test_while_they_differ_what_is_asked_for_later_is_looked_at_each_minute(self, in_memory):
+        seen = []
+
+        def patient(_greeting, observed):
+            seen.append(observed.clocks_differ)
+            return Desired(requeue_after=timedelta(hours=10))
+
+        cluster = in_memory(Controller("patient", Greeting, patient, owns=(ConfigMap,)))
+        cluster.apply(GREETING)
+        cluster.assert_settled()
+        with capture_logs() as logs:
+            cluster.server_clock.jump(150)
+            cluster.pass_time(3600)
+            calm = len(seen)
+            assert set(seen) == {False}
+            cluster.stop()
+            cluster.start()
+            cluster.pass_time(600)
+            assert set(seen[calm:]) == {True}
+            assert len(seen) - calm >= 10
+            cluster.server_clock.jump(-150)
+            cluster.pass_time(120)
+        told = [(log["event"], log.get("seconds_ahead")) for log in logs if "clock" in log["event"]]
+
+        assert seen[-1] is False
+        assert told == [
+            ("the clock differs from the API server's: one of them is wrong", -150),
+            ("the clock differs from the API server's: one of them is wrong", -150),
+            ("the clock is that of the API server again", None),
+        ]
 
     def test_what_is_asked_for_later_is_done_then(self, in_memory):
         def late(greeting, observed):

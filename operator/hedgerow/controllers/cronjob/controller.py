@@ -48,11 +48,11 @@ WAITS = "JobAlreadyActive"
 def compose(cj: CronJob, observed: Observed) -> Desired:
     """Return the Jobs to keep, all but outdated ones, and the new Job of a start that is due.
 
-    If our clock and the API server's differ, one is wrong. A start is due once both say so, and
-    what is recorded is no start only if it is later than both: so none is made early or twice.
+    What is recorded later than our clock, but not than the API server's, is a start all the same:
+    then our clock is behind, and no start is made before it has come to that one.
     """
-    there, created = observed.all(Job), cj.metadata.creation_timestamp
-    now, latest = sorted((observed.now, observed.cluster_time))
+    there, now, created = observed.all(Job), observed.now, cj.metadata.creation_timestamp
+    latest = max(now, observed.cluster_time)
     listed = starts.listed(cj)
     foreign = {job.name for job in there if starts.is_foreign(listed, job)}
     jobs = [job for job in there if job.name not in foreign]
@@ -70,7 +70,7 @@ def compose(cj: CronJob, observed: Observed) -> Desired:
             requeue_after=wait(record, None, now),
         )
     record = starts.record(cj, jobs, schedule, latest, observed.created)
-    wrong = wrong_clock(record, observed)
+    wrong = clock_behind(record, now)
     since = max((time for time in (record.last, created) if time), default=now)
     plan = missed_starts(schedule, since, cj.spec.starting_deadline_seconds, now)
     behind = missed_count(cj, schedule, record, plan, since=since, now=now)
@@ -178,23 +178,16 @@ def unreadable(cj: CronJob) -> tuple[Condition, ...]:
     return stalled(reason, "; ".join((*schedules, *zones)))
 
 
-def wrong_clock(record: StartRecord, observed: Observed) -> Notice | None:
-    """Return that no start is made since one clock has not come to the last one; else None.
-
-    The record agrees with the other clock, so it is not the record that is wrong.
-    """
-    if not record.last or not starts.is_ahead(
-        record.last, min(observed.now, observed.cluster_time)
-    ):
+def clock_behind(record: StartRecord, now: datetime) -> Notice | None:
+    """Return that no start is made since our clock has not come to the last one; None if it has."""
+    if not record.last or not starts.is_ahead(record.last, now):
         return None
-    behind = observed.now < observed.cluster_time
-    ours, theirs = "the operator's clock", "the API server's clock"
-    late, other = (ours, theirs) if behind else (theirs, ours)
     note = (
-        f"{late} is behind: it has not come to the start of {shown(record.last)}, which was made,"
-        f" and {other} has. No start is made until both have: set the clock right"
+        f"the operator's clock is behind: it has not come to the start of {shown(record.last)},"
+        f" which was made, and the API server's clock has. No start is made until it has, too: set"
+        f" the clock right"
     )
-    return Notice("ClockBehind" if behind else "ClockAhead", note, "Warning")
+    return Notice("ClockBehind", note, "Warning")
 
 
 def health(

@@ -141,7 +141,7 @@ class Hold:
 
 def compose(kind: type[View], workload: Resource, observed: Observed) -> Desired:
     """Hold the field of the object that has it, as its phase says, or give it back."""
-    observed = observed.by_cluster_time()
+    now = max(observed.now, observed.cluster_time)  # a clock that is behind leaves pods out
     own, autoscalers = targets(kind, observed)
     try:
         plan = read(workload.metadata.annotations, workload.metadata.creation_timestamp)
@@ -152,14 +152,14 @@ def compose(kind: type[View], workload: Resource, observed: Observed) -> Desired
         told = f"{names} all target {own.id}: hedgerow changes none of them until only one does"
         return frozen(own, autoscalers, stalled("SeveralAutoscalers", told) if plan else ())
     target = autoscalers[0] if autoscalers else own
-    phase = plan.at(observed.now) if plan else OUTSIDE
+    phase = plan.at(now) if plan else OUTSIDE
     word = observed.word(target.kind, target.live.name, "spec", target.field)
     hold = returned(target) if phase.replicas is None else wanted(target, phase, word)
     events, conditions = remarks(target, hold)
     return Desired(
         status=Status(conditions=conditions) if conditions else None,
         events=events,
-        requeue_after=_wait(phase, observed.now),
+        requeue_after=_wait(phase, now),
         claims=claims(own, target, hold, phase),
     )
 
