@@ -194,6 +194,26 @@ class TestChanged:
         assert (world.finish().settle().phase, world.selected) == ("Held", ("Blue",))
 
 
+def yielded(template: Object, _fields: Object) -> None:
+    """The holder of a yielded image changes it once more."""
+    template["spec"]["containers"][0]["image"] = "theirs:2"
+
+
+def test_each_change_of_what_is_declared_and_held_by_others_is_checked():
+    world = SwitchWorld(**CHECKED, hold=True).settle()
+    world.finish().settle()
+    world.spec["routeTo"] = "Green"
+    world.settle()
+    world.change("Green", image)
+    assert world.settle().finish().settle().phase == "Held"
+    world.change("Green", beside)
+    assert world.settle().phase == "Held"
+
+    world.change("Green", yielded)
+
+    assert (world.settle().phase, world.selected) == ("Checking", ("Blue",))
+
+
 def test_a_new_spec_is_another_template_before_it_is_applied_and_afterwards():
     world = SwitchWorld(hold=True).settle()
     world.spec["routeTo"] = "Green"

@@ -209,16 +209,43 @@ def template_of(bg: BlueGreen, phase: Phase, observed: Observed, *, frozen: bool
     """Return a name for what a colour's pods are made of: a digest of the spec, one of the live.
 
     A new spec is another template before it is applied, and so is what somebody else changes of
-    what we declare. What others add, as a restart does, belongs to no template. Of a `frozen`
-    colour the spec counts that was applied last. Empty if there is no Deployment.
+    what we declare, or of what is yielded to him. What others add, as a restart does, belongs to no
+    template. Of a `frozen` colour the spec counts that was applied last. Empty if there is no
+    Deployment.
     """
     live = observed.child(Deployment, deployment_name(bg, phase))
     spec = dict(bg.spec.phases()).get(phase)
     if live is None or spec is None:
         return ""
     declared = _declared_before(bg, phase) if frozen else digest(spec)
-    ours = View(extract(live.raw, observed.field_manager) or {})
-    return f"{declared}-{digest(ours.at('spec', 'template'))}"
+    ours = View(extract(live.raw, observed.field_manager) or {}).mapping("spec", "template")
+    theirs = _held_by_others(spec, View(ours).mapping("spec"), live.pod_spec)
+    return f"{declared}-{digest(ours, *([theirs] if theirs else []))}"
+
+
+def _held_by_others(declared: Any, ours: Any, live: Any) -> Any:
+    """Return the live values of what is declared and not ours, such as a yielded image.
+
+    Items of lists are known by their names; a list whose items have none is ours or theirs as a
+    whole.
+    """
+    if ours is None:
+        return live
+    kinds: set[type[Any]] = {type(one) for one in (declared, ours, live)}
+    if kinds == {dict}:
+        pairs = {
+            name: _held_by_others(value, ours.get(name), live[name])
+            for name, value in declared.items()
+            if name in live
+        }
+        return {name: value for name, value in pairs.items() if value not in (None, {})}
+    if kinds == {list}:
+        return _held_by_others(*(_by_name(items) for items in (declared, ours, live)))
+    return None
+
+
+def _by_name(items: Iterable[Any]) -> dict[str, Any]:
+    return {name: item for item in items if (name := View(item).text("name"))}
 
 
 def _declared_before(bg: BlueGreen, phase: Phase) -> str:
