@@ -141,7 +141,7 @@ class TestWhatCannotBeRouted:
     def test_where_both_colours_are_broken_the_pods_that_serve_go_on(self, troubled: Troubled):
         eventually(lambda: "ErrImage" in troubled.said("broken", "Ready"), TOLD, "Ready says why")
         assert troubled.condition("Ready", "broken") == "False/WaitingForAvailability"
-        assert troubled.condition("Available", "broken") == "False/Unavailable"
+        assert troubled.condition("Available", "broken") == "True/Serving"
         assert troubled.heard("broken") == {"Blue"}
 
 
