@@ -288,8 +288,8 @@ class TestFewerPods:
 
         world.api.apply({**manifest, "spec": {**manifest["spec"], "hold": True}}, "user").must()
         eventually(lambda: world.condition("Ready") == "False/Held")
-        shown = typed("tree", "demo").out
-        assert f"stays on Blue: {told}" in " ".join(shown.split())
+        words = f"stays on Blue: {told}"  # once the other colour's Deployment is there
+        eventually(lambda: words in " ".join(typed("tree", "demo").out.split()), what=words)
         world.api.apply(manifest, "user").must()
         eventually(lambda: world.status().get("routeTo") == "Green", what="Green is routed")
 
@@ -369,7 +369,7 @@ class TestServing:
         spec |= {"ports": [port | {"targetPort": "web"}], "greenSpec": green}
         world.apply(route_to="Green", **spec)
         eventually(lambda: world.condition("Ready") == "False/Held", what="Held")
-        assert world.condition("Available") == "True/Serving"
+        eventually(lambda: world.condition("Available") == "True/Serving", what="Blue serves")
         assert served(world) == {"http": 1}
 
         template = world.status()["switch"]["template"]
