@@ -289,7 +289,11 @@ class TestFewerPods:
         world.api.apply({**manifest, "spec": {**manifest["spec"], "hold": True}}, "user").must()
         eventually(lambda: world.condition("Ready") == "False/Held")
         words = f"stays on Blue: {told}"  # once the other colour's Deployment is there
-        eventually(lambda: words in " ".join(typed("tree", "demo").out.split()), what=words)
+
+        def shown() -> str:
+            return " ".join(typed("tree", "demo").out.replace("│", " ").split())
+
+        eventually(lambda: words in shown(), what=words)
         world.api.apply(manifest, "user").must()
         eventually(lambda: world.status().get("routeTo") == "Green", what="Green is routed")
 
