@@ -558,6 +558,7 @@ EXCEPT: dict[str, str] = {
         (
             "oversized.problem", "oversized.readable", "texts.numbered",
             "contract_relations.namesake", "contract_relations.unreduced",
+            "contract_observed.Observed.by_cluster_time",
             "contract_observed.Observed.is_refused", "contract_observed.Observed.word",
             "policy.FieldPolicy.word",
             "canonical.builtin",
