@@ -18,6 +18,8 @@ from hedgerow.contract import Create, Keep
 from hedgerow.controllers.bluegreen.checks import (
     FORGOTTEN,
     GRACE,
+    JOB_CONTROLLER,
+    LONG_GRACE,
     LONGEST_WORDS,
     PAUSES,
 )
@@ -183,14 +185,21 @@ class TestEnd:
     """A check that never ends has failed by our own clock."""
 
     @pytest.mark.parametrize(
-        "spec", [{"suspend": True}, {"managedBy": "example.com/x"}, {}], ids=str
+        ("spec", "grace"),
+        [
+            ({"suspend": True}, GRACE),
+            ({"managedBy": "example.com/x"}, GRACE),
+            ({"managedBy": JOB_CONTROLLER}, LONG_GRACE),
+            ({}, LONG_GRACE),
+        ],
+        ids=str,
     )
-    def test_it_has_failed_when_its_time_is_over(self, spec):
+    def test_it_has_failed_when_its_time_is_over(self, spec, grace):
         job = {"spec": {**spec, "template": {"spec": {"containers": []}}}}
         world = checking(job=job, timeoutSeconds=TIMEOUT)
         wait = world.compose().requeue_after
         assert wait is not None
-        assert timedelta(seconds=TIMEOUT) < wait <= timedelta(seconds=TIMEOUT) + GRACE
+        assert grace < wait <= timedelta(seconds=TIMEOUT) + grace
         world.now += wait - timedelta(seconds=1)
         assert world.settle().phase == "Checking"
 
@@ -227,7 +236,7 @@ class TestEnd:
 
         wait = world.compose().requeue_after
         assert wait is not None
-        assert wait <= timedelta(seconds=TIMEOUT) + GRACE
+        assert wait <= timedelta(seconds=TIMEOUT) + LONG_GRACE
 
 
 class TestPauses:

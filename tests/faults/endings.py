@@ -15,6 +15,8 @@ _GENERATION = re.compile(r"generation \d+")
 _ADDRESSES = ("clusterIP", "clusterIPs")
 _COUNTS = ("missed",)
 """What goes on with time alone."""
+_ATTEMPTS = ("attempts", "insteadOf")
+"""What a check is run again for: a Job is not believed if the answer to its creation was lost."""
 
 
 def ending(people: People, scenario: Scenario, namespace: str) -> Object:
@@ -30,6 +32,8 @@ def ending(people: People, scenario: Scenario, namespace: str) -> Object:
         text = text.replace(live["metadata"]["uid"], f"uid of {name}")
         address = live.get("spec", {}).get("clusterIP", "None")
         text = text if address == "None" else text.replace(address, f"address of {name}")
+        for check in live.get("status", {}).get("checks", ()):
+            text = text.replace(check["job"], f"job of {check['name']}")
     text = text.replace(namespace, "here").replace(namespace.rpartition("-")[2], "mark")
     text = _UID.sub("uid of what is gone", text)
     text = _TIME.sub("some time", text)
@@ -102,6 +106,9 @@ def _plain(live: Object) -> Object:
         status["observedGeneration"] = "behind" if behind else "newest"
     for condition in status.get("conditions", ()):
         condition.pop("observedGeneration", None)
+    for check in status.get("checks", ()):
+        for name in _ATTEMPTS:
+            check.pop(name, None)
     spec = {key: value for key, value in live.get("spec", {}).items() if not _given(key, value)}
     return {
         **{key: value for key, value in live.items() if key not in {"status", "spec"}},

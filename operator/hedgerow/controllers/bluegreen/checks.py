@@ -34,8 +34,12 @@ TEMPLATE: Final = "app.demo.kakao.com/template"
 """The annotation of a check's Job: the template that it is for. Nothing is decided by it."""
 LONGEST_WORDS: Final = 200
 """The most characters of what a Job or a pod says."""
+JOB_CONTROLLER: Final = "kubernetes.io/job-controller"
+"""The value of `managedBy` of a Job that Kubernetes itself ends at its deadline."""
 GRACE: Final = timedelta(seconds=5)
-"""How long after its time a Job is waited for: its own deadline knows more of why it failed."""
+"""How long after its time a Job is waited for that does not end by itself."""
+LONG_GRACE: Final = timedelta(minutes=2)
+"""How long a Job is waited for that does: by then a watch that went silent has been noticed."""
 PAUSES: Final = (0, 0, 2, 4, 8, 16, 32, 64, 128, 256, 300)
 """Seconds from the last of so many Jobs of a check to the next one.
 
@@ -165,10 +169,17 @@ def _judged(
     """Return what our own Job says; once a check has failed, that stays."""
     if told.verdict == "Failed":
         return Attempt(told, "keep")
-    end = (told.start_time or now) + timedelta(seconds=check.timeout_seconds) + GRACE
+    grace = LONG_GRACE if _ends_by_itself(job) else GRACE
+    end = (told.start_time or now) + timedelta(seconds=check.timeout_seconds) + grace
     update = _outcome(job, pods, check.timeout_seconds if now >= end else None)
     due = None if "verdict" in update else end
     return Attempt(_update(told, now, **update), "keep", due=due)
+
+
+def _ends_by_itself(job: Job) -> bool:
+    """Return whether Kubernetes ends a Job at its deadline, and so tells more of why it failed."""
+    is_kubernetes = job.text("spec", "managedBy") in ("", JOB_CONTROLLER)
+    return is_kubernetes and not job.at("spec", "suspend")
 
 
 def _missing(told: CheckStatus, now: datetime) -> Attempt:
