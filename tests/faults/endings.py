@@ -32,8 +32,8 @@ def ending(people: People, scenario: Scenario, namespace: str) -> Object:
         text = text.replace(live["metadata"]["uid"], f"uid of {name}")
         address = live.get("spec", {}).get("clusterIP", "None")
         text = text if address == "None" else text.replace(address, f"address of {name}")
-        for check in live.get("status", {}).get("checks", ()):
-            text = text.replace(check["job"], f"job of {check['name']}")
+    for check in (check for live in found.values() for check in _checks(live)):
+        text = text.replace(check["job"], f"job of {check['name']}")
     text = text.replace(namespace, "here").replace(namespace.rpartition("-")[2], "mark")
     text = _UID.sub("uid of what is gone", text)
     text = _TIME.sub("some time", text)
@@ -106,7 +106,11 @@ def _plain(live: Object) -> Object:
         status["observedGeneration"] = "behind" if behind else "newest"
     for condition in status.get("conditions", ()):
         condition.pop("observedGeneration", None)
-    for check in status.get("checks", ()):
+    held = (entry.get("fieldsV1", {}).get("f:status", {}).get("f:checks", {}) for entry in entries)
+    for fields in (field for checks in held for field in checks.values()):
+        for name in _ATTEMPTS:
+            fields.pop(f"f:{name}", None)
+    for check in _checks(live):
         for name in _ATTEMPTS:
             check.pop(name, None)
     spec = {key: value for key, value in live.get("spec", {}).items() if not _given(key, value)}
@@ -116,6 +120,10 @@ def _plain(live: Object) -> Object:
         "spec": spec,
         "status": status,
     }
+
+
+def _checks(live: Object) -> list[Object]:
+    return live.get("status", {}).get("checks", [])
 
 
 def _given(key: str, value: Any) -> bool:
