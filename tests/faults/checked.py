@@ -24,6 +24,7 @@ from faults.scenario import (
     observed,
     removal,
     roll_out,
+    rolling_out,
     running,
     scale,
     take,
@@ -69,20 +70,6 @@ def serve(people: People) -> None:
     follow(people)
 
 
-def served(look: Callable[[People], object]) -> Callable[[People], object]:
-    """Look, and have rolled out what was written after the step, as whoever does that would."""
-
-    def looked(people: People) -> object:
-        for deployment in (BLUE, GREEN):
-            live = people.get(deployment) or {}
-            seen = value_at(live, ("status", "observedGeneration"))
-            if seen != value_at(live, ("metadata", "generation")):
-                serve(people)
-        return look(people)
-
-    return looked
-
-
 def follow(people: People) -> None:
     """Have the EndpointSlices follow the Services."""
     pods = people.every({"apiVersion": "v1", "kind": "Pod"})
@@ -109,14 +96,18 @@ def follow(people: People) -> None:
 
 
 def fail(people: People) -> None:
-    """Have the last of the Jobs that run fail."""
-    job = running(people)[-1]
+    """Have the Job of the check `smoke` fail."""
+    [job] = [job for job in running(people) if _container(job) == "smoke"]
     began = {"lastProbeTime": None, "lastTransitionTime": job["metadata"]["creationTimestamp"]}
     why = {"status": "True", "reason": "BackoffLimitExceeded", "message": "it failed", **began}
     conditions = [{"type": kind, **why} for kind in ("FailureTarget", "Failed")]
     status = {"startTime": began["lastTransitionTime"], "failed": 1, "conditions": conditions}
     identity = {**JOBS, "metadata": {"name": job["metadata"]["name"]}}
     people.edit(identity, {"status": status}, CONTROLLER_MANAGER, subresource="status")
+
+
+def _container(job: Object) -> str:
+    return job["spec"]["template"]["spec"]["containers"][0]["name"]
 
 
 def _phase(name: str) -> Callable[[People], object]:
@@ -149,7 +140,7 @@ def bluegreen_checked(overlap: int = 1) -> Iterator[Step]:
     yield Step("created", apply(DEMO, **spec), both(nothing, lambda people: people.get(PREVIEW)))
     checks = observed(DEMO, Ready="False/Checking", Checked="False/Checking")
     checking = both(checks, count(running, 2))
-    yield Step("rolled out", serve, served(checking))
+    yield rolling_out("rolled out", checking, BLUE, GREEN, act=serve)
     # What a check said is lost with the store in which it was: no step that ends one is undone.
     yield Step("scaled meanwhile", scale(GREEN, 2), checking)
     yield Step("checked", finish, both(_routed("Blue"), count(jobs, 0)))
@@ -164,7 +155,7 @@ def bluegreen_checked(overlap: int = 1) -> Iterator[Step]:
     changed = {**spec, "routeTo": "Green", "greenSpec": _pods("green", "example/echo:2")}
     waiting = both(_phase("WaitingForAvailability"), _selects("Blue"), count(jobs, 0))
     yield Step("changed, with checks to come", apply(DEMO, **changed), waiting)
-    yield Step("rolled out again", serve, served(both(checking, _selects("Blue"))))
+    yield rolling_out("rolled out again", both(checking, _selects("Blue")), BLUE, GREEN, act=serve)
     yield Step("checked again", finish, both(_phase("Overlapping"), _selects(None)))
     yield Step("both are endpoints", follow, _routed("Green"))
 
@@ -207,7 +198,7 @@ def bluegreen_baked() -> Iterator[Step]:
     first = both(observed(DEMO, Ready="False/Unavailable"), _selects("Blue"))
     yield Step("created", apply(DEMO, **spec), first)
     ready = both(_routed("Blue"), observed(DEMO, Ready="True/Serving"))
-    yield Step("rolled out", serve, served(ready))
+    yield rolling_out("rolled out", ready, BLUE, GREEN, act=serve)
     yield from _contested()
     spec = {**spec, "routeTo": "Green"}
 
@@ -221,11 +212,11 @@ def bluegreen_baked() -> Iterator[Step]:
     yield Step("promoted", promote, baking)
     back = both(_phase("RolledBack"), _selects("Blue"), observed(DEMO, Ready="False/RolledBack"))
     yield Step("green breaks", _break, back)
-    yield Step("green is mended", serve, served(back))
+    yield rolling_out("green is mended", back, BLUE, GREEN, act=serve)
     spec = {**spec, "greenSpec": _pods("green", "example/echo:2")}
     waiting = both(_phase("WaitingForAvailability"), _selects("Blue"))
     yield Step("changed", apply(DEMO, **spec), waiting)
-    yield Step("rolled out again", serve, served(held))
+    yield rolling_out("rolled out again", held, BLUE, GREEN, act=serve)
     yield Step("promoted again", promote, baking)
     yield Step("its Service deleted", lambda people: people.delete(ROUTE), baking)
     yield removal(DEMO, "bluegreen")

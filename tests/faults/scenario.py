@@ -259,6 +259,30 @@ def roll_out(*deployments: Object) -> Callable[[People], None]:
     return act
 
 
+def rolling_out(
+    name: str,
+    seen: Callable[[People], object],
+    *deployments: Object,
+    act: Callable[[People], object] | None = None,
+) -> Step:
+    """Return a step that has Deployments rolled out, also what is written of them after it.
+
+    So whoever does that would: a step alone would leave a Deployment behind for ever that the
+    operator writes once more.
+    """
+    roll = act or roll_out(*deployments)
+
+    def kept_up(people: People) -> object:
+        for identity in deployments:
+            live = people.get(identity) or {}
+            there = value_at(live, ("metadata", "generation"))
+            if value_at(live, ("status", "observedGeneration")) != there:
+                roll(people)
+        return seen(people)
+
+    return Step(name, roll, kept_up)
+
+
 def _rolled_out(live: Object) -> Object:
     names = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
     available = {

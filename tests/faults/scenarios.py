@@ -21,7 +21,7 @@ from faults.scenario import (
     jobs,
     observed,
     removal,
-    roll_out,
+    rolling_out,
     running,
     scale,
     take,
@@ -66,7 +66,7 @@ def _bluegreen_flipped() -> Iterator[Step]:
         apply(DEMO, **spec),
         both(observed(DEMO, Ready="False/Unavailable"), at(ROUTE, *_PHASE, is_="Blue")),
     )
-    yield Step("rolled out", roll_out(BLUE, GREEN), observed(DEMO, Ready="True/Serving"))
+    yield rolling_out("rolled out", observed(DEMO, Ready="True/Serving"), BLUE, GREEN)
     yield Step(
         "contested",
         _take_image(GREEN, "green", "example/theirs:1"),
@@ -90,7 +90,7 @@ def _bluegreen_flipped() -> Iterator[Step]:
         _take_image(GREEN, "green", "example/echo:2"),
         both(observed(DEMO, Contested=""), at(GREEN, *_IMAGE, is_="example/echo:2")),
     )
-    yield Step("rolled out again", roll_out(BLUE, GREEN), observed(DEMO, Ready="True/Serving"))
+    yield rolling_out("rolled out again", observed(DEMO, Ready="True/Serving"), BLUE, GREEN)
 
 
 def _bluegreen_changed() -> Iterator[Step]:
@@ -106,15 +106,15 @@ def _bluegreen_changed() -> Iterator[Step]:
         apply(DEMO, **spec),
         both(observed(DEMO, Ready="False/Unavailable"), at(ROUTE, *_PHASE, is_="Blue")),
     )
-    yield Step("blue is rolled out", roll_out(BLUE), observed(DEMO, Ready="True/Serving"))
+    yield rolling_out("blue is rolled out", observed(DEMO, Ready="True/Serving"), BLUE)
     spec = {**spec, "routeTo": "Green"}
     waits = observed(DEMO, Ready="False/WaitingForAvailability")
     yield Step("flipped", apply(DEMO, **spec), waits)
     yield Step("scaled", scale(GREEN, 2), both(waits, _behind))
-    yield Step(
+    yield rolling_out(
         "green is rolled out",
-        roll_out(GREEN),
         both(observed(DEMO, Ready="True/Serving"), at(DEMO, "status", "routeTo", is_="Green")),
+        GREEN,
     )
     yield Step(
         "contested",
@@ -159,7 +159,7 @@ def _memcached_scaled() -> Iterator[Step]:
         apply(CACHE, size=2),
         both(observed(CACHE, Ready="False/Unavailable"), lambda people: people.get(BUDGET)),
     )
-    yield Step("rolled out", roll_out(SERVERS), observed(CACHE, Ready="True/Serving"))
+    yield rolling_out("rolled out", observed(CACHE, Ready="True/Serving"), SERVERS)
     yield Step(
         "scaled",
         lambda people: people.edit(CACHE, {"spec": {"size": 3}}, "kubectl"),
@@ -172,7 +172,7 @@ def _memcached_scaled() -> Iterator[Step]:
         lambda people: people.edit(CACHE, yielded, "kubectl-annotate"),
         both(observed(CACHE, Contested=""), at(SERVERS, *replicas, is_=5)),
     )
-    yield Step("rolled out again", roll_out(SERVERS), observed(CACHE, Ready="True/Serving"))
+    yield rolling_out("rolled out again", observed(CACHE, Ready="True/Serving"), SERVERS)
     yield Step(
         "one server is enough",
         lambda people: people.edit(CACHE, {"spec": {"size": 1}}, "kubectl"),
@@ -186,7 +186,7 @@ def _memcached_changed() -> Iterator[Step]:
         apply(CACHE, size=3, image="memcached:1.6-alpine"),
         both(observed(CACHE, Ready="False/Unavailable"), lambda people: people.get(BUDGET)),
     )
-    yield Step("rolled out", roll_out(SERVERS), observed(CACHE, Ready="True/Serving"))
+    yield rolling_out("rolled out", observed(CACHE, Ready="True/Serving"), SERVERS)
     yield Step(
         "contested",
         _take_image(SERVERS, "memcached", "memcached:theirs"),
@@ -232,7 +232,7 @@ def _guestbook_moved() -> Iterator[Step]:
         apply(BOOK, size=2, configMapName="pages"),
         both(observed(BOOK, Ready="False/Unavailable"), lambda people: _mounted(people) == "pages"),
     )
-    yield Step("rolled out", roll_out(SHOWING), observed(BOOK, Ready="True/Serving"))
+    yield rolling_out("rolled out", observed(BOOK, Ready="True/Serving"), SHOWING)
     yield Step(
         "contested",
         _take_image(SHOWING, "guestbook", "busybox:theirs"),
@@ -247,10 +247,10 @@ def _guestbook_moved() -> Iterator[Step]:
             lambda people: _mounted(people) == "others" and people.get(PAGES),
         ),
     )
-    yield Step(
+    yield rolling_out(
         "rolled out again",
-        roll_out(SHOWING),
         both(observed(BOOK, Contested="True/FieldConflict"), lambda people: not people.get(PAGES)),
+        SHOWING,
     )
     yield Step(
         "its ConfigMap deleted",
