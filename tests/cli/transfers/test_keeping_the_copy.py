@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import pytest
 
 from cli.gardens import CHILD, NAME, Garden
@@ -32,12 +30,6 @@ def garden(monkeypatch) -> Garden:
     return garden
 
 
-@pytest.fixture
-def typed(garden, typing):
-    assert garden
-    return partial(typing)
-
-
 @pytest.mark.parametrize(
     "words",
     [
@@ -48,9 +40,9 @@ def typed(garden, typing):
         ("release", "--all", "--instance", "two", *TO, "--yes", "--system-namespace", "default"),
     ],
 )
-def test_what_would_be_applied_as_kubectl_is_refused(garden, typed, words):
+def test_what_would_be_applied_as_kubectl_is_refused(garden, typing, words):
     before = garden.live
-    code, out, err = typed(*words)
+    code, out, err = typing(*words)
 
     assert code == 1
     assert f"Deployment/{NAME} has client-side apply's copy of its manifest" in out + err
@@ -58,15 +50,15 @@ def test_what_would_be_applied_as_kubectl_is_refused(garden, typed, words):
 
 
 @pytest.mark.parametrize("is_new", [False, True], ids=["with managed fields", "without"])
-def test_an_adoption_relabels_entries_instead(garden, typed, is_new):
+def test_an_adoption_relabels_entries_instead(garden, typing, is_new):
     live = garden.live
     if is_new:
         live["metadata"]["managedFields"] = []
         garden.model._put(garden.model._key(live), live, "MODIFIED")
 
     words = ("adopt", CHILD, "--from", CLIENT_SIDE, *TO)
-    assert "nothing was changed. --yes does it" in typed(*words)[1]
-    assert typed(*words, "--yes")[0] == 0
+    assert "nothing was changed. --yes does it" in typing(*words)[1]
+    assert typing(*words, "--yes")[0] == 0
 
     assert garden.held("paused") == {"kubectl"}
     assert [sent.manager for sent in garden.writes if sent.verb == "apply"] == (
@@ -76,7 +68,7 @@ def test_an_adoption_relabels_entries_instead(garden, typed, is_new):
 
 
 @pytest.mark.parametrize("to", ["team", "kubectl"])
-def test_where_there_is_none_or_for_others_it_is_applied(garden, typed, to):
+def test_where_there_is_none_or_for_others_it_is_applied(garden, typing, to):
     if to == "kubectl":
         live = garden.live
         del live["metadata"]["annotations"]
@@ -84,5 +76,5 @@ def test_where_there_is_none_or_for_others_it_is_applied(garden, typed, to):
 
     words = ("release", CHILD, "--field", "spec.replicas", "--to", to, "--wait", "0s")
 
-    assert typed(*words)[0] == 0
+    assert typing(*words)[0] == 0
     assert garden.held("replicas") == {to}
