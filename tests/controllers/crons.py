@@ -92,7 +92,9 @@ def composed(
     server: datetime | None = None,
 ) -> Desired:
     """Compose at a time of the operator's clock, and of the API server's if that is known."""
-    return compose(cj, Observed(now=now, server_time=server, children=jobs, created=made))
+    return compose(
+        cj, Observed(now=now, server_time=server, children=jobs, created=dict.fromkeys(made, ""))
+    )
 
 
 def started(desired: Desired) -> list[str]:

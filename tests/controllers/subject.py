@@ -76,7 +76,7 @@ class Subject:
             ),
             split,
             refused,
-            refused,
+            refused.map(lambda created: dict.fromkeys(created, "u")),
         )
 
 

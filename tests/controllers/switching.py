@@ -132,7 +132,7 @@ class SwitchWorld:
             self.now + self.ahead,
             tuple(children),
             tuple(related),
-            created_uids=dict(self.created),
+            created=dict(self.created),
             field_manager=MANAGER,
             namespace="ns",
             server_time=self.now,

@@ -43,11 +43,13 @@ class Observed:
     related: tuple[View, ...] = ()
     refused: frozenset[tuple[str, str]] = frozenset()
     """Kind and name of the objects whose last write the server refused; see `is_refused`."""
-    created: frozenset[tuple[str, str]] = frozenset()
-    """Kind and name of the children of `Create` that were created since the status was written.
+    created: Mapping[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+    """The children of `Create` that were created since the status was written.
 
-    They may be finished and deleted already, so that nothing else shows them. Do not return them
-    as `Create` once more, and record them in the status: they are only here until it is written.
+    By kind and name, the uid that the API server answered: nothing else tells which object is ours,
+    since whoever creates one chooses all that it says of itself. They may be finished and deleted
+    already, so that nothing else shows them. Do not return them as `Create` once more, and record
+    them in the status: they are only here until it is written.
     """
     strays: tuple[View, ...] = ()
     """The objects that were returned as `Keep` and are not our children: read in this pass."""
@@ -62,11 +64,6 @@ class Observed:
     """What the user says of a field, by the annotations of the resource; see `word`."""
     check: Callable[[type[View]], None] = _any_kind
     """Called with each kind that is asked for; it raises an error for one that is never read."""
-    created_uids: Mapping[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
-    """The uids of the `created`, by kind and name, as the API server answered our own requests.
-
-    Nothing else tells which object is ours: whoever creates one chooses all that it says of itself.
-    """
     server_time: datetime | None = None
     """The time of the API server's clock; None if no answer has told it.
 

@@ -298,7 +298,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             children=tuple(kind(obj) for kind, obj in owned),
             related=tuple(self.cache.concerning(key)),
             refused=refused,
-            created=frozenset(state.created_once),
+            created={(kind, name): uid for (kind, name), uid in state.created_once.items()},
             strays=tuple(obj for target, obj in state.strays.items() if target not in written),
             claimable=tuple(kind(obj) for kind, obj in claimable),
             resource=View(live),
@@ -306,7 +306,6 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             namespace=home,
             said=field_policy.word,
             check=partial(check_read, controller=self.controller),
-            created_uids={(kind, name): uid for (kind, name), uid in state.created_once.items()},
         )
         return plan_input, observed
 

@@ -95,45 +95,40 @@ def trial(bg: BlueGreen, phase: Phase, template: str, observed: Observed) -> Tri
     """Return what the checks say about this template of a colour."""
     jobs = {job.name: job for job in observed.all(Job)}
     pods = [pod for pod in observed.all(Pod) if View(pod.labels).text(CHECKS)]
-    attempts: list[Attempt] = []
-    statuses: list[CheckStatus] = []
-    begun: list[Keep] = []
-    missing: list[Create] = []
-    passed: list[bool] = []
-    for check in bg.spec.checks or ():
-        told = recorded(bg, phase, template, check) or CheckStatus(
-            name=check.name,
-            template=template,
-            verdict="Running",
-            job=job_name(bg, phase, template, check),
-            time=observed.now,
-        )
-        passed.append(told.verdict == "Passed")
-        one = attempt(check, told, jobs.get(told.job), pods, observed)
-        if one.job == "create":
-            missing.append(Create(Job, told.job, manifest(bg, template, check)))
-        elif one.job == "keep":
-            begun.append(Keep(Job, told.job))
-        name = job_name(bg, phase, template, check, one.status.instead_of or "")
-        statuses.append(one.status.model_copy(update={"job": name}))
-        attempts.append(one)
+    tried = [
+        (check, told, attempt(check, told, jobs.get(told.job), pods, observed))
+        for check in bg.spec.checks or ()
+        for told in [recorded(bg, phase, template, check, observed.now)]
+    ]
     return Trial(
-        tuple(statuses),
-        tuple(begun),
-        tuple(missing),
-        recorded=all(passed),
-        taken=next((one.taken for one in attempts if one.taken), ""),
-        due=min((one.due for one in attempts if one.due), default=None),
+        tuple(named(bg, phase, check, one.status) for check, _, one in tried),
+        tuple(Keep(Job, told.job) for _, told, one in tried if one.job == "keep"),
+        tuple(
+            Create(Job, told.job, manifest(bg, template, check))
+            for check, told, one in tried
+            if one.job == "create"
+        ),
+        recorded=all(told.verdict == "Passed" for _, told, _ in tried),
+        taken=next((one.taken for _, _, one in tried if one.taken), ""),
+        due=min((one.due for _, _, one in tried if one.due), default=None),
     )
 
 
-def recorded(bg: BlueGreen, phase: Phase, template: str, check: Check) -> CheckStatus | None:
-    """Return what the status says of this very check of this very template."""
+def recorded(
+    bg: BlueGreen, phase: Phase, template: str, check: Check, now: datetime
+) -> CheckStatus:
+    """Return what the status says of this very check of this very template; else it begins now."""
     told = next((one for one in bg.status.checks or () if one.name == check.name), None)
-    if told is None or told.template != template:
-        return None
-    name = job_name(bg, phase, template, check, told.instead_of or "")
-    return told if told.job == name else None
+    if told and told.template == template and told.job == named(bg, phase, check, told).job:
+        return told
+    begun = CheckStatus(name=check.name, template=template, verdict="Running", job="", time=now)
+    return named(bg, phase, check, begun)
+
+
+def named(bg: BlueGreen, phase: Phase, check: Check, told: CheckStatus) -> CheckStatus:
+    """Return a check with the name of the Job that counts from now on."""
+    name = job_name(bg, phase, told.template, check, told.instead_of or "")
+    return told.model_copy(update={"job": name})
 
 
 def attempt(
@@ -144,7 +139,7 @@ def attempt(
     What changes which Job counts is recorded before another one is created: a pass may end after
     any write.
     """
-    now, made = observed.now, observed.created_uids.get((Job.api.kind, told.job), "")
+    now, made = observed.now, observed.created.get((Job.api.kind, told.job), "")
     if told.start_time and told.start_time > now:  # by a clock that was ahead
         told = _update(told, now, start_time=now.replace(microsecond=0))
     is_new = bool(made) and made != told.uid
