@@ -6,9 +6,11 @@ selects nothing.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from hedgerow.contract import Key
+from hedgerow.texts import cut, printable
 from hedgerow_schemas.base import View
 
 if TYPE_CHECKING:
@@ -24,6 +26,17 @@ DEADLINE_EXCEEDED: Final = "ProgressDeadlineExceeded"
 PAUSED: Final = "DeploymentPaused"
 PORT_MISSING: Final = "PortMissing"
 """The reason of conditions that say what `missing_port` returns."""
+LONGEST_REASON: Final = 600
+"""The most characters of what a Deployment or a pod says: PodSecurity needs 550 to name all."""
+LONGEST_WORDS: Final = 900
+"""The most characters of all that `waits_for` says; a condition's message has 1024."""
+_POD_NAME: Final = re.compile(r'\b(pods?) "[^"]*+"', re.IGNORECASE)
+_SUFFIX: Final = re.compile(
+    r"-[bcdfghjklmnpqrstvwxz2456789]{6,10}-[bcdfghjklmnpqrstvwxz2456789]{5}\b"
+)
+"""The end of a pod's name in other texts, in the letters that Kubernetes draws (`rand.String`)."""
+_USED: Final = re.compile(r"\bused: \S++ (?=limited: )")
+"""What others use of a quota."""
 
 
 def matches(selector: Mapping[str, Any], labels: Mapping[str, Any]) -> bool:
@@ -84,27 +97,39 @@ def _spelled(key: str, operator: str, values: tuple[str, ...]) -> str:
 
 
 def waits_for(
-    deployment: Deployment | None, pods: Iterable[Pod] = (), *, may_be_zero: bool = False
+    deployment: Deployment | None,
+    pods: Iterable[Pod] = (),
+    *,
+    may_be_zero: bool = False,
+    lasting: bool = False,
 ) -> str:
-    """Return what keeps a Deployment from being available; empty if it is available.
+    """Return what keeps a Deployment from being available, and why; empty if it is available.
 
     Available means: the Deployment controller has seen the newest generation, every replica is
     of that generation and available, there is at least one unless it `may_be_zero`, and the
     Deployment has `Available=True`. The generation read here is never older than our own last
-    write, since the cache stores the response of every apply. If some of its pods wait, the text
-    also has the reason of the first one by name.
+    write, since the cache stores the response of every apply.
+
+    Why is what the Deployment says itself, and what the first of its pods by name waits for. Text
+    of others is cut to 600 characters and escaped. `lasting` leaves out numbers and pods, as far as
+    the Deployment says why: that stays the same until somebody acts.
     """
     if deployment is None:
         return "it has no Deployment of its own yet"
     lack = next(_lacks(deployment, may_be_zero=may_be_zero), "")
-    if not lack:
-        return ""
-    stuck = sorted(
-        f"pod {pod.name}: {pod.waiting_reason}"
-        for pod in pods
-        if pod.deployment == deployment.name and pod.waiting_reason
-    )
-    return ", ".join([lack, *stuck[:1]])
+    if not lack or _is_unseen(deployment):
+        return lack
+    whys = tuple(filter(None, _whys(deployment)))
+    if lasting and whys:
+        return _USED.sub("", ": ".join(whys))
+    mine = (pod for pod in pods if pod.deployment == deployment.name)
+    return cut(", ".join((": ".join((lack, *whys)), *_waiting(mine))), LONGEST_WORDS)
+
+
+def _waiting(pods: Iterable[Pod]) -> tuple[str, ...]:
+    """Return what the first of some pods by name waits for, in words; empty if none waits."""
+    mine = [(pod.name, why) for pod in pods if pod.active and (why := pod.why_not_ready)]
+    return tuple(printable(f"pod {name}: {why}", LONGEST_REASON) for name, why in sorted(mine)[:1])
 
 
 def why_stuck(deployment: Deployment | None) -> str:
@@ -114,11 +139,41 @@ def why_stuck(deployment: Deployment | None) -> str:
     `spec.progressDeadlineSeconds`, or `DeploymentPaused`, if somebody paused it before its pods had
     the newest template. It is of interest only while `waits_for` returns something.
     """
-    if deployment is None or deployment.observed_generation < deployment.generation:
+    if deployment is None or _is_unseen(deployment):
         return ""
+    if _is_held(deployment):
+        return PAUSED
     reason = deployment.reason("Progressing")
-    ends = reason == PAUSED and deployment.updated_replicas < deployment.replicas
-    return reason if ends or reason == DEADLINE_EXCEEDED else ""
+    return reason if reason == DEADLINE_EXCEEDED else ""
+
+
+def _is_unseen(deployment: Deployment) -> bool:
+    return deployment.observed_generation < deployment.generation
+
+
+def _is_held(deployment: Deployment) -> bool:
+    """Return whether somebody paused a rollout; without a deadline no condition says so."""
+    paused = deployment.paused or deployment.reason("Progressing") == PAUSED
+    return paused and deployment.updated_replicas < deployment.replicas
+
+
+def _whys(deployment: Deployment) -> Iterator[str]:
+    """Yield why pods are missing, as the Deployment says: the same words until somebody acts."""
+    if _is_held(deployment):
+        where = f" -n {deployment.namespace}" if deployment.namespace else ""
+        yield f"it is paused (kubectl rollout resume deployment/{deployment.name}{where})"
+    if deployment.reason("Progressing") == DEADLINE_EXCEEDED:
+        yield "its rollout has made no progress for spec.progressDeadlineSeconds"
+    elif deployment.condition("Progressing") == "False":
+        yield _said(deployment, "Progressing")
+    if deployment.condition("ReplicaFailure") == "True":
+        yield _said(deployment, "ReplicaFailure")
+
+
+def _said(deployment: Deployment, kind: str) -> str:
+    """Return the text of a condition without the name of a pod, which is another each time."""
+    text = cut(deployment.message(kind) or deployment.reason(kind), 2 * LONGEST_REASON)
+    return printable(_SUFFIX.sub("-…", _POD_NAME.sub(r'\1 "…"', text)), LONGEST_REASON)
 
 
 def missing_port(ports: Iterable[Mapping[str, Any]], pod_spec: Mapping[str, Any]) -> str:
@@ -160,20 +215,21 @@ def replicas_of(name: str, chosen: Mapping[str, Any], pods: Iterable[Pod]) -> tu
 
 
 def _lacks(deployment: Deployment, *, may_be_zero: bool) -> Iterator[str]:
-    wanted = max(deployment.replicas, deployment.status_replicas)
+    wanted, there = deployment.replicas, deployment.status_replicas
+    updated, available = deployment.updated_replicas, deployment.available_replicas
+    surplus = max(there, updated, available) - wanted
     if deployment.text("metadata", "deletionTimestamp"):
         yield "it is being deleted"
-    if deployment.observed_generation < deployment.generation:
+    if _is_unseen(deployment):
         yield "its controller has not seen the newest generation yet"
     if wanted == 0 and not may_be_zero:
         yield "it is scaled to zero"
-    if deployment.updated_replicas != wanted:
-        yield f"{deployment.updated_replicas} of {wanted} replicas are up to date"
-    if deployment.status_replicas != deployment.replicas:
-        surplus = deployment.status_replicas - deployment.replicas
+    if updated < wanted:
+        yield f"{updated} of {wanted} replicas are up to date"
+    if min(there, available) < wanted:
+        yield f"{min(there, available)} of {wanted} replicas are available"
+    if surplus > 0:
         yield f"{surplus} surplus replicas are still there"
-    if deployment.available_replicas != wanted:
-        yield f"{deployment.available_replicas} of {wanted} replicas are available"
     if deployment.condition("Available") != "True":
         yield "its status has no condition Available=True"
 

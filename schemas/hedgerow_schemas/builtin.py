@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 POD_TEMPLATE_HASH = "pod-template-hash"
+LONGEST_TEXT = 600
+"""The most characters that a cache keeps of what a condition says."""
 CONTAINERS = ("initContainerStatuses", "containerStatuses")
 POD_IDENTITY = (
     "name",
@@ -40,6 +42,19 @@ def _container(status: Any) -> Object:
     return {"state": state} if state else {}
 
 
+def _kept_conditions(pod: View) -> Iterator[Object]:
+    """Yield a pod's `Ready`, and `PodScheduled` if that is false, with the beginning of their text.
+
+    Whoever may write the status of pods may write a text of any length.
+    """
+    for kind in ("Ready", "PodScheduled"):
+        found = _entry(pod.items("status", "conditions"), "type", kind)
+        view = View(found)
+        if found and (kind == "Ready" or view.text("status") == "False"):
+            text = view.text("message")
+            yield found if len(text) <= LONGEST_TEXT else {**found, "message": text[:LONGEST_TEXT]}
+
+
 class WithConditions(View):
     """A view of an object whose status has conditions."""
 
@@ -52,6 +67,10 @@ class WithConditions(View):
     def reason(self, kind: str) -> str:
         """Return a condition's reason; empty if it is absent."""
         return View(_entry(self.items("status", "conditions"), "type", kind)).text("reason")
+
+    def message(self, kind: str) -> str:
+        """Return a condition's message, as somebody else wrote it; empty if it is absent."""
+        return View(_entry(self.items("status", "conditions"), "type", kind)).text("message")
 
 
 class Service(View):
@@ -110,6 +129,11 @@ class Deployment(WithConditions):
     def replicas(self) -> int:
         """`spec.replicas`: how many pods are wanted."""
         return self.number("spec", "replicas")
+
+    @property
+    def paused(self) -> bool:
+        """`spec.paused`: whether the newest template waits until somebody resumes the rollout."""
+        return self.at("spec", "paused") is True
 
     @property
     def pod_spec(self) -> Mapping[str, Any]:
@@ -227,7 +251,7 @@ class Pod(WithConditions):
         view = View(pod)
         kept = {key: view.at("metadata", key) for key in POD_IDENTITY}
         owner = _entry(view.items("metadata", "ownerReferences"), "controller", True)
-        ready = _entry(view.items("status", "conditions"), "type", "Ready")
+        conditions = [*_kept_conditions(view)]
         containers = {k: [_container(s) for s in view.items("status", k)] for k in CONTAINERS}
         node = view.text("spec", "nodeName")
         address = view.text("status", "podIP")
@@ -242,7 +266,7 @@ class Pod(WithConditions):
             "status": {
                 "phase": view.text("status", "phase"),
                 **({"podIP": address} if address else {}),
-                "conditions": [ready] if ready else [],
+                "conditions": conditions,
                 **containers,
             },
         }
@@ -289,6 +313,21 @@ class Pod(WithConditions):
         """
         reasons = (View(status).text("state", "waiting", "reason") for status in self._statuses())
         return next(filter(None, reasons), "")
+
+    @property
+    def why_not_ready(self) -> str:
+        """Why it is not ready, as its writers say; empty if it is, has ended, or nobody says why.
+
+        That is why no node takes it, why a container waits, or which container or readiness gate is
+        not ready.
+        """
+        if not self.active:
+            return ""
+        if self.condition("PodScheduled") == "False":
+            return self.message("PodScheduled") or self.reason("PodScheduled")
+        if self.waiting_reason or self.condition("Ready") != "False":
+            return self.waiting_reason
+        return self.message("Ready") or self.reason("Ready")
 
     @property
     def controller_uid(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 import pytest
 
@@ -298,6 +299,49 @@ class TestFewerPods:
         eventually(lambda: world.status().get("routeTo") == "Green", what="Green is routed")
 
 
+@dataclass(frozen=True)
+class Missing:
+    """Why the API server or the scheduler leaves pods out, and a part of what it says of that."""
+
+    reason: str
+    says: str
+    pods: Object = field(default_factory=dict)
+    objects: tuple[Object, ...] = ()
+
+
+ENFORCED = {"pod-security.kubernetes.io/enforce": "restricted"}
+LIMITS = [{"type": "Pod", "max": {"memory": "1Mi"}}]
+MISSING = [
+    Missing(
+        "a quota",
+        "exceeded quota: none, requested: pods=1",
+        objects=(
+            {
+                "kind": "ResourceQuota",
+                "metadata": {"name": "none"},
+                "spec": {"hard": {"pods": "0"}},
+            },
+        ),
+    ),
+    Missing(
+        "PodSecurity",
+        "seccompProfile.type",
+        objects=({"kind": "Namespace", "metadata": {"labels": ENFORCED}},),
+    ),
+    Missing(
+        "a LimitRange",
+        "maximum memory usage per Pod is 1Mi",
+        objects=(
+            {"kind": "LimitRange", "metadata": {"name": "small"}, "spec": {"limits": LIMITS}},
+        ),
+    ),
+    Missing("a PriorityClass", "PriorityClass", {"priorityClassName": "none-such"}),
+    Missing("a ServiceAccount", "none-such", {"serviceAccountName": "none-such"}),
+    Missing("a node selector", "nodes are available: ", {"nodeSelector": {"no": "node"}}),
+    Missing("a scheduling gate", "gates", {"schedulingGates": [{"name": "a.b/c"}]}),
+]
+
+
 class TestServing:
     @pytest.mark.oldest
     def test_it_is_available_through_a_rollout_that_does_not_end(self, world: World):
@@ -325,8 +369,34 @@ class TestServing:
         world.apply(blueSpec=pods("blue", "example/echo:2"))
         eventually(lambda: world.condition("Stalled") == "True/DeploymentPaused", what="paused")
         assert world.condition("Available") == "True/Serving"
+        assert "kubectl rollout resume deployment/demoblue-deployment" in world.message("Stalled")
         world.edit("Deployment", "demoblue-deployment", {"spec": {"paused": False}}, "kubectl")
         ready(world)
+
+    @pytest.mark.parametrize("case", MISSING, ids=lambda case: case.reason)
+    def test_it_says_why_pods_are_missing(
+        self,
+        world: World,
+        case: Missing,
+        nodes_sandbox: Sandbox,
+        capsys: pytest.CaptureFixture[str],
+    ):
+        for body in case.objects:
+            name = body.get("metadata", {}).get("name", world.namespace)
+            metadata = {**body.get("metadata", {}), "name": name, "namespace": world.namespace}
+            if body["kind"] == "Namespace":
+                del metadata["namespace"]
+            world.api.apply({"apiVersion": "v1", **body, "metadata": metadata}, "admin").must()
+            if body["kind"] == "ResourceQuota":  # until it is counted, that is the reason
+                counted = ("ResourceQuota", name)
+                eventually(lambda of=counted: world.get(*of).get("status", {}).get("used"))
+        world.apply(blueSpec=pods("blue", **case.pods), greenSpec=None)
+
+        eventually(lambda: case.says in world.message("Ready"), what=case.says)
+        assert world.message("Ready").startswith("Blue: 0 of 1 replicas are ")
+        assert world.condition("Ready") == "False/Unavailable"
+        shown = typing(nodes_sandbox.kubeconfig, world.namespace, capsys)("tree", "demo").out
+        assert case.says.replace(" ", "") in "".join(shown.replace("│", "").split())
 
     def test_a_port_that_no_pod_has_is_told_before_the_switch(self, world: World):
         def colour(name: str, port: str) -> Object:
@@ -344,7 +414,7 @@ class TestServing:
         world.apply(**spec)
         eventually(lambda: served(world) == {"http": 1}, what="Blue serves")
         told = "Blue is available; Green: no container has a TCP port named http"
-        eventually(lambda: message(world, "Ready").startswith(told), what="it is said")
+        eventually(lambda: world.message("Ready").startswith(told), what="it is said")
 
         world.apply(route_to="Green", **spec)
         eventually(lambda: world.condition("Stalled") == "True/PortMissing", what="PortMissing")
@@ -411,10 +481,6 @@ def test_what_a_service_leads_to_is_found_as_the_server_finds_it(
 
 
 DEBUG = {"name": "debug", "port": 9, "protocol": "TCP", "targetPort": "debug"}
-
-
-def message(world: World, kind: str) -> str:
-    return next(c["message"] for c in world.status()["conditions"] if c["type"] == kind)
 
 
 def slices(namespace: str) -> str:

@@ -328,6 +328,14 @@ class TestWords:
 
         assert ("pod p: ImagePullBackOff" in world.settle().why()) is told
 
+    def test_a_pod_that_no_node_takes_is_told_too(self):
+        world = checking()
+        pod = self.pod(world, "", **by(world.status["checks"][0]["uid"])(""))
+        says = {"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available"}
+        world.extra.append(pod | {"status": {"phase": "Pending", "conditions": [says]}})
+
+        assert "pod p: 0/1 nodes are available" in world.settle().why()
+
     @pytest.mark.parametrize(
         "words",
         [

@@ -54,7 +54,19 @@ def exceeded(live: View) -> Any:
 def paused(live: View) -> Any:
     """Return a Deployment that somebody paused, as its controller says."""
     said = {"type": "Progressing", "status": "Unknown", "reason": PAUSED}
+    held = type(live)({**live.raw, "spec": {**live.raw["spec"], "paused": True}})
+    return with_status(held, conditions=[*live.raw["status"]["conditions"], said])
+
+
+def refused(live: View) -> Any:
+    """Return a Deployment whose pods the API server does not admit."""
+    told = 'pods "p-5f-x2k4m" is forbidden: exceeded quota: q'
+    said = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": told}
     return with_status(live, conditions=[*live.raw["status"]["conditions"], said])
+
+
+REFUSED = 'pods "…" is forbidden: exceeded quota: q'
+OVERDUE = f"its rollout has made no progress for spec.progressDeadlineSeconds: {REFUSED}"
 
 
 DOWN = blues.deployment("blue", up=0)
@@ -115,6 +127,13 @@ TOLD = [
         f"False/{PAUSED}",
         stalled=True,
     ),
+    Told(
+        "paused without a deadline, of which no condition tells",
+        Deployment({**rolling("blue").raw, "spec": {"replicas": 3, "paused": True}}),
+        SERVING,
+        f"False/{PAUSED}",
+        stalled=True,
+    ),
     Told("paused, with too few pods of the newest template", paused(DOWN), LACKS, LACKS),
     Told("paused when it was rolled out", paused(blues.deployment("blue")), SERVING, SERVING),
     Told(
@@ -152,7 +171,7 @@ class TestAvailable:
 
         assert (
             blues.message(desired, "Available")
-            == "Blue: 1 of 4 replicas are up to date, pod p: ErrImagePull"
+            == "Blue: 1 of 3 replicas are up to date, pod p: ErrImagePull"
         )
 
 
@@ -251,6 +270,38 @@ class TestStalled:
         assert "there must be a greenSpec to route to; promotion is WhenChecked" in blues.message(
             desired, "Stalled"
         )
+
+    def told(self, kind: str, *, over: bool) -> Desired:
+        """Return what follows for a resource of a kind whose pods are not admitted."""
+
+        def down(live: View) -> Any:
+            return refused(exceeded(live) if over else live)
+
+        match kind:
+            case "BlueGreen":
+                blue = down(blues.deployment("blue", up=0))
+                return compose(blues.bluegreen(), blues.observed(blues.service("Blue"), blue))
+            case "a switch":
+                there = (blues.deployment("blue"), down(blues.deployment("green", up=0)))
+                wanted = blues.bluegreen(routeTo="Green", promotion="WhenAvailable")
+                return compose(wanted, blues.observed(blues.service("Blue"), *there))
+            case "Memcached":
+                there = (caches.service(), down(caches.deployment(3, up=2)))
+                return memcached.compose(caches.memcached(), caches.observed(*there))
+            case _:
+                there = (config(), down(book_deployment(up=1)))
+                return guestbook.compose(book(), blues.observed(*there))
+
+    @pytest.mark.parametrize("kind", ["BlueGreen", "a switch", "Memcached", "Guestbook"])
+    def test_every_kind_says_why_its_pods_are_missing(self, kind):
+        waits, over = (self.told(kind, over=over) for over in (False, True))
+
+        assert f"replicas are available: {REFUSED}" in blues.message(waits)
+        assert f"replicas are available: {OVERDUE}" in blues.message(over)
+        assert blues.says(waits, "Stalled") == ""
+        # What changes with each pod would be another Event each time.
+        said = blues.message(over, "Stalled").removeprefix("Blue: ").removeprefix("Green: ")
+        assert said == OVERDUE + (STAYS if kind == "a switch" else "")
 
     @pytest.mark.parametrize("over", [False, True])
     def test_so_it_is_of_a_memcached(self, over):

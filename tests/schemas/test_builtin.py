@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from hedgerow_schemas.builtin import (
+    LONGEST_TEXT,
     ConfigMap,
     Deployment,
     HorizontalPodAutoscaler,
@@ -103,6 +104,15 @@ class TestDeployment:
         assert Deployment({"status": {"conditions": conditions}}).condition("Available") == status
 
 
+NOT_SCHEDULED = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "Unschedulable",
+    "message": "no node",
+}
+NOT_READY = {"type": "Ready", "status": "False", "reason": "Gates", "message": "a gate"}
+
+
 class TestPod:
     def test_a_pod_is_ready_by_its_condition(self):
         ready = Pod(pod(conditions=[{"type": "Ready", "status": "True"}]))
@@ -129,6 +139,34 @@ class TestPod:
     )
     def test_the_first_reason_to_wait_is_given(self, status, reason):
         assert Pod(pod(**status)).waiting_reason == reason
+
+    @pytest.mark.parametrize(
+        ("status", "why"),
+        [
+            ({}, ""),
+            ({"conditions": [NOT_SCHEDULED, NOT_READY]}, "no node"),
+            ({"conditions": [{**NOT_SCHEDULED, "message": ""}]}, "Unschedulable"),
+            ({"conditions": [{**NOT_SCHEDULED, "status": "True"}]}, ""),
+            ({"conditions": [NOT_READY], "containerStatuses": [waiting("A")]}, "A"),
+            ({"conditions": [NOT_READY]}, "a gate"),
+            ({"conditions": [{**NOT_READY, "message": ""}]}, "Gates"),
+            ({"conditions": [{**NOT_READY, "status": "True"}]}, ""),
+            ({"conditions": [NOT_READY], "phase": "Failed"}, ""),
+            ({"conditions": [NOT_READY], "phase": "Succeeded"}, ""),
+        ],
+    )
+    def test_why_it_is_not_ready_is_what_its_writers_say(self, status, why):
+        live = pod(**status)
+
+        assert Pod(live).why_not_ready == why
+        assert Pod(Pod.reduced(live)).why_not_ready == why
+
+    @pytest.mark.parametrize("said", [NOT_SCHEDULED, NOT_READY], ids=lambda said: said["type"])
+    def test_a_reduced_pod_keeps_the_beginning_of_a_long_text(self, said):
+        live = pod(conditions=[{**said, "message": "x" * 9_000}])
+        kept = Pod.reduced(live)["status"]["conditions"]
+
+        assert kept == [{**said, "message": "x" * LONGEST_TEXT}]
 
     @pytest.mark.parametrize(
         ("phase", "going", "active"),

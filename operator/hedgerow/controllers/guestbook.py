@@ -65,7 +65,9 @@ def compose(book: Guestbook, observed: Observed) -> Desired:
     # Pods that still run need the ConfigMap that they were started with.
     former = [Keep(ConfigMap, old.name) for old in observed.all(ConfigMap) if old.name != wanted]
     status = status_of(book, replicas_of(name, {"matchLabels": labels(book)}, observed.all(Pod)))
-    told = unready(lack, stuck) if lack else (ready(True, "Serving", "all are available"),)
+    told = (ready(True, "Serving", "all are available"),)
+    if lack:
+        told = unready(lack, stuck, waits_for(live, lasting=True))
     return Desired(
         (config(book, spec), workload, *(former if lack else ())),
         status.model_copy(update={"conditions": told}),

@@ -195,7 +195,8 @@ def health(
     if live and entry and (lack := missing_port(entry.ports, live.pod_spec)):
         return stalled(PORT_MISSING, lack)
     if lack := waits_for(live, nodes, may_be_zero=none):
-        return unready(lack, why_stuck(live))
+        lasting = waits_for(live, may_be_zero=none, lasting=True)
+        return unready(lack, why_stuck(live), lasting)
     message = "the size is 0" if none else "every node is available"
     return (ready(True, "ScaledToZero" if none else "Serving", message),)
 

@@ -71,13 +71,16 @@ def stalled(reason: str, message: str) -> tuple[Condition, Condition]:
     return condition("Stalled", True, reason, message), ready(False, reason, message)
 
 
-def unready(lack: str, stuck: str = "") -> tuple[Condition, ...]:
+def unready(lack: str, stuck: str = "", lasting: str = "") -> tuple[Condition, ...]:
     """Return the conditions of a workload that lacks something.
 
     That is `Ready` with the reason `Unavailable`. If waiting does not help, `stuck` is the reason
-    why, and the resource is `Stalled`.
+    why, and the resource is `Stalled`. Each other message of `Stalled` is another Event, so that it
+    says what is `lasting`, if that is given: `lack` without what changes while nobody acts.
     """
-    return stalled(stuck, lack) if stuck else (ready(False, "Unavailable", lack),)
+    if not stuck:
+        return (ready(False, "Unavailable", lack),)
+    return condition("Stalled", True, stuck, lasting or lack), ready(False, stuck, lack)
 
 
 def conclude(

@@ -19,8 +19,9 @@ class Case(NamedTuple):
     words: str
 
 
-def cond(kind: str, status: str = "True", reason: str = "Because") -> Object:
-    return {"type": kind, "status": status, "reason": reason}
+def cond(kind: str, status: str = "True", reason: str = "Because", says: str = "") -> Object:
+    told = {"type": kind, "status": status, "reason": reason}
+    return told | ({"message": says} if says else {})
 
 
 def status(*conditions: Object, **fields: Any) -> Object:
@@ -74,6 +75,17 @@ CASES = (
     Case("no quota", DEPLOYMENT,
          scaled(3, cond("ReplicaFailure", reason="FailedCreate"), availableReplicas=0),
          "Failed", "available 0/3: FailedCreate"),
+    Case("no quota, in words", DEPLOYMENT,
+         scaled(3, cond("Progressing", "False", "ProgressDeadlineExceeded", "timed out"),
+                cond("ReplicaFailure", reason="FailedCreate", says="exceeded quota: q"),
+                availableReplicas=0), "Failed", "available 0/3: exceeded quota: q"),
+    Case("out of time, in words", DEPLOYMENT,
+         scaled(3, cond("Progressing", "False", "ProgressDeadlineExceeded", "timed out"),
+                availableReplicas=0), "Failed", "available 0/3: timed out"),
+    Case("paused before the newest template", DEPLOYMENT,
+         scaled(3, updatedReplicas=0, paused=True),
+         "InProgress", "available 3/3, 0 updated, paused"),
+    Case("paused and rolled out", DEPLOYMENT, scaled(3, paused=True), "Current", "available 3/3"),
     Case("progressing is no failure", DEPLOYMENT, scaled(1, cond("Progressing")),
          "Current", "available 1/1"),
     Case("all are ready", SET, scaled(2), "Current", "ready 2/2"),
@@ -83,6 +95,9 @@ CASES = (
     Case("a set not seen", SET, scaled(1, observedGeneration=1), "InProgress", "ready 1/1"),
     Case("none may be made", SET, scaled(1, cond("ReplicaFailure", reason="FailedCreate"),
          readyReplicas=0), "Failed", "ready 0/1: FailedCreate"),
+    Case("none may be made, in words", SET,
+         scaled(1, cond("ReplicaFailure", reason="FailedCreate", says="no quota"), readyReplicas=0),
+         "Failed", "ready 0/1: no quota"),
     Case("ready", POD, pod("Running", RUNNING, conditions=[cond("Ready")]), "Current", "Ready"),
     Case("ready again", POD, pod("Running", {**RUNNING, "restartCount": 1},
          conditions=[cond("Ready")]), "Current", "Ready, 1 restart"),
@@ -101,6 +116,27 @@ CASES = (
     Case("no room", POD,
          pod("Pending", conditions=[cond("PodScheduled", "False", "Unschedulable")]),
          "Failed", "Pending: Unschedulable"),
+    Case("no room, in words", POD,
+         pod("Pending", conditions=[cond("PodScheduled", "False", "Unschedulable", "0/1 nodes"),
+                                    cond("Ready", "False", "X", "no matter")]),
+         "Failed", "Pending: 0/1 nodes"),
+    Case("held at a gate, in words", POD,
+         pod("Pending", conditions=[cond("PodScheduled", "False", "SchedulingGated", "blocked")]),
+         "InProgress", "Pending: blocked"),
+    Case("a readiness gate", POD,
+         pod("Running", RUNNING, conditions=[cond("Ready", "False", "X", "gate a is not met")]),
+         "InProgress", "Running: gate a is not met"),
+    Case("no such Secret", POD,
+         pod("Pending", {"state": {"waiting": {"reason": "CreateContainerConfigError",
+                                               "message": 'secret "a" not found'}}}),
+         "Failed", 'Pending: CreateContainerConfigError: secret "a" not found'),
+    Case("crashing, in words that repeat its name", POD,
+         pod("Running", {"state": {"waiting": {"reason": "CrashLoopBackOff",
+                                               "message": "back-off 5m0s"}}, "restartCount": 7}),
+         "Failed", "Running: CrashLoopBackOff, 7 restarts"),
+    Case("evicted, in words", POD,
+         {"status": {"phase": "Failed", "reason": "Evicted", "message": "low on memory"}},
+         "Failed", "Failed: Evicted: low on memory"),
     Case("held at a gate", POD,
          pod("Pending", conditions=[cond("PodScheduled", "False", "SchedulingGated")]),
          "InProgress", "Pending: SchedulingGated"),

@@ -120,6 +120,11 @@ class World:
                 return f"{condition['status']}/{condition['reason']}"
         return ""
 
+    def message(self, kind: str, name: str = "demo") -> str:
+        """Return the message of a condition; empty when it is absent."""
+        told = (one for one in self.status(name).get("conditions", []) if one["type"] == kind)
+        return next((one["message"] for one in told), "")
+
     def selected(self, name: str = "demo") -> str:
         """Return the colour that the Service selects; empty when there is none."""
         service = self.get("Service", name) or {}

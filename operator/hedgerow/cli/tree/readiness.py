@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 KstatusVerdict = Literal["Current", "InProgress", "Failed", "Terminating", "NotFound", "Unknown"]
 
 WAITS_AS_USUAL = frozenset({"ContainerCreating", "PodInitializing", "SchedulingGated"})
+_AGAIN = "CrashLoopBackOff"
+"""Its text has nothing but the names of the pod and the container, and the pause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,11 @@ def _holds(view: View, kind: str, status: str = "True") -> View | None:
     return None
 
 
+def _said(condition: View) -> str:
+    """Return what a condition says: its text, which names what is wrong, or the word for it."""
+    return condition.text("message") or condition.text("reason")
+
+
 def _is_unseen(view: View) -> bool:
     return view.number("status", "observedGeneration") < view.number("metadata", "generation")
 
@@ -62,20 +69,20 @@ def _wanted(view: View) -> int:
 def _deployment(view: View) -> Readiness:
     wanted = _wanted(view)
     available = view.number("status", "availableReplicas")
-    failed = _holds(view, "Progressing", "False") or _holds(view, "ReplicaFailure")
+    failed = _holds(view, "ReplicaFailure") or _holds(view, "Progressing", "False")
     surplus = view.number("status", "replicas") - wanted
     words = [f"available {available}/{wanted}" if wanted else "scaled to zero"]
     if failed:
-        return Readiness("Failed", f"{words[0]}: {failed.text('reason')}")
+        return Readiness("Failed", f"{words[0]}: {_said(failed)}")
     if _is_unseen(view):
         return Readiness("InProgress", f"{words[0]}, change not seen yet")
     if view.number("status", "updatedReplicas") < wanted:
         words.append(f"{view.number('status', 'updatedReplicas')} updated")
     if surplus > 0:
         words.append(f"{surplus} surplus")
-    if len(words) == 1 and available < wanted and view.at("spec", "paused") is True:
-        words.append("paused")
     settled = len(words) == 1 and available >= wanted
+    if not settled and view.at("spec", "paused") is True:
+        words.append("paused")
     return Readiness("Current" if settled else "InProgress", ", ".join(words))
 
 
@@ -84,7 +91,7 @@ def _replica_set(view: View) -> Readiness:
     words = f"ready {ready}/{wanted}" if wanted else "scaled to zero"
     failed = _holds(view, "ReplicaFailure")
     if failed:
-        return Readiness("Failed", f"{words}: {failed.text('reason')}")
+        return Readiness("Failed", f"{words}: {_said(failed)}")
     settled = ready == wanted == view.number("status", "replicas") and not _is_unseen(view)
     return Readiness("Current" if settled else "InProgress", words)
 
@@ -96,12 +103,12 @@ def _pod(view: View) -> Readiness:
     if phase == "Succeeded":
         return Readiness("Current", f"Complete{again}")
     if phase == "Failed":
-        why = view.text("status", "reason") or next(_endings(view), "")
+        told = (view.text("status", key) for key in ("reason", "message"))
+        why = ": ".join(filter(None, told)) or next(_endings(view), "")
         return Readiness("Failed", f"Failed: {why}{again}" if why else f"Failed{again}")
     if _holds(view, "Ready"):
         return Readiness("Current", f"Ready{again}")
-    why = next(_waits(view), "")
-    stuck = bool(why) and why not in WAITS_AS_USUAL
+    why, stuck = next(_waits(view), ("", False))
     words = f"{phase or 'Pending'}: {why}" if why else f"{phase or 'Pending'}, not ready"
     return Readiness("Failed" if stuck else "InProgress", words + again)
 
@@ -111,15 +118,25 @@ def _containers(view: View) -> Iterator[View]:
         yield from map(View, view.items("status", key))
 
 
-def _waits(view: View) -> Iterator[str]:
-    """Yield why a pod is not ready, the most useful reason first."""
-    reasons = [status.text("state", "waiting", "reason") for status in _containers(view)]
-    yield from (reason for reason in reasons if reason and reason not in WAITS_AS_USUAL)
-    unscheduled = _holds(view, "PodScheduled", "False")
-    if unscheduled:
-        yield unscheduled.text("reason")
-    yield from filter(None, reasons)
-    yield from _endings(view)
+def _waits(view: View) -> Iterator[tuple[str, bool]]:
+    """Yield why a pod is not ready, the most useful words first, and whether it waits in vain."""
+    waiting = [View(status.mapping("state", "waiting")) for status in _containers(view)]
+    told = [(one, one.text("reason")) for one in waiting if one.text("reason")]
+    yield from (
+        (
+            reason if reason == _AGAIN else ": ".join(filter(None, (reason, one.text("message")))),
+            True,
+        )
+        for one, reason in told
+        if reason not in WAITS_AS_USUAL
+    )
+    if unscheduled := _holds(view, "PodScheduled", "False"):
+        yield _said(unscheduled), unscheduled.text("reason") not in WAITS_AS_USUAL
+    yield from ((reason, False) for _, reason in told)
+    yield from ((ending, True) for ending in _endings(view))
+    # Of a container that starts up, and of a readiness gate that is not met.
+    if (unready := _holds(view, "Ready", "False")) and unready.text("message"):
+        yield unready.text("message"), False
 
 
 def _endings(view: View) -> Iterator[str]:

@@ -270,7 +270,7 @@ def _outcome(job: Job, pods: Sequence[Pod], timeout: int | None) -> dict[str, st
         )
         return {"verdict": "Failed", "message": why}
     mine = [pod for pod in pods if pod.controller_uid == job.uid]
-    stuck = sorted(f"pod {pod.name}: {pod.waiting_reason}" for pod in mine if pod.waiting_reason)
+    stuck = sorted(f"pod {pod.name}: {pod.why_not_ready}" for pod in mine if pod.why_not_ready)
     return {"message": printable(stuck[0], LONGEST_WORDS) if stuck else ""}
 
 

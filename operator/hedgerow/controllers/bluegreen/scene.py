@@ -446,13 +446,17 @@ def preview_name(bg: BlueGreen) -> str:
     return f"{bg.metadata.name}-preview"
 
 
-def unavailable(bg: BlueGreen, observed: Observed, phase: Phase) -> str:
-    """Return why a colour is not available as declared; empty if it is available."""
+def unavailable(bg: BlueGreen, observed: Observed, phase: Phase, *, lasting: bool = False) -> str:
+    """Return why a colour is not available as declared; empty if it is available.
+
+    `lasting` is that of `waits_for`.
+    """
     name = deployment_name(bg, phase)
     if observed.is_refused(Deployment, name):
         return "the API server refused its declaration"
     lack = missing(bg, observed, phase)
-    return lack or waits_for(observed.child(Deployment, name), observed.all(Pod))
+    live = observed.child(Deployment, name)
+    return lack or waits_for(live, observed.all(Pod), lasting=lasting)
 
 
 def not_serving(bg: BlueGreen, observed: Observed, phase: Phase) -> tuple[str, str]:

@@ -111,8 +111,10 @@ def health(scene: Scene) -> Iterator[Condition]:
         yield from _rolled_out(scene)
     else:
         reason, words = _not_ready(scene)
-        ended = reason in ENDED or reason == stuck(bg, scene.observed, seen.chosen)
-        yield from stalled(reason, words) if ended else (ready(False, reason, words),)
+        if reason in ENDED or reason == stuck(bg, scene.observed, seen.chosen):
+            yield from unready(words, reason, _not_ready(scene, lasting=True)[1])
+        else:
+            yield ready(False, reason, words)
     if seen.gated:
         yield from _checked(scene)
     elif bg.spec.checks:
@@ -139,8 +141,9 @@ def _rolled_out(scene: Scene) -> tuple[Condition, ...]:
     """Return `Ready` of a colour that is selected: whether it is rolled out as declared."""
     bg, observed, chosen = scene.bg, scene.observed, scene.seen.chosen
     if lack := unavailable(bg, observed, chosen):
-        words = "; ".join((f"{chosen}: {lack}", *_no_way_back(scene)))
-        return unready(words, stuck(bg, observed, chosen))
+        lacks = (lack, unavailable(bg, observed, chosen, lasting=True))
+        words, lasting = ("; ".join((f"{chosen}: {one}", *_no_way_back(scene))) for one in lacks)
+        return unready(words, stuck(bg, observed, chosen), lasting)
     lacks = (*_no_way_back(scene), *_port_lacks(scene, other(chosen)))
     words = "; ".join((f"{chosen} is available", *lacks))
     return (ready(True, "Baking" if scene.step.phase == "Baking" else "Serving", words),)
@@ -173,8 +176,11 @@ def _frozen(phase: Phase) -> str:
     )
 
 
-def _not_ready(scene: Scene) -> tuple[str, str]:
-    """Return the reason and the message of a `Ready` that is false because of a switch."""
+def _not_ready(scene: Scene, *, lasting: bool = False) -> tuple[str, str]:
+    """Return the reason and the message of a `Ready` that is false because of a switch.
+
+    `lasting` is that of `waits_for`.
+    """
     bg, seen, phase = scene.bg, scene.seen, scene.step.phase
     chosen = seen.chosen
     stays = _stays(scene)
@@ -185,7 +191,8 @@ def _not_ready(scene: Scene) -> tuple[str, str]:
         stays += f": {fewer}"
     match phase:
         case "WaitingForAvailability":
-            words = f"{chosen}: {unavailable(bg, scene.observed, chosen)}; {stays}"
+            lack = unavailable(bg, scene.observed, chosen, lasting=lasting)
+            words = f"{chosen}: {lack}; {stays}"
             return why or phase, words
         case "Checking" | "CheckFailed":
             words = f"{chosen}: {_undecided(scene)}; {stays}"
