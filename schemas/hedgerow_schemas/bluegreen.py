@@ -456,6 +456,7 @@ class BlueGreen(CustomResource):
         columns=(
             Column("Wanted", ".spec.routeTo", "The colour that is asked for."),
             Column("RouteTo", ".status.routeTo", "The colour that the Service really selects."),
+            Column("Phase", ".status.phase", "Where a switch stands."),
             Column(
                 "Ready",
                 '.status.conditions[?(@.type=="Ready")].status',
@@ -472,7 +473,6 @@ class BlueGreen(CustomResource):
                 "Why it is ready or not.",
                 priority=1,
             ),
-            Column("Phase", ".status.phase", "Where a switch stands.", priority=1),
             Column("Promotion", ".spec.promotion", "When the Service follows routeTo.", priority=1),
             Column("Age", ".metadata.creationTimestamp", "Time since creation.", type="date"),
         ),

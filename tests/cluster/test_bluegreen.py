@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -148,7 +150,11 @@ class TestCommands:
         assert (idle.code, "no switch waits for a promotion" in idle.err) == (1, True)
 
         come_to("Held", "Green")
-        told = typed("promote", "demo", "--wait", "30s")
+        shown = typed("tree", "demo").out
+        assert " to decide" in shown.splitlines()[0]
+        [command] = re.findall(r"hedgerow promote demo -n \S+", shown)
+        assert shlex.split(command) == ["hedgerow", "promote", "demo", "-n", world.namespace]
+        told = typed(*shlex.split(command)[1:3], "--wait", "30s")
         assert told.code == 0, told.err
         assert told.out.splitlines()[-1] == "BlueGreen/demo: Green is routed"
 

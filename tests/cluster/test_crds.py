@@ -373,16 +373,17 @@ class TestKubectl:
             {"type": "Ready", "status": "False", "reason": "FieldConflict"},
             {"type": "Contested", "status": "True", "reason": "FieldConflict"},
         ]
-        status = {"routeTo": "Green", "conditions": conditions}
+        status = {"routeTo": "Green", "phase": "Held", "conditions": conditions}
         api.apply(identity(given) | {"status": status}, MANAGER, subresource="status").must()
         plural = crd_name(plain)
         short = kubectl("get", plural, "-n", namespace).out.splitlines()
         wide = kubectl("get", plural, "-n", namespace, "-o", "wide").out.splitlines()
 
-        assert short[0].split() == ["NAME", "WANTED", "ROUTETO", "READY", "CONTESTED", "AGE"]
-        assert short[1].split()[:5] == ["demo", "Blue", "Green", "False", "True"]
-        assert wide[0].split()[5:] == ["REASON", "PHASE", "PROMOTION", "AGE"]
-        assert wide[1].split()[5:7] == ["FieldConflict", "WhenAvailable"]
+        columns = ["NAME", "WANTED", "ROUTETO", "PHASE", "READY", "CONTESTED"]
+        assert short[0].split() == [*columns, "AGE"]
+        assert short[1].split()[:6] == ["demo", "Blue", "Green", "Held", "False", "True"]
+        assert wide[0].split() == [*columns, "REASON", "PROMOTION", "AGE"]
+        assert wide[1].split()[6:8] == ["FieldConflict", "WhenAvailable"]
 
     def test_short_name_and_category_lead_to_it(self, plain, kubectl):
         listed = kubectl("api-resources", f"--api-group={plain.api.group}", "-o", "wide").out

@@ -9,10 +9,12 @@ import pytest
 
 from cli.tree import kin
 from cli.tree.kin import DEPLOYMENT, POD, SERVICE, SET, contested, entry, owned, tree
+from hedgerow.cli.tree.listing import listed
 from hedgerow.cli.tree.readiness import Readiness
 from hedgerow.cli.tree.resources import (
     DEEPEST,
     ObjectIndex,
+    TreeNode,
     last_change,
     reduced,
     resource_tree,
@@ -53,6 +55,77 @@ class TestBuiltIn:
 
         assert self.of(secret) == Readiness("Current", "there")
         assert self.of(secret, self.STALLED) == Readiness("Failed", "Stalled: InvalidAnnotation")
+
+
+AVAILABLE = ("Available", "True", "Serving")
+CONTESTED = ("Contested", "True", "FieldConflict")
+STALLED = ("Stalled", "True", "CheckFailed")
+UNREADY = ("Ready", "False", "Because")
+HELD = {"phase": "Held"}
+
+
+class TestToDecide:
+    """What serves and waits for a decision is neither failed nor in progress."""
+
+    def of(self, *conditions: tuple[str, ...], objects: Any = (), **status: Any) -> TreeNode:
+        told = [dict(zip(("type", "status", "reason"), one, strict=True)) for one in conditions]
+        return tree(*objects, of=kin.resource() | {"status": {"conditions": told, **status}})
+
+    @pytest.mark.parametrize(
+        ("conditions", "status", "to_decide"),
+        [
+            ([AVAILABLE, UNREADY, CONTESTED], {}, True),
+            ([AVAILABLE, UNREADY, STALLED], {}, True),
+            ([AVAILABLE, UNREADY], HELD, True),
+            ([AVAILABLE, UNREADY, CONTESTED], HELD, True),
+            ([UNREADY, CONTESTED], {}, True),
+            ([AVAILABLE, UNREADY], {}, False),
+            ([AVAILABLE, ("Ready", "True", "Serving")], {}, False),
+            ([("Available", "False", "No"), UNREADY, CONTESTED], {}, False),
+            ([("Available", "False", "No"), UNREADY, STALLED], {}, False),
+            ([("Available", "False", "No"), UNREADY], HELD, False),
+            ([UNREADY, STALLED], {}, False),
+            ([UNREADY, STALLED, CONTESTED], {}, False),
+            ([UNREADY], HELD, False),
+            ([], {}, False),
+        ],
+    )
+    def test_it_is_what_serves_and_waits_for_somebody(self, conditions, status, to_decide):
+        found = self.of(*conditions, **status)
+
+        assert found.to_decide is to_decide
+        [told] = listed([found], {})["resources"]
+        assert told.get("toDecide", False) is to_decide
+
+    def test_without_a_word_whether_it_serves_all_parts_have_to_be_as_declared(self):
+        down = kin.pod("web-1-b", "ReplicaSet web-1", ready=False)
+
+        assert not self.of(UNREADY, CONTESTED, objects=[down]).to_decide
+        assert self.of(AVAILABLE, UNREADY, CONTESTED, objects=[down]).to_decide
+
+    @pytest.mark.parametrize(
+        "meta", [{"generation": 2}, {"deletionTimestamp": kin.NOON}], ids=["unseen", "going"]
+    )
+    def test_nothing_is_to_decide_before_it_is_seen_nor_once_it_goes(self, meta):
+        of = kin.resource()
+        told = [
+            dict(zip(("type", "status", "reason"), one, strict=True))
+            for one in (AVAILABLE, CONTESTED)
+        ]
+        of["metadata"] |= meta
+        of["status"] = {"conditions": told, "observedGeneration": 1}
+
+        assert not tree(of=of).to_decide
+
+    @pytest.mark.parametrize(("replicas", "to_decide"), [(1, True), (2, False)])
+    def test_a_built_in_resource_serves_if_it_is_as_declared(self, replicas, to_decide):
+        said = {"type": "Contested", "status": "True", "reason": "FieldConflict"}
+        live = owned(DEPLOYMENT, "web", by="nobody")
+        live |= {"spec": {"replicas": replicas}, "status": kin.counts()}
+        live["metadata"]["annotations"] = {STATUS_ANNOTATION: json.dumps({"conditions": [said]})}
+        found = resource_tree(SCALER, reduced(live), ObjectIndex([reduced(live)]))
+
+        assert found.to_decide is to_decide
 
 
 class TestDescent:

@@ -40,10 +40,10 @@ class TestWide:
         resource["status"]["conditions"].append(more)
 
         assert drawn(tree(of=resource)) == [
-            "Namespace ns  5 objects, 1 failed, 1 contested",
+            "Namespace ns  5 objects, 1 to decide, 1 contested",
             "",
             "OBJECT                READINESS                   CHANGED BY          AGO",
-            "BlueGreen/demo        ✗ not Ready: FieldConflict  user                5m",
+            "BlueGreen/demo        ! not Ready: FieldConflict  user                5m",
             "│   Contested=True FieldConflict",
             "├ Deployment/web      ✓ available 1/1             hedgerow-bluegreen  5m",
             "│ │ ✗ .spec.replicas: held by kubectl (Update scale) with another value for 5m",
@@ -62,6 +62,19 @@ class TestWide:
         root = tree(of=kin.resource("no pod is ready", "Unavailable", "False"))
 
         assert drawn(root)[4] == "│   no pod is ready"
+
+    def test_of_a_held_switch_the_next_step_is_told(self):
+        root = tree(of=kin.resource("Green waits", "Held", "False", phase="Held"))
+        told = [line.strip("│ ") for line in drawn(root)]
+
+        assert told[0] == "Namespace ns  5 objects, 1 in progress"
+        assert "what to do: hedgerow promote demo -n ns" in told
+
+    def test_of_somebody_elses_kind_that_is_held_none_is(self):
+        resource = kin.resource("it waits", "Held", "False", phase="Held")
+        root = tree(of=resource | {"apiVersion": "other.example.com/v1"})
+
+        assert not [line for line in drawn(root) if "promote" in line]
 
     def test_each_reason_is_told_once_whichever_conditions_have_it(self):
         resource = kin.resource("a", "Unavailable", "False")

@@ -30,6 +30,7 @@ def _member(node: TreeNode) -> dict[str, Any]:
         "uid": node.uid,
         "status": node.readiness.verdict,
         "readiness": node.readiness.words,
+        "toDecide": node.to_decide,
         "past": node.past,
         "asked": node.asked,
         "changed": holder_data(node.changed) if node.changed else None,

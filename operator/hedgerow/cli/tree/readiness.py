@@ -58,6 +58,11 @@ def _said(condition: View) -> str:
     return condition.text("message") or condition.text("reason")
 
 
+def is_unseen(view: View) -> bool:
+    """Return whether its controller tells that it has not seen the newest specification yet."""
+    return view.at("status", "observedGeneration") is not None and _is_unseen(view)
+
+
 def _is_unseen(view: View) -> bool:
     return view.number("status", "observedGeneration") < view.number("metadata", "generation")
 
@@ -190,7 +195,7 @@ def _other(view: View) -> Readiness:
     Without conditions, existing means Current. Our own Contested counts as failed, because waiting
     does not help with it either.
     """
-    if view.at("status", "observedGeneration") is not None and _is_unseen(view):
+    if is_unseen(view):
         return Readiness("InProgress", "change not seen yet")
     failed = _holds(view, "Stalled") or _holds(view, "Contested")
     verdict = "Failed" if failed else "InProgress"

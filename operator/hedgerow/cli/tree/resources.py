@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from hedgerow.cli.tree.readiness import Readiness, readiness, reported
+from hedgerow.cli.tree.readiness import Readiness, is_unseen, readiness, reported
 from hedgerow.fields.managed_fields import Holder, managers
 from hedgerow.objects import PROGRAM, annotation, controller_of, is_terminating, metadata
 from hedgerow.plan.conditions import UNMATCHED
@@ -18,6 +18,7 @@ from hedgerow.plan.installations import doubly_reported, instance_of
 from hedgerow.plan.status import reader_of
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow_schemas.base import Object, View
+from hedgerow_schemas.bluegreen import BlueGreen
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -64,6 +65,10 @@ class TreeNode:
     past: bool = False
     asked: bool = False
     """Whether it is what was asked for, below its resource."""
+    held: bool = False
+    """Whether it is a BlueGreen whose switch waits for a promotion."""
+    to_decide: bool = False
+    """Whether it serves, and waits for somebody's decision; kstatus may call that failed."""
     warning: str = ""
     """A warning: several installations write its status, or its children are not shown."""
 
@@ -187,11 +192,14 @@ class _TreeBuilder:
         root = self._member(self._resource)
         there = {str(child) for child in root.children}
         absent = tuple(self._absent(there | {str(root)}))
+        children = self._sorted((*root.children, *absent))
         return replace(
             root,
             readiness=self._readiness(root.readiness),
             conditions=self._says.conditions,
-            children=self._sorted((*root.children, *absent)),
+            children=children,
+            held=self._is_held(),
+            to_decide=self._is_to_decide(root, children),
             warning=doubly_reported(self._resource, self._program),
         )
 
@@ -205,6 +213,28 @@ class _TreeBuilder:
         # Of a status that cannot be read something is there, all the same.
         has_conditions = bool(self._view.items("status", "conditions"))
         return _SILENT if own.verdict == "Current" and not has_conditions else own
+
+    def _is_held(self) -> bool:
+        api, version = BlueGreen.api, self._view.text("apiVersion")
+        is_meant = (version.partition("/")[0], self._view.text("kind")) == (api.group, api.kind)
+        return is_meant and self._view.text("status", "phase") == "Held"
+
+    def _is_to_decide(self, root: TreeNode, children: Iterable[TreeNode]) -> bool:
+        """Return whether the resource serves, and goes on only once somebody has decided.
+
+        A controller that knows whether it serves says so by `Available`. Of others those serve
+        whose children are all as declared, but for contested fields.
+        """
+        told = {one.type for one in self._says.conditions}
+        true = {one.type for one in self._says.conditions if one.status == "True"}
+        if root.readiness.verdict == "Terminating" or is_unseen(self._view):
+            return False
+        if "Available" in told:
+            waits = self._is_held() or not true.isdisjoint({"Stalled", "Contested"})
+            return waits and "Available" in true
+        parts = (root, *children) if not self._controller.is_custom else children
+        works = all(node.readiness.verdict == "Current" for one in parts for node in one.walk())
+        return works and "Contested" in true and "Stalled" not in true
 
     def _member(self, live: Object, level: int = 0, *, past: bool = False) -> TreeNode:
         view, own = View(live), readiness(live)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Final
+from shlex import quote
+from typing import TYPE_CHECKING, Final, Literal
 
 from rich.text import Text
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from hedgerow.cli.tree.resources import TreeNode
     from hedgerow_schemas.base import Condition, ContestedField
 
+    Mark = KstatusVerdict | Literal["ToDecide"]
+
 ASKED: Final = " ←"
 """The mark of the object that was asked for, below its resource."""
 MOST: Final = 8
@@ -44,7 +47,7 @@ class TreeRow:
     below: str
     name: str
     short: str
-    verdict: KstatusVerdict | None
+    verdict: Mark | None
     words: str
     changed: str
     ago: str
@@ -71,7 +74,7 @@ def sections(trees: Iterable[TreeNode], now: datetime) -> tuple[TreeSection, ...
 def _section(namespace: str, roots: Sequence[TreeNode], now: datetime) -> TreeSection:
     counts = Counter[str]()
     for root in roots:
-        counts.update(node.readiness.verdict for node in root.walk())
+        counts.update(map(_mark, root.walk()))
         counts["contested"] += sum(len(node.conflicts) for node in root.walk())
     number = sum(1 for root in roots for _ in root.walk())
     told = [numbered(number, "object")]
@@ -81,9 +84,13 @@ def _section(namespace: str, roots: Sequence[TreeNode], now: datetime) -> TreeSe
 
 
 _COUNTED: Final = {
-    "InProgress": "in progress", "Failed": "failed", "Terminating": "being deleted",
-    "NotFound": "missing", "contested": "contested",
+    "InProgress": "in progress", "ToDecide": "to decide", "Failed": "failed",
+    "Terminating": "being deleted", "NotFound": "missing", "contested": "contested",
 }  # fmt: skip
+
+
+def _mark(node: TreeNode) -> Mark:
+    return "ToDecide" if node.to_decide else node.readiness.verdict
 
 
 def _rows(
@@ -96,7 +103,7 @@ def _rows(
         after + ("│ " if shown else "  "),
         printable(str(node)) + mark,
         printable(_shortened(node, parent)) + mark,
-        node.readiness.verdict,
+        _mark(node),
         printable(node.readiness.words),
         printable(node.changed.manager) if node.changed else "",
         age(node.changed.time, now) if node.changed else "",
@@ -142,6 +149,9 @@ def _notes(node: TreeNode, now: datetime) -> Iterator[Note]:
     whys = [_why(told, node) for told in node.conditions if told.status != "True"]
     yield from (Note(printable(why)) for why in dict.fromkeys(whys) if why)
     yield from (Note(_held(conflict, now), True) for conflict in node.conflicts)
+    if node.held:
+        what = f"{typed()} promote {quote(node.name)} -n {quote(node.namespace)}"
+        yield Note(escaped(what), is_command=True)
     if node.conflicts:
         group = node.api_version.rpartition("/")[0]
         kind = ".".join(filter(None, (node.kind, group)))
@@ -170,9 +180,10 @@ def _held(conflict: ContestedField, now: datetime) -> str:
     return printable(f"{conflict.path}: {sentence(conflict, program_name())}{told}")
 
 
-_MARKS: Final[Mapping[KstatusVerdict | None, tuple[str, str]]] = {
+_MARKS: Final[Mapping[Mark | None, tuple[str, str]]] = {
     "Current": ("✓ ", "green"),
     "InProgress": ("~ ", "yellow"),
+    "ToDecide": ("! ", "bold yellow"),
     "Failed": ("✗ ", "bold red"),
     "Terminating": ("- ", "yellow"),
     "NotFound": ("? ", "bold red"),
