@@ -26,6 +26,8 @@ _TAKEN: Final = frozenset({"kube"})
 DOMAIN: Final = "hedgerow.dev"
 CONTROLLER_LABEL: Final = f"{DOMAIN}/controller"
 """The label on the children of hedgerow's own controllers; see `Installation.label_key`."""
+PLACEHOLDER: Final = "00000000-0000-0000-0000-000000000000"
+"""The uid of a resource that does not exist yet, in forecasts; servers accept it in dry runs."""
 _LABEL_KEY: Final = re.compile(rf"(?:({PROGRAM_NAME})\.)?{re.escape(CONTROLLER_LABEL)}")
 _MOST_DIGITS: Final = 20
 _WORD: Final = re.compile(

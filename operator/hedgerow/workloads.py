@@ -161,7 +161,8 @@ def _whys(deployment: Deployment) -> Iterator[str]:
     """Yield why pods are missing, as the Deployment says: the same words until somebody acts."""
     if _is_held(deployment):
         where = f" -n {deployment.namespace}" if deployment.namespace else ""
-        yield f"it is paused (kubectl rollout resume deployment/{deployment.name}{where})"
+        resume = f"kubectl rollout resume deployment/{deployment.name}{where}"
+        yield f"it is paused (`{resume}` ends that)"
     if deployment.reason("Progressing") == DEADLINE_EXCEEDED:
         yield "its rollout has made no progress for spec.progressDeadlineSeconds"
     elif deployment.condition("Progressing") == "False":

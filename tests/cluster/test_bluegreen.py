@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -165,6 +166,63 @@ class TestCommands:
         live = world.get("BlueGreen", "demo")
         assert holders(live, "spec", "routeTo") == ["hedgerow-rollback"]
         assert holders(live, "spec", "hold") == ["kubectl"]
+
+
+CHILDREN = (
+    ("Deployment", "demoblue-deployment"),
+    ("Deployment", "demogreen-deployment"),
+    ("Service", "demo"),
+)
+
+
+def restored(obj: Object) -> Object:
+    """Return an object as a restore from a backup applies it: without owner, uid and status."""
+    kept = ("name", "namespace", "labels", "annotations")
+    metadata = {key: obj["metadata"][key] for key in kept if key in obj["metadata"]}
+    spec = {key: value for key, value in obj["spec"].items() if not key.startswith("clusterIP")}
+    return {key: obj[key] for key in ("apiVersion", "kind")} | {"metadata": metadata, "spec": spec}
+
+
+class TestLeftChildren:
+    @pytest.mark.parametrize("how", ["orphan", "restore"])
+    def test_the_told_command_makes_them_children_again(
+        self, world: World, nodes_sandbox: Sandbox, how: str
+    ):
+        def kubectl(*words: str) -> None:
+            line = [str(nodes_sandbox.kubectl), "--kubeconfig", str(nodes_sandbox.kubeconfig)]
+            ended = subprocess.run(
+                [*line, *words], capture_output=True, text=True, timeout=60, check=False
+            )
+            assert ended.returncode == 0, ended.stderr
+
+        world.apply()
+        ready(world)
+        backup = [restored(world.get(*one) or {}) for one in CHILDREN]
+        cascade = "orphan" if how == "orphan" else "foreground"
+        target = ("bluegreen", "demo", "-n", world.namespace)
+        kubectl("delete", *target, f"--cascade={cascade}", "--timeout=60s")
+        if how == "restore":
+            eventually(lambda: not any(world.get(*one) for one in CHILDREN), what="all is gone")
+            for obj in backup:
+                world.api.apply(obj, "velero").must()
+        eventually(world.rolled_out)
+        eventually(lambda: len(pod_names(world)) == 2, what="a pod of each colour")
+        pods_before = pod_names(world)
+        world.apply()
+        eventually(lambda: world.condition("Stalled") == "True/NameTaken", what="NameTaken")
+
+        [command] = re.findall("`(kubectl patch [^`]*)`", world.message("Stalled"))
+        assert all(f"/{name}" in command for _, name in CHILDREN)
+        kubectl(*shlex.split(command)[1:])
+
+        ready(world)
+        said = [world.condition(kind) for kind in ("Stalled", "Contested")]
+        assert (said, pod_names(world)) == (["", ""], pods_before)
+
+
+def pod_names(world: World) -> list[str]:
+    found = world.api.raw("GET", f"/api/v1/namespaces/{world.namespace}/pods").must()
+    return sorted(pod["metadata"]["name"] for pod in found["items"])
 
 
 JOB_PODS: Object = pods("check", restartPolicy="Never")

@@ -182,7 +182,7 @@ QUOTA = "exceeded quota: compute, requested: pods=1, {}limited: pods=2"
 NO_PORTS = "0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports."
 GATE = 'corresponding condition of pod readiness gate "a.b/c" does not exist.'
 DEADLINE = "its rollout has made no progress for spec.progressDeadlineSeconds"
-PAUSE = "it is paused (kubectl rollout resume deployment/web -n ns)"
+PAUSE = "it is paused (`kubectl rollout resume deployment/web -n ns` ends that)"
 OVERDUE = said("Progressing", "False", "ProgressDeadlineExceeded", 'ReplicaSet "web-5f" timed out')
 
 

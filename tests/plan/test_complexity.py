@@ -418,6 +418,7 @@ GATE: dict[str, Function] = {
         {**c.live, "metadata": {**c.live["metadata"], "labels": {}}},
     ),
     "plan.plan": lambda m, c: m.plan.plan(c.plan_input, desired(c), [m.builtin_schema.Deployment]),
+    "readiness.is_unseen": lambda m, c: m.readiness.is_unseen(m.readiness.View(c.live)),
     "readiness.readiness": lambda m, c: m.readiness.readiness(c.live),
     "readiness.reported": lambda m, c: m.readiness.reported(c.live, m.readiness.View(c.live)),
     "release.release": lambda m, c: refused(
@@ -425,6 +426,9 @@ GATE: dict[str, Function] = {
     ),
     "release.given_up": lambda m, c: m.release.given_up(c.live, MANAGER, c.steps),
     "release.left_over": lambda m, c: m.release.left_over(c.live, MANAGER, c.steps),
+    "remedies.owned_again": lambda m, c: m.remedies.owned_again(
+        c.owner, [c.owner for _ in items(c)]
+    ),
     "remedies.remedies": lambda m, c: [
         m.remedies.remedies(c.owner, {}, field) for field in c.reported
     ],

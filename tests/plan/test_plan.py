@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,7 +13,9 @@ from msgspec.structs import replace
 from hedgerow.contract import Apply
 from hedgerow.fields import ownership
 from hedgerow.objects import controller_reference
+from hedgerow.plan.conditions import LONGEST_MESSAGE
 from hedgerow.plan.input import ChildHistory
+from hedgerow.plan.remedies import LONGEST_COMMAND
 from hedgerow.plan.writes import declare, normal_form
 from hedgerow_schemas.base import ContestedField
 from plan.made import MANAGER, live, removed, taken
@@ -75,6 +79,47 @@ class TestNames:
         assert (made.writes, made.deletions) == ((), ())
         assert [(p.reason, p.stalled) for p in made.problems] == [("NameTaken", True)]
         assert made.history[ID].taken
+
+    @pytest.mark.parametrize(
+        ("change", "offered"),
+        [
+            ({}, True),
+            ({"labels": {}}, False),
+            ({"labels": {"hedgerow.dev/controller": "memcached"}}, False),
+            ({"labels": {"hedgerow.dev/controller": "east.bluegreen"}}, False),
+            ({"ownerReferences": [{"kind": "Any", "name": "a", "uid": "u"}]}, False),
+            (
+                {"ownerReferences": [{"kind": "Any", "name": "a", "uid": "u", "controller": True}]},
+                False,
+            ),
+        ],
+        ids=["left", "no label", "another's", "another instance's", "an owner", "a controller"],
+    )
+    def test_what_was_left_without_owner_may_be_owned_again(self, change, offered):
+        left = former()
+        del left["metadata"]["ownerReferences"]
+        left["metadata"] |= change
+
+        [problem] = planned(plan_input(name_conflict=left)).problems
+
+        assert problem.reason == "NameTaken"
+        assert ("`kubectl patch ConfigMap/settings --type=merge -p " in problem.message) is offered
+        assert "delete or rename one of the two" in problem.message
+
+    def test_of_many_so_many_are_named_as_a_message_has_room_for(self):
+        children = [Apply(ConfigMap, f"c{n}-{'x' * 50}", {}) for n in range(40)]
+        left = former()
+        del left["metadata"]["ownerReferences"]
+        conflicts = {("ConfigMap", one.name): left for one in children}
+        made = planned(replace(plan_input(), name_conflicts=conflicts), *children)
+        [first, *others] = [one.message for one in made.problems]
+        [command] = re.findall("`(kubectl [^`]*)`", first)
+
+        assert len(first) < LONGEST_MESSAGE
+        assert len(command) <= LONGEST_COMMAND
+        assert f"makes these {len(shlex.split(command)) - 7} children again" in first
+        assert len(others) == 39
+        assert not any("kubectl" in one for one in others)
 
     def test_somebody_elses_object_that_is_going_is_waited_for(self):
         going = former(name="other")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+import shlex
 from typing import Any
 
 import pytest
@@ -308,3 +311,83 @@ class TestNames:
 
         assert world.the("Service", "demo") == theirs
         assert world.condition("Stalled") == "True/NameTaken"
+
+
+LEFT = [
+    ("Deployment", BLUE_NAME),
+    ("Deployment", "demogreen-deployment"),
+    ("Service", "demo"),
+]
+
+
+class TestLeftChildren:
+    """Children without owner, as after a restore, or after a deletion with --cascade=orphan."""
+
+    async def left(self, world: World, *names: tuple[str, str]) -> None:
+        for kind, name in names:
+            world.edit(kind, name, {"metadata": {"ownerReferences": None}})
+        for kind, name in LEFT:
+            if (kind, name) not in names:
+                world.delete(kind, name)
+        world.delete("BlueGreen")
+        world.deliver()
+        world.apply()
+        await world.settle()
+
+    def patched(self, world: World) -> list[tuple[str, str]]:
+        """Carry the command of `Stalled` out, and return what it names."""
+        [message] = [c["message"] for c in world.status()["conditions"] if c["type"] == "Stalled"]
+        [command] = re.findall("`(kubectl [^`]*)`", message)
+        program, verb, *names, kind, option, patch, where, namespace = shlex.split(command)
+        assert (program, verb, kind, option) == ("kubectl", "patch", "--type=merge", "-p")
+        assert (where, namespace) == ("-n", "default")
+        found = [tuple(one.split("/")) for one in names]
+        for group_kind, name in found:
+            world.edit(group_kind.removesuffix(".apps"), name, json.loads(patch))
+        return found
+
+    @pytest.mark.parametrize("names", [LEFT, LEFT[:1], LEFT[2:]], ids=["all", "one", "a Service"])
+    async def test_the_command_that_is_told_makes_them_children_again(self, names):
+        world = await settled()
+        uids = {name: world.the(*name)["metadata"]["uid"] for name in names}
+        await self.left(world, *names)
+        assert world.condition("Stalled") == "True/NameTaken"
+        before = len(world.writes)
+
+        told = self.patched(world)
+        await world.settle()
+
+        groups = {"Deployment": "Deployment.apps", "Service": "Service"}
+        assert told == [(groups[kind], name) for kind, name in names]
+        assert (world.condition("Stalled"), world.contested()) == ("", [])
+        assert {name: world.the(*name)["metadata"]["uid"] for name in names} == uids
+        assert not [write for write in world.writes[before:] if write.startswith("delete")]
+
+    async def test_each_is_named_and_the_command_stands_once(self):
+        world = await settled()
+        await self.left(world, *LEFT)
+
+        [message] = [c["message"] for c in world.status()["conditions"] if c["type"] == "Ready"]
+        for kind, name in LEFT:
+            assert f"{kind}/{name} exists and is not controlled by BlueGreen/demo" in message
+        assert message.count("kubectl patch") == 1
+        assert "these 3 children" in message
+
+    async def test_of_a_restored_status_the_command_is_not_taken(self):
+        """Its message differs in the uid alone: that of a resource that is no more."""
+        world = await settled()
+        await self.left(world, *LEFT)
+        status = world.status()
+        world.delete("BlueGreen")
+        world.deliver()
+        uid = world.apply()["metadata"]["uid"]
+        world.server.apply(
+            {**world.target("BlueGreen", "demo"), "status": status},
+            "hedgerow-bluegreen",
+            subresource="status",
+        )
+        world.restart()
+        await world.settle()
+
+        [message] = [c["message"] for c in world.status()["conditions"] if c["type"] == "Stalled"]
+        assert uid in message

@@ -36,6 +36,9 @@ _ID: Final = re.compile(
 The digest of an image is longer, and the name of an object rarely has a word of 16 letters with a
 digit in it.
 """
+_COMMAND: Final = re.compile(r"`kubectl [^`]*+`")
+TAKEN: Final = "exists and is not controlled by"
+"""Between an object and the resource that has a child of this name, in messages."""
 REWRITTEN = "RewrittenByAdmission"
 IGNORED = "AnnotationIgnored"
 
@@ -138,10 +141,15 @@ def by_admission(changes: Sequence[str]) -> str:
 
 
 def _first(reason: str, message: str, before: Iterable[Condition]) -> str:
-    """Return the message that was shown first: a server may make one of each attempt's own ids."""
-    lasting = _ID.sub("", printable(message, LONGEST_MESSAGE))
+    """Return the message that was shown first: a server may make one of each attempt's own ids.
+
+    The ids in a command are the right ones for now.
+    """
+    text = printable(message, LONGEST_MESSAGE)
+    lasting, commands = _ID.sub("", text), _COMMAND.findall(text)
     shown = (old.message for old in before if old.reason == reason)
-    return next((text for text in shown if _ID.sub("", text) == lasting), message)
+    alike = (one for one in shown if _ID.sub("", one) == lasting)
+    return next((one for one in alike if _COMMAND.findall(one) == commands), message)
 
 
 def _bounded(condition: Condition) -> Condition:

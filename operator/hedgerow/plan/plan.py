@@ -24,8 +24,8 @@ from hedgerow.fields.ownership import (
     without_yielded,
 )
 from hedgerow.fields.redaction import shown
-from hedgerow.objects import ChildId, controller_of, is_terminating, metadata
-from hedgerow.plan.conditions import Problem
+from hedgerow.objects import PLACEHOLDER, ChildId, controller_of, is_terminating, metadata
+from hedgerow.plan.conditions import TAKEN, Problem
 from hedgerow.plan.conflict_messages import DECLARED_NO_MORE, UNKNOWN_OWNER
 from hedgerow.plan.input import (
     NO_HISTORY,
@@ -35,7 +35,7 @@ from hedgerow.plan.input import (
     has_no_holder,
     is_scaled_to_zero,
 )
-from hedgerow.plan.remedies import without_effect
+from hedgerow.plan.remedies import owned_again, without_effect
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION, held
 from hedgerow.plan.writes import (
     Deletion,
@@ -52,11 +52,12 @@ from hedgerow.plan.writes import (
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD, unmatched
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from hedgerow.contract import Child, Claim, Fields
     from hedgerow.fields.ownership import Leaf, Verdict
     from hedgerow.fields.sets import FieldPath
+    from hedgerow.objects import ObjectRef
     from hedgerow_schemas.base import ApiResource, ContestedField, Object, View
 
 
@@ -66,6 +67,8 @@ _STILL_CHILD = (
     " hedgerow's owner reference: somebody replaced its managed fields. Delete the object, or"
     " remove the owner reference"
 )
+NAME_TAKEN: Final = "NameTaken"
+"""The reason of a condition: an object that is not ours has the name of a child."""
 RESTORE_ONCE_IN = timedelta(minutes=10)
 WAITING: Final = "WaitingForDeletion"
 """The reason of a condition: another object still has the child's name and is being deleted."""
@@ -305,11 +308,11 @@ class ChildPlanner:
 
     def _foreign(self) -> Plan:
         message = (
-            f"{self.ref} exists and is not controlled by {self.plan_input.owner}; it is left alone:"
-            " delete or rename one of the two"
+            f"{self.ref} {TAKEN} {self.plan_input.owner}; it is left alone: delete or rename one of"
+            " the two"
         )
         return Plan(
-            problems=(Problem("NameTaken", message, about=self.id),),
+            problems=(Problem(NAME_TAKEN, message, about=self.id),),
             history={self.id: ChildHistory(taken=True)},
         )
 
@@ -462,6 +465,7 @@ def plan(
     """
     by_kind = {kind.api.kind: kept for kind, kept in (shared or {}).items()}
     parts = [_planned(plan_input, child) for child in desired.children]
+    parts = _with_way_back(plan_input, desired.children, parts)
     claimable, own = claimable or {}, plan_input.owner.api
     claimed_kinds = {api.kind: api for api in claimable if api != own}
     claims_by_id, problems = _claims(plan_input, desired, claimable)
@@ -488,6 +492,52 @@ def plan(
         ),
         history={key: history for part in parts for key, history in part.history.items()},
     )
+
+
+def _with_way_back(
+    plan_input: PlanInput, children: Sequence[Child], parts: list[Plan]
+) -> list[Plan]:
+    """Return the plans of children; if some were left without owner, it is said how to own them.
+
+    So are objects that somebody restored from a backup, or kept as he deleted their resource. They
+    have our label, which anybody may write: it decides nothing but what is said.
+    """
+    left = [
+        number
+        for number, part in enumerate(parts)
+        if any(one.reason == NAME_TAKEN for one in part.problems)
+        and _is_left(plan_input, children[number])
+    ]
+    if not left:
+        return parts
+    refs = {n: plan_input.ref(children[n].kind.api, children[n].name) for n in left}
+    how = (
+        f": it has our label and no owner, as after a restore or `--cascade=orphan`."
+        f" {_way_back(plan_input.owner, refs.values())}; if it is not ours, delete or rename one of"
+        " the two"
+    )
+    told = list(parts)
+    for number, ref in refs.items():
+        message = f"{ref} {TAKEN} {plan_input.owner}; it is left alone"
+        message += how if number == left[0] else " as well"
+        problem = Problem(NAME_TAKEN, message, about=ChildId(ref.api.kind, ref.name))
+        told[number] = replace(parts[number], problems=(problem,))
+    return told
+
+
+def _way_back(owner: ObjectRef, left: Iterable[ObjectRef]) -> str:
+    if owner.uid == PLACEHOLDER:
+        return f"Once {owner} is stored, its status has the command that makes it a child again"
+    command, count = owned_again(owner, left)
+    them = "it a child" if count == 1 else f"these {count} children"
+    return f"`{command}` makes {them} again, and changes nothing else"
+
+
+def _is_left(plan_input: PlanInput, child: Child) -> bool:
+    """Return whether an object with the name of a child is labelled as ours, and has no owner."""
+    found = plan_input.name_conflicts.get(ChildId(child.kind.api.kind, child.name), {})
+    is_ours = plan_input.installation.is_labelled(found, plan_input.controller)
+    return is_ours and not metadata(found).get("ownerReferences")
 
 
 def _planned(plan_input: PlanInput, child: Child) -> Plan:

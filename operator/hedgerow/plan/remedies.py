@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from hedgerow.encoding import to_json
 from hedgerow.fields.ownership import BEFORE_FIRST_APPLY
-from hedgerow.objects import PROGRAM, renamed
+from hedgerow.objects import PROGRAM, controller_reference, renamed
 from hedgerow.plan.conflict_messages import DECLARED_NO_MORE, REMOVED, SCALED_TO_ZERO, UNKNOWN_OWNER
 from hedgerow.plan.installations import remedy
 from hedgerow.plan.yield_and_claim import (
@@ -28,7 +29,7 @@ from hedgerow.plan.yield_and_claim import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from hedgerow.fields.sets import FieldPath
     from hedgerow.objects import ObjectRef
@@ -43,6 +44,8 @@ RESTORE: Final = "To put it back"
 CLAIMABLE: Final = ", where the namespace allows claims"
 LET_GO: Final = "To make that other hedgerow release it, once it has stopped for good"
 WRITE: Final = "To write it again"
+LONGEST_COMMAND: Final = 600
+"""The most characters of a command for several objects: a condition's message has 1024."""
 
 
 class Remedy(Struct, frozen=True):
@@ -129,6 +132,23 @@ def together(
 def overview(target: str, namespace: str, program: str = PROGRAM) -> str:
     """Return the command that shows an object's contested fields with all remedies."""
     return f"{program} owners {quote(target)} --contested{_in(namespace)}"
+
+
+def owned_again(owner: ObjectRef, targets: Iterable[ObjectRef]) -> tuple[str, int]:
+    """Return the command that makes objects without owner children of a resource, and of how many.
+
+    It has as many of them as 600 characters have room for, but at least one. Each has no owner
+    reference: the patch replaces all.
+    """
+    reference = {"metadata": {"ownerReferences": [controller_reference(owner)]}}
+    ending = f"--type=merge -p {quote(to_json(reference).decode())}{_in(owner.home)}"
+    command, number = "kubectl patch", 0
+    for target in targets:
+        longer = f"{command} {quote(own(target))}"
+        if number and len(longer) + len(ending) >= LONGEST_COMMAND:
+            break
+        command, number = longer, number + 1
+    return f"{command} {ending}", number
 
 
 def own(owner: ObjectRef) -> str:

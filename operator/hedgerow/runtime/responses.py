@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from hedgerow.objects import metadata
-from hedgerow.runtime.cache.caches import Cache, owner_key
 from hedgerow.runtime.cache.store import Store, version_of
 
 if TYPE_CHECKING:
     from hedgerow.objects import ObjectRef
+    from hedgerow.runtime.cache.caches import Cache
     from hedgerow.runtime.observation import ResourcePlanner
     from hedgerow_schemas.base import Object
 
@@ -45,9 +45,8 @@ class Responses(Struct, frozen=True):
 
     def absorb(self, ref: ObjectRef, answer: Object) -> None:
         """Store the object of an answer, or forget it if no watch shows it as ours any more."""
-        is_watched = self.planner.is_watched(answer) and owner_key(self.planner.controller, answer)
-        if self.is_owned_kind(ref) and not is_watched:
-            # It is not ours, or has no label of ours: no watch would tell when it is gone.
+        if self.is_owned_kind(ref) and not self.planner.is_watched(answer):
+            # It has no label of ours: no watch would tell when it is gone.
             self.forget(ref, ref.uid or metadata(answer)["uid"])
             return
         self.store(ref).absorb(answer)

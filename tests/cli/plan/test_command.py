@@ -20,7 +20,6 @@ from hedgerow.cli import main
 from hedgerow.cli.plan import command
 from hedgerow.cli.plan.client_side_apply import MANAGER as CLIENT_SIDE
 from hedgerow.cli.plan.forecast import (
-    PLACEHOLDER,
     Forecast,
     ObjectForecast,
     WriteRefusal,
@@ -32,7 +31,7 @@ from hedgerow.fields.diff import Line
 from hedgerow.fields.managed_fields import Holder
 from hedgerow.kube import client
 from hedgerow.kube.errors import Missing, Unreachable
-from hedgerow.objects import ObjectRef
+from hedgerow.objects import PLACEHOLDER, ObjectRef
 from hedgerow.plan.conditions import condition, ready
 from hedgerow.plan.conflict_messages import OTHER_VALUE
 from hedgerow_schemas.base import ApiResource, ContestedField, instant

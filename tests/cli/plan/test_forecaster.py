@@ -219,6 +219,24 @@ class TestSituations:
         assert found.verdict == "conflicts"
         assert [c.reason for c in found.problems] == ["NameTaken"]
 
+    async def test_of_what_was_left_without_owner_a_command_with_the_uid_is_told(self):
+        world = await settled()
+        world.edit("Service", "demo", {"metadata": {"ownerReferences": None}})
+        uid = world.the("BlueGreen")["metadata"]["uid"]
+        [stored] = (await Plan(world).of(manifest())).problems
+
+        assert "`kubectl patch Service/demo --type=merge -p " in stored.message
+        assert f'"uid":"{uid}"' in stored.message
+
+        # Before the resource exists, nobody knows its uid.
+        world.delete("BlueGreen")
+        for colour in ("blue", "green"):
+            world.delete("Deployment", f"demo{colour}-deployment")
+        [coming] = (await Plan(world).of(manifest())).problems
+
+        assert "kubectl" not in coming.message
+        assert "Once BlueGreen/demo is stored, its status has the command" in coming.message
+
     async def test_as_another_installation_the_labels_of_its_children_are_contested(self):
         plan = Plan(await settled())
         plan.forecaster = replace(plan.forecaster, installation=Installation("two"))

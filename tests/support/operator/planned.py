@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, get_args
 
-from hedgerow.cli.plan.forecast import PLACEHOLDER, Forecast
+from hedgerow.cli.plan.forecast import Forecast
 from hedgerow.contract import Controller
 from hedgerow.fields.diff import DifferenceKind, Line, difference
 from hedgerow.kube.cluster import Cluster
-from hedgerow.objects import Installation, controller_of, metadata
+from hedgerow.objects import PLACEHOLDER, Installation, controller_of, metadata
 from hedgerow.plan.status import said
 from hedgerow.runtime.applier import Applier
 from hedgerow.runtime.cache.caches import Cache, build

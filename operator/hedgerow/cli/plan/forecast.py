@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from hedgerow.plan.input import PlanInput
     from hedgerow_schemas.base import Condition, ContestedField, Object
 
-PLACEHOLDER: Final = "00000000-0000-0000-0000-000000000000"
-"""The uid of a resource that does not exist yet; the server accepts it in dry runs."""
-
 PlannedAction = Literal["created", "configured", "deleted", "unchanged", "refused"]
 PlanVerdict = Literal["nothing", "changes", "conflicts", "failed"]
 _OF_EVERY_STATUS: Final = ("conditions", "contested", "contestedCount", "observedGeneration")

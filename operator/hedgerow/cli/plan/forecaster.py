@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from hedgerow.cli.plan.client_side_apply import LAST_APPLIED
 from hedgerow.cli.plan.dry_run import DryRunCluster, is_gone
 from hedgerow.cli.plan.forecast import (
-    PLACEHOLDER,
     Forecast,
     ObjectForecast,
     WriteRefusal,
@@ -22,6 +21,7 @@ from hedgerow.cli.program import program_name
 from hedgerow.fields.diff import difference
 from hedgerow.kube.errors import Forbidden, Missing
 from hedgerow.objects import (
+    PLACEHOLDER,
     Installation,
     ObjectRef,
     annotation,

@@ -9,7 +9,7 @@ from hedgerow.cli.plan import client_side_apply
 from hedgerow.cli.plan.client_side_apply import ANNOTATIONS_LIMIT, LAST_APPLIED
 from hedgerow.cli.plan.dry_run import NO_NAMESPACE, NO_RIGHTS
 from hedgerow.cli.plan.forcing import contested, names_all_keys
-from hedgerow.cli.plan.forecast import PLACEHOLDER, WriteRefusal, held_by
+from hedgerow.cli.plan.forecast import WriteRefusal, held_by
 from hedgerow.cli.plan.merge import merge, taken
 from hedgerow.encoding import to_json
 from hedgerow.fields import ownership
@@ -28,7 +28,7 @@ from hedgerow.kube.errors import (
     Unauthenticated,
     Unreachable,
 )
-from hedgerow.objects import ObjectRef, annotation, identity, metadata
+from hedgerow.objects import PLACEHOLDER, ObjectRef, annotation, identity, metadata
 from hedgerow.plan.conflict_messages import OTHER_VALUE
 from hedgerow_schemas.base import ContestedField
 

@@ -14,12 +14,14 @@ from rich.text import Text
 
 from hedgerow.cli.owners.report import age, worded
 from hedgerow.cli.plan import client_side_apply
-from hedgerow.cli.plan.forecast import PLACEHOLDER, facts
+from hedgerow.cli.plan.forecast import facts
 from hedgerow.cli.program import program_name, typed
 from hedgerow.cli.widths import hanging, is_limited, wrapped
 from hedgerow.fields.canonical import identical
 from hedgerow.fields.ownership import BEFORE_FIRST_APPLY
 from hedgerow.fields.paths import is_list, is_map
+from hedgerow.objects import PLACEHOLDER
+from hedgerow.plan.conditions import LONGEST_MESSAGE
 from hedgerow.plan.conflict_messages import values
 from hedgerow.plan.remedies import overview, remedies, together
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
@@ -331,7 +333,7 @@ def _contested(forecast: Forecast, now: datetime) -> Iterator[PlanRow]:
     for target in rest:
         yield PlanRow(overview(target, forecast.owner.namespace, typed()), "faint", command=True)
     taken = (problem for problem in forecast.problems if problem.reason == "NameTaken")
-    yield from (PlanRow(printable(problem.message), "alarm") for problem in taken)
+    yield from (PlanRow(printable(problem.message, LONGEST_MESSAGE), "alarm") for problem in taken)
 
 
 def _since(held: ContestedField, now: datetime) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hedgerow.cli.tree.readiness import Readiness, is_unseen, readiness, reported
 from hedgerow.fields.managed_fields import Holder, managers
 from hedgerow.objects import PROGRAM, annotation, controller_of, is_terminating, metadata
-from hedgerow.plan.conditions import UNMATCHED
+from hedgerow.plan.conditions import TAKEN, UNMATCHED
 from hedgerow.plan.installations import doubly_reported, instance_of
 from hedgerow.plan.status import reader_of
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
@@ -40,7 +40,6 @@ _TOO_DEEP: Final = f"what it owns is not shown: it is {DEEPEST} levels below its
 _SILENT: Final = Readiness(
     "InProgress", "no status yet: see its Events, and whether the operator runs"
 )
-_TAKEN: Final = "exists and is not controlled by"
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,7 +309,7 @@ class _TreeBuilder:
         return Readiness("NotFound", f"missing: {reason}")
 
 
-_MENTION: Final = re.compile(rf"(\w++)(?:/([a-z0-9](?:[a-z0-9.-]*[a-z0-9])?)( {_TAKEN})?)?")
+_MENTION: Final = re.compile(rf"(\w++)(?:/([a-z0-9](?:[a-z0-9.-]*[a-z0-9])?)( {TAKEN})?)?")
 """A word of a message; of a child also its name, and the words that say that it is taken."""
 
 

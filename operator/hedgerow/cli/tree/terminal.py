@@ -14,7 +14,7 @@ from hedgerow.cli import widths
 from hedgerow.cli.owners.report import age
 from hedgerow.cli.program import program_name, typed
 from hedgerow.cli.widths import Note, hanging, shortened_apart, wrapped
-from hedgerow.plan.conditions import UNMATCHED
+from hedgerow.plan.conditions import LONGEST_MESSAGE, UNMATCHED
 from hedgerow.plan.conflict_messages import OTHER_VALUE, sentence
 from hedgerow.plan.remedies import overview
 from hedgerow.texts import escaped, numbered, printable
@@ -147,7 +147,7 @@ def _notes(node: TreeNode, now: datetime) -> Iterator[Note]:
     if others:
         yield Note(printable(", ".join(f"{c.type}={c.status} {c.reason}" for c in others)))
     whys = [_why(told, node) for told in node.conditions if told.status != "True"]
-    yield from (Note(printable(why)) for why in dict.fromkeys(whys) if why)
+    yield from (Note(printable(why, LONGEST_MESSAGE)) for why in dict.fromkeys(whys) if why)
     yield from (Note(_held(conflict, now), True) for conflict in node.conflicts)
     if node.held:
         what = f"{typed()} promote {quote(node.name)} -n {quote(node.namespace)}"
