@@ -66,6 +66,8 @@ def _plain(node: Any) -> Any:
     plain: Schema = {k: _plain(v) for k, v in schema.items() if not k.startswith("x-")}
     if schema.get("x-kubernetes-int-or-string") is True:
         plain["type"] = ["integer", "string"]
+    if plain.pop("nullable", False) is True:
+        plain["type"] = [plain["type"], "null"]
     is_open = schema.get("x-kubernetes-preserve-unknown-fields") is True
     if schema.get("type") == "object" and "properties" in schema and not is_open:
         plain["additionalProperties"] = False

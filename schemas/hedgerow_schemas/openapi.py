@@ -28,6 +28,11 @@ _SPECIAL: Mapping[str, Schema] = {
     },
     INT_OR_STRING: {"x-kubernetes-int-or-string": True},
 }
+_ZERO_AS_NULL: frozenset[str] = frozenset({"io.k8s.apimachinery.pkg.apis.meta.v1.Time"})
+"""Types of which Go writes the zero value as null, though the OpenAPI document does not say so.
+
+So everything that is written in Go prints `creationTimestamp: null` in the metadata of a template.
+"""
 
 _KEPT = frozenset(
     {
@@ -86,6 +91,8 @@ class Upstream:
     def _named(self, name: str, refer: Refer, keys: frozenset[str]) -> Schema:
         node = _type(self._types, name)
         schema = dict(_SPECIAL[name]) if name in _SPECIAL else self._node(node, refer, keys)
+        if name in _ZERO_AS_NULL:
+            schema["nullable"] = True
         return self._described(node, schema)
 
     def _described(self, node: Schema, schema: Schema) -> Schema:

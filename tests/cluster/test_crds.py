@@ -26,6 +26,7 @@ from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.crd import crd_name, render
 from hedgerow_schemas.editor import needed_types
 from hedgerow_schemas.openapi import DOCUMENT_PATH, excerpt
+from support.objects import generated
 from support.objects.specimen import paths, specimen
 from support.operator.registered import ALL
 
@@ -205,6 +206,33 @@ class TestPruning:
         assert kept["blueSpec"]["containers"][0]["ports"] == [
             {"containerPort": 80, "protocol": "TCP"}
         ]
+
+
+@pytest.mark.parametrize("write", ["apply", "create"])
+class TestNulls:
+    """What programs in Go print, by each way to write it."""
+
+    @pytest.mark.parametrize("flavour", ["plain", "described"])
+    def test_a_time_that_is_not_set_is_accepted_in_each_template(
+        self, write, flavour, request, api, namespace
+    ):
+        resource = request.getfixturevalue(flavour)
+        given = generated.bluegreen(namespace) | {"apiVersion": resource.api.group_version}
+
+        getattr(api, write)(given, MANAGER).must()
+
+    @pytest.mark.parametrize("place", [("blueSpec", "nodeSelector"), ("greenSpec",), ("hold",)])
+    def test_elsewhere_a_create_leaves_it_out_and_an_apply_is_refused(
+        self, write, place, plain, api, namespace
+    ):
+        given = copy.deepcopy(manifest(plain, namespace))
+        at = given["spec"]
+        for step in place[:-1]:
+            at = at[step]
+        at[place[-1]] = None
+        reply = getattr(api, write)(given, MANAGER)
+
+        assert reply.ok is (write == "create")
 
 
 class TestPorts:

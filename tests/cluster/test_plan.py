@@ -20,6 +20,7 @@ from hedgerow.testing.audit_log import AuditLog
 from hedgerow.testing.waiting import eventually
 from support.cluster.bluegreens import World, bluegreen, pods
 from support.cluster.rights import grant
+from support.objects import generated
 from support.operator.planned import FixedClock, Operator
 from support.operator.registered import CONTROLLERS
 from support.programs.typed import answer
@@ -243,6 +244,30 @@ class TestRules:
         assert code == 1
         assert "+ CronJob/x would be created" in out
         assert "Stalled: not set -> True" in out
+
+
+class TestNulls:
+    """A plan answers what the server answers to the same kind of apply."""
+
+    @pytest.mark.parametrize("way", ["", "--server-side"])
+    def test_what_a_generator_prints_would_be_created(self, namespace, typed, way):
+        flags = [way] if way else []
+        for given in (generated.cronjob(namespace), generated.bluegreen(namespace)):
+            code, out, err = typed(given, *flags)
+
+            assert (code, err) == (2, "")
+            assert f"+ {given['kind']}/generated would be created" in out
+
+    @pytest.mark.parametrize("field", ["suspend", "startingDeadlineSeconds"])
+    def test_another_null_is_left_out_of_a_create_and_refused_of_an_apply(
+        self, namespace, typed, field
+    ):
+        given = generated.cronjob(namespace, **{field: None})
+
+        assert typed(given)[0] == 2
+        code, out, _ = typed(given, "--server-side")
+        assert code == 1
+        assert f"spec.{field}" in out
 
 
 class TestRefused:

@@ -22,6 +22,7 @@ from runtime.clockwork import (
 )
 from runtime.ledger import Ledger
 from runtime.world import Crash, calm
+from support.objects import generated
 
 Object = dict[str, Any]
 
@@ -213,6 +214,19 @@ async def told(steps: list[Any], **spec: Any) -> Story:
     for said in story.ledger.records().values():
         assert said == sorted(said)
     return story
+
+
+class TestGenerated:
+    async def test_a_template_as_programs_in_go_print_it_is_applied_and_started(self):
+        world = await started(jobTemplate=generated.JOB_TEMPLATE)
+        await world.live_through(MINUTE)
+
+        assert world.made == [world.job(1)]
+
+    async def test_a_null_elsewhere_is_refused_as_the_api_server_does(self):
+        pod = {**generated.POD, "nodeSelector": None}
+        with pytest.raises(Refused, match="null"):
+            await started(jobTemplate={"spec": {"template": {"spec": pod}}})
 
 
 class TestLostAnswers:

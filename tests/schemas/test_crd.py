@@ -54,6 +54,32 @@ def nodes(schema, path=""):
             yield from nodes(schema[word], f"{path}[]")
 
 
+class TestNulls:
+    @pytest.mark.parametrize("resource", ALL.resources, ids=lambda resource: resource.api.kind)
+    def test_a_time_that_is_null_is_accepted_as_programs_in_go_write_none(self, resource):
+        """`creationTimestamp: null` is in the metadata of each template that they print."""
+        spec = root(render(resource, DOCUMENT, describe=False))["properties"]["spec"]
+        stamps = {path: node for path, node in nodes(spec) if path.endswith(".creationTimestamp")}
+
+        assert [path for path, node in stamps.items() if node.get("nullable") is not True] == []
+
+    def test_templates_with_metadata_are_in_both_that_have_pods(self):
+        """So the test above is about something."""
+        found = {
+            resource.api.kind
+            for resource in ALL.resources
+            for path, _ in nodes(root(render(resource, DOCUMENT, describe=False)))
+            if path.endswith(".creationTimestamp")
+        }
+
+        assert {"BlueGreen", "CronJob"} <= found
+
+    def test_nothing_else_may_be_null(self):
+        for resource in ALL.resources:
+            for path, node in nodes(root(render(resource, DOCUMENT, describe=False))):
+                assert "nullable" not in node or node["format"] == "date-time", path
+
+
 class TestRender:
     def test_the_name_is_plural_and_group(self):
         assert crd_name(BlueGreen) == "bluegreens.app.demo.kakao.com"

@@ -6,6 +6,7 @@ from jsonschema import Draft7Validator
 from hedgerow.cli.install.definitions import packaged_document
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.editor import DRAFT, editor_schema
+from support.objects import generated
 from support.objects.specimen import specimen
 
 DOCUMENT = packaged_document()
@@ -49,6 +50,9 @@ class TestEditorSchema:
         pods = specimen(DOCUMENT, "io.k8s.api.core.v1.PodSpec")
 
         assert complaints(manifest(blueSpec=pods)) == []
+
+    def test_what_a_generator_prints_is_no_mistake(self):
+        assert complaints(generated.bluegreen("default")) == []
 
     @pytest.mark.parametrize(
         ("given", "complaint"),

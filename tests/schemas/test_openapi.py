@@ -32,6 +32,7 @@ def obj(required=(), **properties):
     )
 
 
+TIME = "io.k8s.apimachinery.pkg.apis.meta.v1.Time"
 NAMED = obj(name={"type": "string", "default": ""})
 PORTS = obj(
     required=["port"],
@@ -88,6 +89,12 @@ class TestUpstream:
         assert fields["q"]["x-kubernetes-int-or-string"] is True
         assert fields["i"] == {"x-kubernetes-int-or-string": True}
         assert fields["f"]["x-kubernetes-preserve-unknown-fields"] is True
+
+    def test_a_time_may_be_null_as_go_writes_one_that_is_not_set(self):
+        time = {"type": "string", "format": "date-time"}
+        found = inline(obj(at=ref(TIME), of=ref("Other")), **{TIME: time, "Other": time})
+
+        assert found == obj(at=time | {"nullable": True}, of=time)
 
     @pytest.mark.parametrize(
         "text", ["1", "0.5", ".5", "1.", "-1", "+2", "100m", "1Gi", "1e3", "1E", "2E-1", "5n"]

@@ -581,6 +581,14 @@ class TestNowhereYet:
         assert actions(found) == {"BlueGreen/demo": "refused"}
         assert "nonsense" in found.refusals[0].causes[0]
 
+    async def test_nulls_are_left_out_as_the_server_does_of_a_client_side_apply(self):
+        body = manifest(namespace="nowhere")
+        body["spec"] |= {"hold": None, "promotion": None}
+        found = await Plan(World(), applier=BY_CLIENT).of(body, coming=True)
+
+        assert found.refusals == ()
+        assert actions(found)["BlueGreen/demo"] == "created"
+
     async def test_what_it_has_to_say_of_it_is_a_warning(self):
         body = annotated(manifest(namespace="nowhere"), claim="Pod/*: spec.x")
         found = await Plan(World()).of(body, coming=True)

@@ -9,6 +9,7 @@ import yaml
 
 from hedgerow.cli.schedule.documents import Document, of_object
 from hedgerow.manifest import objects_in
+from support.objects import generated
 
 OURS = "batch.tutorial.kubebuilder.io/v1"
 
@@ -109,6 +110,21 @@ class TestReading:
         assert str(document.resource.metadata.creation_timestamp) == "2026-03-01 00:00:00+00:00"
         assert str(document.resource.status.last_schedule_time) == "2026-03-01 01:00:00+00:00"
 
+    @pytest.mark.parametrize(
+        "field",
+        ["suspend", "startingDeadlineSeconds", "timeZone", "concurrencyPolicy", "activeLimit"],
+    )
+    def test_a_field_that_is_null_is_left_out_as_the_server_does(self, field):
+        [document] = read(yaml.safe_dump(cronjob(spec={field: None})))
+
+        assert document.problems == ()
+        assert document.resource == of_object(cronjob()).resource
+
+    def test_what_a_generator_prints_is_read(self):
+        [document] = read(yaml.safe_dump(generated.cronjob("default", suspend=None)))
+
+        assert (document.problems, document.resource is not None) == ((), True)
+
     def test_a_status_that_cannot_be_read_is_none(self):
         [document] = read(yaml.safe_dump(cronjob(status={"active": 5})))
 
@@ -126,7 +142,8 @@ class TestProblems:
             ({"startingDeadlineSeconds": "9"}, ".spec.startingDeadlineSeconds: must be an integer"),
             ({"startingDeadlineSeconds": -1}, ".spec.startingDeadlineSeconds: must be at least 0"),
             ({"concurrencyPolicy": "Never"}, ".spec.concurrencyPolicy: must be 'Allow', 'Forb"),
-            ({"jobTemplate": None}, ".spec.jobTemplate: must be a map"),
+            ({"jobTemplate": 5}, ".spec.jobTemplate: must be a map"),
+            ({"jobTemplate": None}, ".spec.jobTemplate: must be set"),
             ({"timeZone": "Mars/Base"}, ".spec.timeZone: time zone 'Mars/Base': the IANA"),
             ({"schedule": "TZ=UTC @daily", "timeZone": "Asia/Tokyo"}, ".spec.timeZone: "),
             ({"startingDeadlineSecond": 5}, ".spec.startingDeadlineSecond: there is no such field"),

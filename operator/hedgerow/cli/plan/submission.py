@@ -328,17 +328,21 @@ class Submission:
         return tuple(held_by(self.ref, leaf, holder) for leaf in leaves for holder in leaf.holders)
 
     def merged(self, why: str) -> Submitted:
-        """Return the result of an apply, computed here without the server."""
+        """Return the result of an apply, computed here without the server.
+
+        Of a client-side apply the server leaves out each null, as if the field were not there.
+        """
+        body = without_nulls(self.manifest)
         if self.stored is None:
             born = f"{self.now:%Y-%m-%dT%H:%M:%SZ}"
             meta: Object = {"uid": PLACEHOLDER, "generation": 1, "creationTimestamp": born}
             base = identity(self.ref)
             base["metadata"] = {**base["metadata"], **meta}
-            return Submitted(merge(base, self.manifest, self.field_manager), why)
+            given = self.manifest if self.applier.server_side else body
+            return Submitted(merge(base, given, self.field_manager), why)
         if not self.applier.server_side:
-            live = merge(self._patched(), self.manifest, self.field_manager)
+            live = merge(self._patched(), body, self.field_manager)
             return Submitted(_counted(live, self.stored), why)
-        body = without_nulls(self.manifest)
         leaves = ownership.judge(body, self.stored, self.field_manager).contested
         held = self._held(leaves)
         if held and not self.applier.takes:

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from hedgerow.controllers.cronjob.missed import schedule_problems
 from hedgerow.encoding import to_json
+from hedgerow.fields.applyconfiguration import without_nulls
 from hedgerow.manifest import QUOTED
 from hedgerow.validation import field_errors
 from hedgerow_schemas.base import ApiResource
@@ -56,7 +57,8 @@ def cronjobs(word: str) -> tuple[ApiResource, ...]:
 
 
 def of_object(obj: Object) -> Document:
-    """Return one object as a document."""
+    """Return one object as a document; its nulls are left out, as the API server does."""
+    obj = without_nulls(obj)
     metadata = obj.get("metadata")
     name = cast("Object", metadata).get("name") if isinstance(metadata, dict) else None
     title = f"{obj.get('kind')}/{name or '?'}"

@@ -6,12 +6,16 @@ import copy
 from typing import TYPE_CHECKING, Any, cast
 
 from hedgerow.testing.memory import answers
+from hedgerow.testing.memory.schema import Atomic, Items, Keyed, Map, Struct, takes_null
+from hedgerow.testing.memory.typed import child
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterator
 
     from hedgerow.testing.memory.kind import ServedKind
-    from hedgerow.testing.memory.schema import Object
+    from hedgerow.testing.memory.schema import Object, TypedSchema
+
+    Wrong = tuple[str, str]
 
 KEPT = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 
@@ -114,21 +118,26 @@ def _changed(kind: ServedKind, old: Object, new: Object) -> int:
     return int(any(parts[part](old) != parts[part](new) for part in kind.generations))
 
 
-def _nulls(kind: ServedKind, body: Any, path: str = "") -> dict[str, str]:
+def _nulls(kind: ServedKind, body: Object) -> dict[str, str]:
     """Return the nulls of a custom resource: a merge that empties a map leaves one."""
-    if kind.builtin or path == "metadata":
+    if kind.builtin:
         return {}
-    if body is None:
-        return {path: "Invalid value: null"}
-    inner: Iterable[tuple[Any, Any]] = ()
-    if isinstance(body, dict):
-        inner = cast("Object", body).items()
-    elif isinstance(body, list):
-        inner = enumerate(cast("list[Any]", body))
-    found: dict[str, str] = {}
-    for name, value in inner:
-        found |= _nulls(kind, value, f"{path}.{name}".removeprefix("."))
-    return found
+    parts = {name: value for name, value in body.items() if name != "metadata"}
+    return dict(_nulls_in(kind.schema, parts, ""))
+
+
+def _nulls_in(schema: TypedSchema | Items | None, value: Any, path: str) -> Iterator[Wrong]:
+    """Yield the nulls where a schema takes none; where there is no schema, null is a value."""
+    if value is None and schema is not None and not takes_null(schema):
+        yield path.removeprefix("."), "Invalid value: null"
+    if isinstance(schema, Atomic):
+        schema = schema.within
+    if isinstance(value, dict) and isinstance(schema, Struct | Map):
+        for name, inner in cast("Object", value).items():
+            yield from _nulls_in(child(schema, f"f:{name}"), inner, f"{path}.{name}")
+    elif isinstance(value, list) and isinstance(schema, Keyed | Items):
+        for index, inner in enumerate(cast("list[Any]", value)):
+            yield from _nulls_in(schema.item, inner, f"{path}[{index}]")
 
 
 def _new_finalizers(old: Object, new: Object) -> dict[str, str]:

@@ -16,10 +16,14 @@ Derive = Callable[[Any], Any]
 
 @dataclass(frozen=True)
 class Scalar:
-    """A leaf; `zero` is the value that Go leaves out, `spell` the server's spelling of one."""
+    """A leaf; `zero` is the value that Go leaves out, `spell` the server's spelling of one.
+
+    A custom resource may have null where it is `nullable`.
+    """
 
     zero: Any = None
     spell: Derive | None = None
+    nullable: bool = False
 
     def normal(self, value: Any) -> Any:
         """Return the value as the server stores it."""
@@ -56,7 +60,11 @@ class Struct:
 
     def normal(self, value: Object) -> Object:
         """Return the value as the server stores it."""
-        given = {name: inner for name, inner in value.items() if inner is not None}
+        given: Object = {
+            name: inner
+            for name, inner in value.items()
+            if inner is not None or takes_null(self.fields.get(name))
+        }
         filled = {**{k: v for k, v in self.defaults.items() if k not in given}, **given}
         kept = {
             name: self.fields[name].normal(inner)
@@ -132,3 +140,8 @@ class SetOf:
 
 
 TypedSchema = Scalar | Atomic | Struct | Map | Keyed | SetOf
+
+
+def takes_null(schema: TypedSchema | Items | None) -> bool:
+    """Return whether null is a value there."""
+    return isinstance(schema, Scalar) and schema.nullable

@@ -34,7 +34,7 @@ def shape(schema: Object) -> TypedSchema:
     if "additionalProperties" in schema:
         atomic = schema.get("x-kubernetes-map-type") == "atomic"
         return Atomic() if atomic else Map(shape(schema["additionalProperties"]), omitempty=False)
-    return Scalar()
+    return Scalar(nullable=schema.get("nullable") is True)
 
 
 def wrong(schema: Object, value: Any, path: str = "") -> Iterator[tuple[str, str]]:
