@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from hedgerow.fields.ownership import judge
+from hedgerow.plan.writes import judge_respelled, normal_form
 from hedgerow.testing.api import Api, Object
 from support.objects.cases import container, pod, workload
 from support.objects.hedge import CUSTOM, HEDGE
@@ -37,6 +38,7 @@ TEMPLATE: Final = pod(
     volumes=[{"name": "v", "emptyDir": {}}],
     securityContext={"runAsUser": 1},
     tolerations=[{"key": "x"}],
+    imagePullSecrets=[{"name": "a"}],
 )
 SELECTOR: Final = {"matchLabels": {"a": "b"}}
 VALID: Final[tuple[Object, ...]] = (
@@ -55,6 +57,53 @@ VALID: Final[tuple[Object, ...]] = (
         "spec": {"podSelector": SELECTOR, "ingress": [{"from": [{"podSelector": {}}]}]},
     },
 )
+CLAIM: Final = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+FILLED: Final[tuple[Object, ...]] = (
+    *VALID,
+    {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "spec": {"type": "LoadBalancer", "selector": {"a": "b"}, "ports": [{"port": 80}]},
+    },
+    {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "spec": {
+            "serviceName": "a",
+            "selector": SELECTOR,
+            "template": {"metadata": {"labels": {"a": "b"}}, "spec": TEMPLATE["spec"]},
+            "updateStrategy": {"type": "RollingUpdate"},
+            "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Delete"},
+            "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": CLAIM}],
+        },
+    },
+    {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "spec": {"template": {"spec": {**TEMPLATE["spec"], "restartPolicy": "Never"}}},
+    },
+    {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "spec": CLAIM},
+    {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "spec": {
+            "maxReplicas": 3,
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"},
+        },
+    },
+    {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "spec": {"podSelector": SELECTOR, "policyTypes": ["Ingress"]},
+    },
+    {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "RoleBinding",
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "a"},
+        "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "a"}],
+    },
+)
+"""With more fields that the server fills in if they are empty."""
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +120,18 @@ def schemas(api: Api, api_version: str) -> Object:
     return api.raw("GET", path).must()["components"]["schemas"]
 
 
+def schema_of(api: Api, valid: Object) -> tuple[Object, Object]:
+    """Return the schema of an object's kind, and all those that it may refer to."""
+    known = schemas(api, valid["apiVersion"])
+    name = next(
+        name
+        for name, schema in known.items()
+        for kind in schema.get("x-kubernetes-group-version-kind", ())
+        if kind["kind"] == valid["kind"] and f"/{kind['version']}" in f"/{valid['apiVersion']}"
+    )
+    return known[name], known
+
+
 def resolved(schema: Object, known: Object) -> Object:
     while True:
         if "$ref" in schema:
@@ -81,21 +142,28 @@ def resolved(schema: Object, known: Object) -> Object:
             return schema
 
 
-def emptied(schema: Object, value: Any, known: Object, path: tuple[Any, ...] = ()) -> Iterator[Any]:
-    """Yield the path and the empty value of each field that the schema has in a value."""
+def emptied(
+    schema: Object,
+    value: Any,
+    known: Object,
+    path: tuple[Any, ...] = (),
+    *,
+    but: tuple[str, ...] = KEYS,
+) -> Iterator[Any]:
+    """Yield the path and the empty value of each field, `but` these, that a value may have."""
     schema = resolved(schema, known)
     if isinstance(value, list):
         if value and isinstance(value[0], dict):
-            yield from emptied(schema.get("items", {}), value[0], known, (*path, 0))
+            yield from emptied(schema.get("items", {}), value[0], known, (*path, 0), but=but)
         return
     for name, below in schema.get("properties", {}).items():
         if not path and name in ("apiVersion", "kind", "status", "metadata"):
             continue
         inner = resolved(below, known)
-        if inner.get("type") in EMPTY and name not in KEYS and (*path, name) != ("spec",):
+        if inner.get("type") in EMPTY and name not in but and (*path, name) != ("spec",):
             yield (*path, name), EMPTY[inner["type"]]
         if isinstance(value.get(name), dict | list):
-            yield from emptied(inner, value[name], known, (*path, name))
+            yield from emptied(inner, value[name], known, (*path, name), but=but)
 
 
 def replaced(body: Object, path: tuple[Any, ...], value: Any) -> Object:
@@ -112,15 +180,7 @@ def named(body: Object, name: str) -> Object:
 
 @pytest.mark.parametrize("valid", VALID, ids=lambda body: body["kind"])
 def test_what_the_server_leaves_out_is_no_difference(api: Api, valid: Object) -> None:
-    body, known = named(valid, "empty"), schemas(api, valid["apiVersion"])
-    root = known[
-        next(
-            name
-            for name, schema in known.items()
-            for kind in schema.get("x-kubernetes-group-version-kind", ())
-            if kind["kind"] == valid["kind"] and f"/{kind['version']}" in f"/{valid['apiVersion']}"
-        )
-    ]
+    body, (root, known) = named(valid, "empty"), schema_of(api, valid)
     accepted, different = 0, dict[str, list[Any]]()
     for path, value in emptied(root, body, known):
         want = replaced(body, path, value)
@@ -135,6 +195,26 @@ def test_what_the_server_leaves_out_is_no_difference(api: Api, valid: Object) ->
 
     assert different == {}
     assert accepted >= 3
+
+
+@pytest.mark.parametrize("valid", FILLED, ids=lambda body: body["kind"])
+def test_what_the_server_fills_in_is_not_taken_for_admission(api: Api, valid: Object) -> None:
+    """There is no admission here that changes anything: so all that differs is the server's own."""
+    body, (root, known) = named(valid, "filled"), schema_of(api, valid)
+    accepted, said = 0, dict[str, list[Any]]()
+    for path, value in emptied(root, body, known, but=()):
+        want = replaced(body, path, value)
+        reply = api.apply(want, OURS, dry_run=True)
+        if not reply.ok:
+            continue  # no empty value is valid there
+        accepted += 1
+        respelling = normal_form(want, judge(want, reply.must(), OURS))
+        rewritten = judge_respelled(want, reply.must(), OURS, respelling).rewritten
+        if rewritten:
+            said[str(path)] = [(leaf.path, leaf.want, leaf.live) for leaf in rewritten]
+
+    assert said == {}
+    assert accepted >= 1
 
 
 def test_a_custom_resource_keeps_each_and_an_empty_granular_list_has_no_owner(api: Api) -> None:

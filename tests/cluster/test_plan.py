@@ -314,6 +314,22 @@ class TestRefused:
         assert f"{IMAGE}: mirror.example/echo:1" in told[1]
         assert "RewrittenByAdmission: not set -> True (ChangedOnTheWay)" in told[1]
 
+    @pytest.mark.parametrize(
+        "said",
+        [
+            {"imagePullSecrets": [{"name": ""}]},
+            {"imagePullSecrets": [{}]},
+            {"schedulerName": "", "nodeSelector": {}, "tolerations": []},
+        ],
+    )
+    def test_what_the_server_fills_in_or_leaves_out_is_nobodys_admission(
+        self, namespace, typed, said
+    ):
+        code, out, _ = typed(bluegreen(namespace, blueSpec={**pods("blue"), **said}))
+
+        assert code == 2
+        assert "RewrittenByAdmission" not in out
+
 
 class TestRights:
     def test_without_the_right_to_patch_it_is_merged_and_marked(

@@ -8,6 +8,7 @@ from hedgerow.fields.canonical import (
     builtin,
     canonical,
     identical,
+    is_completed,
     quantity,
     same,
     time,
@@ -131,6 +132,83 @@ class TestSame:
         self, field_path: tuple[str, ...], want: Any, live: Any
     ) -> None:
         assert not same(want, live, field_path)
+
+
+class TestCompleted:
+    """Each default of `defaults.go` for an empty value, and what is none of the server's."""
+
+    @pytest.mark.parametrize(
+        ("name", "filled"),
+        [
+            ("apiGroup", "rbac.authorization.k8s.io"), ("clusterIP", "10.0.0.1"),
+            ("concurrencyPolicy", "Allow"), ("dnsPolicy", "ClusterFirst"),
+            ("externalTrafficPolicy", "Cluster"), ("imagePullPolicy", "Always"),
+            ("imagePullPolicy", "IfNotPresent"), ("podManagementPolicy", "OrderedReady"),
+            ("protocol", "TCP"), ("pullPolicy", "Always"), ("restartPolicy", "Always"),
+            ("schedulerName", "default-scheduler"), ("scheme", "HTTP"),
+            ("serviceAccount", "reader"), ("sessionAffinity", "None"), ("targetPort", 80),
+            ("terminationMessagePath", "/dev/termination-log"),
+            ("terminationMessagePolicy", "File"), ("type", "ClusterIP"), ("type", "Opaque"),
+            ("type", "RollingUpdate"), ("path", "/"), ("pool", "rbd"), ("whenScaled", "Retain"),
+        ],
+    )  # fmt: skip
+    def test_an_empty_text_is_filled_in(self, name: str, filled: Any) -> None:
+        assert is_completed("", filled, ("f:spec", f"f:{name}"))
+        assert not is_completed("other", filled, ("f:spec", f"f:{name}"))
+
+    @pytest.mark.parametrize(
+        ("name", "filled"),
+        [("failureThreshold", 3), ("periodSeconds", 10), ("successThreshold", 1),
+         ("timeoutSeconds", 1), ("nodePort", 30000), ("healthCheckNodePort", 30001),
+         ("hostPort", 80), ("targetPort", 80)],
+    )  # fmt: skip
+    def test_a_number_that_may_not_be_0_is_filled_in(self, name: str, filled: int) -> None:
+        assert is_completed(0, filled, ("f:spec", f"f:{name}"))
+        assert not is_completed(5, filled, ("f:spec", f"f:{name}"))
+
+    @pytest.mark.parametrize("empty", ["", 0, False, [], {}, None])
+    def test_what_is_empty_is_left_out(self, empty: Any) -> None:
+        assert is_completed(empty, None, ("f:spec", "f:any"))
+        assert is_completed({"a": 1, "any": empty}, {"a": 1}, ("f:spec",))
+        assert is_completed([{"a": 1, "any": empty}], [{"a": 1}], ("f:spec",))
+
+    @pytest.mark.parametrize(
+        ("want", "live", "name"),
+        [
+            (0, 2, "replicas"),
+            (False, True, "automountServiceAccountToken"),
+            (False, True, "periodSeconds"),
+            ("", "gold", "storageClassName"),
+            ("", "x", "value"),
+            ("", "Sometimes", "imagePullPolicy"),
+            ("a:1", "mirror/a:1", "image"),
+            ("a", None, "image"),
+            ([], ["sh"], "command"),
+            ([1], [1, 2], "args"),
+            ([1], [2], "args"),
+            ({"a": 1}, None, "any"),
+            ({"a": 1}, {"b": 1}, "any"),
+        ],
+    )
+    def test_everything_else_is_somebody_elses_change(
+        self, want: Any, live: Any, name: str
+    ) -> None:
+        assert not is_completed(want, live, ("f:spec", f"f:{name}"))
+
+    @pytest.mark.parametrize("element", ['k:{"name":""}', 'k:{"containerPort":80,"protocol":""}'])
+    def test_an_item_with_an_empty_key_becomes_another(self, element: str) -> None:
+        assert is_completed(80, None, ("f:ports", element, "f:containerPort"))
+
+    def test_a_default_within_an_atomic_field_is_known_as_well(self) -> None:
+        want = {"fieldRef": {"fieldPath": "a", "apiVersion": ""}}
+        live = {"fieldRef": {"fieldPath": "a", "apiVersion": "v1"}}
+
+        assert is_completed([want], [live], ("f:spec", "f:items"))
+
+    def test_a_quantity_keeps_its_spelling(self) -> None:
+        want, live = ({"resourceFieldRef": {"divisor": one}} for one in ("1000m", "1"))
+
+        assert is_completed([want], [live], ("f:spec", "f:items"))
 
 
 class TestCanonical:

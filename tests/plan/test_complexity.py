@@ -254,6 +254,7 @@ GATE: dict[str, Function] = {
     ),
     "canonical.identical": lambda m, c: m.canonical.identical(c.live, c.live),
     "canonical.same": lambda m, c: m.canonical.same(c.live, c.after),
+    "canonical.is_completed": lambda m, c: m.canonical.is_completed(c.live, c.after, ("f:spec",)),
     "canonical.canonical": lambda m, c: m.canonical.canonical(c.live),
     "plan.ChildPlanner.plan": lambda m, c: m.plan.ChildPlanner(c.plan_input, c.child).plan(),
     "client_side_apply.annotations_size": lambda m, c: m.client_side_apply.annotations_size(

@@ -16,6 +16,21 @@ from runtime.world import World, pods
 
 Object = dict[str, Any]
 BLUE = "demoblue-deployment"
+UNSAID: tuple[Object, ...] = (
+    {"imagePullSecrets": [{"name": ""}]},
+    {"imagePullSecrets": [{"name": "a"}, {"name": ""}]},
+    {"imagePullSecrets": []},
+    {"schedulerName": ""},
+    {"nodeSelector": {}, "tolerations": [], "volumes": [], "securityContext": {}},
+    {"hostNetwork": False, "serviceAccountName": ""},
+    {"volumes": [{"name": "v", "emptyDir": {"medium": ""}}]},
+)
+OF_CONTAINERS: tuple[Object, ...] = (
+    {"terminationMessagePath": ""},
+    {"livenessProbe": {"tcpSocket": {"port": 1}, "periodSeconds": 0, "timeoutSeconds": 0}},
+    {"command": [], "args": [], "env": [{"name": "a", "value": ""}], "resources": {}},
+    {"env": [{"name": "a", "valueFrom": {"fieldRef": {"fieldPath": "x", "apiVersion": ""}}}]},
+)
 TAKEN = [(f"Deployment/{BLUE}", IMAGE, "helm")]
 
 pytestmark = pytest.mark.anyio
@@ -280,14 +295,16 @@ class TestSpelling:
         assert await writes_of(world, world.restart) == []
 
 
-def rewriting(world: World, to: str) -> None:
-    """Let admission change the image of every Deployment that we apply."""
+def rewriting(world: World, to: str, **fields: Any) -> None:
+    """Let admission change the image of every Deployment that we apply, and fields of its pods."""
     apply = world.server.apply
 
     def admitted(body: Object, manager: str, **how: Any) -> Any:
         body = copy.deepcopy(body)
         if manager == "hedgerow-bluegreen" and body["kind"] == "Deployment":
-            for container in body["spec"]["template"]["spec"]["containers"]:
+            spec = body["spec"]["template"]["spec"]
+            spec |= fields
+            for container in spec["containers"]:
                 container["image"] = to
         return apply(body, manager, **how)
 
@@ -319,6 +336,35 @@ class TestRewrittenByAdmission:
         ]
         assert world.server.version == before
         assert await writes_of(world, world.runner.queue.add_everyone) == []
+
+    @pytest.mark.parametrize("said", [*UNSAID, *OF_CONTAINERS], ids=str)
+    async def test_it_is_not_said_of_what_the_server_itself_fills_in_or_leaves_out(self, said):
+        spec = pods("blue", **(said if said in UNSAID else {}))
+        spec["containers"][0] |= said if said in OF_CONTAINERS else {}
+        world = await settled(blueSpec=spec, greenSpec=None)
+
+        assert world.events() == []
+        assert world.condition("RewrittenByAdmission") == ""
+        assert await writes_of(world, world.runner.queue.add_everyone) == []
+
+    async def test_an_empty_key_is_settled_by_looking(self):
+        said = {"imagePullSecrets": [{"name": ""}]}
+        world = await settled(blueSpec=pods("blue", **said), greenSpec=None)
+
+        assert await writes_of(world, world.restart) == []
+
+    async def test_what_is_zero_or_false_is_a_value_that_admission_may_change(self):
+        world = World()
+        rewriting(world, "example/echo:1", terminationGracePeriodSeconds=30, hostNetwork=True)
+        world.apply(
+            blueSpec=pods("blue", terminationGracePeriodSeconds=0, hostNetwork=False),
+            greenSpec=None,
+        )
+        await world.settle()
+
+        told = {c["type"]: c["message"] for c in world.status()["conditions"]}
+        assert ".spec.template.spec.terminationGracePeriodSeconds" in told["RewrittenByAdmission"]
+        assert ".spec.template.spec.hostNetwork" in told["RewrittenByAdmission"]
 
     async def test_it_goes_with_its_cause(self):
         world = World()

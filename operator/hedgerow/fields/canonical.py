@@ -1,4 +1,4 @@
-"""Canonical: the API server's spelling of quantities, times, and defaults in atomic fields."""
+"""Canonical: the API server's spelling of quantities and times, and what its defaults change."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from hedgerow.fields.paths import is_list, is_map
+from hedgerow.fields.paths import is_list, is_map, parse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -39,6 +39,50 @@ _DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "serviceAccountToken": {"expirationSeconds": 3600},
 }
 """What the server adds inside the atomic fields of a PodSpec; no other kind of default is owned."""
+_FILLED_IN: Final[Mapping[str, tuple[Any, ...]]] = {
+    "apiGroup": ("rbac.authorization.k8s.io",),
+    "apiVersion": ("v1",),
+    "concurrencyPolicy": ("Allow",),
+    "divisor": ("0",),
+    "dnsPolicy": ("ClusterFirst",),
+    "externalTrafficPolicy": ("Cluster",),
+    "failureThreshold": (3,),
+    "fsType": ("xfs",),
+    "imagePullPolicy": ("Always", "IfNotPresent"),
+    "iscsiInterface": ("default",),
+    "keyring": ("/etc/ceph/keyring",),
+    "path": ("/",),
+    "periodSeconds": (10,),
+    "persistentVolumeReclaimPolicy": ("Retain",),
+    "podManagementPolicy": ("OrderedReady",),
+    "pool": ("rbd",),
+    "protocol": ("TCP",),
+    "pullPolicy": ("Always", "IfNotPresent"),
+    "restartPolicy": ("Always",),
+    "schedulerName": ("default-scheduler",),
+    "scheme": ("HTTP",),
+    "sessionAffinity": ("None",),
+    "status": ("True",),
+    "storageMode": ("ThinProvisioned",),
+    "successThreshold": (1,),
+    "terminationMessagePath": ("/dev/termination-log",),
+    "terminationMessagePolicy": ("File",),
+    "timeoutSeconds": (1,),
+    "type": ("ClusterIP", "Opaque", "RollingUpdate"),
+    "user": ("admin",),
+    "whenDeleted": ("Retain",),
+    "whenScaled": ("Retain",),
+}
+"""The server's defaults in the place of an empty value, by the field's name.
+
+Source: `defaults.go` and `+default` of Kubernetes's own API groups. A field whose Go type is a
+pointer is not among them: there an empty value is a value.
+"""
+_ALLOCATED: Final = frozenset({
+    "clusterIP", "clusterIPs", "healthCheckNodePort", "hostPort", "ipFamilies", "metrics",
+    "nodePort", "policyTypes", "serviceAccount", "targetPort", "volumeLifecycleModes",
+})  # fmt: skip
+"""Fields in which the server puts what it chooses, or what it takes from another field."""
 _LARGEST: Final = (2**63 - 1) * _NANO
 """The server caps binary quantities at this amount, and no others."""
 _KIBI: Final = 1024
@@ -102,6 +146,30 @@ def _is_stored(want: Any, live: Any) -> bool:
     if is_list(want) and is_list(live):
         return len(want) == len(live) and all(map(_is_stored, want, live))
     return identical(want, live)
+
+
+def is_completed(want: Any, live: Any, field_path: Sequence[str]) -> bool:
+    """Return whether the server's own defaults make `live` of a declared value of a built-in kind.
+
+    It fills in what is empty, or leaves it out, and adds to maps. A list item with an empty key
+    becomes another item: its key gets the default.
+    """
+    if any("" in parse(step).values for step in field_path if step.startswith("k:")):
+        return True
+    name = next((step[2:] for step in reversed(field_path) if step.startswith("f:")), "")
+    return _is_completed(canonical(want, field_path), live, name)
+
+
+def _is_completed(want: Any, live: Any, name: str) -> bool:
+    if is_map(want) and is_map(live):
+        return all(_is_completed(value, live.get(field), field) for field, value in want.items())
+    if is_list(want) and is_list(live) and len(want) == len(live):
+        return all(_is_completed(*pair, name) for pair in zip(want, live, strict=True))
+    if identical(want, live) or (not want and live is None):
+        return True
+    if want or want is False:
+        return False
+    return name in _ALLOCATED or any(identical(live, one) for one in _FILLED_IN.get(name, ()))
 
 
 def canonical(value: Any, field_path: Sequence[str] = ()) -> Any:

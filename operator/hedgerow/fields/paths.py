@@ -271,9 +271,15 @@ class Positions:
 
 
 def _index(items: Sequence[Any], names: FieldNames) -> dict[ItemKey, list[int]]:
+    """Return the positions of items by their keys; an item may lack a key that is empty.
+
+    The server stores no empty values, and so `{}` for the item `k:{"name":""}`.
+    """
     index: dict[ItemKey, list[int]] = {}
     for position, item in enumerate(items):
         key = _key(item, names)
+        if key is None and is_map(item):
+            key = tuple(_token(item.get(name, "")) for name in names)
         if key is not None:
             index.setdefault(key, []).append(position)
     return index

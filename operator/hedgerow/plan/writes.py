@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from hedgerow.encoding import encode
 from hedgerow.fields import managed_fields, ownership
+from hedgerow.fields.canonical import builtin, is_completed
 from hedgerow.fields.ownership import covers
 from hedgerow.objects import (
     CONTROLLER_LABEL,
@@ -116,11 +117,14 @@ def judge_respelled(
     verdict = ownership.judge(want, live, field_manager)
     if not respelling or verdict.contested or normal_form(want, verdict) != respelling:
         return verdict
-    # A value that the server only added to is not rewritten.
+    # What the server only added to is not rewritten, nor what it sets where nothing is said.
+    is_builtin = builtin(str(want.get("apiVersion")))
     rewritten = tuple(
         leaf
         for leaf in verdict.leaves
-        if leaf.why == "changed" and not covers(leaf.want, leaf.live)
+        if leaf.why == "changed"
+        and not covers(leaf.want, leaf.live)
+        and not (is_builtin and is_completed(leaf.want, leaf.live, leaf.field_path))
     )
     return replace(verdict, leaves=(), rewritten=rewritten)
 

@@ -48,8 +48,8 @@ SECURITY: Final = Struct(
 )
 PROBE: Final = Struct(
     {
-        **dict.fromkeys(["failureThreshold", "periodSeconds", "successThreshold"], ANY),
-        "timeoutSeconds": ANY,
+        **dict.fromkeys(["failureThreshold", "periodSeconds", "successThreshold"], NUMBER),
+        "timeoutSeconds": NUMBER,
         "initialDelaySeconds": NUMBER,
         "tcpSocket": Struct({"port": ANY, "host": TEXT}),
     },
@@ -132,7 +132,7 @@ POD_SPEC: Final = Struct(
         "containers": Keyed(("name",), CONTAINER),
         "initContainers": Keyed(("name",), CONTAINER),
         "volumes": Keyed(("name",), VOLUME),
-        "imagePullSecrets": Keyed(("name",), Struct({"name": ANY})),
+        "imagePullSecrets": Keyed(("name",), Atomic(Struct({"name": TEXT})), defaults={"name": ""}),
         "nodeSelector": LIST,
         "tolerations": LIST,
         "overhead": Map(QUANTITY),

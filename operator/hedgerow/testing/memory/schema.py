@@ -52,7 +52,10 @@ class Atomic:
 
 @dataclass(frozen=True)
 class Struct:
-    """A map of named fields; `defaults` fills what is absent, `derive` what depends on the rest."""
+    """A map of named fields; `derive` fills what depends on the rest.
+
+    `defaults` fills what is absent, and what Go would leave out as empty.
+    """
 
     fields: Mapping[str, TypedSchema]
     defaults: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -65,7 +68,11 @@ class Struct:
             for name, inner in value.items()
             if inner is not None or takes_null(self.fields.get(name))
         }
-        filled = {**{k: v for k, v in self.defaults.items() if k not in given}, **given}
+        empty = {k for k in self.defaults if k in given and self.fields[k].omits(given[k])}
+        filled = {
+            **given,
+            **{k: self.defaults[k] for k in self.defaults.keys() - given.keys() | empty},
+        }
         kept = {
             name: self.fields[name].normal(inner)
             for name, inner in filled.items()
