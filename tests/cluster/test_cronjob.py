@@ -150,6 +150,33 @@ class TestSomebodysJob:
         assert world.get("theirs", "Job") is not None
 
 
+class TestHeldBack:
+    def test_a_job_that_never_ends_is_named_until_it_has_gone(self, world: World):
+        stuck = template()
+        stuck["spec"]["suspend"] = True
+        world.apply("hello", "@every 2s", concurrencyPolicy="Forbid", jobTemplate=stuck)
+        held = "False/JobAlreadyActive"
+        eventually(lambda: world.condition("Ready", "hello") == held, what="it is held back")
+
+        (job,) = world.names("hello")
+        ready = next(c for c in world.status("hello")["conditions"] if c["type"] == "Ready")
+        assert f"starts in a row were missed: Job {job} has not ended" in ready["message"]
+        assert world.status("hello")["missed"] >= 3
+        world.edit("hello", jobTemplate=template())
+        world.delete(job, "Job")
+        eventually(lambda: world.condition("Ready", "hello") == "True/Scheduled", what="it starts")
+
+    def test_a_deadline_of_0_is_said_once(self, world: World):
+        world.apply("hello", "@every 1s", startingDeadlineSeconds=0)
+        eventually(lambda: world.condition("Stalled", "hello") == "True/NeverInTime")
+        version = (world.get("hello") or {})["metadata"]["resourceVersion"]
+        world.apply("later", "@every 3s")
+        eventually(lambda: len(world.names("later")) > 1, what="starts of another CronJob")
+
+        assert (world.get("hello") or {})["metadata"]["resourceVersion"] == version
+        assert "nextScheduleTime" not in world.status("hello")
+
+
 class TestALabelThatIsTaken:
     """No watch shows a Job without our label; here somebody else holds it."""
 

@@ -93,6 +93,7 @@ def requests(code: str) -> str:
 
 CONTESTED = f'hedgerow_contested_fields{{{JOB},controller="shop",manager="helm"}}'
 CLAIMED = f'hedgerow_forced_claims_total{{{JOB},controller="shop",manager="helm"}}'
+MISSED = f"hedgerow_cronjob_start_lag_missed{{{JOB}}}"
 WATCH = f'hedgerow_watch_restarts_total{{{JOB},controller="shop",resource="pods"'
 REDUCED = f'hedgerow_cache_reduced_objects{{{JOB},pod="a",bound="sum"}}'
 WEIGHT = f'hedgerow_cache_weight_bytes{{{JOB},pod="a"}}'
@@ -260,6 +261,15 @@ CASES = [
         },
         "50m",
     ),
+    Case(
+        "a Job that does not end holds starts back",
+        "HedgerowStartsMissed",
+        {MISSED: "0x5 3+1x60"},
+        "40m",
+        BOTH,
+        "37",
+    ),
+    Case("Jobs end in time", "HedgerowStartsMissed", {MISSED: "0x5 3x9 0x60"}, "50m"),
     Case(
         "half of the requests have no answer",
         "HedgerowRequestsFail",

@@ -9,12 +9,14 @@ import anyio
 import pytest
 from prometheus_client import generate_latest
 
+from hedgerow.contract import Key, Lag
 from hedgerow.controllers.cronjob import controller as cronjob
 from hedgerow.kube import errors
 from hedgerow.runtime.metrics import ACTIONS, MANAGERS, OTHER, OUTCOMES, Meter, Meters
 from hedgerow.testing.virtual import EPOCH
+from hedgerow_schemas.base import Status
 from hedgerow_schemas.builtin import Deployment
-from runtime.clockwork import Clockwork, started
+from runtime.clockwork import MINUTE, Clockwork, started
 from runtime.scenes import IMAGE, annotate, refuse, settled, take_image
 from runtime.shop import Shop, quiet
 from runtime.world import World, pods
@@ -158,6 +160,25 @@ class TestStarts:
         meter.created(child or self.job("soon"), EPOCH)
 
         assert value(meters, "cronjob_start_lag_seconds_count") == 0
+
+
+class TestMissed:
+    def test_all_resources_are_added_up_until_nothing_is_known_of_one(self, meters: Meters) -> None:
+        late = Lag("late", "h", lambda _: None, lambda status: status.observed_generation or 0)
+        meter = meters.of("shop", late)
+        assert value(meters, "late_missed") == 0
+
+        for name, missed in (("a", 3), ("b", 4), ("a", 5)):
+            meter.miss(Key("n", name), Status(observed_generation=missed))
+        assert value(meters, "late_missed") == 9
+
+        meter.miss(Key("n", "a"), None)
+        assert value(meters, "late_missed") == 4
+
+    def test_without_a_word_about_it_there_is_no_metric(self, meters: Meters) -> None:
+        meters.of("shop", Lag("late", "h", lambda _: None)).miss(Key("n", "a"), Status())
+
+        assert value(meters, "late_missed") is None
 
 
 class TestProcess:
@@ -318,6 +339,29 @@ class TestFields:
         await world.settle()
 
         assert of_bluegreen(world, "apply_total", action="deleted") == 1
+
+    async def test_starts_that_are_missed_in_a_row_are_counted_until_the_resource_is_gone(self):
+        world = await started(concurrencyPolicy="Forbid")
+        counted: list[float | None] = []
+        for _ in range(5):
+            await world.live_through(MINUTE)
+            counted.append(value(world.meters, "cronjob_start_lag_missed"))
+
+        assert counted == [0, 0, 0, 3, 4]
+        assert world.condition("Ready") == "False/JobAlreadyActive"
+        world.delete("CronJob", "demo")
+        await world.settle()
+        assert value(world.meters, "cronjob_start_lag_missed") == 0
+
+    async def test_and_no_longer_once_the_job_has_ended(self):
+        world = await started(concurrencyPolicy="Forbid")
+        await world.live_through(5 * MINUTE)
+        world.end_job(world.made[-1])
+        world.deliver()
+        await world.work()
+
+        assert world.condition("Ready") == "True/Scheduled"
+        assert value(world.meters, "cronjob_start_lag_missed") == 0
 
     async def test_a_start_is_measured_where_its_job_is_made(self) -> None:
         world: Clockwork = await started()

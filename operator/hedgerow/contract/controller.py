@@ -80,12 +80,15 @@ class Lag:
 
         Lag("cronjob_start_lag", "Time between the scheduled start and its Job.", scheduled_at)
 
-    `due` returns when a child was due, or None if it had no due time.
+    `due` returns when a child was due, or None if it had no due time. `missed` returns, by the
+    status that compose returned, how many children in a row were due and not created, and still
+    are not: their sum over all resources is the gauge `hedgerow_<name>_missed`.
     """
 
     name: str
     help: str
     due: Callable[[Object], datetime | None]
+    missed: Callable[[Any], int] | None = None
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from prometheus_client import (
 )
 from prometheus_client.registry import Collector
 
-from hedgerow.runtime.metric_names import DurationMetric, of_lag
+from hedgerow.runtime.metric_names import DurationMetric, of_lag, of_missed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from hedgerow.contract import Key, Lag
     from hedgerow.runtime.cache.budget import Budget
-    from hedgerow_schemas.base import ApiResource, Object
+    from hedgerow_schemas.base import ApiResource, Object, Status
 
 OUTCOMES = ("success", "retry", "put_off", "failed")
 ACTIONS = ("created", "configured", "released", "unchanged", "deleted", "conflicted")
@@ -73,6 +73,7 @@ class Meters:
         self.leader = self._gauge("leader", "Whether this replica does the work: 1 for the leader.")
         self.loop_lag = self._gauge(DurationMetric.LOOP_LAG, "How late the event loop last turned.")
         self._lags: dict[str, Histogram] = {}
+        self._missed: dict[str, Gauge] = {}
         self._numbers: dict[Gauge, list[Callable[[], int]]] = {}
         self._exchanges: dict[
             tuple[str, int], tuple[Callable[[], None], Callable[[float], None]]
@@ -173,6 +174,13 @@ class Meters:
             self._lags[lag.name] = self._histogram(of_lag(lag.name), lag.help, "", LATE)
         return self._lags[lag.name]
 
+    def missed(self, lag: Lag) -> Gauge:
+        """Return the gauge of what is not created at all; the first call creates it."""
+        if lag.name not in self._missed:
+            told = "What was due and is not created: in a row, of all resources that wait for it."
+            self._missed[lag.name] = self._gauge(of_missed(lag.name), told)
+        return self._missed[lag.name]
+
     def measure(self, gauge: Gauge, number: Callable[[], int]) -> None:
         """Measure this number; several controllers of one name are measured together."""
         numbers = self._numbers.setdefault(gauge, [])
@@ -227,6 +235,8 @@ class Meter:
         self._meters, self._lag = meters, lag
         if lag:
             meters.lag(lag)
+        if lag and lag.missed:
+            meters.missed(lag)
         self._controller = controller
         self._passes = {name: meters.passes.labels(controller, name) for name in OUTCOMES}
         self._applies = {name: meters.applies.labels(controller, name) for name in ACTIONS}
@@ -235,6 +245,7 @@ class Meter:
         """Called when the log tells a problem that nothing else tells."""
         self._names: set[str] = set()
         self._contested: dict[Key, Tally[str]] = {}
+        self._missed: dict[Key, int] = {}
         self.waited = meters.queue_wait.labels(controller).observe
         """Called with the seconds that a ready resource waited for its pass."""
         self.retried = meters.queue_retries.labels(controller).inc
@@ -281,6 +292,17 @@ class Meter:
         for manager in held.keys() | before.keys():
             gauge = self._meters.contested.labels(self._controller, manager)
             gauge.inc(held[manager] - before[manager])
+
+    def miss(self, key: Key, status: Status | None) -> None:
+        """Record how much a resource has missed, by its status; none if it is gone."""
+        if self._lag is None or self._lag.missed is None:
+            return
+        missed = self._lag.missed(status) if status else 0
+        before = self._missed.pop(key, 0)
+        if missed:
+            self._missed[key] = missed
+        if missed != before:
+            self._meters.missed(self._lag).inc(missed - before)
 
     def queue(self, depth: Callable[[], int]) -> None:
         """Measure how many resources are ready for a pass, with this function."""

@@ -82,6 +82,11 @@ class Observation(Struct, frozen=True, kw_only=True):
     failure: Exception | None = None
     """Why compose returned nothing that can be done: the pass ends with it, once it is told."""
 
+    @property
+    def composed_status(self) -> Status | None:
+        """The status that compose returned; None if what is declared is not known."""
+        return self.desired.status if self.has_declaration else None
+
     def with_failure(
         self,
         *problems: Problem,

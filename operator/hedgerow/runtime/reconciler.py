@@ -116,6 +116,7 @@ class Reconciler:
         """Forget a resource."""
         self.states.pop(key, None)
         self.context.meter.contest(key, ())
+        self.context.meter.miss(key, None)
         return Outcome()
 
     def _not_written(self, this: Pass) -> Outcome:

@@ -18,6 +18,7 @@ from controllers.crons import (
     job,
     job_name,
     kept,
+    message,
     recorded,
     remarks,
     says,
@@ -27,6 +28,7 @@ from controllers.crons import (
     wire,
 )
 from hedgerow.contract import Create
+from hedgerow.controllers.cronjob.controller import missed_in_a_row
 from hedgerow.objects import ObjectRef
 from hedgerow.plan.writes import declare
 from hedgerow_schemas.cronjob import CronJob
@@ -140,7 +142,7 @@ PASSES = (
     Pass("a record of another clock's next minute holds", cronjob(recorded(5)), 4),
     Pass("a record further ahead is none", cronjob(recorded(9)), 4, tells=("RecordAhead",)),
     Pass("no creation time: nothing was missed", cronjob(created=None), 7),
-    Pass("a deadline of nothing", cronjob(startingDeadlineSeconds=0), 1, tells=ENDED_LATE),
+    Pass("a deadline of nothing", cronjob(startingDeadlineSeconds=0), 1),
     Pass("in time", cronjob(startingDeadlineSeconds=30), 1.49, starts=1),
     Pass("late by the second", cronjob(startingDeadlineSeconds=30), 1.5, tells=ENDED_LATE),
     Pass("too late", cronjob(startingDeadlineSeconds=30), 1.75, tells=ENDED_LATE),
@@ -201,8 +203,9 @@ class TestWaking:
             cronjob(suspend=True),
             cronjob(schedule="junk"),
             cronjob(schedule="0 0 30 2 *"),
+            cronjob(startingDeadlineSeconds=0),
         ],
-        ids=["suspended", "unparsable", "never"],
+        ids=["suspended", "unparsable", "never", "never in time"],
     )
     def test_without_a_next_start_it_waits_for_a_change(self, cj):
         assert composed(cj, at(0)).requeue_after is None
@@ -310,3 +313,85 @@ class TestManyMissed:
         desired = composed(cronjob(recorded(10_000)), at(500.5), job(1, "Complete"))
 
         assert status(desired)["missed"] == 0
+
+
+@dataclass(frozen=True)
+class Held:
+    """What is said of a CronJob whose Jobs of these minutes have not ended."""
+
+    reason: str
+    cronjob: CronJob
+    minute: float
+    jobs: tuple[float, ...]
+    says: str
+    counts: int = 0
+    starts: bool = False
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+ON_TIME = "True/Scheduled"
+IN_ROW = "False/JobAlreadyActive"
+LIMITED = "False/ActiveLimitReached"
+ROWS = (
+    Held("one waits", forbid(status=recorded(1)), 2, (1,), ON_TIME),
+    Held("two were missed", forbid(status=recorded(1)), 3.9, (1,), ON_TIME),
+    Held("three in a row", forbid(status=recorded(1)), 4, (1,), IN_ROW, 3),
+    Held("and more", forbid(status=recorded(1)), 20, (1,), IN_ROW, 19),
+    Held("between the deadline and the next start",
+         forbid(status=recorded(1), startingDeadlineSeconds=5), 4.5, (1,), IN_ROW, 3),
+    Held("since the creation", forbid(), 5, (0.5,), IN_ROW, 5),
+    Held("it is being deleted and stays", forbid(status=recorded(1)), 9, (1,), IN_ROW, 8),
+    Held("the Job has ended", forbid(status=recorded(1)), 9, (), ON_TIME, starts=True),
+    Held("suspended", forbid(status=recorded(1), suspend=True), 9, (1,), "True/Suspended"),
+    Held("allowed", cronjob(recorded(1)), 9, (1,), ON_TIME, starts=True),
+    Held("replaced", replace(status=recorded(1)), 9, (1,), ON_TIME),
+    Held("the operator was down, and the deadline passed",
+         cronjob(recorded(1), startingDeadlineSeconds=5), 9.5, (), ON_TIME),
+    Held("the limit", cronjob(recorded(1), activeLimit=1), 2, (1,), LIMITED, 1),
+    Held("the limit, between the deadline and the next start",
+         cronjob(recorded(1), activeLimit=1, startingDeadlineSeconds=5), 4.5, (1,), LIMITED, 3),
+    Held("a deadline of nothing", forbid(status=recorded(1), startingDeadlineSeconds=0), 9, (1,),
+         "False/NeverInTime"),
+)  # fmt: skip
+
+
+class TestMissedInARow:
+    """A start may wait for a Job; that none is made any more is another matter."""
+
+    @pytest.mark.parametrize("case", ROWS, ids=str)
+    def test_ready_and_the_metric_say_so(self, case):
+        jobs = [job(minute, going="deleted" in case.reason) for minute in case.jobs]
+        desired = composed(case.cronjob, at(case.minute), *jobs)
+
+        assert (says(desired), bool(started(desired))) == (case.says, case.starts)
+        assert missed_in_a_row(desired.status) == case.counts
+        if case.says == IN_ROW:
+            assert message(desired) == (
+                f"{case.counts} starts in a row were missed: Job {jobs[0].name} has not ended, and"
+                " with concurrencyPolicy Forbid none is started beside it"
+            )
+
+    def test_several_jobs_are_counted(self):
+        desired = composed(forbid(status=recorded(2)), at(9), job(1), job(2))
+
+        assert f"Job {job_name(1)} has not ended (and 1 more), and" in message(desired)
+
+    def test_it_is_ready_again_with_the_next_start(self):
+        desired = composed(forbid(status=recorded(1)), at(9.1), job(1, "Complete"), job(9))
+
+        assert says(desired) == ON_TIME
+        assert missed_in_a_row(desired.status) == 0
+
+
+class TestNeverInTime:
+    """With a deadline of 0 nothing starts: one condition says so, and nothing else does."""
+
+    @pytest.mark.parametrize("minute", [0, 0.5, 1, 500])
+    def test_it_is_said_once(self, minute):
+        desired = composed(cronjob(startingDeadlineSeconds=0), at(minute))
+
+        assert says(desired, "Stalled") == "True/NeverInTime"
+        assert told(desired) == []
+        assert status(desired) == {"activeCount": 0}

@@ -178,7 +178,9 @@ class TestStatus:
         stalled = verdict.partition("/")[2] if verdict.startswith("False") else ""
         assert says(desired, "Stalled") == (f"True/{stalled}" if stalled else "")
 
-    @pytest.mark.parametrize("spec", [{"suspend": True}, {"schedule": "junk"}])
+    @pytest.mark.parametrize(
+        "spec", [{"suspend": True}, {"schedule": "junk"}, {"startingDeadlineSeconds": 0}]
+    )
     def test_without_starts_none_is_next_and_none_is_missed(self, spec):
         said = status(composed(cronjob(recorded(1), **spec), at(5)))
 

@@ -392,8 +392,10 @@ class Ledger:
 
     def close(self) -> None:
         """Record the starts that are still to come, after the operator's last pass."""
-        while self._suspended and self._listed and self._next:
-            self._close(self._next, self._fate(self._next, Happens.SUSPENDED, SUSPENDED))
+        while (self._suspended or self._deadline == 0) and self._listed and self._next:
+            self._close(
+                self._next, self._fate(self._next, *self._unmade(self._next, NONE, self._next))
+            )
             self._next = self._schedule.after(self._next)
 
     @property

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 MOST_LISTED = 20
 """The most Jobs that `status.active` lists; `status.activeCount` counts all."""
+MOST_WAITING = 2
+"""The most starts in a row that may wait for Jobs and be missed while the CronJob is Ready."""
 FULL = "ActiveLimitReached"
 WAITS = "JobAlreadyActive"
 
@@ -75,15 +77,16 @@ def compose(cj: CronJob, observed: Observed) -> Desired:
     plan = missed_starts(schedule, since, cj.spec.starting_deadline_seconds, now)
     behind = missed_count(cj, schedule, record, plan, since=since, now=now)
     due = None if cj.spec.suspend else plan.due
-    blocking = [job.name for job in (*jobs, *strays) if due and blocks_next_start(cj, job)]
-    full = bool(due and not blocking and is_full(cj, (*jobs, *strays)))
-    replaced = frozenset(blocking if cj.spec.concurrency_policy == "Replace" else ())
+    blocking = [job.name for job in (*jobs, *strays) if blocks_next_start(cj, job)]
+    is_held = is_stuck(plan) or bool(due)
+    full = is_held and not blocking and is_full(cj, (*jobs, *strays))
+    replaced = frozenset(blocking if due and cj.spec.concurrency_policy == "Replace" else ())
     children = kept(cj, [job for job in jobs if job.name not in replaced], record)
     made = [starts.creation(cj, due)] if due and not blocking and not full else []
     taken = [start.name for start in made if start.name in foreign]
     made = [] if taken else made
     verdict = (
-        *(name_taken(taken) or health(cj, plan, full, wrong)),
+        *(name_taken(taken) or health(cj, plan, wrong, blocking=blocking, full=full)),
         *ahead(record),
         *astray(strays),
     )
@@ -94,16 +97,26 @@ def compose(cj: CronJob, observed: Observed) -> Desired:
             (*jobs, *strays),
             record,
             verdict,
-            plan=None if cj.spec.suspend else plan,
+            plan=plan if starts_any(cj) else None,
             missed=behind.missed,
         ),
         (
             *progress(cj, jobs, record),
             *remarks(cj, record, plan, behind, blocking=blocking, full=full),
-            *(() if cj.spec.suspend or wrong is None else (wrong,)),
+            *((wrong,) if wrong and starts_any(cj) else ()),
         ),
-        wait(record, None if cj.spec.suspend else plan.upcoming, now),
+        wait(record, plan.upcoming if starts_any(cj) else None, now),
     )
+
+
+def starts_any(cj: CronJob) -> bool:
+    """Return whether a CronJob may start anything: not if suspended, nor with a deadline of 0."""
+    return not cj.spec.suspend and cj.spec.starting_deadline_seconds != 0
+
+
+def is_stuck(plan: MissedStarts) -> bool:
+    """Return whether several starts in a row were missed, up to now."""
+    return plan.missed > MOST_WAITING
 
 
 def wait(record: StartRecord, upcoming: datetime | None, now: datetime) -> timedelta | None:
@@ -191,20 +204,54 @@ def clock_behind(record: StartRecord, now: datetime) -> Notice | None:
 
 
 def health(
-    cj: CronJob, plan: MissedStarts, full: bool, wrong: Notice | None
+    cj: CronJob,
+    plan: MissedStarts,
+    wrong: Notice | None,
+    *,
+    blocking: Sequence[str],
+    full: bool,
 ) -> tuple[Condition, ...]:
     """Return `Ready`, whether starts are made as declared; and `Stalled` if there is never any."""
     if cj.spec.suspend:
         return (ready(True, "Suspended", "no starts are made"),)
-    if wrong:
-        return (ready(False, wrong.reason, wrong.note),)
-    if full:
-        return (ready(False, FULL, limited(cj)),)
     if cj.spec.starting_deadline_seconds == 0:
         return stalled("NeverInTime", "a deadline of 0 seconds lets nothing start")
+    held = held_back(cj, plan, wrong, blocking=blocking, full=full)
+    if held:
+        return (ready(False, held.reason, held.note),)
     if not plan.upcoming:
         return stalled("NeverAgain", "the schedule has no start in five years")
     return (ready(True, "Scheduled", "starts are made as scheduled"),)
+
+
+def held_back(
+    cj: CronJob,
+    plan: MissedStarts,
+    wrong: Notice | None,
+    *,
+    blocking: Sequence[str],
+    full: bool,
+) -> Notice | None:
+    """Return why starts are held back, or None.
+
+    With Forbid a start may wait for a Job. If several in a row were missed for one, it is stuck.
+    """
+    if wrong:
+        return wrong
+    if full:
+        return Notice(FULL, limited(cj), "Warning")
+    if blocking and cj.spec.concurrency_policy == "Forbid" and is_stuck(plan):
+        return Notice(WAITS, blocked(plan.missed, blocking))
+    return None
+
+
+def missed_in_a_row(status: CronJobStatus) -> int:
+    """Return how many starts in a row were missed, of a CronJob that makes none: it is not ready.
+
+    Starts that were missed while no operator ran, and the next one of which is made, do not count.
+    """
+    holds = any(one.type == "Ready" and one.status == "False" for one in status.conditions)
+    return status.missed or 0 if holds else 0
 
 
 def ahead(record: StartRecord) -> Iterator[Condition]:
@@ -263,6 +310,15 @@ def limited(cj: CronJob) -> str:
     return f"{jobs} not ended, as many as spec.activeLimit allows: starts wait until a Job ends"
 
 
+def blocked(missed: int, blocking: Sequence[str]) -> str:
+    """Return the message that starts are missed, since a Job does not end."""
+    more = f" (and {len(blocking) - 1} more)" if len(blocking) > 1 else ""
+    return (
+        f"{missed} starts in a row were missed: Job {blocking[0]} has not ended{more}, and with"
+        " concurrencyPolicy Forbid none is started beside it"
+    )
+
+
 def progress(cj: CronJob, jobs: Sequence[Job], record: StartRecord) -> Iterator[Notice]:
     """Yield notices of Jobs that started or ended and that the status does not record yet."""
     running = {reference.name for reference in cj.status.active or ()}
@@ -290,7 +346,7 @@ def remarks(
             f" start. Starts go on from now; starts missed before are not made up for"
         )
         yield Notice("RecordAhead", note, "Warning")
-    if cj.spec.suspend:
+    if not starts_any(cj):
         return
     if behind.too_many:
         note = (
@@ -325,5 +381,6 @@ CONTROLLER = Controller(
         "cronjob_start_lag",
         "Time between the scheduled start and the creation of its Job.",
         starts.scheduled_at,
+        missed_in_a_row,
     ),
 )

@@ -40,6 +40,7 @@ class AnnotationReporter(Reporter):
             live, composed, observation.plan, problems, rewritten
         )
         this.context.meter.contest(this.key, (field.manager or "" for field in report.contested))
+        this.context.meter.miss(this.key, observation.composed_status)
         if text != annotation(live, STATUS_ANNOTATION):
             await publisher.publish_warnings(this, report, problems, rewritten)
         if (write := self._due(this, text)) is not None:

@@ -45,6 +45,7 @@ class StatusReporter(Reporter):
         rewritten = by_admission(observation.plan.rewritten)
         report = await _judged(this, problems, rewritten)
         this.context.meter.contest(this.key, (field.manager or "" for field in report.contested))
+        this.context.meter.miss(this.key, observation.composed_status)
         if report.body is None:
             # The status is unchanged, so its Events were already sent.
             return await _stored(this, report.contested)
