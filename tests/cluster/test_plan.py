@@ -289,6 +289,33 @@ class TestRefused:
         assert actions(resource)["Deployment/demoblue-deployment"] == "refused"
         assert "containerPort" in resource["refusals"][0]["message"]
 
+    @pytest.mark.parametrize("way", ["", "--server-side"])
+    @pytest.mark.parametrize("spec", [{}, {"suspend": True}, {"startingDeadlineSeconds": 0}])
+    def test_a_job_that_a_template_would_make(self, api, namespace, typed, spec, way):
+        """As the API server refuses it of its own CronJob when that is applied."""
+        mounts = [{"name": "nope", "mountPath": "/x"}]
+        pod = {"containers": [{"name": "c", "image": "busybox", "volumeMounts": mounts}]}
+        template = {"spec": {"template": {"spec": {**pod, "restartPolicy": "Always"}}}}
+        given = generated.cronjob(
+            namespace, "yearly", schedule="0 0 1 1 *", jobTemplate=template, **spec
+        )
+        code, out, _ = typed(given, *([way] if way else []))
+
+        assert code == 1
+        assert "+ CronJob/yearly would be created" in out
+        assert "restartPolicy" in out
+        assert 'volumeMounts[0].name: Not found: "nope"' in " ".join(out.split())
+        theirs = {**given, "apiVersion": "batch/v1"}
+        assert not api.apply(theirs, "user", dry_run=True).ok
+
+    def test_a_job_of_a_check_that_is_run(self, namespace, typed):
+        pod = {**pods("c"), "restartPolicy": "Always"}
+        checks = [{"name": "smoke", "job": {"spec": {"template": {"spec": pod}}}}]
+        code, out, _ = typed(bluegreen(namespace, promotion="WhenChecked", checks=checks))
+
+        assert code == 1
+        assert "restartPolicy" in out
+
     def test_a_child_by_an_admission_policy(self, api, namespace, typed):
         deny(api, namespace)
         eventually(lambda: typed(bluegreen(namespace))[0] == 1, what="the policy to be in force")

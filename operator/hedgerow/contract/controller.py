@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from datetime import datetime
 
-    from hedgerow.contract.desired import Desired
+    from hedgerow.contract.desired import Create, Desired
     from hedgerow.contract.observed import Observed
     from hedgerow.contract.relations import Claimable, Fields, Relation
     from hedgerow.validation import FieldError
@@ -118,6 +118,8 @@ class Controller(Generic[R]):
 
     The rest is for what few controllers do, and absent otherwise:
 
+    - `templates`: returns children that a resource makes later, of templates in its spec. Nothing
+      is created by it: `hedgerow plan` asks the API server whether it would take them.
     - `opt_in`: it runs, is installed and has rights only where it is chosen by name.
     - `options`: settings of its own.
     - `lag`: how late its children are created is measured.
@@ -141,6 +143,7 @@ class Controller(Generic[R]):
         default_factory=dict[type[View], tuple[str, ...]]
     )
     validate: Callable[[R], Iterable[FieldError]] | None = None
+    templates: Callable[[R], Iterable[Create]] | None = None
     opt_in: bool = False
     options: ControllerOptions | None = None
     lag: Lag | None = None

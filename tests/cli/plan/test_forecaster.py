@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import Any, cast
 
@@ -18,6 +19,7 @@ from hedgerow.kube.errors import Cause, Conflict, Forbidden, Invalid, Missing, U
 from hedgerow.objects import CONTROLLER_LABEL, Installation, ObjectRef
 from hedgerow.plan.conflict_messages import OTHER_VALUE
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
+from runtime.clockwork import POD, Clockwork
 from runtime.scenes import IMAGE, settled, take_image, take_service_name
 from runtime.world import BLUEGREEN, CONTROLLER, NS, World, pods
 
@@ -53,13 +55,14 @@ class Plan:
 
     async def of(self, body: Object, *, coming: bool = False) -> Forecast:
         version = self.world.server.version
-        found = await self.forecaster.of_manifest(CONTROLLER, body, coming=coming)
+        controller = cast("Any", self.world.controller)
+        found = await self.forecaster.of_manifest(controller, body, coming=coming)
         assert self.world.server.version == version
         assert [str(s) for s in self.cluster.writes if not s.dry_run or s.force] == []
         return found
 
     async def of_name(self, name: str = "demo") -> Forecast | None:
-        return await self.forecaster.of_name(CONTROLLER, name, NS)
+        return await self.forecaster.of_name(cast("Any", self.world.controller), name, NS)
 
 
 def actions(forecast: Forecast) -> dict[str, str]:
@@ -594,3 +597,115 @@ class TestNowhereYet:
         found = await Plan(World()).of(body, coming=True)
 
         assert "Pod is not written here" in the(found, "BlueGreen/demo").warnings[0]
+
+
+BAD_POD: Object = {
+    "restartPolicy": "Always",
+    "containers": [
+        {"name": "c", "image": "busybox", "volumeMounts": [{"name": "nope", "mountPath": "/x"}]}
+    ],
+}
+WRONG = ("spec.template.spec.restartPolicy", "spec.template.spec.containers[0].volumeMounts[0]")
+
+
+def yearly(pod: Object = BAD_POD, **spec: Any) -> Object:
+    template = {"spec": {"template": {"spec": pod}}}
+    return {
+        "apiVersion": "batch.tutorial.kubebuilder.io/v1",
+        "kind": "CronJob",
+        "metadata": {"name": "yearly", "namespace": NS},
+        "spec": {"schedule": "0 0 1 1 *", "jobTemplate": template, **spec},
+    }
+
+
+def causes(forecast: Forecast) -> str:
+    return "; ".join(cause for refusal in forecast.refusals for cause in refusal.causes)
+
+
+class TestTemplates:
+    """What is made of a template later is tried as well, whatever holds it back now."""
+
+    @pytest.mark.parametrize(
+        "spec",
+        [
+            {},
+            {"suspend": True},
+            {"schedule": "0 0 30 2 *"},
+            {"schedule": "junk"},
+            {"startingDeadlineSeconds": 0},
+            {"concurrencyPolicy": "Forbid"},
+        ],
+        ids=str,
+    )
+    @pytest.mark.parametrize("applier", [BY_CLIENT, BY_SERVER], ids=["client", "server"])
+    async def test_a_job_that_would_be_refused_is_told(self, spec: Object, applier: UserApply):
+        found = await Plan(Clockwork(), applier=applier).of(yearly(**spec))
+
+        assert found.verdict == "failed"
+        assert actions(found)["CronJob/yearly"] == "created"
+        assert all(field in causes(found) for field in WRONG)
+        [refusal] = found.refusals
+        assert re.fullmatch(r"Job/yearly-[0-9]{10}", refusal.object)
+
+    async def test_of_a_resource_that_is_there_as_well(self):
+        world = Clockwork()
+        world.server.apply(yearly(), "user")
+        found = await Plan(world).of_name("yearly")
+
+        assert found is not None
+        assert found.verdict == "failed"
+
+    async def test_one_that_would_be_created_is_not_mentioned(self):
+        found = await Plan(Clockwork()).of(yearly(POD))
+
+        assert (found.verdict, found.refusals, found.unchecked) == ("changes", (), ())
+        assert actions(found) == {"CronJob/yearly": "created"}
+
+    @pytest.mark.parametrize(
+        ("promotion", "is_told"), [("WhenChecked", True), ("Immediate", False)]
+    )
+    async def test_the_job_of_a_check_is_tried_if_it_is_run(self, promotion: str, is_told: bool):
+        job = {"spec": {"template": {"spec": BAD_POD}}}
+        checks = [{"name": "smoke", "job": job}]
+        found = await Plan(World()).of(manifest(checks=checks, promotion=promotion))
+
+        assert (found.verdict == "failed") is is_told
+        assert all((field in causes(found)) is is_told for field in WRONG)
+
+    async def test_a_check_that_would_be_created_is_not_mentioned(self):
+        checks = [{"name": "smoke", "job": {"spec": {"template": {"spec": POD}}}}]
+        found = await Plan(World()).of(manifest(checks=checks, promotion="WhenChecked"))
+
+        assert (found.verdict, found.refusals) == ("changes", ())
+
+    async def test_without_the_right_it_is_not_known(self):
+        found = await Plan(Clockwork(), "patch jobs").of(yearly())
+
+        assert (found.verdict, found.refusals) == ("changes", ())
+        [told] = found.unchecked
+        assert re.fullmatch(r"whether .* Job/yearly-\d+, of its template: you may not .*", told)
+
+    async def test_in_a_namespace_that_does_not_exist_yet_it_is_not_known(self):
+        body = yearly()
+        body["metadata"]["namespace"] = "nowhere"
+        found = await Plan(Clockwork()).of(body, coming=True)
+
+        assert (found.verdict, found.refusals) == ("changes", ())
+        assert "its namespace does not exist yet" in found.unchecked[0]
+
+    async def test_a_quota_that_is_used_up_says_nothing_about_the_template(self):
+        plan = Plan(Clockwork())
+        plan.cluster.refuse["Job"] = Forbidden("jobs.batch is forbidden: exceeded quota: jobs")
+        found = await plan.of(yearly(POD))
+
+        assert (found.verdict, found.refusals) == ("changes", ())
+        assert "a quota is used up at present" in found.unchecked[0]
+
+    async def test_a_template_that_is_tried_already_is_told_once(self):
+        world = Clockwork()
+        world.server.apply(yearly(schedule="* * * * *"), "user")
+        world.pass_time(90)
+        found = await Plan(world).of_name("yearly")
+
+        assert found is not None
+        assert len(found.refusals) == 1

@@ -153,6 +153,8 @@ class Forecaster:
         await simulation.fill(dry_run.add(ref, stored, live))
         outcome = await simulation.run()
         observation = await simulation.observe()
+        if observation and observation.resource and not dry_run.refusals:
+            dry_run.refusals += await simulation.try_templates(observation.resource)
         found = dry_run.objects[ref].live if ref in dry_run.objects else None
         after = said(found or {})
         forecast = Forecast(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from msgspec.structs import replace
 
 from hedgerow.cli.plan.dry_run import DryRunCluster, EndlessError
 from hedgerow.cli.plan.forecast import rolled_out
-from hedgerow.kube.errors import Forbidden
+from hedgerow.kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, Unavailable
 from hedgerow.objects import ObjectRef, metadata
 from hedgerow.plan.status import reader_of
+from hedgerow.plan.writes import declare
 from hedgerow.runtime.applier import Applied, Applier
 from hedgerow.runtime.cache.caches import build
 from hedgerow.runtime.events.publisher import EventPublisher
@@ -23,7 +26,8 @@ from hedgerow.runtime.state import ResourceState
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from hedgerow.contract import Controller
+    from hedgerow.cli.plan.forecast import WriteRefusal
+    from hedgerow.contract import Controller, Create
     from hedgerow.fields.sets import FieldPath
     from hedgerow.kube.cluster import Cluster
     from hedgerow.objects import Installation
@@ -31,7 +35,10 @@ if TYPE_CHECKING:
     from hedgerow.runtime.cache.caches import Source
     from hedgerow.runtime.clock import Clock
     from hedgerow.runtime.observation import Observation
-    from hedgerow_schemas.base import Object
+    from hedgerow_schemas.base import Object, Resource
+
+QUOTA: Final = "exceeded quota"
+"""The words of the server's refusal of what would be accepted at another time."""
 
 
 class _RecordingApplier(Applier):
@@ -137,6 +144,41 @@ class Simulation:
                 "the plan does not settle: the operator would write again and again, without end"
             )
             return Outcome()
+
+    async def try_templates(self, resource: Resource) -> tuple[WriteRefusal, ...]:
+        """Return why the server would refuse what the resource makes later. Raises KubeError.
+
+        Each is the operator's own create, as a dry run that nothing else is planned from.
+        """
+        templates = self._planner.controller.templates
+        trial = DryRunCluster(self.cluster.cluster, absent=self.cluster.absent)
+        for child in templates(resource) if templates else ():
+            await self._try(trial, child)
+        return tuple(trial.refusals)
+
+    async def _try(self, trial: DryRunCluster, child: Create) -> None:
+        installation, name = self._planner.installation, self._planner.controller.name
+        owner, label = replace(self.ref, uid=self.uid), installation.label(name)
+        body = declare(child, owner, label, key=installation.label_key)
+        body["metadata"]["resourceVersion"] = "1"
+        api = child.kind.api
+        ref = ObjectRef(api, self.ref.namespace, child.name)
+        untried = f"whether the API server would create {ref}, of its template"
+        try:
+            await trial.apply(api, body, manager=self.field_manager)
+        except AlreadyExists:
+            return  # so the server took it before
+        except Forbidden as error:
+            if ref not in trial.objects:
+                self.unchecked.append(f"{untried}: you may not read it")
+            elif QUOTA in error.message:
+                trial.refusals.pop()
+                self.unchecked.append(f"{untried}: a quota is used up at present")
+            return
+        except (Invalid, Conflict, Unavailable):
+            return
+        if why := trial.objects[ref].merged:
+            self.unchecked.append(f"{untried}: {why}")
 
     async def observe(self) -> Observation | None:
         """Return the final plan, as an operator that has just started would see it."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from hedgerow import (
     Apply,
     Controller,
+    Create,
     Deployment,
     Desired,
     EndpointSlice,
@@ -19,7 +20,13 @@ from hedgerow import (
     Service,
     View,
 )
-from hedgerow.controllers.bluegreen.checks import CHECKS, MANAGED_BY, MANAGER
+from hedgerow.controllers.bluegreen.checks import (
+    CHECKS,
+    MANAGED_BY,
+    MANAGER,
+    job_name,
+    manifest,
+)
 from hedgerow.controllers.bluegreen.scene import (
     NAME,
     NAMED_BY,
@@ -40,6 +47,8 @@ from hedgerow.controllers.bluegreen.validation import errors
 from hedgerow_schemas.bluegreen import BlueGreen, Phase
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from hedgerow import Object
     from hedgerow.controllers.bluegreen.scene import Scene
 
@@ -121,6 +130,13 @@ def served_by(obj: View) -> tuple[Key, ...]:
     return tuple(Key(obj.namespace, one) for one in {name, name.removesuffix("-preview")} if one)
 
 
+def templates(bg: BlueGreen) -> Iterator[Create]:
+    """Yield the Jobs of the checks, if any are run; those of no template of a colour."""
+    for check in (bg.spec.checks or ()) if is_gated(bg) else ():
+        name = job_name(bg, bg.spec.route_to, "", check)
+        yield Create(Job, name, manifest(bg, "", check))
+
+
 CONTROLLER = Controller(
     NAME,
     BlueGreen,
@@ -142,4 +158,5 @@ CONTROLLER = Controller(
         Job: ("{}-check-*",),
     },
     validate=errors,
+    templates=templates,
 )

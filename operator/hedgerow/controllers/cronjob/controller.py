@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime, timedelta
 
-    from hedgerow import Condition
+    from hedgerow import Condition, Create
     from hedgerow.controllers.cronjob.starts import StartRecord
 
 MOST_LISTED = 20
@@ -370,6 +370,11 @@ def shown(time: datetime) -> str:
     return f"{time:%Y-%m-%dT%H:%M:%SZ}"
 
 
+def templates(cj: CronJob) -> Iterator[Create]:
+    """Yield the Job that the template makes: that of the next start, or of any if there is none."""
+    yield starts.creation(cj, cj.status.next_schedule_time or starts.ANY)
+
+
 CONTROLLER = Controller(
     "cronjob",
     CronJob,
@@ -377,6 +382,7 @@ CONTROLLER = Controller(
     owns=(Job,),
     child_names={Job: ("{}-*",)},
     validate=validation.errors,
+    templates=templates,
     lag=Lag(
         "cronjob_start_lag",
         "Time between the scheduled start and the creation of its Job.",

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 SCHEDULED_AT = "batch.tutorial.kubebuilder.io/scheduled-at"
 TOLERANCE: Final = timedelta(minutes=1)
 """How far the clocks of two replicas may differ; a record that is ahead by less is accepted."""
+ANY: Final = datetime(2100, 1, 1, tzinfo=UTC)
+"""A start of no schedule: its Job is never created, and has a name as long as any other."""
 _LAST_SECOND = int(datetime.max.replace(microsecond=0, tzinfo=UTC).timestamp())
 _SECOND = timedelta(seconds=1)
 _NEVER = datetime.min.replace(tzinfo=UTC)
