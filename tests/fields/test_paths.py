@@ -168,3 +168,21 @@ class TestShowing:
 
         assert len(shown) == 2
         assert {len(one) for one in shown} == {1024 + 1 + 16}
+
+
+class TestEmptyKeys:
+    """A key that the server stores as nothing at all: `imagePullSecrets: [{name: ""}]`."""
+
+    NAMED, UNNAMED = 'k:{"name":"a"}', 'k:{"name":""}'
+
+    def test_the_item_that_lacks_it_is_found(self) -> None:
+        where = Positions([{"name": "a"}, {}])
+
+        assert (list(where.of(self.NAMED)), list(where.of(self.UNNAMED))) == ([0], [1])
+
+    def test_the_item_that_leaves_it_out_has_it_empty_rather_than_another(self) -> None:
+        assert assign([{}], [self.NAMED, self.UNNAMED]) == [self.UNNAMED]
+        assert assign([{"name": ""}], [self.NAMED, self.UNNAMED]) == [self.UNNAMED]
+
+    def test_a_key_with_another_default_is_guessed_as_before(self) -> None:
+        assert assign([{"containerPort": 80}], [DNS, HTTP]) == [HTTP]

@@ -277,9 +277,7 @@ def _index(items: Sequence[Any], names: FieldNames) -> dict[ItemKey, list[int]]:
     """
     index: dict[ItemKey, list[int]] = {}
     for position, item in enumerate(items):
-        key = _key(item, names)
-        if key is None and is_map(item):
-            key = tuple(_token(item.get(name, "")) for name in names)
+        key = _key(item, names) or _filled_key(item, names)
         if key is not None:
             index.setdefault(key, []).append(position)
     return index
@@ -297,11 +295,16 @@ def _key(item: Any, names: FieldNames) -> ItemKey | None:
         return None
 
 
+def _filled_key(item: Any, names: FieldNames) -> ItemKey | None:
+    """Return an item's key values, those that it lacks empty."""
+    return tuple(_token(item.get(name, "")) for name in names) if is_map(item) else None
+
+
 def _exact(
     item: Any, shapes: Iterable[FieldNames], exact: Mapping[tuple[Any, ItemKey], str]
 ) -> str | None:
     for names in shapes:
-        key = _key(item, names)
+        key = _key(item, names) or _filled_key(item, names)
         element = None if key is None else exact.get((names, key))
         if element is not None:
             return element
