@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import anyio
 import pytest
@@ -12,7 +13,8 @@ from structlog.testing import capture_logs
 
 from hedgerow import app
 from hedgerow.kube import errors
-from hedgerow.process import leadership
+from hedgerow.process import api_server, leadership
+from hedgerow.process.services import Services
 from support.operator.inline import inline
 from support.operator.operating import BLUEGREEN, Process, quiet
 from support.operator.registered import REGISTRY
@@ -80,6 +82,81 @@ class TestStarting:
             await app.run(quiet(), REGISTRY)
         assert process.closed
 
+    async def test_in_a_pod_it_waits_for_one_and_is_not_ready_meanwhile(self, process, monkeypatch):
+        monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+        monkeypatch.setattr(api_server, "FIRST", 0.01)
+        answers, there = process.cluster.get, anyio.Event()
+        made: list[Services] = []
+
+        class Kept(Services):
+            def __init__(self, *given: Any, **more: Any) -> None:
+                super().__init__(*given, **more)
+                made.append(self)
+
+        async def away(path: str) -> Any:
+            if there.is_set():
+                return await answers(path)
+            raise errors.Unreachable("connection refused", sent=False)
+
+        monkeypatch.setattr(app, "Services", Kept)
+        monkeypatch.setattr(process.cluster, "get", away)
+        process.server.apply(BLUEGREEN, "user")
+        with capture_logs() as logs:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(app.run, quiet(), REGISTRY)
+                await process.until(lambda: [e for e in logs if e["event"].startswith("waiting")])
+                ready, live = made[0].health.ready.reasons(), made[0].health.live.reasons()
+                assert ready["api-server"].endswith("does not answer: connection refused")
+                assert not any(live.values())
+                assert process.cluster.writes == []
+                there.set()
+                await process.until(lambda: len(process.writes) >= 3)
+                assert not any(made[0].health.ready.reasons().values())
+                signal.raise_signal(signal.SIGTERM)
+
+        said = [entry["event"] for entry in logs]
+        assert said[:3] == ["waiting for the API server", "the API server answers", "started"]
+        assert process.closed
+
+    async def test_in_a_pod_a_refusal_ends_it_all_the_same(self, process, monkeypatch):
+        monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+
+        async def refuse(_path: str) -> None:
+            raise errors.Unauthenticated("who?", code=401)
+
+        monkeypatch.setattr(process.cluster, "get", refuse)
+
+        with pytest.raises(ExceptionGroup) as caught:
+            await app.run(quiet(), REGISTRY)
+        assert caught.group_contains(errors.Unauthenticated)
+        assert process.closed
+
+    @pytest.mark.parametrize(
+        ("limit", "budget", "needed"),
+        [
+            (256, None, "320.0 MiB"),
+            (319, None, "320.0 MiB"),
+            (320, None, ""),
+            (512, None, ""),
+            (512, "192Mi", ""),
+            (512, "256Mi", "576.0 MiB"),
+            (None, None, ""),
+            (None, "2Gi", ""),
+        ],
+    )
+    async def test_a_memory_limit_that_leaves_too_little_is_told_of_at_the_start(
+        self, process, monkeypatch, limit, budget, needed
+    ):
+        monkeypatch.setattr(app, "memory_limit", lambda: limit and limit * 1024**2)
+        with capture_logs() as logs:
+            async with anyio.create_task_group() as tasks:
+                await tasks.start(app.run, quiet(memory_budget=budget), REGISTRY)
+                signal.raise_signal(signal.SIGTERM)
+
+        told = [entry for entry in logs if entry["event"] == "the memory limit is too low"]
+        assert [entry["needed"] for entry in told] == ([needed] if needed else [])
+        assert all(entry["log_level"] == "warning" for entry in told)
+
     async def test_the_instance_is_part_of_what_is_written(self, process):
         process.server.apply(BLUEGREEN, "user")
         async with anyio.create_task_group() as tasks:
@@ -94,10 +171,12 @@ class TestBeginning:
     """A signal before anything is at work; whatever it waits for may take for ever."""
 
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+    @pytest.mark.parametrize("pod", ["", "10.0.0.1"], ids=["outside", "in a pod"])
     @pytest.mark.parametrize("waits_for", ["login", "version", "leader"])
     async def test_it_ends_in_good_order_and_has_written_nothing(
-        self, process, monkeypatch, waits_for, number
+        self, process, monkeypatch, waits_for, number, pod
     ):
+        monkeypatch.setenv("KUBERNETES_SERVICE_HOST", pod)
         waiting = anyio.Event()
 
         async def wait(*_args: object, **_more: object) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -294,7 +295,7 @@ class TestExitCodes:
 
         return typed
 
-    def test_a_lost_lease_is_one_line_and_exit_code_1(self, replica, hedgerow, capsys):
+    def test_a_lost_lease_is_one_line_of_the_log_and_exit_code_1(self, replica, hedgerow, capsys):
         async def steal(sent: Sent) -> None:
             if sent.writes and replica.holder != "another":
                 replica.held_by("another")
@@ -303,7 +304,8 @@ class TestExitCodes:
         replica.cluster.before = steal
 
         assert hedgerow() == 1
-        assert capsys.readouterr().err == "hedgerow: the lease is held by another now\n"
+        [line] = capsys.readouterr().err.splitlines()
+        assert json.loads(line)["error"] == "the lease is held by another now"
 
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
     def test_a_standing_replica_that_is_asked_to_stop_ends_with_0(

@@ -10,13 +10,20 @@ import anyio
 import structlog
 
 from hedgerow.kube.client import connect
+from hedgerow.kube.pod import in_pod
 from hedgerow.plan.oversized import readable
+from hedgerow.process.api_server import ApiServerCheck
 from hedgerow.process.leadership import led, margin, refuse_another_operator
 from hedgerow.process.rights import RightsCheck, tell_unserved
 from hedgerow.process.services import Services
 from hedgerow.process.stopping import GRACE, Stop
 from hedgerow.registry import Registry
-from hedgerow.runtime.cache.budget import Budget, memory_limit, most_for_caches
+from hedgerow.runtime.cache.budget import (
+    Budget,
+    memory_limit,
+    most_for_caches,
+    smallest_limit,
+)
 from hedgerow.runtime.cache.caches import build
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.runtime.events.recorder import Limits
@@ -71,9 +78,9 @@ async def run(
 
     A signal cancels every step of the start. Raises ConfigError, Unreachable or Unauthenticated if
     no cluster can be reached at the start, ListenError if an address is taken, and
-    AnotherOperatorError if an elected operator manages the same resources. After the start, the
-    operator waits for its API server as long as it takes.
-    Raises, in a group, LeadershipLost if another may lead.
+    AnotherOperatorError if an elected operator manages the same resources. After the start, and in
+    a pod at the start too, the operator waits for its API server as long as it takes.
+    Raises, in a group, LeadershipLost if another may lead; in a pod all of these are in a group.
     """
     meters, stop = Meters(version()), Stop(GRACE)
     async with stop.on_signal(), AsyncExitStack() as stack:
@@ -102,11 +109,16 @@ async def _run(
         unacknowledged=margin(settings),
     )
 
-    async def begin() -> tuple[Cluster, Any]:
-        cluster = await stack.enter_async_context(login)
+    async def ask(cluster: Cluster) -> Any:
+        """Return the API server's version, if no other operator is at work."""
         server = await cluster.get("/version")
         await refuse_another_operator(settings, cluster, clock)
-        return cluster, server
+        return server
+
+    async def begin() -> tuple[Cluster, Any]:
+        """Return the cluster; outside a pod, where nothing is waited for, also its version."""
+        cluster = await stack.enter_async_context(login)
+        return cluster, None if in_pod() else await ask(cluster)
 
     begun = await stop.unless_asked(begin)
     if begun is None:
@@ -117,6 +129,15 @@ async def _run(
         services = Services(settings, registry, cluster, clock, meters=meters, stop=stop)
         rights = RightsCheck(cluster, settings, controllers, clock)
         services.health.ready.add("rights", rights.check)
+        warn_of_memory(settings, memory_limit())
+        await services.answer_probes(tasks)
+        if server is None:
+            api_server = ApiServerCheck(clock)
+            services.health.ready.add("api-server", api_server.check)
+            server = await stop.unless_asked(partial(api_server.answer, partial(ask, cluster)))
+        if server is None:  # asked to stop meanwhile
+            tasks.cancel_scope.cancel()
+            return
         await services.start(tasks)
         log.info(
             "started",
@@ -142,7 +163,7 @@ async def _run(
             stop,
             meters,
             silent=services.silent,
-            live=services.health.live,
+            health=services.health,
             gives_way=rights.gives_way,
         ) as writable:
             if writable is not None:
@@ -150,6 +171,23 @@ async def _run(
                 await work(writable)
         await services.parted()
         tasks.cancel_scope.cancel()
+
+
+def warn_of_memory(settings: Settings, limit: int | None) -> None:
+    """Log a warning if a memory limit, in bytes, does not leave what is needed beside the caches.
+
+    With less the process is killed, again and again, whatever the caches leave out.
+    """
+    needed = smallest_limit(settings.memory_budget)
+    if limit is not None and limit < needed:
+        log.warning(
+            "the memory limit is too low",
+            limit=readable(limit),
+            caches=readable(settings.memory_budget or most_for_caches(limit)),
+            needed=readable(needed),
+            remedy="raise the memory limit"
+            + (", or lower --memory-budget" if settings.memory_budget else ""),
+        )
 
 
 async def _work(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +18,7 @@ from pydantic import (
 )
 
 from hedgerow.controllers.cronjob.schedule.durations import nanoseconds
+from hedgerow.kube.pod import in_pod
 from hedgerow.objects import PROGRAM, Installation, variable_prefix
 from hedgerow.runtime.logs import LogFormat
 from hedgerow.serving.httpserver.addresses import Address
@@ -85,11 +85,6 @@ def _address(text: str) -> str:
 
 def _shard(text: str) -> str:
     return str(Shard.parse(text)) if text else text
-
-
-def in_pod() -> bool:
-    """Return whether this is a pod: Kubernetes sets this variable there (as client-go checks)."""
-    return bool(os.environ.get("KUBERNETES_SERVICE_HOST"))
 
 
 def bound(port: int) -> str:

@@ -44,6 +44,35 @@ def test_each_is_one_line_with_its_remedy_and_exit_code(error, code, said):
     assert "\n" not in line
 
 
+IN_POD = {
+    "another authority": (kube.Untrusted("bad", sent=False), 4, "the ca.crt of the pod's"),
+    "no server": (kube.Unreachable("cannot reach it", sent=False), 4, "NetworkPolicies and DNS"),
+    "a cut connection": (kube.Dropped("cut"), 4, "NetworkPolicies and DNS"),
+    "unknown credentials": (kube.Unauthenticated("who?"), 4, "the pod's ServiceAccount exists"),
+    "no permission": (kube.Forbidden("you may not"), 1, "bind a role that grants it"),
+}
+
+
+@pytest.mark.parametrize(("error", "code", "said"), IN_POD.values(), ids=IN_POD)
+def test_in_a_pod_the_remedy_is_one_that_there_is_there(monkeypatch, error, code, said):
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    line, given = explain(error)
+
+    assert given == code
+    assert said in line
+
+
+@pytest.mark.parametrize(("error", "code", "_"), CASES.values(), ids=CASES)
+def test_in_a_pod_nobody_is_told_to_log_in_or_to_choose_a_context(monkeypatch, error, code, _):
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    line, given = explain(error)
+
+    assert given == code
+    assert "log in" not in line
+    assert "--context" not in line
+    assert "kubeconfig" not in line
+
+
 def test_the_first_of_several_is_told():
     group = ExceptionGroup("tasks", [ExceptionGroup("more", [DemoError("a", "b")]), ValueError()])
 

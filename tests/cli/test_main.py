@@ -40,9 +40,15 @@ class TestWrongUsage:
         ("words", "said"),
         [
             (("owners", "x/y", "--manager"), "requires an argument; see `hedgerow owners --help`"),
-            (("run", "--webhooks=x"), "does not take a value; see `hedgerow run --help`"),
+            (
+                ("run", "--log-format=human", "--webhooks=x"),
+                "does not take a value; see `hedgerow run --help`",
+            ),
             (("sandbox", "up", "--x"), "No such option: --x; see `hedgerow sandbox up --help`"),
-            (("run", "--bogus"), "No such option: --bogus; see `hedgerow run --help`"),
+            (
+                ("run", "--log-format=human", "--bogus"),
+                "No such option: --bogus; see `hedgerow run --help`",
+            ),
             (
                 ("sandbox", "up", "--nodes", "x"),
                 "'--nodes': must be an integer; see `hedgerow sandbox up --help`",

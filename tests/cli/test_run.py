@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -11,12 +12,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
+import httpx
 import pytest
 
 from hedgerow import app
 from hedgerow.cli import main
 from hedgerow.cli.commands import Lazy
 from hedgerow.settings import Settings, default, flags
+from hedgerow.testing.waiting import eventually
 from support.operator.registered import ALL
 
 
@@ -201,7 +204,7 @@ class TestHelp:
         assert typed("--help") == 0
         told = " ".join(capsys.readouterr().out.split())
 
-        assert "If no API server answers at the start, it exits with code 4" in told
+        assert "If no API server answers at the start, it exits with code 4; in a pod it" in told
 
 
 def kubeconfig(tmp_path: Path, server: str) -> str:
@@ -238,6 +241,40 @@ def test_sigterm_while_the_server_gives_no_answer_ends_it_with_0(tmp_path):
     told = said.decode()
     assert process.returncode == 0, told
     assert [word in told for word in ("stopping", "stopped", "Traceback")] == [True, True, False]
+
+
+def test_in_a_pod_it_serves_its_probes_while_no_server_answers_and_sigterm_ends_it(tmp_path):
+    with (
+        socket.create_server(("127.0.0.1", 0)) as closed,
+        socket.create_server(("127.0.0.1", 0)) as held,
+    ):
+        server, port = (one.getsockname()[1] for one in (closed, held))
+    command = [sys.executable, "-m", "hedgerow", "run", "--metrics-bind-address", "0"]
+    command += [f"--health-probe-bind-address=127.0.0.1:{port}", "--kubeconfig"]
+    command.append(kubeconfig(tmp_path, f"https://127.0.0.1:{server}"))
+    pod = os.environ | {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, env=pod) as process:
+        try:
+            unready = eventually(lambda: probed(port, "readyz", "does not answer: "), 60)
+            alive = probed(port, "healthz", "ok")
+        finally:
+            process.terminate()
+            _, said = process.communicate(timeout=60)
+
+    assert "[-]api-server failed: the API server does not answer: GET /version: cannot" in unready
+    assert alive == "ok"
+    assert process.returncode == 0
+    events = [json.loads(line)["event"] for line in said.decode().splitlines()]
+    assert events == ["waiting for the API server", "stopping", "stopped"]
+
+
+def probed(port: int, path: str, expected: str) -> str:
+    """Return the answer to a probe if it has the expected text, else nothing."""
+    try:
+        text = httpx.get(f"http://127.0.0.1:{port}/{path}").text
+    except httpx.HTTPError:
+        return ""
+    return text if expected in text else ""
 
 
 class TestOptionsOfControllers:

@@ -317,12 +317,28 @@ class TestInCluster:
 
         assert (await choose()).context == "here"
 
-    @pytest.mark.parametrize("absent", ["token", "host"])
-    async def test_is_not_guessed(self, pod, monkeypatch, absent):
-        if absent == "token":
-            (pod / "token").unlink()
-        else:
-            monkeypatch.delenv("KUBERNETES_SERVICE_HOST")
+    async def test_without_a_token_says_how_a_pod_gets_one(self, pod):
+        (pod / "token").unlink()
+
+        with pytest.raises(ConfigError, match=r"no token of a Serv.*automountServiceAccountToken"):
+            await choose()
+
+    @pytest.mark.usefixtures("pod")
+    async def test_a_mounted_kubeconfig_without_a_context_is_told_to_name_one(
+        self, monkeypatch, tmp_path
+    ):
+        path = tmp_path / "mounted"
+        path.write_text("contexts: [{name: a, context: {}}]", "utf-8")
+        monkeypatch.setenv("KUBECONFIG", str(path))
+
+        with pytest.raises(ConfigError, match="it has a; set its current-context"):
+            await choose()
+        with pytest.raises(ConfigError, match="it has a; choose one with --context"):
+            await choose(context="b")
+
+    @pytest.mark.usefixtures("pod")
+    async def test_is_not_guessed(self, monkeypatch):
+        monkeypatch.delenv("KUBERNETES_SERVICE_HOST")
 
         with pytest.raises(ConfigError, match="no cluster to talk to: there is no kubeconfig at ~"):
             await choose()

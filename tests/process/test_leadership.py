@@ -22,7 +22,7 @@ from hedgerow.runtime.leaderelection.elector import Elector, LeadershipLost
 from hedgerow.runtime.leaderelection.record import LEASES
 from hedgerow.runtime.leaderelection.thread import own_thread
 from hedgerow.runtime.metrics import Meters
-from hedgerow.serving.health import Checks
+from hedgerow.serving.health import Health
 from hedgerow.settings import Settings
 from hedgerow.shard import lease_name
 from hedgerow.testing.memory import kinds
@@ -63,7 +63,7 @@ class Place:
         self.meters = Meters()
         self.before = _pass
         self.stands_still_since = math.inf
-        self.live = Checks()
+        self.health = Health()
         self.gives_way = False
         monkeypatch.setattr(leading, "connect", self._connect)
         monkeypatch.setattr(leading, "own_thread", inline)
@@ -74,7 +74,7 @@ class Place:
 
     def led(self, settings: Settings = ELECTED, stop: Stop | None = None) -> Any:
         cluster = cast("Any", MemoryCluster(self.server, before=self.before))
-        how = {"silent": self.silent, "live": self.live, "gives_way": lambda: self.gives_way}
+        how = {"silent": self.silent, "health": self.health, "gives_way": lambda: self.gives_way}
         return led(settings, cluster, self.clock, stop or Stop(20), self.meters, **how)
 
     def silent(self) -> float:
@@ -255,16 +255,39 @@ class TestLeading:
     ):
         async with anyio.create_task_group() as tasks:
             await tasks.start(place.lead, ELECTED)
-            place.live = Checks()
+            place.health = Health()
             tasks.start_soon(place.lead_later, ELECTED)
             await anyio.sleep(100)
-            assert place.live.reasons() == {"election": ""}
+            assert place.health.live.reasons() == {"election": ""}
 
             late = anyio.current_time() + 31
             monkeypatch.setattr(place.clock, "monotonic", lambda: late)
-            assert place.live.reasons() == {
+            assert place.health.live.reasons() == {
                 "election": "the event loop has not turned for 31 s",
             }
+            tasks.cancel_scope.cancel()
+
+    async def test_a_candidate_that_may_not_write_the_lease_is_not_ready_and_says_so(
+        self, place, monkeypatch
+    ):
+        held = MemoryCluster.apply
+
+        async def refuse(*_: Any, **__: Any) -> None:
+            raise Forbidden("you may not", code=403, request="PATCH leases hedgerow")
+
+        monkeypatch.setattr(MemoryCluster, "apply", refuse)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(place.lead_later, ELECTED)
+            await anyio.sleep(5)
+            assert place.health.ready.reasons() == {"lease": ""}  # it counts as held
+            await anyio.sleep(60)
+            assert place.health.ready.reasons() == {
+                "lease": "Lease hedgerow-system/hedgerow may not be written:"
+                " PATCH leases hedgerow: you may not"
+            }
+            monkeypatch.setattr(MemoryCluster, "apply", held)
+            await anyio.sleep(60)
+            assert place.health.ready.reasons() == {"lease": ""}
             tasks.cancel_scope.cancel()
 
     async def test_what_else_goes_wrong_in_it_is_raised(self, place, monkeypatch):

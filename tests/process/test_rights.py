@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from hedgerow.contract import Controller
-from hedgerow.deploy.rights import of_controllers, rules
+from hedgerow.deploy.rights import of_controllers, of_installation, rules
 from hedgerow.kube.errors import Forbidden, Garbled, Missing, Unreachable
 from hedgerow.kube.reviews import NOWHERE, RULES, SELF
 from hedgerow.process.rights import (
@@ -47,6 +47,7 @@ class Cluster:
     answers_after: float = 0.0
     asked: list[dict[str, Any]] = field(default_factory=list)
     reviewed: list[str] = field(default_factory=list)
+    named: list[tuple[str, str, str]] = field(default_factory=list)
 
     async def resource(self, _group_version, _kind):
         if not self.served:
@@ -63,6 +64,7 @@ class Cluster:
         asked = spec["resourceAttributes"]
         self.asked.append(asked)
         resource = "/".join(filter(None, (asked["resource"], asked["subresource"])))
+        self.named.append((resource, asked["namespace"], asked["name"]))
         return {"allowed": (asked["verb"], resource) not in self.denied}
 
     def rules(self):
@@ -179,6 +181,47 @@ class TestCandidate:
         assert rights.gives_way()
         [line] = logs
         assert (line["event"], line["lacking"]) == ("rights lack", lacking)
+
+    @pytest.mark.parametrize(
+        ("settings", "lease"),
+        [({"leader_elect": True}, "hedgerow"), ({"shard": "2/8"}, "hedgerow-shard-2-of-8")],
+    )
+    async def test_the_rights_on_its_lease_are_among_them(self, settings, lease):
+        cluster = Cluster(denied={("patch", "leases"), ("create", "leases")})
+        rights = check(cluster, **settings)
+        await rights.first_look()
+
+        assert rights.check() == (
+            f"lacks create,patch leases.coordination.k8s.io/{lease} in namespace hedgerow-system"
+            " for the election"
+        )
+        assert cluster.reviewed == [NOWHERE, "hedgerow-system"]
+
+    async def test_a_rule_for_the_lease_by_its_name_is_enough(self, monkeypatch):
+        granted = [*rules(of_controllers(ALL.controllers)), *rules(of_installation("hedgerow"))]
+        monkeypatch.setattr(Cluster, "rules", lambda _: granted)
+        cluster = Cluster()
+        rights = check(cluster, leader_elect=True)
+        await rights.first_look()
+
+        assert (rights.check(), cluster.asked) == ("", [])
+
+    async def test_a_rule_for_the_lease_of_another_is_not(self, monkeypatch):
+        granted = [*rules(of_controllers(ALL.controllers)), *rules(of_installation("hedgerow-b"))]
+        monkeypatch.setattr(Cluster, "rules", lambda _: granted)
+        cluster = Cluster(denied={("get", "leases")})
+        rights = check(cluster, leader_elect=True)
+        await rights.first_look()
+
+        assert "lacks get leases.coordination.k8s.io/hedgerow in" in rights.check()
+        assert set(cluster.named) == {("leases", "hedgerow-system", "hedgerow")}
+
+    async def test_without_an_election_nothing_is_asked_of_it(self):
+        cluster = Cluster(denied={("patch", "leases")})
+        rights = check(cluster)
+        await rights.first_look()
+
+        assert (rights.check(), cluster.reviewed) == ("", [NOWHERE])
 
     async def test_a_right_that_is_granted_later_makes_it_ready_within_half_a_minute(self):
         cluster = Cluster(denied={JOBS})

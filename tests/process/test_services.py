@@ -13,6 +13,7 @@ from typing import Any, cast
 import anyio
 import httpx
 import pytest
+from anyio.abc import TaskGroup
 
 from hedgerow.process import services
 from hedgerow.process.certificates import server_names
@@ -94,7 +95,7 @@ class Process:
     async def started(self, **given: Any) -> AsyncGenerator[Services]:
         made = self.services(Settings(**given))
         async with anyio.create_task_group() as tasks:
-            await made.start(tasks)
+            await start(made, tasks)
             yield made
             tasks.cancel_scope.cancel()
 
@@ -115,6 +116,12 @@ def outside(process, monkeypatch) -> Process:
     """The same, in no pod."""
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST")
     return process
+
+
+async def start(made: Services, tasks: TaskGroup) -> None:
+    """Start all servers, as a process does whose API server answers."""
+    await made.answer_probes(tasks)
+    await made.start(tasks)
 
 
 def working(waits: str = "", refused: str = "") -> Any:
@@ -220,7 +227,7 @@ class TestTaken:
             made = Process().services(settings)
             async with anyio.create_task_group() as tasks:
                 with pytest.raises(ListenError) as caught:
-                    await made.start(tasks)
+                    await start(made, tasks)
                 tasks.cancel_scope.cancel()
 
         told = f"cannot listen on {place}: Address already in use; choose another with {option}"
@@ -235,7 +242,7 @@ class TestTaken:
             made, error = Process().services(Settings(**given)), None
             async with anyio.create_task_group() as tasks:
                 try:
-                    await made.start(tasks)
+                    await start(made, tasks)
                 except ListenError as caught:
                     error = caught
                 tasks.cancel_scope.cancel()

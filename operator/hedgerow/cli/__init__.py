@@ -15,7 +15,8 @@ import typer
 from hedgerow.cli import exits
 from hedgerow.cli import program as called
 from hedgerow.cli.commands import Commands
-from hedgerow.cli.exits import Exit
+from hedgerow.cli.exits import CommandError, Exit
+from hedgerow.cli.log_form import logs_json
 from hedgerow.cli.output import echo, echo_lines
 from hedgerow.cli.program import ProgramCall
 from hedgerow.objects import PROGRAM, Installation
@@ -145,14 +146,35 @@ def main(
     debug = DEBUG in given
     words = [DEBUG, *(word for word in given if word != DEBUG)] if debug else given
     code = None
+    call = ProgramCall(registry, name=name, command=program, logs_json=logs_json(words, name))
     try:
-        with exits.quiet(), called.called(ProgramCall(registry, name=name, command=program)):
+        with exits.quiet(), called.called(call):
             code = app(words, prog_name=program, complete_var=completion, standalone_mode=False)
     except Exception as error:  # noqa: BLE001 - nothing may reach the user as a traceback
-        from hedgerow.cli.errors import explain  # noqa: PLC0415 - it knows every error there is
-
-        if debug:
-            echo_lines(traceback.format_exc(), nl=False, err=True)
-        line, code = explain(error, name, program)
-        echo_lines(f"{name}: {line}", err=True)
+        code = _tell(error, call, debug=debug)
+    except SystemExit as end:
+        if not isinstance(end.code, str):
+            raise
+        # Python would print its text as it is.
+        error = CommandError(end.code).with_traceback(end.__traceback__)
+        code = _tell(error, call, debug=debug)
     sys.exit(code if isinstance(code, int) else Exit.DONE)
+
+
+def _tell(error: Exception, call: ProgramCall, *, debug: bool) -> int:
+    """Say on standard error why a command ends, in the form of its log if it has one.
+
+    Return the exit code.
+    """
+    from hedgerow.cli.errors import explain  # noqa: PLC0415 - it knows every error there is
+
+    line, code = explain(error, call.name, call.command)
+    if call.logs_json:
+        from hedgerow.runtime.logs import json_log  # noqa: PLC0415 - for commands that log
+
+        json_log().error("ended", error=line, exit_code=code, exc_info=error if debug else None)
+        return code
+    if debug:
+        echo_lines(traceback.format_exc(), nl=False, err=True)
+    echo_lines(f"{call.name}: {line}", err=True)
+    return code

@@ -44,8 +44,9 @@ class Lazy:
     module: str
     name: str
     help: str
-    leaves: bool = False
-    """Whether SIGTERM ends it with code 0 even before it has started to work."""
+    logs: bool = False
+    """Whether it works until it is ended, and logs: SIGTERM ends it with code 0 even before it has
+    started to work, and all that it says on standard error has the form of its log."""
 
     def stub(self, name: str) -> Any:
         """Return a command that can only be listed."""
@@ -165,9 +166,7 @@ LAZY: Mapping[str, Lazy] = {
     "plan": Lazy(
         "hedgerow.cli.plan.command", "plan_command", "Show what applying would do; write nothing."
     ),
-    "run": Lazy(
-        "hedgerow.cli.run", "run", "Run the operator here, against a cluster.", leaves=True
-    ),
+    "run": Lazy("hedgerow.cli.run", "run", "Run the operator here, against a cluster.", logs=True),
     "schedule": Lazy(
         "hedgerow.cli.schedule.command", "app", "Show when a CronJob's schedule starts Jobs."
     ),
@@ -202,7 +201,7 @@ class Commands(TyperGroup):
         """Import the called command, then resolve it as usual."""
         name = args[0]
         if name in LAZY:
-            if LAZY[name].leaves:
+            if LAZY[name].logs:
                 ctx.with_resource(leaving_on_sigterm())
             try:
                 self.commands[name] = LAZY[name].load(name)

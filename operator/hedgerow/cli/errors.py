@@ -12,6 +12,7 @@ from hedgerow.cli.commands import COMMAND_PATH
 from hedgerow.cli.exits import CommandError, Exit
 from hedgerow.errors import OneLineError
 from hedgerow.kube import errors as kube
+from hedgerow.kube.pod import in_pod
 from hedgerow.objects import PROGRAM, renamed
 from hedgerow.texts import escaped
 from hedgerow.validation import field_errors, in_a_line
@@ -44,6 +45,22 @@ _REMEDIES: tuple[tuple[type[kube.KubeError], Exit, str], ...] = (
     (kube.Throttled, Exit.FAILED, "the server has too much to do; try again later"),
     (kube.KubeError, Exit.FAILED, "--debug shows where it happened"),
 )
+_IN_POD: tuple[tuple[type[kube.KubeError], str], ...] = (
+    (
+        kube.Untrusted,
+        "the ca.crt of the pod's ServiceAccount is not the authority of this server",
+    ),
+    (
+        kube.Unreachable,
+        "check that the API server is up, and that NetworkPolicies and DNS let this pod reach it",
+    ),
+    (
+        kube.Unauthenticated,
+        "check that the pod's ServiceAccount exists, and delete the pod: the next has a new token",
+    ),
+    (kube.Forbidden, "bind a role that grants it to the pod's ServiceAccount"),
+)
+"""What to do in a pod, where nobody logs in or chooses a context."""
 
 
 def explain(error: BaseException, program: str = PROGRAM, command: str = "") -> tuple[str, int]:
@@ -70,6 +87,8 @@ def _explained(error: BaseException, program: str, command: str) -> tuple[str, E
             return str(error), Exit.FAILED
         case kube.KubeError():
             code, remedy = next((c, r) for kind, c, r in _REMEDIES if isinstance(error, kind))
+            if in_pod():
+                remedy = next((r for kind, r in _IN_POD if isinstance(error, kind)), remedy)
             line = f"{error}; {renamed(remedy, program, command)}" if remedy else str(error)
         case ValidationError():
             line, code = _setting(error, program), Exit.USAGE

@@ -25,6 +25,8 @@ class ProgramCall:
     name: str = PROGRAM
     command: str = ""
     """How it was called, as in `python guestbook.py`; empty if by its name."""
+    logs_json: bool = False
+    """Whether standard error is a log of JSON lines, so that whatever is said there is one."""
 
 
 _called: ContextVar[ProgramCall] = ContextVar("hedgerow_program")
@@ -71,7 +73,12 @@ def field_manager() -> str:
 
 
 def say(line: str) -> None:
-    """Print a message of one line on standard error."""
+    """Print a message of one line on standard error; in a log it is a warning."""
+    if program().logs_json:
+        from hedgerow.runtime.logs import json_log  # noqa: PLC0415 - for commands that log
+
+        json_log().warning(line)
+        return
     echo(f"{program_name()}: {line}", err=True)
 
 

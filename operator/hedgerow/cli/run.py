@@ -20,8 +20,8 @@ def run(settings: Settings) -> None:
     the resource and never overwritten, unless the resource's annotation `hedgerow.dev/claim` asks
     for it by name; no object that it does not own is ever changed. It waits for what is missing:
     custom resources that are not installed yet (`hedgerow install`) and permissions that are not
-    granted yet. If no API server answers at the start, it exits with code 4; one that goes away
-    later is waited for.
+    granted yet. If no API server answers at the start, it exits with code 4; in a pod it waits,
+    unready. One that goes away later is waited for.
 
     - `hedgerow run` runs the controllers that run by default, in all namespaces
     - `hedgerow run -n shop -n shop-test` looks at two namespaces and no other

@@ -24,6 +24,7 @@ VERBS = (*READ, *APPLY, "delete", "deletecollection")
 """In the order in which a rule lists them."""
 
 ADMISSION = "admissionregistration.k8s.io"
+LEASES = "coordination.k8s.io"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -113,11 +114,14 @@ def of_installation(base: str, shards: Iterable[Shard] = ()) -> RightSet:
     division.
     """
     names = (base, *(f"{base}-{shard.suffix}" for shard in shards))
-    written = (
-        rights("coordination.k8s.io", "leases", ("get", *APPLY, "delete"), name) for name in names
-    )
-    listed = rights("coordination.k8s.io", "leases", ("list",))
+    written = (of_lease(name) | rights(LEASES, "leases", ("delete",), name) for name in names)
+    listed = rights(LEASES, "leases", ("list",))
     return listed.union(rights("", "secrets", ("get", *APPLY), f"{base}-serving"), *written)
+
+
+def of_lease(name: str, namespace: str = "") -> RightSet:
+    """Return the rights without which nobody can be elected by a Lease."""
+    return rights(LEASES, "leases", ("get", *APPLY), name, namespace)
 
 
 def of_publishing(base: str) -> RightSet:

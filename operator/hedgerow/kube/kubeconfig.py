@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from hedgerow.kube import wire
 from hedgerow.kube.errors import ConfigError, one_line
+from hedgerow.kube.pod import in_pod
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -124,7 +125,10 @@ def _named(path: Path, listed: Any, section: str, key: str) -> Iterable[tuple[st
 
 async def _pick(merged: _Merged, context: str | None) -> ClusterAccess:
     name = context or merged.current
-    chosen = _entry(merged, "contexts", name, hint="choose one with --context")
+    # In a pod nobody types an option: whoever mounts the file says there which context it is.
+    is_mounted = in_pod() and not context
+    hint = "set its current-context" if is_mounted else "choose one with --context"
+    chosen = _entry(merged, "contexts", name, hint=hint)
     cluster = _entry(merged, "clusters", str(chosen.get("cluster", "")))
     named = chosen.get("user")
     user = _entry(merged, "users", str(named)) if named else {_BASE: cluster[_BASE]}
@@ -226,6 +230,11 @@ def _plugin(merged: _Merged, plugin: Object, base: Path, cluster: Object) -> Obj
 async def _in_cluster() -> ClusterAccess:
     host, port = (os.environ.get(f"KUBERNETES_SERVICE_{part}") for part in ("HOST", "PORT"))
     token = SERVICE_ACCOUNT / "token"
+    if in_pod() and not await token.is_file():
+        raise ConfigError(
+            f"no cluster to talk to: this pod has no token of a ServiceAccount at {token}; set"
+            " automountServiceAccountToken, or name a kubeconfig that it mounts with $KUBECONFIG"
+        )
     if not host or not port or not await token.is_file():
         raise ConfigError(
             f"no cluster to talk to: there is no kubeconfig at "

@@ -68,9 +68,10 @@ class _Rule(BaseModel):
     resources: list[str] = []
     names: list[str] = Field(default=[], alias="resourceNames")
 
-    def allows(self, verb: str, group: str, resource: str) -> bool:
+    def allows(self, verb: str, group: str, resource: str, name: str) -> bool:
         asked = ((verb, self.verbs), (group, self.groups), (resource, self.resources))
-        return not self.names and all({one, "*"} & set(given) for one, given in asked)
+        is_named = not self.names or name in self.names
+        return is_named and all({one, "*"} & set(given) for one, given in asked)
 
 
 class _Rules(BaseModel):
@@ -80,16 +81,19 @@ class _Rules(BaseModel):
 
 
 class Rights(Struct, frozen=True):
-    """What we may do in one namespace, or in all; without names of single objects.
+    """What we may do in one namespace, or in all.
 
     There may be more rights, since an authorizer need not be able to list its rules.
     """
 
     rules: tuple[_Rule, ...]
 
-    def allow(self, verb: str, group: str, resource: str) -> bool:
-        """Return whether a rule allows to `verb` a resource, or one such as `jobs/status`."""
-        return any(rule.allows(verb, group, resource) for rule in self.rules)
+    def allow(self, verb: str, group: str, resource: str, name: str = "") -> bool:
+        """Return whether a rule allows to `verb` a resource, or one such as `jobs/status`.
+
+        With a name: that object; without: every one.
+        """
+        return any(rule.allows(verb, group, resource, name) for rule in self.rules)
 
 
 async def own_rights(cluster: Cluster, namespace: str) -> Rights:
@@ -107,15 +111,15 @@ async def own_rights(cluster: Cluster, namespace: str) -> Rights:
 
 
 async def may_we(
-    cluster: Cluster, verb: str, group: str, resource: str, namespace: str = ""
+    cluster: Cluster, verb: str, group: str, resource: str, namespace: str = "", *, name: str = ""
 ) -> bool:
     """Return whether we may `verb` every object of a resource, or subresource as in `jobs/status`.
 
-    Without a namespace: in all namespaces. Raises KubeError.
+    With a name: the object of that name. Without a namespace: in all namespaces. Raises KubeError.
     """
     plural, _, subresource = resource.partition("/")
     attributes = {"verb": verb, "group": group, "resource": plural, "subresource": subresource}
-    asked = {"resourceAttributes": {**attributes, "namespace": namespace}}
+    asked = {"resourceAttributes": {**attributes, "namespace": namespace, "name": name}}
     return (await _review(cluster, SELF, asked)).allowed
 
 

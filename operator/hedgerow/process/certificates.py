@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from hedgerow.kube.pod import in_pod
 from hedgerow.runtime.clock import ClusterClock
 from hedgerow.serving.admission.configuration import webhook_names
 from hedgerow.serving.certificates.ca_bundles import Bundles
@@ -14,7 +15,6 @@ from hedgerow.serving.certificates.mounted import MountedCertificates
 from hedgerow.serving.certificates.rotation import Rules
 from hedgerow.serving.certificates.secret import SecretStore
 from hedgerow.serving.certificates.self_signed import SelfSigned, SharedCertificates
-from hedgerow.settings import in_pod
 
 if TYPE_CHECKING:
     from hedgerow.kube.cluster import Cluster

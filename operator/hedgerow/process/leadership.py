@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from hedgerow.runtime.clock import Clock
     from hedgerow.runtime.leaderelection.record import Seen
     from hedgerow.runtime.metrics import Meters
-    from hedgerow.serving.health import Checks
+    from hedgerow.serving.health import Health
     from hedgerow.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -191,7 +191,7 @@ async def led(
     meters: Meters,
     *,
     silent: Callable[[], float],
-    live: Checks,
+    health: Health,
     gives_way: Callable[[], bool],
 ) -> AsyncGenerator[Cluster | None]:
     """Yield the cluster to write to, once we lead; None if asked to stop before that.
@@ -201,8 +201,9 @@ async def led(
     is released.
 
     The election has a thread of its own, so that it goes on while our loop is blocked, until the
-    loop has been `silent` for too many seconds. A check of `live` tests that the thread's own loop
-    turns. `gives_way` returns whether another candidate is to lead if there is one.
+    loop has been `silent` for too many seconds. Of `health`, a live check tests that the thread's
+    own loop turns, and a ready check that the Lease is not refused to us. `gives_way` returns
+    whether another candidate is to lead if there is one.
     """
     if not settings.leader_elect:
         meters.leads(lambda: True)
@@ -217,7 +218,8 @@ async def led(
         begun = anyio.Event()
         meters.leads(lambda: leadership.leading and begun.is_set())
         pulse = Pulse(clock)
-        live.add("election", pulse.check)
+        health.live.add("election", pulse.check)
+        health.ready.add("lease", leadership.check)
         elected, times = anyio.Event(), timing(settings)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(thread.run, pulse.beat)

@@ -1,4 +1,4 @@
-"""Rights: which of the rights that its controllers need the operator lacks, and what follows.
+"""Rights: which of the rights that its controllers and its election need the operator lacks.
 
 A candidate that lacks a right is not ready, and says which. So a rollout whose RBAC is missing
 stops, and the leader before it goes on. A leader is not made unready by it: what it has rights for
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import anyio
 import structlog
 
-from hedgerow.deploy.rights import VERBS, of_controllers
+from hedgerow.deploy.rights import VERBS, of_controllers, of_lease
 from hedgerow.kube.errors import (
     KubeError,
     Missing,
@@ -24,13 +24,14 @@ from hedgerow.kube.errors import (
 )
 from hedgerow.kube.retry import backoff
 from hedgerow.kube.reviews import may_we, own_rights
+from hedgerow.shard import lease_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
     from hedgerow.contract import Controller
-    from hedgerow.deploy.rights import Right
+    from hedgerow.deploy.rights import Right, RightSet
     from hedgerow.kube.cluster import Cluster
     from hedgerow.runtime.clock import Clock
     from hedgerow.settings import Settings
@@ -39,6 +40,8 @@ FIRST_LOOK = 5.0
 """Seconds for which a candidate waits for the first answer before it stands for election."""
 FIRST, LONGEST = 1.0, 30.0
 """Seconds between two questions: they double from one to the other."""
+ELECTION = "the election"
+"""What needs the rights on the Lease, where others are named for their controllers."""
 SHOWN = 5
 """The most lacking rights that are named."""
 _PASSING = (Throttled, Unauthenticated, Unavailable, Unreachable)
@@ -52,10 +55,11 @@ class LackingRight:
     """Verbs on one resource that are not granted in a namespace, or in all if that is empty."""
 
     resource: str
+    """As in `jobs.batch`, or for one object as in `leases.coordination.k8s.io/hedgerow`."""
     verbs: tuple[str, ...]
     namespace: str
     controllers: tuple[str, ...]
-    """The names of the controllers that need it."""
+    """The names of the controllers that need it, or what else does."""
 
     def __str__(self) -> str:
         """Return it as in `list,watch jobs.batch in all namespaces for bluegreen`."""
@@ -65,22 +69,28 @@ class LackingRight:
 
 
 async def lacking_rights(
-    cluster: Cluster, controllers: Iterable[Controller[Any]], namespaces: Sequence[str]
+    cluster: Cluster,
+    controllers: Iterable[Controller[Any]],
+    namespaces: Sequence[str],
+    election: RightSet = frozenset(),
 ) -> list[LackingRight]:
     """Return the rights that controllers need in these namespaces and that we lack.
 
-    No namespaces mean all. One request a namespace shows what the rules grant; what they do not
-    show is asked for one by one. Raises KubeError.
+    No namespaces mean all. `election` are those that being elected needs, each in its namespace.
+    One request a namespace shows what the rules grant; what they do not show is asked for one by
+    one. Raises KubeError.
     """
     lacking: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
-    for namespace, needed in _needed(controllers, namespaces).items():
+    for namespace, needed in _needed(controllers, namespaces, election).items():
         granted = await own_rights(cluster, namespace)
         for right, names in needed.items():
-            if granted.allow(right.verb, right.group, right.resource):
+            asked = right.verb, right.group, right.resource
+            if granted.allow(*asked, right.name):
                 continue
-            if not await may_we(cluster, right.verb, right.group, right.resource, namespace):
+            if not await may_we(cluster, *asked, namespace, name=right.name):
                 kind = ".".join(filter(None, (right.resource, right.group)))
-                lacking.setdefault((kind, namespace, tuple(names)), []).append(right.verb)
+                what = f"{kind}/{right.name}" if right.name else kind
+                lacking.setdefault((what, namespace, tuple(names)), []).append(right.verb)
     return [
         LackingRight(kind, tuple(sorted(verbs, key=VERBS.index)), namespace, names)
         for (kind, namespace, names), verbs in lacking.items()
@@ -88,10 +98,11 @@ async def lacking_rights(
 
 
 def _needed(
-    controllers: Iterable[Controller[Any]], namespaces: Sequence[str]
+    controllers: Iterable[Controller[Any]], namespaces: Sequence[str], election: RightSet
 ) -> dict[str, dict[Right, list[str]]]:
     """Return who needs each right, by the namespace in which it is needed."""
     rights = [(one.name, right) for one in controllers for right in sorted(of_controllers([one]))]
+    rights += [(ELECTION, right) for right in sorted(election)]
     needed: dict[str, dict[Right, list[str]]] = {}
     for controller, right in rights:
         for place in (right.namespace,) if right.namespace else namespaces or ("",):
@@ -119,6 +130,10 @@ class RightsCheck:
     ) -> None:
         self._cluster, self._controllers, self._clock = cluster, controllers, clock
         self._namespaces = settings.namespaces
+        self._election: RightSet = frozenset()
+        if settings.leader_elect:
+            lease = lease_name(settings.installation.base, settings.part)
+            self._election = of_lease(lease, settings.system_namespace)
         self._reason = "the API server has not been asked yet"
         self._leads = False
 
@@ -151,7 +166,9 @@ class RightsCheck:
 
     async def _ask(self) -> None:
         try:
-            lacking = await lacking_rights(self._cluster, self._controllers, self._namespaces)
+            lacking = await lacking_rights(
+                self._cluster, self._controllers, self._namespaces, self._election
+            )
         except _PASSING as error:
             self._take_in(f"the API server cannot be asked: {error}")
         except KubeError as error:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import anyio
 import structlog
 
+from hedgerow.kube.pod import in_pod
 from hedgerow.serving.health import Health, health_app
 from hedgerow.serving.httpserver.addresses import Address
 from hedgerow.serving.httpserver.connections import AddressInUseError, ListenError
@@ -15,7 +16,7 @@ from hedgerow.serving.httpserver.limits import PROBES, REVIEWS, SCRAPES
 from hedgerow.serving.httpserver.server import Parting, serve
 from hedgerow.serving.loop_latency import Pulse
 from hedgerow.serving.metrics import metrics_app
-from hedgerow.settings import flags, in_pod
+from hedgerow.settings import flags
 
 if TYPE_CHECKING:
     import ssl
@@ -66,14 +67,17 @@ class Services:
         if self._certificates:
             self.health.ready.add("certificate", self._certificates.check)
 
-    async def start(self, tasks: TaskGroup) -> None:
-        """Start the servers as tasks; raises ListenError if an address cannot be used."""
+    async def answer_probes(self, tasks: TaskGroup) -> None:
+        """Start the server of the probes, which needs no API server; raises ListenError."""
         tasks.start_soon(self._pulse.beat)
+        await self._serve(tasks, "health_probe_bind_address", health_app(self.health), PROBES)
+
+    async def start(self, tasks: TaskGroup) -> None:
+        """Start the other servers; raises ListenError if an address cannot be used."""
         if self._certificates:
             await self._stop.unless_asked(self._certificates.prepare)
             await tasks.start(self._certificates.keep)
         settings = self._settings
-        await self._serve(tasks, "health_probe_bind_address", health_app(self.health), PROBES)
         secure = settings.metrics_secure
         metrics = metrics_app(self._meters.registry, self._access() if secure else None)
         tls = self._certificates.context if secure and self._certificates else None

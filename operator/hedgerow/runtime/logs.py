@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -33,28 +34,11 @@ def configure(form: LogFormat = "auto", *, debug: bool = False, for_good: bool =
 
     `for_good`: it is not configured again, so that loggers are made once.
     """
-    human = form == "human" or (form == "auto" and sys.stderr.isatty())
-    renderer = (
-        structlog.dev.ConsoleRenderer(
-            colors=sys.stderr.isatty(),
-            pad_event_to=24,
-            # The default prints the values of local variables, which may contain Secrets.
-            exception_formatter=structlog.dev.plain_traceback,
-        )
-        if human
-        else structlog.processors.JSONRenderer(_as_json)
-    )
+    human = is_human(form)
+    if for_good and not human:
+        _log_uncaught()
     structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            *([_readable] if human and not debug else []),
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="%H:%M:%S" if human else "iso", utc=not human),
-            structlog.processors.format_exc_info,
-            _bounded,
-            *([_harmless] if human else []),
-            renderer,
-        ],
+        processors=_processors(human=human, debug=debug),
         wrapper_class=structlog.make_filtering_bound_logger(
             logging.DEBUG if debug else logging.INFO
         ),
@@ -66,6 +50,57 @@ def configure(form: LogFormat = "auto", *, debug: bool = False, for_good: bool =
     root.handlers = [_Forwarding()]
     for name in LIBRARIES:
         logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def is_human(form: LogFormat) -> bool:
+    """Return whether a log of this form is for people; otherwise each of its lines is JSON."""
+    return form == "human" or (form == "auto" and sys.stderr.isatty())
+
+
+def json_log() -> Any:
+    """Return a log of JSON lines on standard error, whether or not logs have been configured.
+
+    It is for what is said before that, and at the very end.
+    """
+    return structlog.wrap_logger(
+        structlog.WriteLogger(sys.stderr),
+        processors=_processors(human=False, debug=False),
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+    )
+
+
+def _processors(*, human: bool, debug: bool) -> list[Any]:
+    """Return what an entry goes through before it is a line."""
+    return [
+        structlog.contextvars.merge_contextvars,
+        *([_readable] if human and not debug else []),
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="%H:%M:%S" if human else "iso", utc=not human),
+        structlog.processors.format_exc_info,
+        _bounded,
+        *([_harmless, _for_people()] if human else [structlog.processors.JSONRenderer(_as_json)]),
+    ]
+
+
+def _for_people() -> Any:
+    return structlog.dev.ConsoleRenderer(
+        colors=sys.stderr.isatty(),
+        pad_event_to=24,
+        # The default prints the values of local variables, which may contain Secrets.
+        exception_formatter=structlog.dev.plain_traceback,
+    )
+
+
+def _log_uncaught() -> None:
+    """Have what Python itself would print, such as a thread's traceback, be an entry as well."""
+    logging.captureWarnings(capture=True)
+
+    def uncaught(what: Any, *more: Any) -> None:
+        """Take what any of the hooks is called with: three arguments, or one that has them."""
+        found = (what, *more) if more else (what.exc_type, what.exc_value, what.exc_traceback)
+        json_log().critical("uncaught", exc_info=found)
+
+    sys.excepthook = threading.excepthook = sys.unraisablehook = uncaught
 
 
 class _Forwarding(logging.Handler):

@@ -556,6 +556,43 @@ class TestTrouble:
             assert leading(a) == ["a"]
         assert told(logs, "info") == ["lease recovered", "leading"]
 
+    @pytest.mark.parametrize(
+        ("error", "refused"),
+        [
+            (errors.Forbidden("no", code=403), True),
+            (errors.Missing('namespaces "x" not found', code=404), True),
+            (errors.Invalid("denied", code=422), True),
+            (errors.Unreachable("away", sent=False), False),
+            (errors.Unavailable("ill", code=503), False),
+            (errors.Throttled("later", code=429), False),
+            (errors.Unauthenticated("who?", code=401), False),
+            (errors.Stale("changed", code=409), False),
+        ],
+        ids=lambda error: type(error).__name__,
+    )
+    async def test_a_refusal_keeps_a_candidate_from_being_ready_and_what_passes_does_not(
+        self, a, error, refused
+    ):
+        a.cluster.before = fails(error, "apply")
+        async with living(a):
+            await anyio.sleep(60)
+            why = f"Lease {NAMESPACE}/{NAME} may not be written: {error}" if refused else ""
+            assert a.leadership.check() == why
+            a.cluster.before = never("nothing")
+            await anyio.sleep(30)
+            assert leading(a) == ["a"]
+            assert a.leadership.check() == ""
+
+    async def test_a_leader_stays_ready_as_long_as_it_leads(self, a):
+        async with living(a):
+            await anyio.sleep(30)
+            a.cluster.before = fails(errors.Forbidden("no", code=403))
+            await anyio.sleep(5)
+            assert leading(a) == ["a"]
+            assert a.leadership.check() == ""
+            await anyio.sleep(10)
+        assert a.lost == "the lease was not renewed for 10 s (Forbidden: no)"
+
     async def test_is_forgotten_once_it_is_over(self, server):
         server.update(holderIdentity="x", renewTime="t", leaseDurationSeconds=900)
         a = Candidate(server, "a")

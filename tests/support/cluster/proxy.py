@@ -10,11 +10,14 @@ from typing import Self
 
 
 class Proxy:
-    """Relays a loopback port; `freeze` makes the connections of that moment half-open for ever."""
+    """Relays a loopback port; `freeze` makes the connections of that moment half-open for ever.
 
-    def __init__(self, port: int) -> None:
+    It listens `at` a port, or else at any.
+    """
+
+    def __init__(self, port: int, *, at: int = 0) -> None:
         self._target = ("127.0.0.1", port)
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server(("127.0.0.1", at))
         self._listener.settimeout(0.2)
         self._frozen: set[socket.socket] = set()
         self._open: set[socket.socket] = set()

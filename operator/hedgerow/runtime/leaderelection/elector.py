@@ -10,7 +10,15 @@ import anyio
 import structlog
 
 from hedgerow.errors import OneLineError
-from hedgerow.kube.errors import AlreadyExists, Conflict, KubeError, Stale
+from hedgerow.kube.errors import (
+    AlreadyExists,
+    Conflict,
+    Forbidden,
+    Invalid,
+    KubeError,
+    Missing,
+    Stale,
+)
 from hedgerow.kube.retry import backoff
 from hedgerow.runtime.clock import unique
 from hedgerow.runtime.leaderelection.record import (
@@ -43,6 +51,8 @@ DEAD = 60.0
 """Seconds after which a loop that does not turn counts as dead (ADR 22)."""
 _ATTEMPTS = 3
 _RIVALS = (Stale, AlreadyExists)
+_REFUSALS = (Forbidden, Invalid, Missing)
+"""Answers that stay the same until somebody changes rights, policies or namespaces."""
 
 log = structlog.get_logger(__name__)
 
@@ -121,6 +131,10 @@ class _Lease:
         self._cluster, self._clock, self._election = cluster, clock, election
         self._name, self._namespace, self._manager = name, namespace, manager
 
+    def __str__(self) -> str:
+        """Return kind, namespace and name."""
+        return f"Lease {self._namespace}/{self._name}"
+
     async def look(self, seconds: float) -> None:
         """Read the Lease. Raises KubeError."""
         found = await self._cluster.read(LEASES, self._name, self._namespace, timeout=seconds)
@@ -191,13 +205,20 @@ class Elector:
         )
         self._log = log.bind(lease=f"{namespace}/{name}", identity=identity)
         self._failures = 0
-        self._trouble = ""
+        self._trouble = self._refusal = ""
         self._holder: str | None = None
         self.unanswered = Unanswered(clock, timing.margin)
 
     def remaining(self) -> float:
         """Return the seconds for which writes are permitted; 0 if we do not lead."""
         return self._election.remaining(self._clock.elapsed())
+
+    def check(self) -> str:
+        """Return why we could not lead: the Lease is refused to us; empty if not, or we lead.
+
+        Callable from any thread.
+        """
+        return "" if self.leading else self._refusal
 
     @property
     def leading(self) -> bool:
@@ -290,10 +311,12 @@ class Elector:
         except KubeError as error:
             self._failures += 1
             self._log_failure(error)
+            if isinstance(error, _REFUSALS):
+                self._refusal = f"{self._lease} may not be written: {error}"
             return self._pause(error.after)
         if self._trouble:
             self._log.info("lease recovered")
-        self._failures, self._trouble = 0, ""
+        self._failures, self._trouble, self._refusal = 0, "", ""
         return self._pause()
 
     async def _steps(self) -> None:

@@ -1,0 +1,69 @@
+"""API server: whether it has answered since the start; in a pod it is waited for.
+
+There a process that ends is started again ever later, up to five minutes after it has ended. One
+that waits is unready, says why, and goes on within seconds once there is an answer.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+import anyio
+import structlog
+
+from hedgerow.kube.errors import Throttled, Unavailable, Unreachable, Untrusted
+from hedgerow.kube.retry import backoff
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from hedgerow.runtime.clock import Clock
+
+T = TypeVar("T")
+
+FIRST, LONGEST = 1.0, 10.0
+"""Seconds between two attempts: they double from one to the other."""
+
+log = structlog.get_logger(__name__)
+
+
+class ApiServerCheck:
+    """Why the API server is not known to answer; empty once it has answered."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._reason = "the API server has not answered yet"
+
+    def check(self) -> str:
+        """Return why we are not ready: nothing has been answered yet."""
+        return self._reason
+
+    async def answer(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """Return what `ask` returns, however long there is no answer.
+
+        What does not pass by itself is raised: a refusal, and a certificate that is not trusted.
+        """
+        failures = 0
+        while True:
+            try:
+                answer = await ask()
+            except Untrusted:
+                raise
+            except (Throttled, Unavailable, Unreachable) as error:
+                failures += 1
+                self._wait(str(error))
+                draw = self._clock.jitter()
+                await anyio.sleep(
+                    backoff(failures, draw, error.after, first=FIRST, longest=LONGEST)
+                )
+            else:
+                if failures:
+                    log.info("the API server answers")
+                self._reason = ""
+                return answer
+
+    def _wait(self, error: str) -> None:
+        reason = f"the API server does not answer: {error}"
+        if reason != self._reason:
+            log.warning("waiting for the API server", error=error)
+        self._reason = reason
