@@ -334,6 +334,49 @@ def of_the_account() -> set[Right]:
     return {*granted(own)}
 
 
+CUSTOM = tuple(resource.api.plural for resource in ALL.resources)
+PHRASES = {
+    "the custom resources": CUSTOM,
+    "… /status": tuple(f"{plural}/status" for plural in CUSTOM),
+    "events (events.k8s.io)": ("events",),
+    "the Lease hedgerow, and with shards that of each": ("leases",),
+    "all Leases of hedgerow-system": ("leases",),
+    "the Secret hedgerow-serving": ("secrets",),
+    "the webhook configuration hedgerow": ("validatingwebhookconfigurations",),
+}
+"""What the table of rights calls in other words than RBAC does."""
+
+
+def needed() -> dict[tuple[str, str], list[str]]:
+    """Return what for each resource and verb is needed, as the guide's table of rights says."""
+    text = (ROOT / "docs/guides/in-cluster.md").read_text("utf-8")
+    table = text.partition("| On | Verbs | What for |\n|---|---|---|\n")[2]
+    found: dict[tuple[str, str], list[str]] = {}
+    for line in table.partition("\n\n")[0].splitlines():
+        on, verbs, why = (cell.strip() for cell in line.strip("|").split(" | "))
+        plain = re.sub(r"\[(.*?)\]\(.*?\)", r"\1", on).replace("`", "")
+        named = re.split(r", with (?!shards)|, such as ", plain)[0]
+        for resource in PHRASES.get(named) or named.split(", "):
+            for verb in verbs.split(", "):
+                found.setdefault((resource, verb), []).append(why)
+    return found
+
+
+class TestTheTableOfRights:
+    """What the operator needs each right for is told for each that there is, and for no other."""
+
+    def test_it_has_each_right_that_is_printed(self):
+        lacking = {(right.resource, right.verb) for right in of_the_account()} - needed().keys()
+
+        assert lacking == set()
+
+    def test_it_has_no_other(self):
+        surplus = needed().keys() - {(right.resource, right.verb) for right in of_the_account()}
+
+        assert surplus == set()
+        assert all(all(reasons) for reasons in needed().values())
+
+
 class TestTheGuide:
     """What somebody can do with a stolen token is told for each right that there is."""
 
