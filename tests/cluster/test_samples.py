@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
+from hedgerow import Apply, Observed
 from hedgerow.generate import CRDS, crd_file
 from hedgerow.sandbox.cluster import Sandbox
-from hedgerow.testing.api import Api
+from hedgerow.testing.api import Api, Object
 from hedgerow.testing.waiting import eventually
+from hedgerow_schemas.builtin import ConfigMap
 from support.operator.registered import ALL
 
 pytestmark = [pytest.mark.cluster, pytest.mark.oldest]
@@ -66,3 +70,103 @@ def test_the_server_accepts_every_sample(how: tuple[str, ...], kubectl: Kubectl,
 
     assert (applied.returncode, applied.stderr) == (0, "")
     assert len(applied.stdout.splitlines()) == len(SAMPLES)
+
+
+EVERY = sorted(
+    path
+    for path in (ROOT / "manifests/samples").rglob("*.yaml")
+    if path.stem not in ("kustomization", "secretsync")  # neither makes a pod
+)
+REFUSED = "admits none of its pods, as it is"
+ADMITTED = "admits its pods."
+LEVELS = ("baseline", "restricted")
+
+
+def pod_specs(value: Any) -> Iterator[Object]:
+    """Yield every pod's spec within a value."""
+    if isinstance(value, dict):
+        if isinstance(value.get("containers"), list):
+            yield value
+        for inner in value.values():
+            yield from pod_specs(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from pod_specs(inner)
+
+
+def pods_of(path: Path) -> list[Object]:
+    """Return the pods that a sample has, or else those that its controller makes of it."""
+    sample = yaml.safe_load(path.read_text("utf-8"))
+    if found := list(pod_specs(sample)):
+        return found
+    [controller] = [one for one in ALL.controllers if one.resource.api.kind == sample["kind"]]
+    meta = {"name": "x", "namespace": "x", "uid": "x"}
+    # A Guestbook's pods wait for its ConfigMap.
+    named = {"name": sample["spec"].get("configMapName", "none")}
+    there = (ConfigMap({"metadata": {**meta, **named}}),)
+    resource = controller.resource.model_validate({**sample, "metadata": meta})
+    desired = controller.compose(resource, Observed(datetime(2026, 1, 1, tzinfo=UTC), there))
+    return [
+        spec
+        for child in desired.children
+        if isinstance(child, Apply)
+        for spec in pod_specs(child.fields)
+    ]
+
+
+def hardened(spec: Object) -> Object:
+    """Return a pod's spec with what the guide says to add."""
+    guide = (ROOT / "docs/guides/in-cluster.md").read_text("utf-8")
+    block = guide.partition("\n## Samples\n")[2].partition("```yaml\n")[2].partition("```")[0]
+    told = yaml.safe_load(block)
+    [container] = told["containers"]
+    added = {"securityContext": container["securityContext"]}
+    return {
+        **spec,
+        "securityContext": told["securityContext"],
+        "containers": [{**one, **added} for one in spec["containers"]],
+    }
+
+
+@pytest.fixture(scope="module")
+def admits(sandbox: Sandbox) -> Iterator[Callable[[str, Object], str]]:
+    """Try a pod in a namespace of a level of PodSecurity; return why it is refused, or nothing."""
+    api = Api(sandbox.kubeconfig)
+    for level in LEVELS:
+        labels = {"pod-security.kubernetes.io/enforce": level}
+        for kind, meta in (
+            ("Namespace", {"name": level, "labels": labels}),
+            ("ServiceAccount", {"name": "default", "namespace": level}),
+        ):
+            api.apply({"apiVersion": "v1", "kind": kind, "metadata": meta}, "test").must()
+
+    def tried(level: str, spec: Object) -> str:
+        meta = {"name": "x", "namespace": level}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+        reply = api.apply(pod, "test", dry_run=True)
+        message = "" if reply.ok else reply.body["message"]
+        assert not message or "violates PodSecurity" in message
+        return message
+
+    # The admission knows a namespace's labels a moment after they are written.
+    eventually(lambda: tried("restricted", {"containers": [{"name": "x", "image": "x"}]}))
+    yield tried
+    api.close()
+
+
+@pytest.mark.parametrize("path", EVERY, ids=lambda path: path.name)
+class TestRestricted:
+    def test_a_sample_says_what_such_a_namespace_does_to_it(self, path: Path, admits: Any):
+        text = path.read_text("utf-8")
+        refused = [bool(admits("restricted", spec)) for spec in pods_of(path)]
+
+        assert refused
+        assert (REFUSED in text, ADMITTED in text) == (all(refused), not any(refused))
+
+    def test_with_what_the_guide_adds_it_admits_every_pod(self, path: Path, admits: Any):
+        assert [admits("restricted", hardened(spec)) for spec in pods_of(path)] == [""] * len(
+            pods_of(path)
+        )
+
+    def test_a_namespace_of_the_baseline_admits_it_as_it_is(self, path: Path, admits: Any):
+        assert not any(admits("baseline", spec) for spec in pods_of(path))
