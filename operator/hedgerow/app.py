@@ -56,6 +56,8 @@ def serve(settings: Settings, controllers: Iterable[Controller[Any]]) -> None:
     name or kind, and if the settings name a controller that is not among them, or namespaces for
     one that works on all.
     """
+    # First, so that what is raised here is a line of the log as well, if nobody catches it.
+    configure(settings.log_format, debug=settings.debug, for_good=True)
     registry = Registry(tuple(controllers)).configured(settings.options)
     unknown = [name for name in settings.controllers if name not in registry.names]
     if unknown or not registry.names:
@@ -63,7 +65,6 @@ def serve(settings: Settings, controllers: Iterable[Controller[Any]]) -> None:
         raise ValueError(f"no controller is called {', '.join(unknown)}; there are: {there_are}")
     if settings.namespaces and (wide := registry.limited(settings.controllers).for_namespaces):
         raise ValueError(f"{wide} works on Namespaces, and cannot keep to some of them")
-    configure(settings.log_format, debug=settings.debug, for_good=True)
     tune_for_event_loop()
     anyio.run(run, settings, registry)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import logging
+import subprocess
 import sys
 import threading
 import warnings
@@ -153,6 +154,24 @@ class TestForm:
 
         assert logs_json(["run"], "greeter")
         assert not logs_json(["run"], "hedgerow")
+
+
+PROGRAM = """
+import hedgerow
+hedgerow.run(hedgerow.Settings(controllers=("nope",), log_format="json"), ())
+"""
+
+
+def test_a_program_without_a_command_line_ends_with_an_entry_too():
+    ended = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False, timeout=60
+    )
+
+    assert ended.returncode == 1
+    [line] = ended.stderr.splitlines()
+    entry = json.loads(line)
+    assert (entry["event"], entry["level"]) == ("uncaught", "critical")
+    assert "ValueError: no controller is called nope" in entry["exception"]
 
 
 class TestWhatPythonPrintsItself:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import hedgerow
+from hedgerow import app
 from hedgerow.registry import Registry
 from library import greeter
 from library.greeter import GREETER, Greeting
@@ -89,7 +90,10 @@ class TestRegistry:
             Registry((odd,))
 
     @pytest.mark.parametrize(("chosen", "controllers"), [(("nope",), (GREETER,)), ((), ())])
-    def test_nothing_runs_without_the_controllers_that_are_chosen(self, chosen, controllers):
+    def test_nothing_runs_without_the_controllers_that_are_chosen(
+        self, monkeypatch, chosen, controllers
+    ):
+        monkeypatch.setattr(app, "configure", lambda *_, **__: None)
         with pytest.raises(ValueError, match="no controller is called"):
             hedgerow.run(hedgerow.Settings(controllers=chosen), controllers)
 
