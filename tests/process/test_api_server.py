@@ -78,12 +78,15 @@ async def test_what_passes_is_waited_for_with_growing_pauses_and_said_once(check
     assert pauses[0] < pauses[-1] <= LONGEST
 
 
-async def test_it_is_not_asked_again_before_it_said(check):
-    server = ApiServer(errors.Throttled("later", code=429, after=60))
+@pytest.mark.parametrize("after", [60, 3600])
+async def test_it_is_not_asked_again_before_it_said_within_bounds(check, after):
+    server = ApiServer(errors.Throttled("later", code=429, after=after))
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(check.answer, server.ask)
         await anyio.sleep(59)
         assert len(server.asked) == 1
+        await anyio.sleep(20)
+        assert len(server.asked) == 2
         tasks.cancel_scope.cancel()
 
 

@@ -23,6 +23,8 @@ T = TypeVar("T")
 
 FIRST, LONGEST = 1.0, 10.0
 """Seconds between two attempts: they double from one to the other."""
+LONGEST_RETRY_AFTER = 60.0
+"""Seconds: the longest Retry-After that is respected; a load balancer may ask for hours."""
 
 log = structlog.get_logger(__name__)
 
@@ -52,10 +54,8 @@ class ApiServerCheck:
             except (Throttled, Unavailable, Unreachable) as error:
                 failures += 1
                 self._wait(str(error))
-                draw = self._clock.jitter()
-                await anyio.sleep(
-                    backoff(failures, draw, error.after, first=FIRST, longest=LONGEST)
-                )
+                draw, after = self._clock.jitter(), min(error.after, LONGEST_RETRY_AFTER)
+                await anyio.sleep(backoff(failures, draw, after, first=FIRST, longest=LONGEST))
             else:
                 if failures:
                     log.info("the API server answers")
