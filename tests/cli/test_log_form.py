@@ -209,6 +209,14 @@ class TestWhatPythonPrintsItself:
 
         assert "ZeroDivisionError" in self.entry(capsys)["exception"]
 
+    def test_a_thread_that_leaves_says_nothing(self, capsys):
+        logs.configure("json", for_good=True)
+        thread = threading.Thread(target=sys.exit)
+        thread.start()
+        thread.join()
+
+        assert capsys.readouterr().err == ""
+
     def test_of_an_error_in_a_destructor_too(self, capsys):
         logs.configure("json", for_good=True)
 

@@ -239,7 +239,7 @@ class TestCommandLine:
         monkeypatch.setenv("HEDGEROW_LEASE_DURATION", "nonsense")
         monkeypatch.setenv("GREETER_LEASE_DURATION", "tomorrow")
 
-        code, _, err = typed("run")
+        code, _, err = typed("run", "--log-format=human")
 
         assert code == 2
         assert err.startswith("greeter: 'tomorrow' is not valid: --lease-duration")

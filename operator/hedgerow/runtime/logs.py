@@ -98,7 +98,8 @@ def _log_uncaught() -> None:
     def uncaught(what: Any, *more: Any) -> None:
         """Take what any of the hooks is called with: three arguments, or one that has them."""
         found = (what, *more) if more else (what.exc_type, what.exc_value, what.exc_traceback)
-        json_log().critical("uncaught", exc_info=found)
+        if found[0] is not SystemExit:  # which ends a thread without a word
+            json_log().critical("uncaught", exc_info=found)
 
     sys.excepthook = threading.excepthook = sys.unraisablehook = uncaught
 
