@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import string
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import chdir
 from functools import partial
 from itertools import combinations
@@ -14,7 +16,7 @@ import pytest
 import yaml
 
 from hedgerow.cli.new import names, scaffold
-from hedgerow.objects import LONGEST_PROGRAM
+from hedgerow.objects import LONGEST_PROGRAM, digest
 
 Typed = Callable[..., tuple[int, str, str]]
 SUBSETS = [
@@ -22,6 +24,22 @@ SUBSETS = [
     for count in range(1, len(names.CHILDREN) + 1)
     for chosen in combinations(names.CHILDREN, count)
 ]
+LETTERS = sorted(set(string.ascii_uppercase) - {"I", "O"})
+
+
+def of_every_length() -> Iterator[scaffold.NewOperator]:
+    """Yield operators with a name, a group or a kind of each length, and all sets of children."""
+    label = "a" * 59 + "."
+    longest = "n" * LONGEST_PROGRAM
+    words = [
+        *(("n" * size, "a.b", "K") for size in range(1, LONGEST_PROGRAM + 1)),
+        *((longest, "a.b", "K" * size) for size in range(1, names.LONGEST_KIND + 1)),
+        *(("n", "a.b", "K" * size) for size in range(1, names.LONGEST_KIND + 1)),
+        *(("n", (label * 3)[: size - 2] + ".b", "K") for size in range(4, names.LONGEST_GROUP, 8)),
+    ]
+    for children in SUBSETS:
+        for name, group, kind in words:
+            yield scaffold.NewOperator(name, group, kind, children)
 
 
 @pytest.fixture
@@ -40,6 +58,11 @@ def called(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-m", *words], cwd=folder, capture_output=True, text=True, check=False,
         timeout=120,
     )  # fmt: skip
+
+
+def must_pass(folder: Path, *words: str) -> None:
+    done = called(folder, *words)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 class TestMade:
@@ -66,8 +89,46 @@ class TestMade:
         )
 
         assert (code, err) == (0, "")
-        assert called(Path(), "ruff", "format", "--check", ".").stderr == ""
-        assert called(Path(), "ruff", "check", ".").stdout == "All checks passed!\n"
+        must_pass(Path(), "ruff", "format", "--check", ".")
+        must_pass(Path(), "ruff", "check", ".")
+
+    def test_the_examples_of_its_help_pass_their_own_checks(self, typed: Typed):
+        _, shown, _ = typed("--help")
+        examples = re.findall(r"hedgerow new (\w+ --group .*)", shown)
+
+        assert len(examples) == 2
+        for words in map(str.split, examples):
+            assert typed(*words)[0] == 0
+            folder, tests = Path(words[0]), "tests/test_controller.py"
+            must_pass(folder, "ruff", "format", "--check", ".")
+            must_pass(folder, "ruff", "check", ".")
+            must_pass(folder, "pytest", tests, "-p", "hedgerow.testing.plugin")
+
+    def test_it_is_formatted_whatever_the_lengths_of_its_names(self, tmp_path):
+        for operator in of_every_length():
+            for path, text in scaffold.files(operator).items():
+                if path.endswith(".py"):
+                    (tmp_path / f"{digest(text)}.py").write_text(text, "utf-8")
+
+        must_pass(tmp_path, "ruff", "format", "--line-length=100", "--check", ".")
+
+    def test_it_is_linted_whatever_its_names_look_like(self, tmp_path):
+        for kind in (*LETTERS, *(f"{letter}1" for letter in LETTERS), "AB", "ABC", "ABc"):
+            for name in ("a", "z9", "model", "sample", "status"):
+                operator = scaffold.NewOperator(name, "a.b", kind, names.CHILDREN)
+                for path, text in scaffold.files(operator).items():
+                    file = tmp_path / f"{name}-{kind}" / path
+                    file.parent.mkdir(parents=True, exist_ok=True)
+                    file.write_text(text, "utf-8")
+
+        must_pass(tmp_path, "ruff", "check", "--output-format=concise", ".")
+
+    @pytest.mark.parametrize("kind", ["Null", "Yes", "No", "On", "Off", "Y", "N"])
+    def test_a_kind_that_yaml_takes_for_another_value_stays_a_text(self, kind):
+        operator = scaffold.NewOperator("shop", "shop.example.com", kind, ("ConfigMap",))
+        sample = yaml.safe_load(scaffold.files(operator)["manifests/sample.yaml"])
+
+        assert sample["kind"] == kind
 
     def test_its_manifests_have_its_definition_and_its_rights(self, typed: Typed):
         typed(*shop("--children", "ConfigMap"))
@@ -165,6 +226,7 @@ class TestRefused:
             (("shop", "--kind", "My-Shop"), "--kind: 'My-Shop' is no kind"),
             (("shop", "--kind", "K" * 36), "at most 35 characters"),
             (("shop", "--kind", "Deployment"), "a name of the library or of Python"),
+            (("shop", "--kind", "O"), "'O' looks like a digit"),
             (("shop", "--kind", "None"), "a name of the library or of Python"),
             (
                 ("shop", "--children", "Ingress"),

@@ -27,6 +27,7 @@ _GROUP = re.compile(rf"{_LABEL}(\.{_LABEL})+")
 _KIND = re.compile(r"[A-Z][A-Za-z0-9]*")
 _KUBERNETES = re.compile(r"(.*\.)?(k8s|kubernetes)\.io")
 _IMPORTED = frozenset({"Any", "ClassVar", "CONTROLLER", "NOW", "UTC"})
+_LIKE_DIGITS = frozenset({"I", "O"})
 _TAKEN = frozenset({PROGRAM, "manifests", "tests", "wheels", *OTHER_MANAGERS})
 """Folders of the scaffold, packages that it uses, and field managers of every program."""
 _COMMANDS = frozenset(
@@ -82,6 +83,8 @@ def kind(name: str) -> str:
     taken = _IMPORTED.union(hedgerow.__all__, dir(builtins), keyword.kwlist)
     if name in taken:
         raise ValueError(f"{name!r} is a name of the library or of Python: take another kind")
+    if name in _LIKE_DIGITS:
+        raise ValueError(f"{name!r} looks like a digit, and linters refuse it: take another kind")
     return name
 
 

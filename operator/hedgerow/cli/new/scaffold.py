@@ -16,7 +16,7 @@ from hedgerow.cli.new.names import plural
 from hedgerow.version import version
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 _MARK = "#@"
 _TEMPLATES = {
@@ -39,6 +39,8 @@ _TEMPLATES = {
     "test_manifests.py": "tests/test_manifests.py",
 }
 """Where each template's file is to be; `{name}` stands for the package."""
+FUNCTIONS = {"ConfigMap": "config_map", "Deployment": "deployment", "Service": "service"}
+"""The function of the template `controller.py` that returns a child of each kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +66,16 @@ class NewOperator:
             "kind": self.kind,
             "plural": plural(self.kind),
             "image": self.image,
-            "owns": "".join(f"{kind}, " for kind in self.children).removesuffix(
-                " " if len(self.children) == 1 else ", "
-            ),
+            "owns": _items(self.children),
+            "made": _items(f"{FUNCTIONS[kind]}(resource)" for kind in self.children),
             "hedgerow": compatible(version()),
         }
+
+
+def _items(items: Iterable[str]) -> str:
+    """Return the items of a tuple as the formatter writes them, without the parentheses."""
+    written = tuple(items)
+    return f"{written[0]}," if len(written) == 1 else ", ".join(written)
 
 
 def files(operator: NewOperator) -> dict[str, str]:
