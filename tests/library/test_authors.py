@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from enum import StrEnum
 from itertools import count, pairwise
 from typing import Any, ClassVar, cast
 
@@ -15,11 +17,14 @@ from prometheus_client import REGISTRY, Counter, generate_latest
 from hedgerow import (
     ApiResource,
     Apply,
+    Claim,
     Controller,
+    Create,
     CustomResource,
     Desired,
     Keep,
     Model,
+    Notice,
     Observed,
     Relation,
     Secret,
@@ -231,6 +236,27 @@ class TestNotPure:
         assert difference(one, other) == path
 
 
+class OtherConfigMap(View):
+    """A ConfigMap, by another class than the one that is owned."""
+
+    api: ClassVar[ApiResource] = ApiResource("v1", "ConfigMap", "configmaps")
+
+
+class BareView(View):
+    """A child whose author forgot its `api`."""
+
+
+class Word(StrEnum):
+    HELLO = "hello"
+
+
+def endless() -> dict[str, Any]:
+    """Return a map that is in itself."""
+    found: dict[str, Any] = {}
+    found["a"] = found
+    return found
+
+
 class TestComposeFailed:
     def test_an_exception_stalls_the_resource_and_names_its_class_and_line_alone(self, in_memory):
         cluster = greeting(in_memory, raising)
@@ -280,6 +306,11 @@ class TestComposeFailed:
             (Desired((child(), child())), "compose returned ConfigMap/hello twice"),
             (Desired((Keep(ConfigMap, cast("str", None)),)), WITHOUT_A_NAME),
             (Desired((Keep(ConfigMap, ""),)), WITHOUT_A_NAME),
+            (Desired(claims=(Claim(ConfigMap, "", {}),)), WITHOUT_A_NAME),
+            (
+                Desired((Keep(OtherConfigMap, "hello"),)),
+                "compose returned ConfigMap/hello, but `owns` has another class of that kind",
+            ),
             (
                 Desired((Apply(Secret, "hello", {}),)),
                 "compose returned Secret/hello, but `owns` has no Secret",
@@ -316,6 +347,105 @@ class TestComposeFailed:
         assert conditions(cluster)["Stalled"] == ("True", "ComposeFailed", told)
         assert cluster.get(CHILD) is None
 
+    @pytest.mark.parametrize(
+        ("parts", "told"),
+        [
+            ({"status": {}}, "dict as `status`, not Status"),
+            ({"status": GreetingStatus}, "the class GreetingStatus as `status`, not Status"),
+            ({"requeue_after": 30}, "int as `requeue_after`, not timedelta"),
+            ({"requeue_after": 0.5}, "float as `requeue_after`, not timedelta"),
+            ({"children": None}, "NoneType as `children`, not tuple"),
+            ({"children": child()}, "Apply as `children`, not tuple"),
+            ({"children": (one for one in ())}, "generator as `children`, not tuple"),
+            ({"children": {"a": child()}}, "dict as `children`, not tuple"),
+            ({"children": [{}]}, "dict as `children[0]`, not Apply, Create or Keep"),
+            ({"children": (child(), None)}, "NoneType as `children[1]`, not Apply, Create or Keep"),
+            ({"children": (ConfigMap,)}, "the class ConfigMap as `children[0]`, not Apply,"),
+            ({"children": [Notice("A", "b")]}, "Notice as `children[0]`, not Apply, Create or"),
+            ({"children": [Apply("ConfigMap", "hello", {})]}, "str as `children[0].kind`, not a"),
+            (
+                {"children": [Keep(int, "hello")]},
+                "the class int as `children[0].kind`, not a class",
+            ),
+            ({"children": [Keep(BareView, "a")]}, "not a class derived from View, with an `api`"),
+            ({"children": [Apply(ConfigMap, "hello", None)]}, "`children[0].fields`, not dict"),
+            ({"children": [Create(ConfigMap, "hello", [])]}, "list as `children[0].fields`, not"),
+            (
+                {"children": [child(), replace(child("b"), after=Secret)]},
+                "`children[1].after`, not",
+            ),
+            ({"children": [replace(child(), after=("Secret",))]}, "`children[0].after[0]`, not a"),
+            ({"children": [replace(child(), source={})]}, "dict as `children[0].source`, not View"),
+            ({"events": Notice("A", "b")}, "Notice as `events`, not tuple"),
+            ({"events": ["A"]}, "str as `events[0]`, not Notice"),
+            ({"events": [Notice(None, "b")]}, "NoneType as `events[0].reason`, not str"),
+            ({"events": [Notice("A", ValueError())]}, "ValueError as `events[0].note`, not str"),
+            (
+                {"events": [Notice("A", "b", "Error")]},
+                "`events[0].type`, not 'Normal' or 'Warning'",
+            ),
+            ({"events": [Notice("A", "b", regarding={})]}, "`events[0].regarding`, not View"),
+            ({"claims": [child()]}, "Apply as `claims[0]`, not Claim"),
+            (
+                {"claims": [Claim(ConfigMap, "a", {}, None)]},
+                "NoneType as `claims[0].waits`, not str",
+            ),
+        ],
+        ids=lambda value: value if isinstance(value, str) else "",
+    )
+    def test_every_part_has_its_type(self, in_memory, parts, told):
+        cluster = greeting(in_memory, returning(Desired(**parts)))
+        cluster.pass_time(60)
+
+        status, reason, message = conditions(cluster)["Stalled"]
+        assert (status, reason) == ("True", "ComposeFailed")
+        assert message.startswith("compose returned ")
+        assert told in message
+        assert cluster.get(CHILD) is None
+
+    @pytest.mark.parametrize(
+        ("fields", "told"),
+        [
+            ({"data": {"a": {1, 2}}}, "set at data.a: fields are of dict"),
+            ({"data": {"a": timedelta()}}, "timedelta at data.a"),
+            ({"data": {"a": datetime(2026, 1, 1, tzinfo=UTC)}}, "datetime at data.a"),
+            ({"data": {"a": b"x"}}, "bytes at data.a"),
+            ({"data": {"a": ConfigMap({})}}, "ConfigMap at data.a"),
+            ({"data": {"a": float("nan")}}, "a float that is no number at data.a"),
+            ({"data": {"a": float("inf")}}, "a float that is no number at data.a"),
+            ({"data": {"a": "\ud800"}}, "a lone surrogate at data.a"),
+            ({"data": {1: "x"}}, "int as a key at data"),
+            ({"data": {None: "x"}}, "NoneType as a key at data"),
+            ({1: "x"}, "int as a key at the top"),
+            ({"data": ready(True, "A")}, "Condition at data"),
+            ({"metadata": {"finalizers": ("a/b",)}}, "tuple at metadata.finalizers"),
+            ({"x": [{"y": [Decimal(1)]}]}, "Decimal at x[0].y[0]"),
+            ({"metadata": "hello"}, "str as metadata, where a dict belongs"),
+            ({"metadata": {"labels": ["a"]}}, "list as metadata.labels, where a dict belongs"),
+            ({"data": endless()}, "more than 190 levels at data.a.a"),
+        ],
+        ids=lambda value: value if isinstance(value, str) else "",
+    )
+    @pytest.mark.parametrize("part", [Apply, Create, Claim])
+    def test_fields_are_json(self, in_memory, part, fields, told):
+        kind = {"claims" if part is Claim else "children": (part(ConfigMap, "hello", fields),)}
+        cluster = greeting(in_memory, returning(Desired(**kind)))
+        cluster.pass_time(60)
+
+        status, reason, message = conditions(cluster)["Stalled"]
+        assert (status, reason) == ("True", "ComposeFailed")
+        assert "ConfigMap/hello with " + told in message
+        assert cluster.get(CHILD) is None
+
+    def test_lists_enumerations_and_what_is_true_will_do(self, in_memory):
+        again: Any = Desired(
+            [replace(child(data={Word.HELLO: Word.HELLO}), anew=cast("Any", 0))], events=[]
+        )
+        cluster = greeting(in_memory, returning(again))
+        cluster.assert_settled()
+
+        assert cluster.must_get(CHILD)["data"] == {"hello": "hello"}
+
     def test_a_child_that_is_kept_may_have_any_name(self, in_memory):
         cluster = greeting(in_memory, returning(Desired((Keep(ConfigMap, "other"),))))
         cluster.assert_settled()
@@ -323,18 +453,15 @@ class TestComposeFailed:
         assert set(conditions(cluster)) == {"Ready"}
 
 
-class Settings(View):
-    """A ConfigMap, by another class than the one that is owned."""
-
-    api: ClassVar[ApiResource] = ApiResource("v1", "ConfigMap", "configmaps")
-
-
 class TestWhatIsRead:
     """A kind that compose asks for is one that it declares: otherwise it is never there."""
 
     @pytest.mark.parametrize(
         ("read", "named"),
-        [(Secret, "Secret (hedgerow_schemas.builtin)"), (Settings, f"Settings ({__name__})")],
+        [
+            (Secret, "Secret (hedgerow_schemas.builtin)"),
+            (OtherConfigMap, f"OtherConfigMap ({__name__})"),
+        ],
     )
     @pytest.mark.parametrize("by", ["child", "all"])
     def test_any_other_stalls_the_resource_with_one_sentence(self, in_memory, read, named, by):
@@ -371,10 +498,6 @@ class NoClassVar(CustomResource):
     """A resource whose author made a field of it."""
 
     api: ApiResource = ApiResource("x.example.com/v1", "NoClassVar", "noclassvars")  # type: ignore[misc]
-
-
-class BareView(View):
-    """A child whose author forgot its `api`."""
 
 
 class TestApi:

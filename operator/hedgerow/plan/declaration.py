@@ -5,25 +5,34 @@ The text of an error names kinds, names and paths, and never a value, which may 
 
 from __future__ import annotations
 
+import math
 import traceback
 from dataclasses import fields, is_dataclass
+from datetime import timedelta
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Final, cast
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, Final, Literal, cast, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel
 
-from hedgerow.contract import Apply, Create, Desired
+from hedgerow.contract import Apply, Claim, Create, Desired, Keep, Notice
+from hedgerow.encoding import DEEPEST
 from hedgerow.plan.conditions import Problem
+from hedgerow_schemas.base import ApiResource, Object, Status, View
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
     from hedgerow.contract import Child, Controller
     from hedgerow.objects import ObjectRef
-    from hedgerow_schemas.base import View
 
 FAILED: Final = "ComposeFailed"
 NOT_PURE: Final = "NotPure"
 _TOP: Final = ("apiVersion", "kind", "status")
 _IDENTITY: Final = ("name", "namespace", "uid", "generateName")
+_JSON: Final = "fields are of dict with str as keys, list, str, int, float, bool and None alone"
+LONGEST_PATH: Final = 16
+"""The most steps of a path in a message."""
 
 
 class ComposeError(Exception):
@@ -51,26 +60,97 @@ def check_read(kind: type[View], controller: Controller[Any]) -> None:
 def checked(desired: object, controller: Controller[Any], owner: ObjectRef) -> Desired:
     """Return what compose returned; raises DeclarationError for what it must not return.
 
-    The names of children are those that the admission policy lets the operator write.
+    Each part is of the type that `contract.desired` gives it, and fields are JSON. The names of
+    children are those that the admission policy lets the operator write.
     """
     if not isinstance(desired, Desired):
-        raise DeclarationError(f"compose returned {type(desired).__name__}, not Desired")
+        raise DeclarationError(f"compose returned {_class_of(desired)}, not Desired")
+    if misfit := next(_misfits(desired, Desired, ""), ""):
+        raise DeclarationError(f"compose returned {misfit}")
     seen = set[tuple[str, str]]()
     for child in desired.children:
-        target = child.kind.api.kind, child.name
-        if type(child.name) is not str or not child.name:
-            raise DeclarationError(f"compose returned a {target[0]} without a name")
+        target = _named_target(child)
         if wrong := " twice" if target in seen else _wrong(child, controller, owner):
             raise DeclarationError(f"compose returned {'/'.join(target)}{wrong}")
         seen.add(target)
+    for claim in desired.claims:
+        target = _named_target(claim)
+        if wrong := _wrong_fields(claim.fields):
+            raise DeclarationError(f"compose claims {'/'.join(target)}{wrong}")
     return desired
+
+
+def _named_target(part: Child | Claim) -> tuple[str, str]:
+    """Return kind and name of a child or claim; raises DeclarationError if it has no name."""
+    kind = part.kind.api.kind
+    if type(part.name) is not str or not part.name:
+        raise DeclarationError(f"compose returned a {kind} without a name")
+    return kind, part.name
+
+
+_HINTS: Final[Mapping[type[Any], Mapping[str, Any]]] = {
+    part: get_type_hints(
+        part,
+        localns={"Object": Object, "Status": Status, "View": View, "timedelta": timedelta},
+    )
+    for part in (Desired, Apply, Create, Keep, Claim, Notice)
+}
+"""The types of what compose returns, as `contract.desired` declares them."""
+
+
+def _misfits(value: object, hint: Any, place: str) -> Iterator[str]:
+    """Yield each value that is not of its type, such as "int as `requeue_after`, not timedelta".
+
+    A list is as good as a tuple, and everything is true or false. Names have a sentence of their
+    own.
+    """
+    if get_origin(hint) is tuple and isinstance(value, tuple | list):
+        item_hint = get_args(hint)[0]
+        for number, item in enumerate(cast("list[object]", value)):
+            yield from _misfits(item, item_hint, f"{place}[{number}]")
+    elif not _fits(value, hint):
+        yield f"{_class_of(value)} as `{place}`, not {_words(hint)}"
+    else:
+        part = next((part for part in _HINTS if isinstance(value, part)), None)
+        for name, inner in _HINTS[part].items() if part else ():
+            if inner is not bool and (name, inner) != ("name", str):
+                at = f"{place}.{name}".removeprefix(".")
+                yield from _misfits(getattr(value, name), inner, at)
+
+
+def _fits(value: object, hint: Any) -> bool:
+    origin = get_origin(hint)
+    if origin is UnionType:
+        return any(_fits(value, each) for each in get_args(hint))
+    if origin is Literal:
+        return value in get_args(hint)
+    if origin is type:
+        is_derived = isinstance(value, type) and issubclass(value, get_args(hint)[0])
+        return is_derived and isinstance(getattr(value, "api", None), ApiResource)
+    return isinstance(value, origin or hint)
+
+
+def _words(hint: Any) -> str:
+    """Return a type as text: `Apply, Create or Keep`."""
+    origin = get_origin(hint)
+    if origin in (UnionType, Literal):
+        *before, last = (_words(each) for each in get_args(hint) if each is not NoneType)
+        return f"{', '.join(before)} or {last}" if before else last
+    if origin is type:
+        return f"a class derived from {get_args(hint)[0].__name__}, with an `api`"
+    return (origin or hint).__name__ if isinstance(origin or hint, type) else repr(hint)
+
+
+def _class_of(value: object) -> str:
+    return f"the class {value.__qualname__}" if isinstance(value, type) else type(value).__name__
 
 
 def _wrong(child: Child, controller: Controller[Any], owner: ObjectRef) -> str:
     """Return what is wrong with a declared child, as text after its name; or nothing."""
     kind = child.kind.api.kind
     if child.kind not in controller.owns:
-        return f", but `owns` has no {kind}"
+        is_other = any(one.api == child.kind.api for one in controller.owns)
+        return f", but `owns` has {'another class of that kind' if is_other else f'no {kind}'}"
     if not isinstance(child, Apply | Create):
         return ""
     if not controller.allows_name(child.kind, owner.name, child.name):
@@ -80,16 +160,79 @@ def _wrong(child: Child, controller: Controller[Any], owner: ObjectRef) -> str:
             f", but a {kind} of {owner.name} is named {expected}; other names are declared by"
             " `child_names`"
         )
-    meta = child.fields.get("metadata")
-    odd = [name for name in _TOP if name in child.fields]
-    if isinstance(meta, dict):
-        odd += [f"metadata.{name}" for name in _IDENTITY if name in meta]
+    return _wrong_fields(child.fields) or _wrong_identity(child.fields)
+
+
+def _wrong_identity(declared: Object) -> str:
+    meta: Object = declared.get("metadata") or {}
+    odd = [name for name in _TOP if name in declared]
+    odd += [f"metadata.{name}" for name in _IDENTITY if name in meta]
     if not odd:
         return ""
     return (
         f" with the field {odd[0]}: leave it out, since kind and name are given beside the fields,"
         " and a child is in the namespace of its resource"
     )
+
+
+def _wrong_fields(declared: Object) -> str:
+    """Return what of a declaration cannot be sent, as text after its name; or nothing."""
+    if found := _unlike_json(declared, 0):
+        what, path = found
+        return f" with {what} at {path.removeprefix('.') or 'the top'}: {_JSON}"
+    meta: object = declared.get("metadata")
+    places = {"metadata": meta}
+    if isinstance(meta, dict):
+        places["metadata.labels"] = cast("Object", meta).get("labels")
+    for place, value in places.items():
+        if not isinstance(value, dict | None):
+            return f" with {_class_of(value)} as {place}, where a dict belongs"
+    return ""
+
+
+def _unlike_json(value: object, depth: int) -> tuple[str, str] | None:
+    """Return what JSON does not have and its path, or None.
+
+    The server would refuse it, or store another value, which is then written at each pass.
+    """
+    members: Iterable[tuple[object, object]]
+    if isinstance(value, dict):
+        members = cast("dict[object, object]", value).items()
+    elif isinstance(value, list):
+        members = enumerate(cast("list[object]", value))
+    else:
+        what = _unlike_scalar(value)
+        return (what, "") if what else None
+    if depth > DEEPEST:
+        return f"more than {DEEPEST} levels", ""
+    for key, inner in members:
+        if isinstance(value, dict) and not _is_text(key):
+            return f"{_class_of(key)} as a key", ""
+        if found := _unlike_json(inner, depth + 1):
+            what, path = found
+            at = f".{key}" if isinstance(value, dict) else f"[{key}]"
+            return what, "" if depth >= LONGEST_PATH else f"{at}{path}"
+    return None
+
+
+def _unlike_scalar(value: object) -> str:
+    match value:
+        case str():
+            return "" if _is_text(value) else "a lone surrogate"
+        case float() if not math.isfinite(value):
+            return "a float that is no number"
+        case bool() | int() | float() | None:
+            return ""
+        case _:
+            return _class_of(value)
+
+
+def _is_text(text: object) -> bool:
+    """Return whether a value is a text that can be sent: one without lone surrogates."""
+    try:
+        return isinstance(text, str) and (text.isascii() or text.encode() != b"")
+    except UnicodeEncodeError:
+        return False
 
 
 def compose_failed(error: Exception) -> Problem:
