@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
@@ -27,6 +31,44 @@ def cluster(in_memory) -> InMemory:
     cluster.apply(GREETING)
     cluster.assert_settled()
     return cluster
+
+
+CAPTURING = """
+import logging
+import pytest
+from hedgerow.testing import target
+from library.greeter import GREETER
+
+@pytest.fixture(params=["capsys", "capfd", "capsysbinary", "capfdbinary", "caplog"])
+def captured(request):
+    return request.getfixturevalue(request.param)
+
+@pytest.mark.parametrize("time", ["first", "second"])
+def test_it(in_memory, captured, time):
+    cluster = in_memory(GREETER)
+    cluster.apply({**target("greeter.example.com/v1", "Greeting", "hello", "default"), "spec": {}})
+    cluster.assert_settled()
+    if hasattr(captured, "readouterr"):
+        assert "caches are filled" in str(captured.readouterr().err)
+    else:
+        logging.getLogger("shop").warning("it is open")
+        assert captured.messages == ["it is open"]
+"""
+
+
+class TestBesideCaptures:
+    """What pytest captures in a test is gone in the next: nothing holds on to it."""
+
+    def test_each_fixture_that_captures_works_in_every_test(self, tmp_path):
+        (tmp_path / "test_it.py").write_text(CAPTURING, "utf-8")
+        words = ("-m", "pytest", "-q", "-p", "hedgerow.testing.plugin", "-p", "no:cacheprovider")
+        done = subprocess.run(
+            (sys.executable, *words, "test_it.py"), cwd=tmp_path, check=False,
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+            capture_output=True, text=True, timeout=120,
+        )  # fmt: skip
+
+        assert "10 passed" in done.stdout, done.stdout
 
 
 class TestTime:

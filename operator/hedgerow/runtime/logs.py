@@ -30,26 +30,37 @@ LONGEST_TRACE = 16 * LONGEST
 
 
 def configure(form: LogFormat = "auto", *, debug: bool = False, for_good: bool = False) -> None:
-    """Send log events to standard error; `auto` means human if that is a terminal.
+    """Send log events to standard error, and what is logged by `logging` as well.
 
     `for_good`: it is not configured again, so that loggers are made once.
     """
-    human = is_human(form)
-    if for_good and not human:
+    configure_events(form, debug=debug, for_good=for_good)
+    if for_good and not is_human(form):
         _log_uncaught()
-    structlog.configure(
-        processors=_processors(human=human, debug=debug),
-        wrapper_class=structlog.make_filtering_bound_logger(
-            logging.DEBUG if debug else logging.INFO
-        ),
-        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
-        cache_logger_on_first_use=for_good,
-    )
     root = logging.getLogger()
     root.setLevel(logging.DEBUG if debug else logging.INFO)
     root.handlers = [_Forwarding()]
     for name in LIBRARIES:
         logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def configure_events(
+    form: LogFormat = "auto", *, debug: bool = False, for_good: bool = False
+) -> None:
+    """Send log events to standard error; `auto` means human if that is a terminal.
+
+    What is logged by `logging` stays with whoever else reads it, such as a test runner.
+    """
+    human = is_human(form)
+    structlog.configure(
+        processors=_processors(human=human, debug=debug),
+        wrapper_class=structlog.make_filtering_bound_logger(
+            logging.DEBUG if debug else logging.INFO
+        ),
+        # Looked up for each logger: a test runner has another file there in each test.
+        logger_factory=lambda *_: structlog.WriteLogger(sys.stderr),
+        cache_logger_on_first_use=for_good,
+    )
 
 
 def is_human(form: LogFormat) -> bool:

@@ -105,7 +105,7 @@ class InMemory:
         program: str = PROGRAM,
     ) -> None:
         if not structlog.is_configured():  # its default shows the variables of each frame
-            logs.configure("human")
+            logs.configure_events("human")
         for controller in controllers:
             check(controller)
         given = (*kinds, *(controller.resource for controller in controllers))
