@@ -58,7 +58,7 @@ def serve(settings: Settings, controllers: Iterable[Controller[Any]]) -> None:
     """
     # First, so that what is raised here is a line of the log as well, if nobody catches it.
     configure(settings.log_format, debug=settings.debug, for_good=True)
-    registry = Registry(tuple(controllers)).configured(settings.options)
+    registry = Registry.of_all(controllers).configured(settings.options)
     unknown = [name for name in settings.controllers if name not in registry.names]
     if unknown or not registry.names:
         there_are = ", ".join(registry.names) or "none"

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from hedgerow import controllers
 from hedgerow.contract import BuiltIn, Controller
+from hedgerow.contract.hints import class_of, misfits
+from hedgerow.contract.mistakes import RegistrationError
 from hedgerow.objects import DOMAIN
 from hedgerow.plan.installations import OTHER_MANAGERS
 from hedgerow.runtime.metric_names import DurationMetric, of_lag
-from hedgerow_schemas.base import ApiResource
+from hedgerow_schemas import builtin
+from hedgerow_schemas.base import ApiResource, CustomResource, View
+from hedgerow_schemas.job import Job
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from hedgerow_schemas.base import CustomResource
+    from collections.abc import Mapping
 
 NAME = "CONTROLLER"
 """The name of the controller in a module of `hedgerow.controllers`.
@@ -32,6 +35,16 @@ LONGEST = 40
 """The most characters of a controller's name, a part of its field manager and labels."""
 _NAME = re.compile(r"[a-z][a-z0-9]*")
 _METRIC = re.compile(r"[a-z][a-z0-9_]*")
+_LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_GROUP_VERSION = re.compile(rf"({_LABEL}(\.{_LABEL})*/)?v{_LABEL}"), "shop.example.com/v1"
+_KIND = re.compile(r"[A-Z][A-Za-z0-9]*"), "ConfigMap"
+_PLURAL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?"), "configmaps"
+"""How each part of an `api` is spelled, and an example."""
+_BUILT_IN = tuple(
+    one.api
+    for one in (*vars(builtin).values(), Job)
+    if isinstance(one, type) and issubclass(one, View) and "api" in vars(one)
+)
 
 
 @dataclass(frozen=True)
@@ -56,7 +69,17 @@ class Registry:
         named = [name for name in self.names for _ in _apart(self[name])]
         for what, found in (("named", named), ("for kind", kinds)):
             if twice := _twice(found):
-                raise ValueError(f"two controllers are {what} {twice}")
+                raise RegistrationError(f"two controllers are {what} {twice}")
+
+    @classmethod
+    def of_all(cls, controllers: Iterable[Controller[Any]]) -> Registry:
+        """Return a registry of all that an author gives; raises RegistrationError."""
+        given = cast("object", controllers)
+        if isinstance(given, Controller) or not isinstance(given, Iterable):
+            raise RegistrationError(
+                f"{class_of(cast('object', given))} for the controllers: give them as in `main((CONTROLLER,))`"
+            )
+        return cls(tuple(controllers))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -122,47 +145,90 @@ class Registry:
 
 
 def check(controller: Controller[Any]) -> None:
-    """Raise ValueError if a controller declares what it may not; see `Controller`."""
+    """Raise RegistrationError if a controller declares what it may not; see `Controller`."""
+    _check_types(controller)
     name = controller.name
     _check_classes(controller)
     if not _NAME.fullmatch(name) or len(name) > LONGEST or name in OTHER_MANAGERS:
-        raise ValueError(
+        raise RegistrationError(
             f"{name!r} is no controller's name: lower-case letters and digits, at most {LONGEST},"
             f" and none of {', '.join(sorted(OTHER_MANAGERS))}"
         )
     kinds = [kind.api.kind for kind in (controller.resource, *controller.written)]
     if twice := _twice(kinds):
-        raise ValueError(f"the controller {name} has two kinds called {twice}")
+        raise RegistrationError(f"the controller {name} has two kinds called {twice}")
     api = controller.resource.api
     for kind in (kind.api for kind in controller.written):
         if kind.namespaced != api.namespaced and not controller.is_for_namespaces:
-            raise ValueError(
+            raise RegistrationError(
                 f"the controller {name} writes {kind.kind} for {api.kind}: both are in a namespace,"
                 " or both are cluster-scoped"
             )
     if controller.is_custom and controller.built_in != BuiltIn():
-        raise ValueError(
+        raise RegistrationError(
             f"the controller {name} is for {api.kind}, which is custom: leave `built_in` out, it is"
             " for a resource of Kubernetes's own kinds"
         )
     for kind, fields in controller.claimed.items():
         if odd := [".".join(path) for path in fields if not _may_be_claimed(path)]:
-            raise ValueError(f"the controller {name} may not claim {', '.join(odd)} of {kind.kind}")
+            raise RegistrationError(
+                f"the controller {name} may not claim {', '.join(odd)} of {kind.kind}"
+            )
     if not controller.is_custom and controller.validate:
-        raise ValueError(
+        raise RegistrationError(
             f"the controller {name} is for {api.kind}, which is built in: it has no webhooks"
         )
 
 
+def _check_types(controller: object) -> None:
+    """Raise RegistrationError for what is not of the type that the contract gives it."""
+    if not isinstance(controller, Controller):
+        told = f"{class_of(controller)} among the controllers"
+        raise RegistrationError(f"{told}: give each as in `main((CONTROLLER,))`")
+    if misfit := next(misfits(cast("object", controller), Controller), ""):
+        raise RegistrationError(f"the controller {controller.name} has {misfit}")
+
+
 def _check_classes(controller: Controller[Any]) -> None:
-    """Raise ValueError for a class that does not say of which kind it is."""
+    """Raise RegistrationError for a class that does not say right of which kind it is."""
     for kind in (controller.resource, *controller.read):
+        name = f"the controller {controller.name}: the class {kind.__qualname__}"
         if not isinstance(getattr(kind, "api", None), ApiResource):
             example = 'api: ClassVar[ApiResource] = ApiResource("v1", "ConfigMap", "configmaps")'
-            raise ValueError(  # noqa: TRY004 - as every mistake in what a controller declares
-                f"the controller {controller.name}: the class {kind.__qualname__} does not say of"
-                f" which kind it is; give it an `api`, such as `{example}`"
+            raise RegistrationError(
+                f"{name} does not say of which kind it is; give it an `api`, such as `{example}`"
             )
+        if wrong := _wrong_api(kind.api, is_custom=issubclass(kind, CustomResource)):
+            raise RegistrationError(f"{name} has an `api` that is wrong: {wrong}")
+
+
+def _wrong_api(api: ApiResource, *, is_custom: bool) -> str:
+    """Return what no API server can have, or none has; empty if there is nothing."""
+    if misfit := next(misfits(api, ApiResource), ""):
+        return misfit
+    for what, text, (pattern, example) in (
+        ("group and version", api.group_version, _GROUP_VERSION),
+        ("kind", api.kind, _KIND),
+        ("plural", api.plural, _PLURAL),
+    ):
+        if not pattern.fullmatch(text):
+            return f"{text!r} is no {what}, such as {example!r}"
+    if is_custom and "." not in api.group:
+        return f"the group {api.group!r} is no domain of yours, such as 'shop.example.com'"
+    return next(filter(None, (_misspelt(api, known) for known in _BUILT_IN)), "")
+
+
+def _misspelt(api: ApiResource, known: ApiResource) -> str:
+    """Return how an `api` differs from that of a built-in kind that it is about; or nothing."""
+    if api.group_version != known.group_version:
+        return ""
+    if api.kind == known.kind and api.plural != known.plural:
+        return f"the plural of {known.kind} is {known.plural!r}, not {api.plural!r}"
+    if api.plural == known.plural and api.kind != known.kind:
+        return f"the kind of {known.plural} is {known.kind!r}, not {api.kind!r}"
+    if api.kind == known.kind and api.namespaced != known.namespaced:
+        return f"a {known.kind} is {'in a namespace' if known.namespaced else 'cluster-scoped'}"
+    return ""
 
 
 def _may_be_claimed(path: tuple[str, ...]) -> bool:
@@ -194,7 +260,7 @@ def _check_lags(controllers: Iterable[Controller[Any]]) -> None:
             continue
         metric = of_lag(controller.lag.name)
         if not _METRIC.fullmatch(metric) or metric in known:
-            raise ValueError(
+            raise RegistrationError(
                 f"the controller {controller.name} has a lag {controller.lag.name!r}, which is no"
                 " name for a metric (lower-case letters, digits and _), or that of another one"
             )

@@ -367,7 +367,10 @@ class TestComposeFailed:
                 {"children": [Keep(int, "hello")]},
                 "the class int as `children[0].kind`, not a class",
             ),
-            ({"children": [Keep(BareView, "a")]}, "not a class derived from View, with an `api`"),
+            (
+                {"children": [Keep(BareView, "a")]},
+                "compose returned a BareView, which has no `api`",
+            ),
             ({"children": [Apply(ConfigMap, "hello", None)]}, "`children[0].fields`, not dict"),
             ({"children": [Create(ConfigMap, "hello", [])]}, "list as `children[0].fields`, not"),
             (

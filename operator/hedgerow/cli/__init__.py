@@ -105,13 +105,17 @@ def operate(controllers: Iterable[Controller[Any]], name: str = PROGRAM) -> NoRe
 
     The program's field managers, Lease, labels, environment variables, installed objects and
     commands are called after its `name`; without one they are hedgerow's. Help and hints call it as
-    it was typed. Raises ValueError for a name that will not do, and where two controllers have one
-    name or one resource.
+    it was typed. Raises RegistrationError, a ValueError, for a name that will not do, and for what
+    a controller may not declare: where nobody catches it, it is one line.
     """
+    from hedgerow.contract.mistakes import RegistrationError  # noqa: PLC0415 - as below
     from hedgerow.registry import Registry  # noqa: PLC0415 - not needed for the help
 
-    named = Installation(program=name)
-    registry = Registry(tuple(controllers))
+    try:
+        named = Installation(program=name)
+    except ValueError as error:
+        raise RegistrationError(str(error)) from None
+    registry = Registry.of_all(controllers)
     main(program=_typed() or named.program, registry=registry, name=name)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
+from hedgerow.contract.mistakes import Declared, RegistrationError
 from hedgerow.objects import Key
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def namesake(obj: View) -> Key:
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
+class Relation(Declared):
     """Objects that a controller reads without owning them.
 
         Relation(Pod, labels="app", of=named_by("app"), reduce=Pod.reduced)
@@ -55,7 +56,7 @@ class Relation:
     def __post_init__(self) -> None:
         """Raise ValueError if it cannot be known which namespace an object concerns."""
         if self.same_namespace and self.of is None:
-            raise ValueError("a relation with `same_namespace` needs `of`")
+            raise RegistrationError("a relation with `same_namespace` needs `of`")
 
 
 def _always(_obj: View) -> bool:
@@ -67,7 +68,7 @@ def _nothing(_obj: View, _field_manager: str) -> Object:
 
 
 @dataclass(frozen=True, slots=True)
-class Claimable:
+class Claimable(Declared):
     """The objects of a kind on which a controller may claim fields, and which fields.
 
         Claimable(HorizontalPodAutoscaler, (("spec", "minReplicas"),), of=target)

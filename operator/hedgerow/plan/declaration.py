@@ -8,23 +8,23 @@ from __future__ import annotations
 import math
 import traceback
 from dataclasses import fields, is_dataclass
-from datetime import timedelta
 from pathlib import PurePath
-from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, Final, Literal, cast, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from pydantic import BaseModel
 
-from hedgerow.contract import Apply, Claim, Create, Desired, Keep, Notice
+from hedgerow.contract import Apply, Create, Desired
+from hedgerow.contract.hints import class_of, misfits
 from hedgerow.encoding import DEEPEST
 from hedgerow.plan.conditions import Problem
-from hedgerow_schemas.base import ApiResource, Object, Status, View
+from hedgerow_schemas.base import ApiResource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable
 
-    from hedgerow.contract import Child, Controller
+    from hedgerow.contract import Child, Claim, Controller
     from hedgerow.objects import ObjectRef
+    from hedgerow_schemas.base import Object, View
 
 FAILED: Final = "ComposeFailed"
 NOT_PURE: Final = "NotPure"
@@ -64,8 +64,8 @@ def checked(desired: object, controller: Controller[Any], owner: ObjectRef) -> D
     children are those that the admission policy lets the operator write.
     """
     if not isinstance(desired, Desired):
-        raise DeclarationError(f"compose returned {_class_of(desired)}, not Desired")
-    if misfit := next(_misfits(desired, Desired, ""), ""):
+        raise DeclarationError(f"compose returned {class_of(desired)}, not Desired")
+    if misfit := next(misfits(desired, Desired), ""):
         raise DeclarationError(f"compose returned {misfit}")
     seen = set[tuple[str, str]]()
     for child in desired.children:
@@ -82,67 +82,12 @@ def checked(desired: object, controller: Controller[Any], owner: ObjectRef) -> D
 
 def _named_target(part: Child | Claim) -> tuple[str, str]:
     """Return kind and name of a child or claim; raises DeclarationError if it has no name."""
+    if not isinstance(getattr(part.kind, "api", None), ApiResource):
+        raise DeclarationError(f"compose returned a {part.kind.__qualname__}, which has no `api`")
     kind = part.kind.api.kind
     if type(part.name) is not str or not part.name:
         raise DeclarationError(f"compose returned a {kind} without a name")
     return kind, part.name
-
-
-_HINTS: Final[Mapping[type[Any], Mapping[str, Any]]] = {
-    part: get_type_hints(
-        part,
-        localns={"Object": Object, "Status": Status, "View": View, "timedelta": timedelta},
-    )
-    for part in (Desired, Apply, Create, Keep, Claim, Notice)
-}
-"""The types of what compose returns, as `contract.desired` declares them."""
-
-
-def _misfits(value: object, hint: Any, place: str) -> Iterator[str]:
-    """Yield each value that is not of its type, such as "int as `requeue_after`, not timedelta".
-
-    A list is as good as a tuple, and everything is true or false. Names have a sentence of their
-    own.
-    """
-    if get_origin(hint) is tuple and isinstance(value, tuple | list):
-        item_hint = get_args(hint)[0]
-        for number, item in enumerate(cast("list[object]", value)):
-            yield from _misfits(item, item_hint, f"{place}[{number}]")
-    elif not _fits(value, hint):
-        yield f"{_class_of(value)} as `{place}`, not {_words(hint)}"
-    else:
-        part = next((part for part in _HINTS if isinstance(value, part)), None)
-        for name, inner in _HINTS[part].items() if part else ():
-            if inner is not bool and (name, inner) != ("name", str):
-                at = f"{place}.{name}".removeprefix(".")
-                yield from _misfits(getattr(value, name), inner, at)
-
-
-def _fits(value: object, hint: Any) -> bool:
-    origin = get_origin(hint)
-    if origin is UnionType:
-        return any(_fits(value, each) for each in get_args(hint))
-    if origin is Literal:
-        return value in get_args(hint)
-    if origin is type:
-        is_derived = isinstance(value, type) and issubclass(value, get_args(hint)[0])
-        return is_derived and isinstance(getattr(value, "api", None), ApiResource)
-    return isinstance(value, origin or hint)
-
-
-def _words(hint: Any) -> str:
-    """Return a type as text: `Apply, Create or Keep`."""
-    origin = get_origin(hint)
-    if origin in (UnionType, Literal):
-        *before, last = (_words(each) for each in get_args(hint) if each is not NoneType)
-        return f"{', '.join(before)} or {last}" if before else last
-    if origin is type:
-        return f"a class derived from {get_args(hint)[0].__name__}, with an `api`"
-    return (origin or hint).__name__ if isinstance(origin or hint, type) else repr(hint)
-
-
-def _class_of(value: object) -> str:
-    return f"the class {value.__qualname__}" if isinstance(value, type) else type(value).__name__
 
 
 def _wrong(child: Child, controller: Controller[Any], owner: ObjectRef) -> str:
@@ -186,7 +131,7 @@ def _wrong_fields(declared: Object) -> str:
         places["metadata.labels"] = cast("Object", meta).get("labels")
     for place, value in places.items():
         if not isinstance(value, dict | None):
-            return f" with {_class_of(value)} as {place}, where a dict belongs"
+            return f" with {class_of(value)} as {place}, where a dict belongs"
     return ""
 
 
@@ -207,7 +152,7 @@ def _unlike_json(value: object, depth: int) -> tuple[str, str] | None:
         return f"more than {DEEPEST} levels", ""
     for key, inner in members:
         if isinstance(value, dict) and not _is_text(key):
-            return f"{_class_of(key)} as a key", ""
+            return f"{class_of(key)} as a key", ""
         if found := _unlike_json(inner, depth + 1):
             what, path = found
             at = f".{key}" if isinstance(value, dict) else f"[{key}]"
@@ -224,7 +169,7 @@ def _unlike_scalar(value: object) -> str:
         case bool() | int() | float() | None:
             return ""
         case _:
-            return _class_of(value)
+            return class_of(value)
 
 
 def _is_text(text: object) -> bool:

@@ -1,0 +1,323 @@
+"""What an author declares wrongly is one line that says how it is right, without a traceback."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from copy import copy, deepcopy
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from hedgerow import (
+    ApiResource,
+    BuiltIn,
+    Claimable,
+    ConfigMap,
+    Controller,
+    ControllerOptions,
+    CustomResource,
+    Desired,
+    Lag,
+    Option,
+    Relation,
+    Secret,
+    View,
+)
+from hedgerow.contract.mistakes import Declared, RegistrationError
+from hedgerow.registry import Registry, ours
+from library.greeter import GREETER, Greeting, compose
+
+NAMED = "the controller greeter has "
+
+
+def changed(**parts: Any) -> Callable[[], object]:
+    return lambda: Registry((replace(GREETER, **parts),))
+
+
+def made(*given: Any, **named: Any) -> Callable[[], object]:
+    return lambda: Controller(*given, **named)
+
+
+def of_kind(*api: Any) -> Callable[[], object]:
+    """Declare a controller that owns a kind with this `api`."""
+    kind = type("Odd", (View,), {"api": ApiResource(*api)})
+    return changed(owns=(kind,))
+
+
+def of_resource(*api: Any) -> Callable[[], object]:
+    kind = type(
+        "Odd",
+        (CustomResource,),
+        {"api": ApiResource(*api)},
+    )
+    return changed(resource=kind)
+
+
+async def asynchronous(_resource: Any, _observed: Any) -> Desired:
+    return Desired()
+
+
+class Wide(CustomResource):
+    """A resource that is in no namespace."""
+
+    api: ClassVar[ApiResource] = ApiResource("x.example.com/v1", "Wide", "wides", namespaced=False)
+
+
+MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
+    "a kind as text": (
+        changed(owns=("ConfigMap",)),
+        f"{NAMED}str as `owns[0]`, not a class derived from View: write the class, without quotes",
+    ),
+    "one kind": (
+        changed(owns=ConfigMap),
+        f"{NAMED}the class ConfigMap as `owns`, not tuple: write `(ConfigMap,)`",
+    ),
+    "one kind as text": (
+        changed(owns="ConfigMap"),
+        f"{NAMED}str as `owns`, not tuple: write `(ConfigMap,)`",
+    ),
+    "no kinds": (changed(owns=None), f"{NAMED}NoneType as `owns`, not tuple"),
+    "a class that is no view": (
+        changed(owns=(Greeting,)),
+        f"{NAMED}the class Greeting as `owns[0]`, not a class derived from View",
+    ),
+    "a view as the resource": (
+        changed(resource=ConfigMap),
+        f"{NAMED}the class ConfigMap as `resource`, not a class derived from Resource",
+    ),
+    "the resource as text": (
+        changed(resource="Greeting"),
+        f"{NAMED}str as `resource`, not a class derived from Resource: write the class",
+    ),
+    "a name that is no text": (changed(name=5), "int as `name`, not str"),
+    "a hyphen in the name": (changed(name="my-thing"), "'my-thing' is no controller's name: lower"),
+    "a name that is taken": (changed(name="lease"), "and none of certificates, cli,"),
+    "an asynchronous compose": (
+        changed(compose=asynchronous),
+        f"{NAMED}a function as `compose` that is `async`: it is called without `await`",
+    ),
+    "a compose of one argument": (
+        changed(compose=lambda _resource: Desired()),
+        f"{NAMED}a function as `compose` that does not take 2 arguments, but `(_resource)`",
+    ),
+    "what compose returns": (changed(compose=Desired()), "Desired as `compose`, not a function"),
+    "a validate of two": (
+        changed(validate=lambda _one, _other: ()),
+        "a function as `validate` that does not take 1 arguments",
+    ),
+    "one relation": (
+        changed(relates=Relation(Secret)),
+        f"{NAMED}Relation as `relates`, not tuple: write `(…,)`",
+    ),
+    "a kind for a relation": (
+        changed(relates=(Secret,)),
+        f"{NAMED}the class Secret as `relates[0]`, not Relation",
+    ),
+    "a relation of text": (
+        changed(relates=(Relation("Secret"),)),  # type: ignore[arg-type]
+        f"{NAMED}str as `relates[0].kind`, not a class derived from View: write the class",
+    ),
+    "an `of` without arguments": (
+        changed(relates=(Relation(Secret, of=lambda: ()),)),  # type: ignore[arg-type]
+        "a function as `relates[0].of` that does not take 1 arguments",
+    ),
+    "labels as a map": (
+        changed(relates=(Relation(Secret, labels={"app": "x"}),)),  # type: ignore[arg-type]
+        f"{NAMED}dict as `relates[0].labels`, not str",
+    ),
+    "one pattern of names": (
+        changed(child_names={ConfigMap: "{}-x"}),
+        f"{NAMED}str as `child_names[ConfigMap]`, not tuple: write `('{{}}-x',)`",
+    ),
+    "names by text": (
+        changed(child_names={"ConfigMap": ("{}-x",)}),
+        f"{NAMED}str as `a key of child_names`, not a class derived from View: write the class",
+    ),
+    "names as a list": (changed(child_names=[]), f"{NAMED}list as `child_names`, not Mapping"),
+    "a claim of text": (
+        changed(claims=(Claimable(Secret, ("data",)),)),  # type: ignore[arg-type]
+        f"{NAMED}str as `claims[0].fields[0]`, not tuple: write `('data',)`",
+    ),
+    "options without a class": (
+        changed(options=(Option("a", "b"),)),
+        f"{NAMED}tuple as `options`, not ControllerOptions",
+    ),
+    "one option": (
+        changed(options=ControllerOptions(Option("a", "b"), lambda _: GREETER)),  # type: ignore[arg-type]
+        f"{NAMED}Option as `options.known`, not tuple: write `(…,)`",
+    ),
+    "a lag of text": (changed(lag="lag"), f"{NAMED}str as `lag`, not Lag"),
+    "a lag without a function": (
+        changed(lag=Lag("a", "b", timedelta())),  # type: ignore[arg-type]
+        f"{NAMED}timedelta as `lag.due`, not a function",
+    ),
+    "a switch as text": (changed(opt_in="no"), f"{NAMED}str as `opt_in`, not bool"),
+    "built_in of a custom one": (changed(built_in=BuiltIn(labels="a")), "leave `built_in` out"),
+    "two scopes": (changed(resource=Wide), "writes ConfigMap for Wide: both are in a namespace"),
+    "a misspelt argument": (
+        made("e", Greeting, compose, own=(ConfigMap,)),
+        "Controller has no `own`: did you mean `owns`?",
+    ),
+    "an argument of nothing": (
+        made("e", Greeting, compose, (ConfigMap,), backoff=3),
+        "Controller has no `backoff`; it has `name`, `resource`, `compose`, `owns`, `relates`,",
+    ),
+    "arguments that lack": (made("e", Greeting), "Controller lacks `compose` and `owns`"),
+    "too many arguments": (
+        made("e", Greeting, compose, (), ()),
+        "Controller takes `name`, `resource`, `compose` and `owns` without names; it was given 5",
+    ),
+    "a misspelt one of a relation": (
+        lambda: Relation(Secret, label="app"),  # type: ignore[call-arg]
+        "Relation has no `label`: did you mean `labels`?",
+    ),
+    "a misspelt one of built_in": (
+        lambda: BuiltIn(name_space="x"),  # type: ignore[call-arg]
+        "BuiltIn has no `name_space`: did you mean `namespace`?",
+    ),
+    "a relation without of": (
+        lambda: Relation(Secret, same_namespace=True),
+        "a relation with `same_namespace` needs `of`",
+    ),
+    "a plural without s": (
+        of_kind("v1", "ConfigMap", "configmap"),
+        "the class Odd has an `api` that is wrong: the plural of ConfigMap is 'configmaps', not",
+    ),
+    "a plural as the kind": (
+        of_kind("apps/v1", "Deployments", "deployments"),
+        "the kind of deployments is 'Deployment', not 'Deployments'",
+    ),
+    "a kind in small letters": (
+        of_kind("v1", "configmap", "configmaps"),
+        "'configmap' is no kind, such as 'ConfigMap'",
+    ),
+    "a plural in capitals": (
+        of_kind("networking.k8s.io/v1", "Ingress", "Ingresses"),
+        "'Ingresses' is no plural, such as 'configmaps'",
+    ),
+    "a group without version": (
+        of_kind("networking.k8s.io", "Ingress", "ingresses"),
+        "'networking.k8s.io' is no group and version, such as 'shop.example.com/v1'",
+    ),
+    "another scope": (
+        of_kind("v1", "Namespace", "namespaces"),
+        "a Namespace is cluster-scoped",
+    ),
+    "a kind that is no text": (of_kind("v1", None, "configmaps"), "NoneType as `kind`, not str"),
+    "a group that is no domain": (
+        of_resource("greeter/v1", "Greeting", "greetings"),
+        "the group 'greeter' is no domain of yours, such as 'shop.example.com'",
+    ),
+    "a resource in the core group": (
+        of_resource("v1", "Greeting", "greetings"),
+        "the group '' is no domain of yours",
+    ),
+    "a controller alone": (
+        lambda: Registry.of_all(GREETER),  # type: ignore[arg-type]
+        "Controller for the controllers: give them as in `main((CONTROLLER,))`",
+    ),
+    "a function as controller": (
+        lambda: Registry.of_all((compose,)),  # type: ignore[arg-type]
+        "function among the controllers: give each as in `main((CONTROLLER,))`",
+    ),
+    "two of a name": (lambda: Registry((GREETER, GREETER)), "two controllers are named greeter"),
+}
+
+
+@pytest.mark.parametrize(("declare", "told"), MISTAKES.values(), ids=MISTAKES)
+def test_each_mistake_is_one_line(declare, told):
+    with pytest.raises(RegistrationError) as error:
+        declare()
+
+    assert told in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_cluster_in_memory_says_the_same(in_memory):
+    with pytest.raises(RegistrationError, match=r"not tuple: write `\(ConfigMap,\)`"):
+        in_memory(replace(GREETER, owns=ConfigMap))
+
+
+def test_what_is_right_passes():
+    lists: Any = replace(
+        GREETER,
+        owns=[ConfigMap],
+        compose=partial(lambda _more, _greeting, _observed: Desired(), 1),
+        relates=[Relation(Secret, of=list)],
+    )
+
+    assert Registry((lists,)).names == ("greeter",)
+    assert Registry(ours().controllers).names == ours().names
+
+
+DECLARED = (
+    GREETER,
+    BuiltIn(labels="a"),
+    Option("a", "b"),
+    ControllerOptions((), lambda _: GREETER),
+    Lag("a", "b", lambda _: None),
+    Relation(Secret),
+    Claimable(Secret, (("data",),)),
+)
+
+
+def test_each_declaration_can_be_copied():
+    assert {type(one).__name__ for one in DECLARED} == {
+        one.__name__ for one in Declared.__subclasses__()
+    }
+    for declared in DECLARED:
+        assert copy(declared) == deepcopy(declared) == declared
+
+
+PROGRAM = """from hedgerow import *
+from library.greeter import Greeting, compose
+CASES = {
+    "main": lambda: main((Controller("e", Greeting, compose, owns=("ConfigMap",)),), name="e"),
+    "name": lambda: main((Controller("e", Greeting, compose, owns=(ConfigMap,)),), name="My-Shop"),
+    "made": lambda: Controller("e", Greeting, compose, own=(ConfigMap,)),
+    "relation": lambda: Relation(Secret, same_namespace=True),
+}
+import sys
+CASES[sys.argv.pop(1)]()
+"""
+
+
+class TestAProgram:
+    """What nobody catches ends the program with the line, and where the author wrote it."""
+
+    def run(self, folder: Path, *words: str) -> str:
+        (folder / "shop.py").write_text(PROGRAM, "utf-8")
+        done = subprocess.run(
+            (sys.executable, "shop.py", *words), cwd=folder, check=False, capture_output=True,
+            text=True, timeout=60, env={"PYTHONPATH": str(Path(__file__).parents[1])},
+        )  # fmt: skip
+
+        assert (done.returncode, done.stdout) == (1, "")
+        return done.stderr
+
+    @pytest.mark.parametrize(
+        ("case", "told"),
+        [
+            ("main", "shop.py, line 4: the controller e has str as `owns[0]`"),
+            ("name", "shop.py, line 5: 'My-Shop' is no program's name"),
+            ("made", "shop.py, line 6: Controller has no `own`: did you mean `owns`?"),
+            ("relation", "shop.py, line 7: a relation with `same_namespace` needs `of`"),
+        ],
+    )
+    def test_ends_with_one_line(self, tmp_path, case, told):
+        err = self.run(tmp_path, case, "run")
+
+        assert err.count("\n") == 1
+        assert f"RegistrationError: {told}" in err
+
+    def test_shows_the_traceback_if_asked(self, tmp_path):
+        err = self.run(tmp_path, "made", "--debug")
+
+        assert err.startswith("Traceback")
+        assert err.endswith("Controller has no `own`: did you mean `owns`?\n")
