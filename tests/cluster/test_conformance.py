@@ -13,11 +13,13 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from hedgerow.testing.api import Api, Object
+from hedgerow.testing.memory.kind import ServedKind
 from hedgerow.testing.memory.kinds import BUILTIN
 from hedgerow.testing.memory.server import Server
 from model.bodies import NAMESPACE
+from model.mistyped import UNKNOWN, mistyped
 from model.ours import bluegreen, memcached
-from model.programs import ModelWorld, Request, World, programs
+from model.programs import ModelWorld, Request, World, laid, programs
 from model.subjects import SUBJECTS
 from support.cluster.worlds import RealWorld, with_custom_resources
 
@@ -98,3 +100,21 @@ def test_the_model_answers_as_the_server_does(api: Api, kind: str, data: st.Data
 # Of each kind, on each version. Not above the test, whose source the examples are drawn by: they
 # are the first half of the same ones.
 settings(max_examples=settings().max_examples // 2)(test_the_model_answers_as_the_server_does)
+
+
+@pytest.mark.parametrize("kind", [*BUILTIN, memcached()], ids=lambda kind: kind.api.kind)
+def test_both_refuse_a_value_of_another_type_and_an_unknown_field(
+    api: Api, kind: ServedKind
+) -> None:
+    metadata = {"name": f"mistyped-{RUN}", "namespace": NAMESPACE}
+    target = {"apiVersion": kind.api.group_version, "kind": kind.api.kind, "metadata": metadata}
+    worlds: list[World] = [RealWorld(api), ModelWorld(Server([kind], [NAMESPACE]))]
+    taken: list[str] = []
+    for path, body in mistyped(kind):
+        whole = laid(target, body)
+        answers = [world.apply(whole, "one", dry_run=True) for world in worlds]
+        if UNKNOWN not in path:  # a POST drops what it does not know
+            answers += [world.create(whole, "one") for world in worlds]
+        taken += [f"{path}: {answer.code}" for answer in answers if answer.body is not None]
+
+    assert taken == []

@@ -355,7 +355,8 @@ class TestComposeFailed:
             ({"requeue_after": 30}, "int as `requeue_after`, not timedelta"),
             ({"requeue_after": 0.5}, "float as `requeue_after`, not timedelta"),
             ({"children": None}, "NoneType as `children`, not tuple"),
-            ({"children": child()}, "Apply as `children`, not tuple"),
+            ({"children": child()}, "Apply as `children`, not tuple: write `(…,)`"),
+            ({"children": "hunter2"}, "str as `children`, not tuple"),
             ({"children": (one for one in ())}, "generator as `children`, not tuple"),
             ({"children": {"a": child()}}, "dict as `children`, not tuple"),
             ({"children": [{}]}, "dict as `children[0]`, not Apply, Create or Keep"),
@@ -404,6 +405,7 @@ class TestComposeFailed:
         assert (status, reason) == ("True", "ComposeFailed")
         assert message.startswith("compose returned ")
         assert told in message
+        assert SECRET not in str(cluster.must_get(HELLO))
         assert cluster.get(CHILD) is None
 
     @pytest.mark.parametrize(

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from hedgerow.testing.memory.answers import Refused
-from hedgerow.testing.memory.kinds import SERVICE
+from hedgerow.testing.memory.kind import ServedKind
+from hedgerow.testing.memory.kinds import BUILTIN, SERVICE
 from hedgerow.testing.memory.server import Server
+from model.mistyped import UNKNOWN, mistyped
+from model.ours import guestbook, memcached
+from model.programs import laid
 from model.subjects import SUBJECTS
 
 Object = dict[str, Any]
@@ -75,6 +80,70 @@ class TestEvents:
             server.apply(config_map(uid="u"), OURS)
 
         assert () == server.events_since(0)
+
+
+class TestTypes:
+    """A value of another type than the server's schema has is refused, wherever it is."""
+
+    @pytest.mark.parametrize("kind", [*BUILTIN, memcached(), guestbook()], ids=lambda k: k.api.kind)
+    def test_it_is_refused_at_every_place_of_a_kind(self, kind: ServedKind) -> None:
+        server, places = Server([kind]), 0
+        target = {"apiVersion": kind.api.group_version, "kind": kind.api.kind}
+        target |= {"metadata": {"name": "x", "namespace": "default"}}
+        for path, body in mistyped(kind):
+            places += 1
+            with pytest.raises(Refused) as refused:
+                server.apply(laid(target, body), OURS)
+            assert refused.value.code == 500, (path, refused.value)
+            if UNKNOWN not in path:
+                with pytest.raises(Refused) as refused:
+                    server.create(laid(target, body), OURS)
+                assert refused.value.code == (400 if kind.builtin else 422), path
+
+        assert places > 20
+        assert server.get(target) is None
+
+    @pytest.mark.parametrize(
+        ("body", "told"),
+        [
+            ({"data": {"a": 5}}, ".data.a: expected string, got int"),
+            ({"data": {"a": True}}, ".data.a: expected string, got bool"),
+            ({"data": ["a"]}, ".data: expected map, got list"),
+            ({"binaryData": {"a": "no base64"}}, ".binaryData.a: expected bytes, got str"),
+            ({"immutable": "true"}, ".immutable: expected boolean, got str"),
+            ({"dta": {"a": "5"}}, "dta: field not declared in schema"),
+        ],
+    )
+    def test_it_says_where(self, server: Server, body: Object, told: str) -> None:
+        with pytest.raises(Refused, match=re.escape(told)):
+            server.apply({**config_map(), **body}, OURS)
+
+    @pytest.mark.parametrize(
+        "spec",
+        [
+            {"replicas": 1.5},
+            {"replicas": True},
+            {"selector": {"matchLabel": {"a": "b"}}},
+            {"template": {"spec": {"nodeSelector": {"a": 1}}}},
+            {"template": {"spec": {"tolerations": [{"ky": "a"}]}}},
+        ],
+    )
+    def test_it_is_so_within_values_that_have_one_owner(self, server: Server, spec: Object) -> None:
+        with pytest.raises(Refused, match="failed to create typed patch object"):
+            server.apply({**SERVED, "spec": spec}, OURS)
+
+    @pytest.mark.parametrize("amount", [1, 0.5, "500m"])
+    def test_a_number_or_a_text_may_be_either(self, server: Server, amount: Any) -> None:
+        limits = {"resources": {"limits": {"cpu": amount}}}
+        containers = [{"name": "c", "image": "x", **limits}]
+        spec = {
+            "selector": {"matchLabels": {"a": "b"}},
+            "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": containers}},
+            "strategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": "10%"}},
+            "replicas": 2.0,
+        }
+
+        assert server.apply({**SERVED, "spec": spec}, OURS)[1]
 
 
 class TestListing:

@@ -211,6 +211,20 @@ class TestTheOperator:
         with pytest.raises(ValueError, match="does not know StatefulSet"):
             InMemory(odd)
 
+    @pytest.mark.parametrize(("plural", "scope"), [("thing", "Namespaced"), ("things", "Cluster")])
+    def test_a_kind_that_it_knows_otherwise_is_an_error(self, plural, scope):
+        class Thing(View):
+            api = ApiResource("example.com/v1", "Thing", plural)
+
+        odd = Controller("odd", Greeting, compose, owns=(Thing,))
+        schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": {}}}}
+        version = {"name": "v1", "schema": {"openAPIV3Schema": schema}}
+        names = {"kind": "Thing", "plural": "things"}
+        served = {"group": "example.com", "scope": scope, "names": names, "versions": [version]}
+
+        with pytest.raises(ValueError, match="the cluster in memory serves ApiResource"):
+            InMemory(odd, kinds=[{"spec": served}])
+
     def test_a_kind_can_be_given_by_its_definition(self, in_memory):
         schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": {}}}}
         version = {"name": "v1", "schema": {"openAPIV3Schema": schema}}

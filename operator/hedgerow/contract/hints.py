@@ -126,8 +126,10 @@ def _advice(value: object, hint: Any) -> str:
         return ": write the class, without quotes"
     if get_origin(hint) is tuple:
         (item, *_) = get_args(hint)
-        if isinstance(value, str):
-            return f": write `({value if get_origin(item) is type else repr(value)},)`"
+        if isinstance(value, str) and get_origin(item) is type and value.isidentifier():
+            return f": write `({value},)`"
+        if isinstance(value, str) and item is str:
+            return f": write `({value!r},)`"
         if _fits(value, item):
             return f": write `({value.__name__ if isinstance(value, type) else '…'},)`"
     if timedelta in (hint, *get_args(hint)) and isinstance(value, int | float):

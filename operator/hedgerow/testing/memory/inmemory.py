@@ -276,14 +276,17 @@ class InMemory:
 
 
 def _check(controllers: Iterable[Controller[Any]], known: Iterable[ServedKind]) -> None:
-    """Raise ValueError if a controller reads or writes a kind that is not known."""
-    there = {kind.key for kind in known}
+    """Raise ValueError if a controller reads or writes a kind that is not known, or is another."""
+    there = {kind.key: kind.api for kind in known}
     for controller in controllers:
         declared = (*controller.relates, *controller.claims)
         kinds = [controller.resource, *controller.owns, *(one.kind for one in declared)]
         unknown = [k.api.kind for k in kinds if (k.api.group, k.api.kind) not in there]
         if unknown:
             raise ValueError(f"the cluster in memory does not know {', '.join(unknown)}: see kinds")
+        for kind in kinds:
+            if kind.api != (served := there[kind.api.group, kind.api.kind]):
+                raise ValueError(f"the cluster in memory serves {served}, not {kind.api}")
 
 
 def _kind(given: type[Any] | ServedKind | Object) -> ServedKind | None:

@@ -6,7 +6,15 @@ from typing import Any
 
 from hedgerow.testing.memory import podspec
 from hedgerow.testing.memory.kind import META, ServedKind, Wrong
-from hedgerow.testing.memory.podspec import ANY, NUMBER, POD_SPEC
+from hedgerow.testing.memory.podspec import (
+    BOOLEAN,
+    INTEGER,
+    NUMBER,
+    POD_SPEC,
+    SCALAR,
+    SELECTOR,
+    STRING,
+)
 from hedgerow.testing.memory.schema import Atomic, Object, Struct
 from hedgerow_schemas.base import ApiResource
 
@@ -57,10 +65,11 @@ JOB = ServedKind(
     {
         "spec": Struct(
             {
-                **dict.fromkeys(["parallelism", "completions", "activeDeadlineSeconds"], ANY),
-                **dict.fromkeys(["backoffLimit", "ttlSecondsAfterFinished", "suspend"], ANY),
-                **dict.fromkeys(["completionMode", "manualSelector", "podReplacementPolicy"], ANY),
-                "selector": Atomic(),
+                **dict.fromkeys(["parallelism", "completions", "activeDeadlineSeconds"], INTEGER),
+                **dict.fromkeys(["backoffLimit", "ttlSecondsAfterFinished"], INTEGER),
+                **dict.fromkeys(["suspend", "manualSelector"], BOOLEAN),
+                **dict.fromkeys(["completionMode", "podReplacementPolicy"], STRING),
+                "selector": SELECTOR,
                 "template": Struct({"metadata": META, "spec": POD_SPEC}),
             },
             {
@@ -75,7 +84,8 @@ JOB = ServedKind(
         "status": Struct(
             {
                 **dict.fromkeys(["active", "succeeded", "failed"], NUMBER),
-                **dict.fromkeys(["startTime", "completionTime", "ready", "terminating"], ANY),
+                **dict.fromkeys(["ready", "terminating"], INTEGER),
+                **dict.fromkeys(["startTime", "completionTime"], SCALAR),
                 "uncountedTerminatedPods": Struct({}),
                 "conditions": Atomic(omitempty=True),
             }

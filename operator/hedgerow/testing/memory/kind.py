@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from hedgerow.testing.memory.podspec import ANY
+from hedgerow.testing.memory.podspec import BOOLEAN, INTEGER, SCALAR, STRING
 from hedgerow.testing.memory.schema import Atomic, Keyed, Map, Object, SetOf, Struct, TypedSchema
 from hedgerow.testing.memory.structural import shape, wrong
 from hedgerow_schemas.base import ApiResource
@@ -17,26 +17,28 @@ if TYPE_CHECKING:
 Wrong = dict[str, str]
 """Field to message, as the causes of a 422."""
 
+OWNER = Struct(
+    {
+        **dict.fromkeys(["apiVersion", "kind", "name", "uid"], STRING),
+        **dict.fromkeys(["controller", "blockOwnerDeletion"], BOOLEAN),
+    }
+)
+META_CONDITION = Struct(
+    {
+        **dict.fromkeys(["type", "status", "reason", "message"], STRING),
+        "observedGeneration": INTEGER,
+        "lastTransitionTime": SCALAR,
+    }
+)
 META = Struct(
     {
-        "labels": Map(ANY),
-        "annotations": Map(ANY),
-        "ownerReferences": Keyed(("uid",), Atomic()),
-        "finalizers": SetOf(),
-        **dict.fromkeys(
-            [
-                "name",
-                "generateName",
-                "namespace",
-                "uid",
-                "resourceVersion",
-                "generation",
-                "creationTimestamp",
-                "deletionTimestamp",
-                "deletionGracePeriodSeconds",
-            ],
-            ANY,
-        ),
+        "labels": Map(STRING),
+        "annotations": Map(STRING),
+        "ownerReferences": Keyed(("uid",), Atomic(OWNER)),
+        "finalizers": SetOf(item=STRING),
+        **dict.fromkeys(["generation", "deletionGracePeriodSeconds"], INTEGER),
+        **dict.fromkeys(["creationTimestamp", "deletionTimestamp"], SCALAR),
+        **dict.fromkeys(["name", "generateName", "namespace", "uid", "resourceVersion"], STRING),
     }
 )
 
@@ -69,7 +71,7 @@ class ServedKind:
     @cached_property
     def schema(self) -> Struct:
         """The shape of the whole object."""
-        identity = {"apiVersion": ANY, "kind": ANY, "metadata": META}
+        identity = {"apiVersion": STRING, "kind": STRING, "metadata": META}
         return Struct({**identity, **self.parts}, derive=self.derive)
 
     @property
@@ -103,7 +105,7 @@ def custom(definition: Object, *, refuses: Callable[[Object], Wrong] = lambda _:
         return dict(wrong(root, new)) or refuses(new)
 
     return ServedKind(
-        ApiResource(group_version, names["kind"], names["plural"]),
+        ApiResource(group_version, names["kind"], names["plural"], spec.get("scope") != "Cluster"),
         parts,
         status="status" in version.get("subresources", {}),
         status_keeps=(("f:spec",), ("f:metadata",)),

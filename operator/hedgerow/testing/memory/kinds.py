@@ -10,10 +10,24 @@ from hedgerow.encoding import decode
 from hedgerow.fields.canonical import time
 from hedgerow.testing.memory import podspec
 from hedgerow.testing.memory.jobs import JOB
-from hedgerow.testing.memory.kind import META, ServedKind, Wrong, custom
-from hedgerow.testing.memory.podspec import ANY, FLAG, NUMBER, POD_SPEC, TCP, TEXT
+from hedgerow.testing.memory.kind import META, META_CONDITION, ServedKind, Wrong, custom
+from hedgerow.testing.memory.podspec import (
+    BOOLEAN,
+    BYTES,
+    FLAG,
+    INTEGER,
+    LABELS,
+    NUMBER,
+    POD_SPEC,
+    SCALAR,
+    SELECTOR,
+    STRING,
+    TCP,
+    TEXT,
+    TEXTS,
+)
 from hedgerow.testing.memory.policy import POD_DISRUPTION_BUDGET
-from hedgerow.testing.memory.schema import Atomic, Keyed, Map, Object, Scalar, Struct
+from hedgerow.testing.memory.schema import Atomic, Items, Keyed, Map, Object, Scalar, Struct
 from hedgerow_schemas import crd
 from hedgerow_schemas.base import ApiResource, CustomResource
 
@@ -63,11 +77,11 @@ def _service_wrong(new: Object, old: Object | None) -> Wrong:
 SERVICE_PORT = Struct(
     {
         "name": TEXT,
-        "port": ANY,
+        "port": INTEGER,
         "protocol": TEXT,
-        "targetPort": ANY,
+        "targetPort": SCALAR,
         "nodePort": NUMBER,
-        "appProtocol": ANY,
+        "appProtocol": STRING,
     },
     TCP,
 )
@@ -77,20 +91,22 @@ SERVICE = ServedKind(
         "spec": Struct(
             {
                 "ports": Keyed(("port", "protocol"), SERVICE_PORT, defaults=TCP),
-                "selector": Atomic(omitempty=True),
+                "selector": LABELS,
                 "type": TEXT,
                 "sessionAffinity": TEXT,
-                "internalTrafficPolicy": ANY,
+                "internalTrafficPolicy": STRING,
                 "publishNotReadyAddresses": FLAG,
                 "clusterIP": TEXT,
-                "clusterIPs": Atomic(omitempty=True),
-                "ipFamilies": Atomic(omitempty=True),
-                "ipFamilyPolicy": ANY,
+                "clusterIPs": TEXTS,
+                "ipFamilies": TEXTS,
+                "ipFamilyPolicy": STRING,
             },
             {"type": "ClusterIP", "sessionAffinity": "None", "internalTrafficPolicy": "Cluster"},
             _service_ports,
         ),
-        "status": Struct({"loadBalancer": Struct({}), "conditions": Keyed(("type",), Struct({}))}),
+        "status": Struct(
+            {"loadBalancer": Struct({}), "conditions": Keyed(("type",), META_CONDITION)}
+        ),
     },
     status=True,
     empty={"spec": {}, "status": {"loadBalancer": {}}},
@@ -101,7 +117,7 @@ SERVICE = ServedKind(
 
 CONFIG_MAP = ServedKind(
     ApiResource("v1", "ConfigMap", "configmaps"),
-    {"data": Map(ANY), "binaryData": Map(ANY), "immutable": ANY},
+    {"data": Map(STRING), "binaryData": Map(BYTES), "immutable": BOOLEAN},
 )
 
 
@@ -119,28 +135,21 @@ def _secret_wrong(new: Object, old: Object | None) -> Wrong:
 
 SECRET = ServedKind(
     ApiResource("v1", "Secret", "secrets"),
-    {"data": Map(ANY), "immutable": ANY, "type": TEXT},
+    {"data": Map(BYTES), "immutable": BOOLEAN, "type": TEXT},
     derive=lambda body: {"type": "Opaque", **body},
     validate=_secret_wrong,
 )
 NAMESPACE = ServedKind(
     ApiResource("v1", "Namespace", "namespaces", namespaced=False),
-    {"spec": Struct({"finalizers": Atomic()}), "status": Struct({"phase": ANY})},
+    {"spec": Struct({"finalizers": Atomic(Items(STRING))}), "status": Struct({"phase": STRING})},
 )
 
 CONDITION = Struct(
-    dict.fromkeys(
-        [
-            "type",
-            "status",
-            "reason",
-            "message",
-            "observedGeneration",
-            "lastTransitionTime",
-            "lastUpdateTime",
-        ],
-        ANY,
-    ),
+    {
+        **dict.fromkeys(["type", "status", "reason", "message"], STRING),
+        "observedGeneration": INTEGER,
+        **dict.fromkeys(["lastTransitionTime", "lastUpdateTime"], SCALAR),
+    },
     derive=lambda condition: {"lastUpdateTime": None, "lastTransitionTime": None, **condition},
 )
 
@@ -172,7 +181,7 @@ def _deployment_wrong(new: Object, old: Object | None) -> Wrong:
 
 
 STRATEGY = Struct(
-    {"type": TEXT, "rollingUpdate": Struct({"maxUnavailable": ANY, "maxSurge": ANY})},
+    {"type": TEXT, "rollingUpdate": Struct({"maxUnavailable": SCALAR, "maxSurge": SCALAR})},
     {"type": "RollingUpdate"},
     _rolling,
 )
@@ -182,12 +191,12 @@ DEPLOYMENT = ServedKind(
     {
         "spec": Struct(
             {
-                "replicas": ANY,
-                "selector": Atomic(),
+                "replicas": INTEGER,
+                "selector": SELECTOR,
                 "template": TEMPLATE,
                 "strategy": STRATEGY,
-                "revisionHistoryLimit": ANY,
-                "progressDeadlineSeconds": ANY,
+                "revisionHistoryLimit": INTEGER,
+                "progressDeadlineSeconds": INTEGER,
                 "minReadySeconds": NUMBER,
                 "paused": FLAG,
             },
@@ -237,20 +246,25 @@ def _event_wrong(new: Object, old: Object | None) -> Wrong:
     return {name: "field is immutable" for name in fixed if new.get(name) != old.get(name)}
 
 
+REFERENCE = Struct(
+    dict.fromkeys(
+        ["apiVersion", "kind", "name", "namespace", "uid", "resourceVersion", "fieldPath"], TEXT
+    )
+)
 EVENT_FIELDS = {
-    "eventTime": Scalar(spell=lambda value: time(value, "microseconds")),
+    "eventTime": Scalar(spell=lambda value: time(value, "microseconds"), kind="scalar"),
     "reportingController": TEXT,
     "reportingInstance": TEXT,
     "action": TEXT,
     "reason": TEXT,
     "note": TEXT,
     "type": TEXT,
-    "regarding": Atomic(),
-    "related": Atomic(),
-    "series": Struct({"count": ANY, "lastObservedTime": ANY}),
+    "regarding": Atomic(REFERENCE),
+    "related": Atomic(REFERENCE),
+    "series": Struct({"count": INTEGER, "lastObservedTime": SCALAR}),
     "deprecatedSource": Struct({"component": TEXT, "host": TEXT}),
-    "deprecatedFirstTimestamp": ANY,
-    "deprecatedLastTimestamp": ANY,
+    "deprecatedFirstTimestamp": SCALAR,
+    "deprecatedLastTimestamp": SCALAR,
     "deprecatedCount": NUMBER,
 }
 EVENT = ServedKind(
@@ -270,11 +284,9 @@ LEASE = ServedKind(
     {
         "spec": Struct(
             {
-                "holderIdentity": ANY,
-                "acquireTime": ANY,
-                "renewTime": ANY,
-                "leaseDurationSeconds": ANY,
-                "leaseTransitions": ANY,
+                "holderIdentity": STRING,
+                **dict.fromkeys(["acquireTime", "renewTime"], SCALAR),
+                **dict.fromkeys(["leaseDurationSeconds", "leaseTransitions"], INTEGER),
             }
         )
     },
@@ -299,7 +311,7 @@ def custom_resource(
 
 POD = ServedKind(
     ApiResource("v1", "Pod", "pods"),
-    {"spec": POD_SPEC, "status": Struct({"phase": ANY, "conditions": Atomic()})},
+    {"spec": POD_SPEC, "status": Struct({"phase": STRING, "conditions": Atomic()})},
     status=True,
 )
 ENDPOINT_SLICE = ServedKind(

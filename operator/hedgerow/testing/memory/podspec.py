@@ -7,12 +7,29 @@ from typing import Final
 from hedgerow.fields.canonical import quantity
 from hedgerow.testing.memory.schema import Atomic, Items, Keyed, Map, Object, Scalar, Struct
 
-QUANTITY: Final = Scalar(spell=quantity)
-TEXT: Final = Scalar(zero="")
-NUMBER: Final = Scalar(zero=0)
-FLAG: Final = Scalar(zero=False)
+QUANTITY: Final = Scalar(spell=quantity, kind="scalar")
+TEXT: Final = Scalar(zero="", kind="string")
+NUMBER: Final = Scalar(zero=0, kind="integer")
+FLAG: Final = Scalar(zero=False, kind="boolean")
+STRING: Final = Scalar(kind="string")
+BYTES: Final = Scalar(kind="bytes")
+INTEGER: Final = Scalar(kind="integer")
+BOOLEAN: Final = Scalar(kind="boolean")
+"""The same, where Go's JSON has an empty one too."""
+SCALAR: Final = Scalar(kind="scalar")
+"""A time, or a number or a text."""
 ANY: Final = Scalar()
-LIST: Final = Atomic(omitempty=True)
+TEXTS: Final = Atomic(Items(STRING), omitempty=True)
+LABELS: Final = Atomic(Map(STRING), omitempty=True)
+LABEL_SELECTOR: Final = Struct(
+    {
+        "matchLabels": Map(STRING),
+        "matchExpressions": Atomic(
+            Items(Struct({"key": STRING, "operator": STRING, "values": TEXTS}))
+        ),
+    }
+)
+SELECTOR: Final = Atomic(LABEL_SELECTOR)
 TCP: Final = {"protocol": "TCP"}
 FILES_MODE: Final = {"defaultMode": 420}
 
@@ -39,11 +56,11 @@ def _accounts(pod: Object) -> Object:
 
 SECURITY: Final = Struct(
     {
-        **dict.fromkeys(["runAsGroup", "runAsNonRoot", "runAsUser"], ANY),
-        "allowPrivilegeEscalation": ANY,
-        "capabilities": Struct({"add": LIST, "drop": LIST}),
-        "readOnlyRootFilesystem": ANY,
-        "seccompProfile": Struct({"type": ANY}),
+        **dict.fromkeys(["runAsGroup", "runAsUser"], INTEGER),
+        **dict.fromkeys(["runAsNonRoot", "allowPrivilegeEscalation"], BOOLEAN),
+        "capabilities": Struct({"add": TEXTS, "drop": TEXTS}),
+        "readOnlyRootFilesystem": BOOLEAN,
+        "seccompProfile": Struct({"type": STRING}),
     }
 )
 PROBE: Final = Struct(
@@ -51,30 +68,31 @@ PROBE: Final = Struct(
         **dict.fromkeys(["failureThreshold", "periodSeconds", "successThreshold"], NUMBER),
         "timeoutSeconds": NUMBER,
         "initialDelaySeconds": NUMBER,
-        "tcpSocket": Struct({"port": ANY, "host": TEXT}),
+        "tcpSocket": Struct({"port": SCALAR, "host": TEXT}),
     },
     {"failureThreshold": 3, "periodSeconds": 10, "successThreshold": 1, "timeoutSeconds": 1},
 )
 SPREAD: Final = Struct(
     {
-        "labelSelector": Atomic(),
-        "matchLabelKeys": LIST,
-        **dict.fromkeys(["maxSkew", "topologyKey", "whenUnsatisfiable"], ANY),
+        "labelSelector": SELECTOR,
+        "matchLabelKeys": TEXTS,
+        "maxSkew": INTEGER,
+        **dict.fromkeys(["topologyKey", "whenUnsatisfiable"], STRING),
     }
 )
-KEY: Final = Atomic(Struct({"name": ANY, "key": ANY, "optional": ANY}))
+KEY: Final = Atomic(Struct({"name": STRING, "key": STRING, "optional": BOOLEAN}))
 VARIABLE: Final = Struct(
     {
-        "name": ANY,
+        "name": STRING,
         "value": TEXT,
         "valueFrom": Struct(
             {
                 "fieldRef": Atomic(
-                    Struct({"apiVersion": ANY, "fieldPath": ANY}, {"apiVersion": "v1"})
+                    Struct({"apiVersion": STRING, "fieldPath": STRING}, {"apiVersion": "v1"})
                 ),
                 "resourceFieldRef": Atomic(
                     Struct(
-                        {"containerName": ANY, "resource": ANY, "divisor": QUANTITY},
+                        {"containerName": STRING, "resource": STRING, "divisor": QUANTITY},
                         {"divisor": "0"},
                     )
                 ),
@@ -85,19 +103,19 @@ VARIABLE: Final = Struct(
     }
 )
 PORT: Final = Struct(
-    {"name": TEXT, "containerPort": ANY, "protocol": TEXT, "hostPort": NUMBER}, TCP
+    {"name": TEXT, "containerPort": INTEGER, "protocol": TEXT, "hostPort": NUMBER}, TCP
 )
 CONTAINER: Final = Struct(
     {
-        "name": ANY,
+        "name": STRING,
         "image": TEXT,
-        "command": LIST,
-        "args": LIST,
+        "command": TEXTS,
+        "args": TEXTS,
         "env": Keyed(("name",), VARIABLE),
         "ports": Keyed(("containerPort", "protocol"), PORT, defaults=TCP),
         "resources": Struct({"limits": Map(QUANTITY), "requests": Map(QUANTITY)}),
         "volumeMounts": Keyed(
-            ("mountPath",), Struct({"name": ANY, "mountPath": ANY, "readOnly": FLAG})
+            ("mountPath",), Struct({"name": STRING, "mountPath": STRING, "readOnly": FLAG})
         ),
         "imagePullPolicy": TEXT,
         "terminationMessagePath": TEXT,
@@ -114,18 +132,23 @@ CONTAINER: Final = Struct(
     _pull_policy,
 )
 FILES: Final = {
-    "defaultMode": ANY,
-    "optional": ANY,
-    "items": Atomic(Items(Struct({"key": ANY, "path": ANY, "mode": ANY})), omitempty=True),
+    "defaultMode": INTEGER,
+    "optional": BOOLEAN,
+    "items": Atomic(
+        Items(Struct({"key": STRING, "path": STRING, "mode": INTEGER})), omitempty=True
+    ),
 }
 VOLUME: Final = Struct(
     {
-        "name": ANY,
+        "name": STRING,
         "emptyDir": Struct({"sizeLimit": QUANTITY, "medium": TEXT}),
-        "configMap": Struct({**FILES, "name": ANY}, FILES_MODE),
-        "secret": Struct({**FILES, "secretName": ANY}, FILES_MODE),
+        "configMap": Struct({**FILES, "name": STRING}, FILES_MODE),
+        "secret": Struct({**FILES, "secretName": STRING}, FILES_MODE),
     },
     derive=_source,
+)
+TOLERATION: Final = Struct(
+    {**dict.fromkeys(["key", "operator", "value", "effect"], TEXT), "tolerationSeconds": INTEGER}
 )
 POD_SPEC: Final = Struct(
     {
@@ -133,8 +156,8 @@ POD_SPEC: Final = Struct(
         "initContainers": Keyed(("name",), CONTAINER),
         "volumes": Keyed(("name",), VOLUME),
         "imagePullSecrets": Keyed(("name",), Atomic(Struct({"name": TEXT})), defaults={"name": ""}),
-        "nodeSelector": LIST,
-        "tolerations": LIST,
+        "nodeSelector": LABELS,
+        "tolerations": Atomic(Items(TOLERATION), omitempty=True),
         "overhead": Map(QUANTITY),
         "restartPolicy": TEXT,
         "dnsPolicy": TEXT,
@@ -142,10 +165,10 @@ POD_SPEC: Final = Struct(
         "serviceAccount": TEXT,
         "schedulerName": TEXT,
         "hostNetwork": FLAG,
-        "terminationGracePeriodSeconds": ANY,
+        "terminationGracePeriodSeconds": INTEGER,
         "securityContext": SECURITY,
-        "automountServiceAccountToken": ANY,
-        "enableServiceLinks": ANY,
+        "automountServiceAccountToken": BOOLEAN,
+        "enableServiceLinks": BOOLEAN,
         "topologySpreadConstraints": Keyed(("topologyKey", "whenUnsatisfiable"), SPREAD),
     },
     {

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from hedgerow.testing.memory.kind import ServedKind, Wrong
-from hedgerow.testing.memory.podspec import ANY
-from hedgerow.testing.memory.schema import Atomic, Keyed, Map, Object, Struct
+from hedgerow.testing.memory.kind import META_CONDITION, ServedKind, Wrong
+from hedgerow.testing.memory.podspec import INTEGER, SCALAR, SELECTOR, STRING
+from hedgerow.testing.memory.schema import Keyed, Map, Object, Struct
 from hedgerow_schemas.builtin import PodDisruptionBudget
 
 COUNTS: Final = ("currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods")
-BUDGET_FIELDS: Final = ("minAvailable", "maxUnavailable", "unhealthyPodEvictionPolicy")
 
 
 def _budget_wrong(new: Object, _old: Object | None) -> Wrong:
@@ -21,12 +20,18 @@ def _budget_wrong(new: Object, _old: Object | None) -> Wrong:
 POD_DISRUPTION_BUDGET: Final = ServedKind(
     PodDisruptionBudget.api,
     {
-        "spec": Struct({**dict.fromkeys(BUDGET_FIELDS, ANY), "selector": Atomic()}),
+        "spec": Struct(
+            {
+                **dict.fromkeys(["minAvailable", "maxUnavailable"], SCALAR),
+                "unhealthyPodEvictionPolicy": STRING,
+                "selector": SELECTOR,
+            }
+        ),
         "status": Struct(
             {
-                **dict.fromkeys((*COUNTS, "observedGeneration"), ANY),
-                "disruptedPods": Map(ANY),
-                "conditions": Keyed(("type",), Struct({})),
+                **dict.fromkeys((*COUNTS, "observedGeneration"), INTEGER),
+                "disruptedPods": Map(SCALAR),
+                "conditions": Keyed(("type",), META_CONDITION),
             },
             dict.fromkeys(COUNTS, 0),
         ),

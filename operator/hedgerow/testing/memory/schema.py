@@ -6,6 +6,7 @@ keep what was sent.
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,11 +20,25 @@ class Scalar:
     """A leaf; `zero` is the value that Go leaves out, `spell` the server's spelling of one.
 
     A custom resource may have null where it is `nullable`.
+    `kind` is what the server's schema takes, by `TYPES`; without one it takes any value.
     """
 
     zero: Any = None
     spell: Derive | None = None
     nullable: bool = False
+    kind: str = ""
+
+    def takes(self, value: Any) -> bool:
+        """Return whether the server reads such a value: it takes no number for a text."""
+        if value is None or not self.kind:
+            return True
+        if isinstance(value, bool):
+            return self.kind in {"boolean", "scalar"}
+        if self.kind == "bytes" and isinstance(value, str):
+            return _is_base64(value)
+        if self.kind == "integer" and isinstance(value, float):
+            return value.is_integer()
+        return isinstance(value, TYPES[self.kind])
 
     def normal(self, value: Any) -> Any:
         """Return the value as the server stores it."""
@@ -34,11 +49,31 @@ class Scalar:
         return self.zero is not None and type(value) is type(self.zero) and value == self.zero
 
 
+TYPES: Mapping[str, tuple[type[Any], ...]] = {
+    "string": (str,),
+    "bytes": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "scalar": (str, int, float, bool),
+}
+"""The values of each kind of leaf. `bytes` is a text in base64; `scalar` is for quantities, times,
+and what is a number or a text."""
+
+
+def _is_base64(text: str) -> bool:
+    try:
+        base64.b64decode("".join(text.splitlines()), validate=True)
+    except ValueError:
+        return False
+    return True
+
+
 @dataclass(frozen=True)
 class Atomic:
     """A map or list that has one owner; `within` is its shape for defaulting only."""
 
-    within: Struct | Items | None = None
+    within: Struct | Map | Items | None = None
     omitempty: bool = False
 
     def normal(self, value: Any) -> Any:
@@ -136,6 +171,7 @@ class SetOf:
     """A list of scalars, each once."""
 
     omitempty: bool = True
+    item: Scalar = Scalar()
 
     def normal(self, value: list[Any]) -> list[Any]:
         """Return the value as the server stores it."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from hedgerow.kube.watch import Changed, Listing
 from hedgerow.testing.memory import admission, answers, updater
 from hedgerow.testing.memory.kinds import BUILTIN
-from hedgerow.testing.memory.typed import Untyped, check, same
+from hedgerow.testing.memory.typed import Untyped, check, mistyped, same
 from hedgerow.testing.memory.updater import BEFORE_FIRST_APPLY, Conflicts, Entry, Identity, Manager
 
 if TYPE_CHECKING:
@@ -252,6 +252,10 @@ class Server:
         manager: str,
         subresource: str,
     ) -> Object:
+        if (text := mistyped(kind.schema, body)) and kind.builtin:
+            raise answers.bad_request(text)
+        if text:
+            raise answers.invalid({text.partition(":")[0].removeprefix("."): "Invalid value"})
         given, new = body["metadata"].get("managedFields"), kind.schema.normal(body)
         who = Manager("Update", manager, kind.api.group_version, subresource)
         if live is not None and (given == [{}] or (given == [] and kind.builtin)):

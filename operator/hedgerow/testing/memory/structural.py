@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _SCALARS = frozenset({"string", "integer", "number", "boolean"})
+_LEAVES = {"integer": "number", "number": "number", "boolean": "boolean"}
+"""Where fields are merged, any number is an integer; the definition's schema sees to the rest."""
 
 
 def shape(schema: Object) -> TypedSchema:
@@ -33,8 +35,22 @@ def shape(schema: Object) -> TypedSchema:
         return Atomic(struct) if schema.get("x-kubernetes-map-type") == "atomic" else struct
     if "additionalProperties" in schema:
         atomic = schema.get("x-kubernetes-map-type") == "atomic"
-        return Atomic() if atomic else Map(shape(schema["additionalProperties"]), omitempty=False)
-    return Scalar(nullable=schema.get("nullable") is True)
+        below = Map(shape(schema["additionalProperties"]), omitempty=False)
+        return Atomic(below) if atomic else below
+    return scalar(schema)
+
+
+def scalar(schema: Object) -> Scalar:
+    """Return a leaf of the type that the schema names; any value where it names none.
+
+    A text with a format, such as a time, may be any scalar where fields are merged.
+    """
+    kind = _LEAVES.get(schema.get("type", ""), "")
+    if schema.get("type") == "string":
+        kind = "string" if schema.get("format", "byte") == "byte" else "scalar"
+    if schema.get("x-kubernetes-int-or-string"):
+        kind = "scalar"
+    return Scalar(kind=kind, nullable=schema.get("nullable") is True)
 
 
 def wrong(schema: Object, value: Any, path: str = "") -> Iterator[tuple[str, str]]:
@@ -62,7 +78,7 @@ def wrong(schema: Object, value: Any, path: str = "") -> Iterator[tuple[str, str
 def _list(schema: Object) -> TypedSchema:
     kind, items = schema.get("x-kubernetes-list-type", "atomic"), schema["items"]
     if kind == "set":
-        return SetOf(omitempty=False)
+        return SetOf(omitempty=False, item=scalar(items))
     item = shape(items)
     if kind == "map" and isinstance(item, Struct | Atomic):
         keys = tuple(schema["x-kubernetes-list-map-keys"])

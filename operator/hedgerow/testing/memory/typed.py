@@ -77,7 +77,7 @@ def child(schema: TypedSchema, element: str) -> TypedSchema | None:
         return schema.values
     if isinstance(schema, Keyed):
         return schema.item
-    return Scalar() if isinstance(schema, SetOf) else None
+    return schema.item if isinstance(schema, SetOf) else None
 
 
 def element_of(schema: Keyed | SetOf, item: Any) -> str:
@@ -93,45 +93,63 @@ def element_of(schema: Keyed | SetOf, item: Any) -> str:
     return "k:" + canonical(keys)
 
 
-def check(schema: TypedSchema, value: Any, *, doubles: bool = False) -> None:
+def check(schema: TypedSchema | Items, value: Any) -> None:
     """Raise Untyped for what an applied configuration may not hold."""
-    if isinstance(schema, Struct | Map) and not isinstance(value, dict | None):
-        raise Untyped(f"expected map, got {value!r}")
-    if isinstance(schema, Keyed | SetOf) and not isinstance(value, list | None):
-        raise Untyped(f"expected list, got {value!r}")
-    if isinstance(schema, Atomic) and not _fits(schema.within, value):
-        raise Untyped(f"expected a value of another type, got {value!r}")
-    if isinstance(schema, Struct | Map) and isinstance(value, dict):
-        fields = cast("Object", value)
-        for name, inner in fields.items():
-            below = child(schema, "f:" + name)
-            if below is None:
-                raise Untyped(f"{name}: field not declared in schema")
-            check(below, inner, doubles=doubles)
+    if text := mistyped(schema, value):
+        raise Untyped(text)
+    _check_members(schema, value)
+
+
+def _check_members(schema: TypedSchema | Items, value: Any) -> None:
+    """Raise Untyped for unknown fields and doubled items, within atomic values too."""
+    if isinstance(schema, Atomic):
+        if schema.within is not None:
+            _check_members(schema.within, value)
+        return
     if isinstance(schema, Keyed | SetOf) and isinstance(value, list):
-        items = cast("list[Any]", value)
-        elements = [element_of(schema, item) for item in items]
-        if not doubles and len(set(elements)) < len(elements):
+        elements = [element_of(schema, item) for item in cast("list[Any]", value)]
+        if len(set(elements)) < len(elements):
             raise Untyped("duplicate entries for key")
-        for element, item in zip(elements, items, strict=True):
-            check(child(schema, element) or Scalar(), item, doubles=doubles)
+    for name, below, inner in _typed_members(schema, value):
+        if below is None:
+            raise Untyped(f"{name}: field not declared in schema")
+        _check_members(below, inner)
 
 
-def _fits(shape: TypedSchema | Items | None, value: Any) -> bool:
-    """Return whether maps and lists within an atomic value are where its shape has them."""
-    if isinstance(shape, Atomic):
-        return _fits(shape.within, value)
-    if shape is None or value is None or isinstance(shape, Scalar):
-        return True
-    if isinstance(shape, Struct | Map):
-        fields = cast("Object", value) if isinstance(value, dict) else None
-        return fields is not None and all(
-            _fits(child(shape, "f:" + name), inner) for name, inner in fields.items()
-        )
-    items = cast("list[Any]", value) if isinstance(value, list) else None
-    return items is not None and (
-        isinstance(shape, SetOf) or all(_fits(shape.item, inner) for inner in items)
+def mistyped(schema: TypedSchema | Items, value: Any, path: str = "") -> str:
+    """Return what is not of the type that the schema has there, or nothing: a number for a text.
+
+    Unknown fields are passed over.
+    """
+    if isinstance(schema, Atomic):
+        return mistyped(schema.within, value, path) if schema.within is not None else ""
+    if value is None:
+        return ""
+    got = f"{path}: expected {{}}, got {type(value).__name__}"
+    if isinstance(schema, Scalar):
+        return "" if schema.takes(value) else got.format(schema.kind)
+    if isinstance(schema, Struct | Map) and not isinstance(value, dict):
+        return got.format("map")
+    if not isinstance(schema, Struct | Map) and not isinstance(value, list):
+        return got.format("list")
+    found = (
+        mistyped(below, inner, f"{path}{name if name.startswith('[') else '.' + name}")
+        for name, below, inner in _typed_members(schema, value)
+        if below is not None
     )
+    return next(filter(None, found), "")
+
+
+def _typed_members(
+    schema: TypedSchema | Items, value: Any
+) -> Iterator[tuple[str, TypedSchema | None, Any]]:
+    """Yield the members of a map or list, with the schema of each; None if it has none."""
+    if isinstance(schema, Struct | Map) and isinstance(value, dict):
+        for name, inner in cast("Object", value).items():
+            yield name, child(schema, "f:" + name), inner
+    elif isinstance(schema, Keyed | SetOf | Items) and isinstance(value, list):
+        for number, inner in enumerate(cast("list[Any]", value)):
+            yield f"[{number}]", schema.item, inner
 
 
 def fields_of(schema: TypedSchema, value: Any, path: Path = ()) -> PathSet:
