@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hedgerow.runtime.refusals import RefusalLog
     from hedgerow.runtime.report.reporter import Reporter
     from hedgerow.runtime.responses import Responses
+    from hedgerow.runtime.slow_compose import SlowCompose
     from hedgerow_schemas.base import Resource
 
 
@@ -37,6 +38,7 @@ class PassContext(Struct, frozen=True, kw_only=True):
     publisher: EventPublisher
     meter: Meter
     refusal_log: RefusalLog
+    slow_compose: SlowCompose
     responses: Responses
     in_flight: InFlight
     write_limiter: CapacityLimiter

@@ -43,7 +43,9 @@ OTHER, UNKNOWN, LOST = "other", "unknown", "<error>"
 FAST = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 SLOW = (0.001, 0.01, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 300)
 LATE = (0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 300, 1800)
-"""Buckets in seconds: for a pass or a request, for waiting for a pass, for a scheduled start."""
+BLOCKED = (0.5, 1, 2, 5, 10, 30, 60)
+"""Buckets in seconds: for a pass or a request, for waiting for a pass, for a scheduled start, for a
+compose that blocks the event loop."""
 
 
 class _OfAuthors(Collector):
@@ -94,6 +96,12 @@ class Meters:
         )
         self.pass_duration = self._histogram(
             DurationMetric.RECONCILE, "Time that a pass took.", "controller", FAST
+        )
+        self.slow_composes = self._histogram(
+            DurationMetric.SLOW_COMPOSE,
+            "Time for which calls of compose blocked the event loop, of those of 0.2 s and more.",
+            "controller",
+            BLOCKED,
         )
         self.queue_depth = self._gauge(
             "workqueue_depth", "Resources that are ready for a pass.", "controller"
@@ -241,6 +249,8 @@ class Meter:
         self._passes = {name: meters.passes.labels(controller, name) for name in OUTCOMES}
         self._applies = {name: meters.applies.labels(controller, name) for name in ACTIONS}
         self._duration = meters.pass_duration.labels(controller)
+        self.blocked = meters.slow_composes.labels(controller).observe
+        """Called with the seconds for which a slow compose blocked the event loop."""
         self.logged = meters.problems.labels(controller).inc
         """Called when the log tells a problem that nothing else tells."""
         self._names: set[str] = set()

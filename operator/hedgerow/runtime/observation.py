@@ -81,6 +81,8 @@ class Observation(Struct, frozen=True, kw_only=True):
     """
     failure: Exception | None = None
     """Why compose returned nothing that can be done: the pass ends with it, once it is told."""
+    compose_seconds: float = 0.0
+    """The time that compose blocked the event loop."""
 
     @property
     def composed_status(self) -> Status | None:
@@ -224,11 +226,19 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         )
 
     async def plan(
-        self, found: Observation, state: ResourceState, limits: PassLimits
+        self,
+        found: Observation,
+        state: ResourceState,
+        limits: PassLimits,
+        composed: Callable[[float], None] = lambda _: None,
     ) -> Observation | None:
-        """Return a look with what it declares and the plan of it; None if it is out of date."""
+        """Return a look with what it declares and the plan of it; None if it is out of date.
+
+        `composed` is called with the seconds for which compose blocked the event loop.
+        """
         refused = state.refusals.children
-        observation = await limits.compute(self._planned, found)
+        observation = await limits.compute(self._planned, found, measured=not limits.is_large)
+        composed(observation.compose_seconds)
         key = found.plan_input.owner.key
         # Nothing has changed meanwhile unless there was a wait for a thread.
         if limits.is_large and self.writable(key, state) is None:
@@ -322,8 +332,11 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         ours = (target for target, obj in found.items() if controller_of(obj).get("uid") == uid)
         return [(kinds[target.kind], found[target]) for target in ours]
 
-    def _planned(self, cached: Observation) -> Observation:
-        """Return what is declared and planned; it changes nothing, so it may run in a thread."""
+    def _planned(self, cached: Observation, *, measured: bool) -> Observation:
+        """Return what is declared and planned; it changes nothing, so it may run in a thread.
+
+        Compose is `measured` on the event loop alone: a thread keeps nothing else waiting.
+        """
         live, hindrance = cached.live, cached.hindrance
         controller, reporter = self.controller, self.reporter
         problems = size_problems(cached)
@@ -341,10 +354,12 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         observation = replace(cached, plan_input=plan_input, resource=resource)
         if resource is None:
             return observation.with_failure(*problems, again=again)
-        try:
-            desired = self.compose(observation)
-        except Exception as error:  # noqa: BLE001 - whatever the author's function raises
-            return observation.with_failure(compose_failed(error), failure=error)
+        began = self.clock.monotonic() if measured else 0.0
+        failed, desired = self._composed(observation)
+        seconds = self.clock.monotonic() - began if measured else 0.0
+        observation = replace(observation, compose_seconds=seconds)
+        if failed is not None:
+            return observation.with_failure(compose_failed(failed), failure=failed)
         plan_input = replace(
             observation.plan_input,
             name_conflicts=self._name_conflicts(desired, observation),
@@ -359,6 +374,13 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             writes = tuple(write for write in planned.writes if write.create or write.once)
             planned = replace(planned, writes=writes)
         return replace(observation, plan_input=plan_input, desired=desired, plan=planned)
+
+    def _composed(self, observation: Observation) -> tuple[Exception | None, Desired]:
+        """Return what compose raised, or what it declares."""
+        try:
+            return None, self.compose(observation)
+        except Exception as error:  # noqa: BLE001 - whatever the author's function raises
+            return error, Desired()
 
     def _name_conflicts(self, desired: Desired, observation: Observation) -> dict[ChildId, Object]:
         """Return the known objects that have the names of desired children, whoever owns them."""

@@ -19,6 +19,7 @@ from hedgerow.runtime.metrics import Meter, Meters
 from hedgerow.runtime.refusals import RefusalLog
 from hedgerow.runtime.resource_pass import Outcome, Pass, soonest
 from hedgerow.runtime.responses import Responses
+from hedgerow.runtime.slow_compose import SlowCompose
 from hedgerow.runtime.state import ResourceState
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class Reconciler:
             publisher=publisher,
             meter=meter,
             refusal_log=RefusalLog(planner.clock, meter),
+            slow_compose=SlowCompose(planner.clock, meter),
             responses=Responses(planner),
             in_flight=self.in_flight,
             write_limiter=anyio.CapacityLimiter(EXTRA_WRITES),

@@ -129,7 +129,8 @@ class Pass:
         That is for what was cached meanwhile: by a watch, while the plan was made in a thread, or
         because a child that is to be kept had to be read.
         """
-        planned = await self.context.planner.plan(found, self.state, self.limits)
+        took = self.context.slow_compose.took
+        planned = await self.context.planner.plan(found, self.state, self.limits, took)
         if planned is None:
             return None
         self._took_held_back = False
@@ -246,11 +247,15 @@ class Pass:
             return _not_pure(observation, why)
         if self._looks % PURITY_CHECK_EVERY and not state.is_impure:
             return observation
+        began = self.context.clock.monotonic()
         try:
             again = await self.limits.compute(self.context.planner.compose, observation)
         except Exception as error:  # noqa: BLE001 - whatever the author's function raises
             state.is_impure = True
             return observation.with_failure(compose_failed(error), failure=error)
+        finally:
+            if not self.limits.is_large:
+                self.context.slow_compose.took(self.context.clock.monotonic() - began)
         path = difference(observation.desired, again)
         state.is_impure = bool(path)
         why = f"compose returns another {path} for the same input: for the time, use observed.now"
