@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hedgerow.testing.memory.answers import Refused
-from hedgerow.testing.memory.kind import ServedKind
+from hedgerow.testing.memory.kind import ServedKind, custom
 from hedgerow.testing.memory.kinds import BUILTIN, SERVICE
 from hedgerow.testing.memory.server import Server
 from model.mistyped import UNKNOWN, mistyped
@@ -144,6 +144,42 @@ class TestTypes:
         }
 
         assert server.apply({**SERVED, "spec": spec}, OURS)[1]
+
+
+class TestBounds:
+    """A custom resource's values are within the bounds of its definition."""
+
+    @pytest.mark.parametrize(
+        ("schema", "good", "bad"),
+        [
+            ({"type": "integer", "minimum": 0, "maximum": 3}, (0, 3), (-1, 4, 1.5)),
+            ({"type": "number", "minimum": 0.5}, (0.5, 1), (0.4,)),
+            ({"type": "string", "minLength": 1, "maxLength": 2}, ("a", "ää"), ("", "abc")),
+            ({"type": "string", "pattern": "^a+$"}, ("a", "aa"), ("b", "")),
+            ({"type": "string", "enum": ["a", "b"]}, ("a",), ("c",)),
+            (
+                {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 2},
+                (["a"], ["a", "b"]),
+                ([], ["a", "b", "c"]),
+            ),
+        ],
+        ids=lambda value: str(value)[:40] if isinstance(value, dict) else "",
+    )
+    def test_others_are_refused(self, schema: Object, good: Any, bad: Any) -> None:
+        properties = {"spec": {"type": "object", "properties": {"a": schema}}}
+        version = {"name": "v1", "schema": {"openAPIV3Schema": {"properties": properties}}}
+        names = {"kind": "Thing", "plural": "things"}
+        kind = custom({"spec": {"group": "x.example.com", "names": names, "versions": [version]}})
+        for value, accepted in [*((one, True) for one in good), *((one, False) for one in bad)]:
+            metadata = {"name": "x", "namespace": "default"}
+            thing = {"apiVersion": "x.example.com/v1", "kind": "Thing", "metadata": metadata}
+            server = Server([kind])
+            if accepted:
+                server.apply({**thing, "spec": {"a": value}}, OURS)
+                continue
+            with pytest.raises(Refused) as refused:
+                server.apply({**thing, "spec": {"a": value}}, OURS)
+            assert refused.value.code == 422
 
 
 class TestListing:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, cast
 
 from hedgerow.testing.memory.schema import (
@@ -54,25 +55,48 @@ def scalar(schema: Object) -> Scalar:
 
 
 def wrong(schema: Object, value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Yield what the schema forbids: a required field missing, a value outside its enum or type."""
+    """Yield what the schema forbids: fields that lack, values outside type, enum or bounds."""
     if isinstance(value, dict | list) and schema.get("type") in _SCALARS:
         yield path.removeprefix("."), "Invalid value"
     elif isinstance(value, dict):
-        fields = cast("Object", value)
-        for name in schema.get("required", ()):
-            if fields.get(name) is None:
-                yield f"{path}.{name}".removeprefix("."), "Required value"
-        for name, inner in fields.items():
-            below = schema.get("properties", {}).get(name) or schema.get("additionalProperties", {})
-            yield from wrong(below, inner, f"{path}.{name}")
+        yield from _wrong_map(schema, cast("Object", value), path)
     elif isinstance(value, list):
-        items = cast("list[Any]", value)
-        for index, inner in enumerate(items):
-            yield from wrong(schema.get("items", {}), inner, f"{path}[{index}]")
-        if len(items) < schema.get("minItems", 0):
-            yield path.removeprefix("."), "Too few items"
-    elif "enum" in schema and value not in schema["enum"]:
-        yield path.removeprefix("."), "Unsupported value"
+        yield from _wrong_list(schema, cast("list[Any]", value), path)
+    elif value is not None and (text := _wrong_leaf(schema, value)):
+        yield path.removeprefix("."), text
+
+
+def _wrong_map(schema: Object, fields: Object, path: str) -> Iterator[tuple[str, str]]:
+    for name in schema.get("required", ()):
+        if fields.get(name) is None:
+            yield f"{path}.{name}".removeprefix("."), "Required value"
+    for name, inner in fields.items():
+        below = schema.get("properties", {}).get(name) or schema.get("additionalProperties", {})
+        yield from wrong(below, inner, f"{path}.{name}")
+
+
+def _wrong_list(schema: Object, items: list[Any], path: str) -> Iterator[tuple[str, str]]:
+    for index, inner in enumerate(items):
+        yield from wrong(schema.get("items", {}), inner, f"{path}[{index}]")
+    if len(items) < schema.get("minItems", 0):
+        yield path.removeprefix("."), "Too few items"
+    if len(items) > schema.get("maxItems", len(items)):
+        yield path.removeprefix("."), "Too many"
+
+
+def _wrong_leaf(schema: Object, value: Any) -> str:
+    """Return what is wrong with a value that is neither a map nor a list; or nothing."""
+    if "enum" in schema and value not in schema["enum"]:
+        return "Unsupported value"
+    fits = True
+    if isinstance(value, str):
+        fits = schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", len(value))
+        fits = fits and re.search(schema.get("pattern", ""), value) is not None
+    elif isinstance(value, int | float):
+        fits = schema.get("minimum", value) <= value <= schema.get("maximum", value)
+        is_whole = isinstance(value, int) or value.is_integer()
+        fits = fits and (is_whole or schema.get("type") != "integer")
+    return "" if fits else "Invalid value"
 
 
 def _list(schema: Object) -> TypedSchema:
