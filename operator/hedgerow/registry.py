@@ -36,7 +36,7 @@ LONGEST = 40
 _NAME = re.compile(r"[a-z][a-z0-9]*")
 _METRIC = re.compile(r"[a-z][a-z0-9_]*")
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_GROUP_VERSION = re.compile(rf"({_LABEL}(\.{_LABEL})*/)?v{_LABEL}"), "shop.example.com/v1"
+_GROUP_VERSION = re.compile(rf"v1|{_LABEL}(\.{_LABEL})*/{_LABEL}"), "shop.example.com/v1"
 _KIND = re.compile(r"[A-Z][A-Za-z0-9]*"), "ConfigMap"
 _PLURAL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?"), "configmaps"
 """How each part of an `api` is spelled, and an example."""
@@ -76,9 +76,8 @@ class Registry:
         """Return a registry of all that an author gives; raises RegistrationError."""
         given = cast("object", controllers)
         if isinstance(given, Controller) or not isinstance(given, Iterable):
-            raise RegistrationError(
-                f"{class_of(cast('object', given))} for the controllers: give them as in `main((CONTROLLER,))`"
-            )
+            told = f"{class_of(cast('object', given))} for the controllers"
+            raise RegistrationError(f"{told}: give them as in `main((CONTROLLER,))`")
         return cls(tuple(controllers))
 
     @property
