@@ -1,11 +1,12 @@
 """Texts: what others wrote, as it may be shown: cut, and with nothing that a terminal obeys.
 
-And numbers of things in words.
+Numbers of things in words, and commands as a shell takes them.
 """
 
 from __future__ import annotations
 
 import re
+from shlex import quote
 from typing import Final
 
 from hedgerow.encoding import to_ascii
@@ -20,6 +21,20 @@ _STRETCH: Final = re.compile(r"[^\n\t]+")
 def numbered(count: int, one: str, more: str = "") -> str:
     """Return a number of things in words: `1 child`, `2 children`."""
     return f"{count} {one if count == 1 else more or one + 's'}"
+
+
+def command_line(program: str, *words: str) -> str:
+    """Return a command that can be pasted into a shell: `program` as it is typed, then its words.
+
+    Each word is quoted where the shell would read it otherwise: names that others gave may have
+    blanks, quotes and `$`. Wherever a command is printed it stays on one line, however long.
+    """
+    return " ".join((program, *map(quote, words)))
+
+
+def within(namespace: str) -> tuple[str, ...]:
+    """Return the words of a command that lead into a namespace; none without one."""
+    return ("-n", namespace) if namespace else ()
 
 
 def cut(text: str, limit: int) -> str:

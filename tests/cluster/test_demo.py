@@ -85,8 +85,14 @@ class Played:
     @property
     def lines(self) -> list[str]:
         """The lines that were typed."""
-        found = re.findall(r"^    \$ (.+(?:(?<=\\)\n.+)*)$", self.printed, re.MULTILINE)
-        return [line.replace("\\\n", " ") for line in found]
+        return re.findall(r"^    \$ (.+)$", self.printed, re.MULTILINE)
+
+    @property
+    def offered(self) -> list[str]:
+        """The commands in what was printed: alone on a line, in backticks, or after a colon."""
+        alone = re.findall(r"^ +((?:kubectl|hedgerow) .+)$", self.printed, re.MULTILINE)
+        named = re.findall(r"`((?:kubectl|hedgerow) [^`]+)`", self.printed)
+        return [*alone, *named, *re.findall(r"what to do: (.+)$", self.printed, re.MULTILINE)]
 
     def pid(self) -> int:
         found = re.search(r"it runs as process (\d+)", self.printed)
@@ -212,6 +218,17 @@ class TestKept:
         assert len(repeatable) > 10
         assert failed == {}
 
+    def test_every_command_that_it_prints_can_be_pasted(self, kept, directory):
+        asked = {line: in_shell(directory, f"set -n; {line}") for line in kept.offered}
+        assert [line for line, ended in asked.items() if ended.returncode] == []
+        assert any("hedgerow.dev/claim=" in line for line in kept.offered)
+
+        # Where something is written, the server is asked whether it would take it.
+        written = [line for line in kept.offered if line.startswith("kubectl annotate")]
+        dry = {line: in_shell(directory, f"{line} --dry-run=server") for line in written}
+        assert len(written) >= 2
+        assert {line: ended.stderr for line, ended in dry.items() if ended.returncode} == {}
+
     def test_a_definition_and_resources_that_were_there_before_are_left(
         self, api, definition, again
     ):
@@ -232,9 +249,10 @@ class TestKept:
 
         # The directory is made under a long path here.
         wide = [line for line in wide if str(again.root) not in line]
-        # A quoted argument cannot be folded.
-        (yields,) = wide
-        assert yields.startswith("    $ kubectl annotate bluegreens.app.demo.kakao.com demo 'hedge")
+        # A command is never folded, nor is what kubectl prints.
+        prose = [line for line in wide if not re.search("kubectl |hedgerow |^    [A-Z0-9]", line)]
+        assert prose == []
+        assert any(line.startswith("    $ kubectl annotate bluegreens.app") for line in wide)
         assert "\x1b" not in again.printed
 
     def test_it_ends_as_it_says(self, kept, directory):

@@ -406,7 +406,7 @@ class TestSwitch:
         world = renamed(hold=True)
         world.spec["routeTo"] = "Green"
 
-        waits = "Green waits for hedgerow promote demo"
+        waits = "Green waits for `hedgerow promote demo -n ns`"
         assert world.settle().why() == f"{waits}{STAYS}; {GREEN_LACKS}"
 
     def test_a_port_that_goes_while_it_is_watched_is_routed_back_from(self):

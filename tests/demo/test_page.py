@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from hedgerow.demo.errors import UnheardError
-from hedgerow.demo.page import WIDTH, Page, folded
+from hedgerow.demo.page import WIDTH, Page
 from hedgerow.sandbox.locks import LockNotice
 
 pytestmark = pytest.mark.anyio
@@ -26,7 +26,7 @@ def on_a_terminal(shown) -> Page:
 
 
 class TestPage:
-    @pytest.mark.parametrize("print_with", ["say", "output", "claim", "broken"])
+    @pytest.mark.parametrize("print_with", ["say", "claim", "broken"])
     def test_what_does_not_fit_hangs_below_and_no_line_is_too_wide(self, page, shown, print_with):
         getattr(page, print_with)(LONG)
         lines = shown.getvalue().splitlines()
@@ -120,15 +120,29 @@ class TestTypedLines:
 
         assert shown.getvalue() == "    $ kubectl get pods -n demo\n"
 
-    def test_a_long_one_is_broken_as_a_shell_takes_it(self, page, shown):
-        line = f"kubectl set image deploy/{'x' * 20} green=busybox:1 -n hedgerow-demo-123456"
+    @pytest.mark.parametrize(
+        "line",
+        [
+            f"kubectl set image deploy/{'x' * 20} green=busybox:1 -n hedgerow-demo-123456",
+            f"kubectl annotate bluegreen demo 'hedgerow.dev/yield=Deployment/{'x' * 40}: a -b'",
+        ],
+    )
+    def test_a_long_one_stays_on_one_line(self, page, shown, line):
         page.typed(line)
-        first, second = shown.getvalue().splitlines()
 
-        assert first.endswith(" \\")
-        assert len(first) <= WIDTH
-        assert second.strip() == "-n hedgerow-demo-123456"
+        assert shown.getvalue() == f"    $ {line}\n"
 
-    @pytest.mark.parametrize("line", ["x" * 200, "first \\\n  second"])
-    def test_one_that_cannot_be_broken_or_is_already_is_left_alone(self, line):
-        assert folded(line) == line
+
+class TestCommandsInTexts:
+    COMMAND = f"kubectl annotate bluegreen demo 'hedgerow.dev/yield=Deployment/{'x' * 40}: a -b'"
+
+    def test_one_in_an_output_stays_as_it_was_printed(self, page, shown):
+        page.output(f"To leave it as it is:\n  {self.COMMAND}")
+
+        assert shown.getvalue() == f"    To leave it as it is:\n      {self.COMMAND}\n"
+
+    @pytest.mark.parametrize("print_with", ["say", "claim", "broken"])
+    def test_one_in_a_sentence_is_not_folded(self, page, shown, print_with):
+        getattr(page, print_with)(f"to end the conflict that is there: `{self.COMMAND}` does it")
+
+        assert f"`{self.COMMAND}`" in shown.getvalue()

@@ -213,6 +213,66 @@ class TestAnnotations:
         assert len(offered(found)) == 1
         assert offered(found, yields="*/*: spec.replicas") == []
 
+    def test_what_is_claimed_already_lacks_the_label_of_its_namespace(self):
+        found = field(".spec.replicas")
+
+        _, take = remedies(OWNER, {CLAIM: "Deployment/web: spec.replicas"}, found)
+
+        assert str(take) == (
+            "To take it back, as the claim says: let the namespace allow claims:"
+            " `kubectl label namespace b hedgerow.dev/allow-claims=true --overwrite`"
+        )
+
+    @pytest.mark.parametrize("reason", ["OtherValue", "Removed", "ScaledToZero"])
+    def test_no_command_is_offered_that_was_given_already(self, reason):
+        found = field(".spec.replicas", reason)
+        written = {CLAIM: "Deployment/*: spec.replicas", YIELD: "Service/*: spec.ports"}
+
+        told = [one.command for one in remedies(OWNER, written, found)]
+        assert not any(f"{CLAIM}=" in command for command in told)
+        assert any("allow-claims" in command for command in told)
+
+    def test_what_is_yielded_in_vain_is_not_yielded_once_more(self):
+        found = field(".spec.replicas")
+
+        assert offered(found, yields="Deployment/web: spec.replicas") == []
+
+    def test_together_only_what_is_not_claimed_yet_is_claimed(self):
+        fields = [field(f".spec.{name}") for name in ("replicas", "paused", "minReadySeconds")]
+        claimed = {CLAIM: "Deployment/web: spec.replicas"}
+
+        _, take = together(OWNER, claimed, fields)
+
+        assert shlex.split(take.command)[5] == (
+            f"{CLAIM}=Deployment/web: spec.replicas; Deployment/web: spec.paused;"
+            " Deployment/web: spec.minReadySeconds"
+        )
+
+    def test_a_claim_on_a_cluster_scoped_resource_has_no_effect_and_is_not_offered(self):
+        wide = ObjectRef(BlueGreen.api, "", "demo", "uid")
+
+        told = [one.command for one in remedies(wide, {}, field(".spec.replicas"))]
+        assert [YIELD in command for command in told] == [True]
+
+    def test_entries_on_several_lines_become_one_line_that_can_be_pasted(self):
+        written = "Service/*: spec.ports,\n  spec.type\nDeployment/web: spec.paused"
+        leave, _ = remedies(OWNER, {YIELD: written}, field(".spec.replicas"))
+
+        assert "\n" not in leave.command
+        *_, word, _, _ = shlex.split(leave.command)
+        field_policy = field_policy_of(dict([word.split("=", 1)])).yields
+        assert [term.text for term in field_policy] == [
+            "Service/*: spec.ports",
+            "Service/*: spec.type",
+            "Deployment/web: spec.paused",
+            "Deployment/web: spec.replicas",
+        ]
+
+    def test_what_would_be_escaped_is_not_offered(self):
+        written = 'Deployment/web: spec.env[name="\x1b"].value'
+
+        assert not any(YIELD in one for one in offered(field(".spec.replicas"), yields=written))
+
     def test_a_term_is_quoted_for_the_shell(self):
         leave, _ = remedies(OWNER, {}, field('.spec.env[name="it\'s"].value'))
 

@@ -13,7 +13,7 @@ from hedgerow.fields import managed_fields
 from hedgerow.kube.discovery import find, spelled
 from hedgerow.objects import ObjectRef, Salvaged, controller_of, metadata
 from hedgerow.plan.installations import installation_of
-from hedgerow.plan.oversized import WHY_UNREADABLE
+from hedgerow.plan.oversized import why_unreadable
 from hedgerow.plan.transfers import MoveRefused
 from hedgerow_schemas.base import CustomResource
 
@@ -100,7 +100,7 @@ async def read_exactly(cluster: Cluster, ref: ObjectRef) -> Object:
     """
     live = await read(cluster, ref)
     if isinstance(live, Salvaged):
-        raise MoveRefused(f"{ref} {WHY_UNREADABLE}")
+        raise MoveRefused(f"{ref} {why_unreadable(ref)}")
     return live
 
 

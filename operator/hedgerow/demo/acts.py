@@ -61,7 +61,7 @@ async def flip(stage: Stage) -> None:
     await stage.shell.run(f"kubectl apply --server-side -f green.yaml{stage.flags}")
     await _routed(witness, "Green")
     phase = r"-o jsonpath='{.spec.selector.app\.kubernetes\.io/phase}'"
-    await stage.shell.run(f"kubectl get service {NAME}{stage.flags} \\\n  {phase}")
+    await stage.shell.run(f"kubectl get service {NAME}{stage.flags} {phase}")
     after = [await _template(witness, phase) for phase in _PHASES]
     witness.claim("the Deployments were left alone", after == before, after)
 

@@ -1,10 +1,14 @@
-"""Page: what the demo prints, in 80 columns, with colour and motion only on a terminal."""
+"""Page: what the demo prints, its words in 80 columns, with colour and motion on a terminal alone.
+
+Commands, and what commands print, are never folded: whoever copies a line can paste it.
+"""
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
 from textwrap import wrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import anyio
 from rich.text import Text
@@ -22,6 +26,9 @@ if TYPE_CHECKING:
 
 WIDTH = 80
 INDENT = 4
+_COMMAND: Final = re.compile("`[^`]*`")
+_GLUE: Final = "\N{NO-BREAK SPACE}"
+"""Stands for the blanks of a command while a text is wrapped; `wrap` breaks at others alone."""
 TELL_EVERY = 30.0
 """Seconds between two lines about the same step, if there is no terminal."""
 
@@ -59,16 +66,15 @@ class Page:
         self._wrapped(text)
 
     def typed(self, line: str) -> None:
-        """Print a command as it is typed; it is not wrapped, so that it can be copied."""
-        for number, part in enumerate(folded(line).splitlines()):
-            sign = "$ " if number == 0 else "  "
-            text = Text.assemble(" " * INDENT, (sign, "dim"), (part, "green"))
-            self._console.print(text, soft_wrap=True)
+        """Print a command as it is typed."""
+        text = Text.assemble(" " * INDENT, ("$ ", "dim"), (line, "green"))
+        self._console.print(text, soft_wrap=True)
 
     def output(self, text: str) -> None:
-        """Print a command's output."""
+        """Print a command's output, line by line as it is: there may be commands in it."""
         for line in text.splitlines():
-            self._wrapped(line.rstrip(), "dim")
+            shown = f"{' ' * INDENT}{line.rstrip()}".rstrip()
+            self._console.print(Text(shown, "dim"), soft_wrap=True)
 
     def claim(self, text: str) -> None:
         """Print a statement that the API server confirmed."""
@@ -116,10 +122,10 @@ class Page:
     def _wrapped(self, text: str, style: str = "", mark: str = "") -> None:
         """Print a wrapped text; after the first line, lines are indented by two more.
 
-        Words are never broken, not even long paths.
+        Words are never broken, not even long paths, and neither are commands in backticks.
         """
         lines = wrap(
-            f"{mark}{text}",
+            _COMMAND.sub(lambda found: found[0].replace(" ", _GLUE), f"{mark}{text}"),
             self.room + INDENT,
             initial_indent=" " * INDENT,
             subsequent_indent=" " * (INDENT + 2),
@@ -128,16 +134,7 @@ class Page:
             replace_whitespace=False,
         )
         for number, line in enumerate(lines or [""]):
-            shown = Text(line, "" if mark else style)
+            shown = Text(line.replace(_GLUE, " "), "" if mark else style)
             if mark and number == 0:
                 shown.stylize(style, INDENT, INDENT + len(mark))
             self._console.print(shown, soft_wrap=True)
-
-
-def folded(line: str) -> str:
-    """Return a command; one too long for the page is broken before a flag, valid for a shell."""
-    room = WIDTH - INDENT - len("$ ") - len(" \\")
-    cut = line.rfind(" -", 0, room + 1)
-    if len(line) <= room or "\n" in line or cut <= 0:
-        return line
-    return f"{line[:cut]} \\\n    {line[cut + 1 :]}"

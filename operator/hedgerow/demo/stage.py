@@ -199,4 +199,4 @@ async def _greet(stage: Stage, after: str = "") -> None:
     version = (await stage.cluster.get("/version"))["gitVersion"]
     stage.page.claim(f"Kubernetes {version} answers at {stage.cluster.server}{after}")
     stage.page.say("To type along in another terminal:")
-    stage.page.typed(f"cd {stage.directory} && . ./env")
+    stage.page.typed(f"cd {shlex.quote(str(stage.directory))} && . ./env")

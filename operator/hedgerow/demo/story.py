@@ -112,7 +112,7 @@ async def audit(stage: Stage) -> None:
     stage.page.act("What the API server itself noted of all this")
     stage.page.say(f"{AUDIT} holds every request, with the body of every write.")
     pick = f"grep -o 'fieldManager={acts.MANAGER}[^\"]*' {AUDIT}"
-    await stage.shell.run(f"{pick} \\\n  | sed 's/.u0026/ /g' | sort | uniq -c")
+    await stage.shell.run(f"{pick} | sed 's/.u0026/ /g' | sort | uniq -c")
     stage.page.say("The dry run is that of `hedgerow plan`; it wrote nothing.")
     requests = _written(stage)
     uris = [request["requestURI"] for request in requests]

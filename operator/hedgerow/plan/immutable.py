@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from hedgerow.encoding import to_ascii
 from hedgerow.plan.conditions import LONGEST_MESSAGE, condition
+from hedgerow.texts import command_line, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,7 +35,7 @@ class Fixed(Struct, frozen=True):
         """Return a sentence with the command that makes hedgerow create the child again."""
         api, name, namespace = self.child.api, self.child.name, self.child.namespace
         live, wanted = _spelled(self.child.at(*self.path)), _spelled(self.wanted)
-        delete = f"kubectl delete {api.kind.lower()} {name} -n {namespace}"
+        delete = command_line("kubectl", "delete", api.kind.lower(), name, *within(namespace))
         return (
             f"{api.kind}/{name}: .{'.'.join(self.path)} is {live} and cannot be changed; wanted is"
             f" {wanted}; `{delete}` recreates it, which {self.cost}"

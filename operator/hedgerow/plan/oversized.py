@@ -15,6 +15,7 @@ from hedgerow.fields.paths import is_map
 from hedgerow.objects import Installation, controller_of, metadata
 from hedgerow.plan.conditions import Problem
 from hedgerow.plan.installations import instance_of, program_of
+from hedgerow.texts import command_line, within
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -100,7 +101,7 @@ def problem(ref: ObjectRef, oversize: Oversize) -> Problem:
     """Return the problem to report for an object of which only a part is cached."""
     if oversize.of == "undecodable":
         return Problem(
-            UNREADABLE, f"{ref} {WHY_UNREADABLE}. Until then hedgerow writes nothing for it"
+            UNREADABLE, f"{ref} {why_unreadable(ref)}. Until then hedgerow writes nothing for it"
         )
     most = readable(oversize.most)
     if oversize.of == "object":
@@ -119,11 +120,18 @@ def problem(ref: ObjectRef, oversize: Oversize) -> Problem:
     return Problem(TOO_LARGE, f"{said}. Until then hedgerow writes nothing for it")
 
 
-WHY_UNREADABLE: Final = (
-    "cannot be read: its JSON has bytes that are no UTF-8, a number of thousands of digits, or more"
-    f" than {DEEPEST} levels, most likely in metadata.managedFields. Reset these: kubectl patch"
-    """ KIND NAME --type=merge -p '{"metadata":{"managedFields":[{}]}}'"""
-)
+def why_unreadable(ref: ObjectRef) -> str:
+    """Return why an object cannot be read, and the command that mends it."""
+    kind = ".".join(filter(None, (ref.api.plural, ref.api.group)))
+    words = (kind, ref.name, *within(ref.namespace), "--type=merge", "-p", _NO_MANAGED_FIELDS)
+    return (
+        "cannot be read: its JSON has bytes that are no UTF-8, a number of thousands of digits, or"
+        f" more than {DEEPEST} levels, most likely in metadata.managedFields. Reset these:"
+        f" `{command_line('kubectl', 'patch', *words)}`"
+    )
+
+
+_NO_MANAGED_FIELDS: Final = '{"metadata":{"managedFields":[{}]}}'
 
 
 def readable(size: int) -> str:

@@ -7,7 +7,6 @@ and a field that nobody holds cannot be yielded. The same rules say why an annot
 from __future__ import annotations
 
 from functools import partial
-from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -21,12 +20,15 @@ from hedgerow.plan.yield_and_claim import (
     CLAIM,
     YIELD,
     FieldPolicyError,
+    allow_claims,
     field_policy_of,
     is_controller_label,
     is_fixed,
     is_ours,
+    parts,
     place_of,
 )
+from hedgerow.texts import command_line, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -44,6 +46,7 @@ RESTORE: Final = "To put it back"
 CLAIMABLE: Final = ", where the namespace allows claims"
 LET_GO: Final = "To make that other hedgerow release it, once it has stopped for good"
 WRITE: Final = "To write it again"
+ALLOW: Final = "To take it back, as the claim says: let the namespace allow claims"
 LONGEST_COMMAND: Final = 600
 """The most characters of a command for several objects: a condition's message has 1024."""
 
@@ -131,7 +134,7 @@ def together(
 
 def overview(target: str, namespace: str, program: str = PROGRAM) -> str:
     """Return the command that shows an object's contested fields with all remedies."""
-    return f"{program} owners {quote(target)} --contested{_in(namespace)}"
+    return command_line(program, "owners", target, "--contested", *within(namespace))
 
 
 def owned_again(owner: ObjectRef, targets: Iterable[ObjectRef]) -> tuple[str, int]:
@@ -141,14 +144,16 @@ def owned_again(owner: ObjectRef, targets: Iterable[ObjectRef]) -> tuple[str, in
     reference: the patch replaces all.
     """
     reference = {"metadata": {"ownerReferences": [controller_reference(owner)]}}
-    ending = f"--type=merge -p {quote(to_json(reference).decode())}{_in(owner.home)}"
-    command, number = "kubectl patch", 0
+    ending = ("--type=merge", "-p", to_json(reference).decode(), *within(owner.home))
+    command, number = "", 0
+    names: list[str] = []
     for target in targets:
-        longer = f"{command} {quote(own(target))}"
-        if number and len(longer) + len(ending) >= LONGEST_COMMAND:
+        names.append(own(target))
+        longer = command_line("kubectl", "patch", *names, *ending)
+        if number and len(longer) > LONGEST_COMMAND:
             break
         command, number = longer, number + 1
-    return f"{command} {ending}", number
+    return command, number
 
 
 def own(owner: ObjectRef) -> str:
@@ -171,10 +176,6 @@ def without_effect(word: str, reason: str, field_path: FieldPath) -> str:
     return "it is yielded as well"
 
 
-def _in(namespace: str) -> str:
-    return f" -n {namespace}" if namespace else ""
-
-
 def _adopt(
     owner: ObjectRef,
     effect: str,
@@ -184,11 +185,10 @@ def _adopt(
     *,
     called: str,
 ) -> Remedy:
-    which = f" --field {quote(only.removeprefix('.'))}" if only else ""
-    source = quote(field.manager or "")
+    which = ("--field", only.removeprefix(".")) if only else ()
     place = owner.namespace if target == own(owner) else owner.home
-    command = f"{called} adopt {quote(target)} --from {source}{which}{_in(place)}"
-    return Remedy(effect, command)
+    words = ("adopt", target, "--from", field.manager or "", *which, *within(place))
+    return Remedy(effect, command_line(called, *words))
 
 
 def _label(owner: ObjectRef, field: ContestedField) -> Remedy:
@@ -198,8 +198,8 @@ def _label(owner: ObjectRef, field: ContestedField) -> Remedy:
     tells the operator to write its own.
     """
     key = field.path.removeprefix(".metadata.labels.")
-    target, term = quote(field.object), quote(f"{key}={field.declared}")
-    return Remedy(TAKE, f"kubectl label --overwrite {target} {term}{_in(owner.home)}")
+    words = ("label", "--overwrite", field.object, f"{key}={field.declared}", *within(owner.home))
+    return Remedy(TAKE, command_line("kubectl", *words))
 
 
 def _annotate(
@@ -209,27 +209,42 @@ def _annotate(
     effect: str,
     *fields: ContestedField,
 ) -> Iterator[Remedy]:
-    """Yield the command that also yields or claims fields; nothing if no term can name one."""
-    old = annotations.get(word, "").strip().rstrip(";")
-    terms = [f"{field.object}: {field.path.removeprefix('.')}" for field in fields]
-    text = "; ".join(filter(None, (old, *terms)))
-    try:
-        field_policy = field_policy_of({**annotations, word: text})
-    except FieldPolicyError:
+    """Yield the command that also yields or claims fields; nothing if no term can name one.
+
+    What the annotation says already is not offered once more: a claim lacks the namespace's label,
+    and what is yielded without effect stays so. On a cluster-scoped resource no claim has effect.
+    """
+    if word == CLAIM and not owner.namespace:
         return
-
-    def has_effect(field: ContestedField) -> bool:
-        kind, _, name = field.object.partition("/")
-        is_yielded, is_claimed = (
-            any(one.covers(kind, name, field.path) for one in some)
-            for some in (field_policy.yields, field_policy.claims)
-        )
-        return is_yielded if word == YIELD else is_claimed and not is_yielded
-
-    if all(map(has_effect, fields)):
+    before = annotations.get(word, "")
+    written = [one.replace("\n", " ").strip() for one in parts(before)]
+    added = [field for field in fields if not _has_effect(word, annotations, field)]
+    if not added:
+        if word == CLAIM:
+            yield Remedy(ALLOW, allow_claims(owner.namespace))
+        return
+    terms = [f"{field.object}: {field.path.removeprefix('.')}" for field in added]
+    text = "; ".join(filter(None, (*written, *terms)))
+    # What is not printable would be escaped, and mean something else where it is pasted.
+    if not text.isprintable():
+        return
+    if all(_has_effect(word, {**annotations, word: text}, field) for field in fields):
         kind = ".".join(filter(None, (owner.api.plural, owner.api.group)))
-        resource = f"{kind} {owner.name}"
-        overwrite = " --overwrite" if word in annotations else ""
-        command = f"kubectl annotate{overwrite} {resource} {quote(f'{word}={text}')}"
+        overwrite = ("--overwrite",) if word in annotations else ()
+        words = (*overwrite, kind, owner.name, f"{word}={text}", *within(owner.namespace))
         where = CLAIMABLE if word == CLAIM else ""
-        yield Remedy(f"{effect}{where}", f"{command}{_in(owner.namespace)}")
+        yield Remedy(f"{effect}{where}", command_line("kubectl", "annotate", *words))
+
+
+def _has_effect(word: str, annotations: Mapping[str, str], field: ContestedField) -> bool:
+    """Return whether a field is yielded by these annotations, or is claimed and not yielded."""
+    try:
+        field_policy = field_policy_of(annotations)
+    except FieldPolicyError:
+        return False
+    kind, _, name = field.object.partition("/")
+    is_yielded, is_claimed = (
+        any(one.covers(kind, name, field.path) for one in some)
+        for some in (field_policy.yields, field_policy.claims)
+    )
+    return is_yielded if word == YIELD else is_claimed and not is_yielded

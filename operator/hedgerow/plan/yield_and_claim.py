@@ -38,7 +38,7 @@ from hedgerow.plan.field_patterns import (
     short,
     steps_of,
 )
-from hedgerow.texts import cut
+from hedgerow.texts import command_line, cut
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -53,6 +53,7 @@ YIELD: Final = "hedgerow.dev/yield"
 CLAIM: Final = "hedgerow.dev/claim"
 ALLOW_CLAIMS: Final = "hedgerow.dev/allow-claims"
 """The label by which a namespace allows claims; only the value `true` counts."""
+_ALLOWED: Final = f"{ALLOW_CLAIMS}=true"
 MOST: Final = 64
 """The most paths of an annotation."""
 _PREFIX: Final = "hedgerow.dev/"
@@ -207,9 +208,13 @@ def claims_refused(namespace: str) -> str:
         return f"{CLAIM} has no effect on a cluster-scoped resource: nothing is taken by force"
     return (
         f"{CLAIM} is not allowed in namespace {namespace}, and nothing is taken by force:"
-        f" somebody who may label namespaces can allow it (kubectl label namespace"
-        f" {namespace} {ALLOW_CLAIMS}=true)"
+        f" somebody who may label namespaces can allow it: `{allow_claims(namespace)}`"
     )
+
+
+def allow_claims(namespace: str) -> str:
+    """Return the command that lets a namespace allow claims."""
+    return command_line("kubectl", "label", "namespace", namespace, _ALLOWED, "--overwrite")
 
 
 def allows_claims(namespace: Mapping[str, Any]) -> bool:

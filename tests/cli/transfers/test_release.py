@@ -294,6 +294,6 @@ class TestRefused:
 
         assert code == 3
         assert "held by kubectl-annotate" in err
-        assert "kubectl annotate --overwrite bluegreen demo" in err
+        assert "`kubectl annotate --overwrite bluegreens.app.demo.kakao.com demo '" in err
         asked = [(str(sent), sent.force) for sent in garden.writes]
         assert asked == [("apply BlueGreen default/demo", False)], "refused; nothing else is tried"

@@ -18,6 +18,7 @@ from hedgerow.cli.program import program_name, registry, say, typed
 from hedgerow.manifest import to_yaml
 from hedgerow.settings import Settings
 from hedgerow.terminal import Terminal, one_line
+from hedgerow.texts import command_line
 from hedgerow.version import untested
 
 if TYPE_CHECKING:
@@ -213,6 +214,7 @@ def told(change: DefinitionChange, *, plain: bool, dry_run: bool = False) -> Ite
     """Yield the lines of a change: what happened, conflicts and losses, and what to do of them."""
     kind = "without upstream descriptions" if plain else "described by this cluster's OpenAPI"
     size = f"{definitions.size(change.definition) / 1000:.0f} kB"
+    option = ("--plain",) if plain else ()
     yield f"{change}{' (dry run)' if dry_run else ''}: {size}, {kind}"
     for held in change.conflicts:
         yield f"  {held.path} is held by {held.manager} with another value: left as it is"
@@ -222,14 +224,13 @@ def told(change: DefinitionChange, *, plain: bool, dry_run: bool = False) -> Ite
     if change.action == "refused":
         yield (
             "  objects would lose something, so it is left as it is; to apply it all the same:"
-            f" {typed()} install{' --plain' if plain else ''} --breaking"
+            f" `{command_line(typed(), 'install', *option, '--breaking')}`"
         )
     if change.conflicts:
-        option = " --plain" if plain else ""
-        yield (
-            f"  to take it over: {typed()} install --dry-run{option} | kubectl apply"
-            f" --server-side --force-conflicts --field-manager={field_manager(program_name())} -f -"
-        )
+        manager = f"--field-manager={field_manager(program_name())}"
+        printed = command_line(typed(), "install", "--dry-run", *option)
+        forced = ("--server-side", "--force-conflicts", manager, "-f", "-")
+        yield f"  to take it over: `{printed} | {command_line('kubectl', 'apply', *forced)}`"
 
 
 def _say(console: Console, *lines: str) -> None:

@@ -20,6 +20,7 @@ from hedgerow.errors import OneLineError
 from hedgerow.kube.errors import Conflict, Forbidden, KubeError, Missing, Stale, one_line
 from hedgerow.kube.retry import RetryClock, backoff
 from hedgerow.objects import PROGRAM, Installation, renamed
+from hedgerow.texts import command_line
 from hedgerow_schemas.base import CustomResource, Object, View
 from hedgerow_schemas.crd import CRD, crd_name, render
 from hedgerow_schemas.openapi import DOCUMENT_PATH, SchemaError
@@ -305,7 +306,8 @@ async def _await_served(
         return established and await _listed(cluster, resource)
 
     if not await _until(served, timing):
-        remedy = f"see `kubectl describe customresourcedefinition {name}`"
+        told = command_line("kubectl", "describe", "customresourcedefinition", name)
+        remedy = f"see `{told}`"
         raise InstallError(f"{name} is not served after {SERVED_TIMEOUT:.0f} s", remedy)
 
 
@@ -329,7 +331,8 @@ def _refuse_foreign(crd: Object, program: str) -> None:
         name = crd["metadata"]["name"]
         known = ", ".join(sorted(managers)) or "nobody"
         problem = f"{name} was not installed by {program} (its field managers: {known})"
-        raise InstallError(problem, f"`kubectl delete customresourcedefinition {name}` removes it")
+        told = command_line("kubectl", "delete", "customresourcedefinition", name)
+        raise InstallError(problem, f"`{told}` removes it")
 
 
 async def _refuse_used(cluster: Cluster, resources: Iterable[type[CustomResource]]) -> None:
@@ -393,10 +396,10 @@ async def _delete(
         return live is None or live["metadata"]["uid"] != uid
 
     if not await _until(gone, timing):
-        plural = resource.api.plural
+        told = command_line("kubectl", "get", name, "-A", "-o", "yaml")
         raise InstallError(
             f"{name} is still there after {SERVED_TIMEOUT:.0f} s",
-            f"see which finalizers its resources wait for: `kubectl get {plural} -A -o yaml`",
+            f"see which finalizers its resources wait for: `{told}`",
         )
     return DefinitionChange(name, "deleted", crd)
 

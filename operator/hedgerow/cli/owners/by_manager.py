@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from hedgerow.cli.owners.listing import ref_data
@@ -22,6 +21,7 @@ from hedgerow.fields.sets import leaves, subtree
 from hedgerow.fields.unserved import unserved
 from hedgerow.objects import Installation, ObjectRef, metadata
 from hedgerow.plan.installations import ON_REQUEST
+from hedgerow.texts import command_line
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -40,7 +40,7 @@ _KUBECTL_COPY: Final = "kubectl-last-applied"
 """Who keeps client-side apply's annotation for `kubectl apply --server-side`: no applier."""
 _NO_APPLIERS: Final = {_KUBECTL_COPY} | {Installation().common_manager(word) for word in ON_REQUEST}
 """Those who apply a field or two of somebody's object, and have no manifest of it."""
-_UPDATES: Final = " --operation Update"
+_UPDATES: Final = ("--operation", "Update")
 MOST_NAMED: Final = 20
 """The most objects that a command names."""
 
@@ -114,10 +114,10 @@ class CountScope:
     program: str = "hedgerow"
 
     @property
-    def options(self) -> str:
+    def options(self) -> tuple[str, ...]:
         """Return the options that name the same objects."""
-        chosen = f"-l {quote(self.labels)}" if self.labels else "--all"
-        return f"{chosen} -n {quote(self.namespace)}"
+        chosen = ("-l", self.labels) if self.labels else ("--all",)
+        return (*chosen, "-n", self.namespace)
 
 
 def tally(live: Object, served: Collection[str]) -> Tally:
@@ -184,7 +184,7 @@ def _unserved(objects: Sequence[CountedObject], scope: CountScope) -> Iterable[L
     some = tuple(one for one in objects if one.tally.unserved)
     if some:
         versions = sorted({version for one in some for version in one.tally.unserved})
-        command = f"{scope.program} adopt --repair {scope.options}"
+        command = command_line(scope.program, "adopt", "--repair", *scope.options)
         yield Leftover("unserved version", tuple(versions), "", some, command)
 
 
@@ -254,7 +254,7 @@ def _unscaled(
     having = [one for one in objects if one.tally.scaled]
     gone = [one for one in having if (one.api.kind, one.tally.name) not in scalers]
     for to, some in _by_applier(gone).items():
-        rest = f"{_UPDATES} --subresource scale"
+        rest = (*_UPDATES, "--subresource", "scale")
         found = _several((AUTOSCALER[0],), to, some, having, scope=scope, rest=rest)
         yield Leftover("autoscaler is gone", found.managers, to, found.objects, found.command)
 
@@ -266,16 +266,14 @@ def _several(
     having: Sequence[CountedObject],
     *,
     scope: CountScope,
-    rest: str = "",
+    rest: Sequence[str] = (),
 ) -> Leftover:
     """Return a leftover whose command is about `some` of the objects that have such entries."""
-    given = quote(",".join(named))
-    if len(some) == len(having):
-        chosen = scope.options
-    else:
-        words = " ".join(quote(one.word) for one in some[:MOST_NAMED])
-        chosen = f"{words} -n {quote(scope.namespace)}"
-    command = f"{scope.program} adopt {chosen} --from {given} --to {quote(to)}{rest}"
+    chosen = scope.options
+    if len(some) < len(having):
+        chosen = (*(one.word for one in some[:MOST_NAMED]), "-n", scope.namespace)
+    words = (*chosen, "--from", ",".join(named), "--to", to, *rest)
+    command = command_line(scope.program, "adopt", *words)
     return Leftover("several names", named, to, tuple(some), command)
 
 

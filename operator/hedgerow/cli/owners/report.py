@@ -14,7 +14,7 @@ from hedgerow.cli.widths import Note
 from hedgerow.fields.redaction import worded
 from hedgerow.objects import metadata
 from hedgerow.plan.conflict_messages import sentence
-from hedgerow.texts import escaped, printable
+from hedgerow.texts import command_line, escaped, printable, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -237,11 +237,11 @@ def _unserved(live: Object, versions: Sequence[str]) -> Iterator[Note]:
     if versions:
         meta, group = metadata(live), str(live["apiVersion"]).rpartition("/")[0]
         kind = ".".join(filter(None, (str(live["kind"]).lower(), group)))
-        place = f" -n {meta['namespace']}" if meta.get("namespace") else ""
+        words = ("adopt", "--repair", f"{kind}/{meta['name']}", *within(meta.get("namespace", "")))
+        told = escaped(command_line(typed(), *words, "--yes"))
         yield Note(
             f"fields are recorded in {printable(', '.join(versions))}, which the server does not"
-            f" serve, and which may block every apply:"
-            f" `{typed()} adopt --repair {kind}/{meta['name']}{place} --yes`",
+            f" serve, and which may block every apply: `{told}`",
             alarm=True,
         )
 

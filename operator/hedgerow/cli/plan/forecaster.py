@@ -17,7 +17,7 @@ from hedgerow.cli.plan.forecast import (
 )
 from hedgerow.cli.plan.passes import Simulation
 from hedgerow.cli.plan.submission import Submission, Submitted, UserApply
-from hedgerow.cli.program import program_name
+from hedgerow.cli.program import typed
 from hedgerow.fields.diff import difference
 from hedgerow.kube.errors import Forbidden, Missing
 from hedgerow.objects import (
@@ -33,6 +33,7 @@ from hedgerow.plan.yield_and_claim import ALLOW_CLAIMS, CLAIM, allows_claims
 from hedgerow.runtime.namespaces import NAMESPACES
 from hedgerow.serving.admission import review as admission
 from hedgerow.serving.admission.review import Review, ReviewedKind, ReviewedResource
+from hedgerow.texts import command_line
 
 if TYPE_CHECKING:
     from hedgerow.cli.plan.dry_run import DryRunObject
@@ -90,8 +91,8 @@ class Forecaster:
             )
             submitted = await submission.dry_run(self.cluster, absent=absent)
         except Missing as error:
-            chosen = f" --controllers {controller.name}" if controller.opt_in else ""
-            told = f"{error.message} Run `{program_name()} install{chosen}`"
+            chosen = ("--controllers", controller.name) if controller.opt_in else ()
+            told = f"{error.message} Run `{command_line(typed(), 'install', *chosen)}`"
             submitted = Submitted(None, refusals=(WriteRefusal(str(ref), (told,)),))
         submitted = _judged(controller, stored, submitted)
         if submitted.live is None:

@@ -19,6 +19,7 @@ from hedgerow.fields.diff import difference
 from hedgerow.fields.unserved import unserved
 from hedgerow.kube.errors import KubeError
 from hedgerow.objects import ObjectRef, is_terminating, metadata
+from hedgerow.texts import command_line, within
 from hedgerow_schemas.base import ApiResource
 
 if TYPE_CHECKING:
@@ -136,11 +137,11 @@ class ObjectForecaster:
         if not gone:
             return submitted
         versions = ", ".join(sorted({str(entry["apiVersion"]) for entry in gone}))
-        where = f" -n {ref.namespace}" if ref.namespace else ""
+        target = f"{ref.api.kind.lower()}.{ref.api.group}/{ref.name}"
+        words = ("adopt", "--repair", target, *within(ref.namespace), "--yes")
         told = (
             f"fields are recorded in {versions}, which the server does not serve, and which may"
-            f" block every apply: `{typed()} adopt --repair"
-            f" {ref.api.kind.lower()}.{ref.api.group}/{ref.name}{where} --yes`"
+            f" block every apply: `{command_line(typed(), *words)}`"
         )
         refusals = tuple(replace(one, causes=(*one.causes, told)) for one in submitted.refusals)
         return replace(submitted, refusals=refusals)

@@ -216,7 +216,9 @@ def _rows(found: ObjectForecast) -> Iterator[PlanRow]:
     yield from _counted("shared", "would be held as well, unchanged", found.lines)
     if found.merged:
         yield PlanRow(f"the server was not asked: {found.merged}", "alarm")
-    yield from (PlanRow(f"warning: {printable(text)}", "alarm") for text in found.warnings)
+    yield from (
+        PlanRow(f"warning: {printable(text, LONGEST_MESSAGE)}", "alarm") for text in found.warnings
+    )
 
 
 def _taken(row: PlanRow, line: Line) -> PlanRow:
@@ -382,7 +384,7 @@ def _conditions(before: Iterable[Condition], after: Iterable[Condition]) -> Iter
         was, now = (_condition(some.get(kind)) for some in (old, new))
         if was != now:
             message = new[kind].message if kind in new else ""
-            more = "" if message in messages else f": {printable(message)}"
+            more = "" if message in messages else f": {printable(message, LONGEST_MESSAGE)}"
             messages.add(message)
             yield PlanRow(f"{kind}: {was} -> {now}{more}")
 
@@ -403,7 +405,10 @@ def _condition(found: Condition | None) -> str:
 def _events(forecast: Forecast) -> Iterator[PlanRow]:
     for about, notice in forecast.events:
         tone: Tone = "alarm" if notice.type == "Warning" else "plain"
-        yield PlanRow(f"{notice.type} {notice.reason} on {about}: {printable(notice.note)}", tone)
+        yield PlanRow(
+            f"{notice.type} {notice.reason} on {about}: {printable(notice.note, LONGEST_MESSAGE)}",
+            tone,
+        )
 
 
 def _later(forecast: Forecast) -> Iterator[PlanRow]:

@@ -7,14 +7,13 @@ manifest again and again, so that what is taken from it does not last.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from hedgerow.cli.transfers.relabelling import APPLY, HELM, KUBECTL, is_client_side_apply
 from hedgerow.encoding import to_json
 from hedgerow.fields.managed_fields import entries, holders
 from hedgerow.objects import metadata
-from hedgerow.texts import printable
+from hedgerow.texts import command_line, printable, within
 from hedgerow_schemas.base import View
 from hedgerow_schemas.bluegreen import BlueGreen
 
@@ -103,8 +102,8 @@ def patch(live: Object, setting: Setting) -> str:
     """
     api, meta = BlueGreen.api, metadata(live)
     body = to_json({"spec": {setting.field: setting.value}}).decode()
-    target = f"{api.plural}.{api.group} {quote(meta['name'])} -n {quote(meta['namespace'])}"
-    return f"kubectl patch {target} --type merge -p {quote(body)}"
+    target = (f"{api.plural}.{api.group}", meta["name"], *within(meta["namespace"]))
+    return command_line("kubectl", "patch", *target, "--type", "merge", "-p", body)
 
 
 def later(live: Object, setting: Setting, manager: str) -> Iterator[str]:

@@ -28,7 +28,7 @@ from hedgerow.objects import metadata
 from hedgerow.plan.transfers import Change, MoveRefused, changes
 from hedgerow.plan.yield_and_claim import YIELD
 from hedgerow.settings import SYSTEM_NAMESPACE, Settings
-from hedgerow.texts import numbered, printable
+from hedgerow.texts import command_line, escaped, numbered, printable, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -331,13 +331,16 @@ async def _yield(task: _Task) -> None:
         await task.subject.cluster.apply(managing.api, body, manager=field_manager())
     except Conflict as conflict:
         holder = conflict.causes[0].manager
-        place = f" -n {meta['namespace']}" if managing.api.namespaced else ""
-        name = f"{managing.api.kind.lower()} {meta['name']}{place}"
-        text = printable(task.planned.field_policy)
+        target = (f"{managing.api.plural}.{managing.api.group}".rstrip("."), meta["name"])
+        words = (
+            *target,
+            f"{YIELD}={task.planned.field_policy}",
+            *within(meta.get("namespace", "")),
+        )
+        told = escaped(command_line("kubectl", "annotate", "--overwrite", *words))
         raise CommandError(
             f"{task.owner}: {YIELD} is held by {printable(holder)}; set it"
-            f" there, or kubectl annotate --overwrite {name} '{YIELD}={text}', and release again;"
-            " nothing was changed",
+            f" there, or `{told}`, and release again; nothing was changed",
             Exit.CONFLICT,
         ) from None
 

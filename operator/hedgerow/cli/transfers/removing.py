@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import anyio
 
 from hedgerow.cli.exits import CommandError, Exit
-from hedgerow.cli.program import field_manager, program_name
+from hedgerow.cli.program import field_manager, typed
 from hedgerow.cli.transfers import report
 from hedgerow.cli.transfers.unowned import let_go, unowned
 from hedgerow.cli.transfers.writing import keep_copy, until_settled
 from hedgerow.fields.sets import declaring
 from hedgerow.kube.errors import Conflict, Forbidden, Invalid
 from hedgerow.plan.transfers import MoveRefused, changes, holdings
-from hedgerow.texts import numbered, printable
+from hedgerow.texts import command_line, numbered, printable, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -105,10 +105,11 @@ async def _removed(removal: _Removal, before: Object, held: Object) -> Object:
         return await until_settled(removal.subject.ref, leave_out)
     except (Conflict, Forbidden, Invalid) as error:
         ref, manager = removal.subject.ref, removal.manager
+        words = ("adopt", str(ref), "--from", manager, "--to", "MANAGER", *within(ref.namespace))
+        told = command_line(typed(), *words)
         raise CommandError(
             f"{ref}: the server refuses to remove them: {error.message}; {manager} holds them"
-            f" now, with their values: `{program_name()} adopt {ref} --from {manager} --to"
-            " MANAGER` gives them to another manager",
+            f" now, with their values: `{told}` gives them to another manager",
             Exit.CONFLICT,
         ) from None
 

@@ -22,7 +22,7 @@ from hedgerow.kube.errors import (
 from hedgerow.kube.retry import RetryClock, backoff
 from hedgerow.kube.withholding import withholding
 from hedgerow.objects import Salvaged, metadata, renamed
-from hedgerow.plan.oversized import WHY_UNREADABLE
+from hedgerow.plan.oversized import why_unreadable
 from hedgerow.plan.transfers import MoveRefused
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ async def read(cluster: Cluster, ref: ObjectRef, *, partial: bool = False) -> Ob
     """Return an object, None if there is none; raises MoveRefused if it is not read exactly."""
     live = await cluster.read(ref.api, ref.name, ref.namespace, partial=partial)
     if isinstance(live, Salvaged):
-        raise MoveRefused(f"it {WHY_UNREADABLE}")
+        raise MoveRefused(f"it {why_unreadable(ref)}")
     return live
 
 

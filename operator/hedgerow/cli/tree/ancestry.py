@@ -10,6 +10,7 @@ from hedgerow.cli.targets import found_kind, read
 from hedgerow.cli.tree.resources import is_ours
 from hedgerow.fields.managed_fields import managers
 from hedgerow.objects import ObjectRef, controller_of, metadata
+from hedgerow.texts import command_line, within
 
 if TYPE_CHECKING:
     from hedgerow.contract import Controller
@@ -54,9 +55,11 @@ async def resource_of(
             " from"
         )
     holders = ", ".join(dict.fromkeys(one.manager for one in managers(asked))) or "nobody"
+    word = ".".join(filter(None, (api.kind.lower(), api.group)))
+    told = command_line(typed(), "owners", f"{word}/{name}", *within(place))
     raise CommandError(
         f"no resource of {program_name()} controls {api.kind}/{name}; its fields are held by"
-        f" {holders}: see `{program_name()} owners {api.kind.lower()}/{name}`"
+        f" {holders}: see `{told}`"
     )
 
 

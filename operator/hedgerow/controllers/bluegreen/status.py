@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from hedgerow import Deployment, Notice, Service, condition, ready, stalled, unready
@@ -84,7 +85,7 @@ def steps(scene: Scene) -> Iterator[str]:
         passed = {one.name for one in scene.trial.statuses if one.verdict == "Passed"}
         yield from (f"check {one.name}" for one in bg.spec.checks or () if one.name not in passed)
     if seen.held and not seen.served:
-        yield f"wait for hedgerow promote {bg.metadata.name}"
+        yield f"wait for {_promoting(scene)}"
     if seen.overlap and seen.stay not in (None, seen.chosen):
         yield f"select both colours for {seconds(overlap(bg))}"
     yield f"select {seen.chosen}"
@@ -176,6 +177,12 @@ def _frozen(phase: Phase) -> str:
     )
 
 
+def _promoting(scene: Scene) -> str:
+    """Return the command that lets a held switch go on."""
+    meta = scene.bg.metadata
+    return f"`hedgerow promote {quote(meta.name)} -n {quote(meta.namespace)}`"
+
+
 def _not_ready(scene: Scene, *, lasting: bool = False) -> tuple[str, str]:
     """Return the reason and the message of a `Ready` that is false because of a switch.
 
@@ -197,7 +204,7 @@ def _not_ready(scene: Scene, *, lasting: bool = False) -> tuple[str, str]:
         case "Checking" | "CheckFailed":
             words = f"{chosen}: {_undecided(scene)}; {stays}"
         case "Held":
-            waits = f"{chosen} waits for hedgerow promote {bg.metadata.name}"
+            waits = f"{chosen} waits for {_promoting(scene)}"
             words = "; ".join((waits, stays, *_port_lacks(scene, chosen)))
         case "Overlapping":
             until = f"{chosen} has been among its endpoints for {seconds(overlap(bg))}"
