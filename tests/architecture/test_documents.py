@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import shlex
 import tomllib
 from pathlib import Path
 
@@ -12,8 +13,10 @@ from packaging.requirements import Requirement
 
 from hedgerow.cli.commands import LAZY
 from hedgerow.cli.exits import Exit
+from hedgerow.testing.audit.inputs import read_inputs
 from support.code.documents import anchors, links
 from support.code.sources import ROOT, committed, modules
+from support.programs.tutorial import blocks
 
 README = (ROOT / "README.md").read_text("utf-8")
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
@@ -122,7 +125,28 @@ class TestReadme:
         found = re.search(rf"<!-- {name} -->\n+```\w+\n(.*?)```", README, re.DOTALL)
         assert found
 
-        assert [line for line in found[1].splitlines() if line != "…" and line not in page] == []
+        # What is typed in a clone names the files that the guide lets its reader write.
+        shown = [line for line in found[1].splitlines() if not line.startswith(("…", "$ "))]
+        assert [line for line in shown if line not in page] == []
+
+    def test_its_audit_runs_as_typed_in_a_clone(self):
+        """`tests/cluster/test_audit_guide.py` types it."""
+        found = re.search(r"<!-- audit -->\n+```console\n\$ (.*)\n", README)
+        assert found
+        words = shlex.split(found[1])
+        crds, samples, program = words[3], words[5], words[words.index("python") + 1]
+
+        inputs = read_inputs(["python", program], ROOT / crds, ROOT / samples)
+        assert [one["kind"] for one in inputs.samples] == ["Backup"]
+        assert [one["metadata"]["name"] for one in inputs.definitions] == ["backups.example.com"]
+        assert (ROOT / program).is_file()
+
+    def test_its_example_is_that_of_the_guide(self):
+        written = {one.file: one.text for one in blocks(ROOT / "docs/guides/helm-4.md") if one.file}
+        files = sorted((ROOT / "examples/audit").iterdir())
+
+        assert [one.name for one in files] == ["careless.py", "crds.yaml", "samples.yaml"]
+        assert all(one.read_text("utf-8") == written[one.name] for one in files)
 
 
 class TestPages:

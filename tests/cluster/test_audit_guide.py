@@ -43,11 +43,16 @@ def test_each_operator_is_audited_as_the_page_says(nodes_binaries: None, tmp_pat
     _, (_, known) = again.commands()
     (tmp_path / "known.txt").write_text(known or "")
 
+    # A clone, as far as the README's audit needs one.
+    clone = tmp_path / "clone"
+    clone.mkdir()
+    (clone / "examples").symlink_to(ROOT / "examples")
+    [in_readme] = [block for block in blocks(ROOT / "README.md") if block.comment == "audit"]
+
     # The audits wait most of the time, so they wait at the same time.
+    places, audits = [tmp_path, tmp_path, clone], [careless, careful, in_readme]
     with ThreadPoolExecutor() as pool:
-        odd = [
-            text for found in pool.map(typed, [tmp_path] * 2, [careless, careful]) for text in found
-        ]
+        odd = [text for found in pool.map(typed, places, audits) for text in found]
     assert odd == [], "\n".join(odd)
     html, junit = (tmp_path / "audit.html").read_text(), (tmp_path / "audit.xml").read_text()
     assert ".spec.every" in html

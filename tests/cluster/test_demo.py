@@ -229,6 +229,27 @@ class TestKept:
         assert len(written) >= 2
         assert {line: ended.stderr for line, ended in dry.items() if ended.returncode} == {}
 
+    def test_its_next_lines_make_a_conflict_and_show_it(self, kept, directory, api):
+        begins = kept.lines.index(next(one for one in kept.lines if "busybox:1.36" in one))
+        tree, owners, conflict, contested = kept.lines[begins - 2 : begins + 2]
+
+        assert in_shell(directory, tree).returncode == 0
+        assert in_shell(directory, owners).returncode == 0
+        assert in_shell(directory, conflict).returncode == 0
+        shown = eventually(
+            lambda: (
+                said
+                if "hedgerow.dev/yield=" in (said := in_shell(directory, contested).stdout)
+                else ""
+            ),
+            30,
+            "the conflict",
+        )
+        # The later tests find the BlueGreen as the demo has left it.
+        undone = conflict.replace("busybox:1.36", "busybox:1.37")
+        assert in_shell(directory, undone).returncode == 0
+        assert "busybox:1.36" in shown
+
     def test_a_definition_and_resources_that_were_there_before_are_left(
         self, api, definition, again
     ):

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
+import shlex
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
-from hedgerow.demo import DemoError
+from hedgerow.demo import DemoError, samples
 from hedgerow.demo.page import Page
 from hedgerow.demo.shell import Shell
 from hedgerow.demo.stage import Stage, Target
-from hedgerow.demo.story import farewell, resources
+from hedgerow.demo.story import OTHER_IMAGE, farewell, resources
 from hedgerow.sandbox.processes import Started
 
 pytestmark = pytest.mark.anyio
@@ -51,8 +52,8 @@ def stage(shown, tmp_path):
 
 
 def typed(shown) -> list[str]:
-    """Return the lines that were typed, those in one piece that were broken to fit the page."""
-    lines = re.sub(r" \\\n +", " ", shown.getvalue()).splitlines()
+    """Return the lines that were typed."""
+    lines = shown.getvalue().splitlines()
     return [line.removeprefix("    $ ") for line in lines if line.startswith("    $ ")]
 
 
@@ -102,9 +103,35 @@ class TestFarewell:
         stage = stage(None)
         farewell(stage, Started(17, "then"), ours=ours)
 
-        assert typed(shown)[4:] == [
+        assert typed(shown)[5:] == [
             "kill 17",
             "kubectl delete namespace ns --context there",
             *(["hedgerow uninstall --context there"] if ours else []),
             f"rm -r {stage.directory}",
         ]
+
+    def test_it_names_the_next_lines_to_type_and_one_that_makes_a_conflict(self, stage, shown):
+        farewell(stage(None), Started(17, "then"), ours=True)
+
+        flags = "-n ns --context there"
+        assert typed(shown)[1:5] == [
+            f"hedgerow tree bluegreen/demo {flags}",
+            f"hedgerow owners deploy/demogreen-deployment {flags}",
+            f"kubectl set image deploy/demogreen-deployment green=busybox:1.36 {flags}",
+            f"hedgerow owners deploy/demogreen-deployment --contested {flags}",
+        ]
+        assert OTHER_IMAGE not in {samples.IMAGE, samples.container()[1]}
+
+    def test_its_lines_can_be_pasted_wherever_the_directory_is(self, stage, shown, tmp_path):
+        made = stage(None)
+        directory = tmp_path / "it's here"
+        directory.mkdir()
+        farewell(
+            replace(made, shell=replace(made.shell, directory=directory)),
+            Started(17, "then"),
+            ours=True,
+        )
+
+        parsed = [shlex.split(line) for line in typed(shown)]
+        assert parsed[0][:2] == ["cd", str(directory)]
+        assert parsed[-1] == ["rm", "-r", str(directory)]

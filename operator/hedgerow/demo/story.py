@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from hedgerow.demo import acts
+from hedgerow.demo import acts, samples
 from hedgerow.demo.errors import DemoError
 from hedgerow.demo.player import LOG, operator
 from hedgerow.demo.stage import AUDIT, CLEANUP_TIMEOUT, Stage, Target, folder, given, sandboxed
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import ApiResource
 
 INSTALLER = "hedgerow-install"
+OTHER_IMAGE = "busybox:1.36"
+"""Neither what the sample declares nor what the demo has set: it makes another conflict."""
 
 
 async def perform(page: Page, target: Target) -> None:
@@ -171,16 +174,20 @@ def farewell(stage: Stage, process: Started, *, ours: bool) -> None:
     """Print how to continue by hand, and how to stop what keeps running."""
     page = stage.page
     page.act("It stays as it is: go on by hand")
-    page.typed(f"cd {stage.directory} && . ./env")
-    page.typed(f"kubectl get bluegreens,deployments,services{stage.flags}")
-    page.typed(f"kubectl edit bluegreen {NAME}{stage.flags}")
-    page.typed(f"tail -f {LOG}")
-    page.say("To end it:")
+    page.typed(f"cd {shlex.quote(str(stage.directory))} && . ./env")
+    page.say("See what became of the BlueGreen, and who holds each field:")
+    page.typed(f"hedgerow tree bluegreen/{NAME}{stage.flags}")
+    page.typed(f"hedgerow owners deploy/{acts.GREEN}{stage.flags}")
+    page.say("Make another conflict, and see who holds the field and how to settle it:")
+    container, _ = samples.container()
+    page.typed(f"kubectl set image deploy/{acts.GREEN} {container}={OTHER_IMAGE}{stage.flags}")
+    page.typed(f"hedgerow owners deploy/{acts.GREEN} --contested{stage.flags}")
+    page.say(f"`tail -f {LOG}` shows what the operator does. To end it:")
     page.typed(f"kill {process.pid}")
     if stage.sandbox:
-        page.typed(f"hedgerow sandbox down --dir {stage.sandbox.directory}")
+        page.typed(f"hedgerow sandbox down --dir {shlex.quote(str(stage.sandbox.directory))}")
     else:
         page.typed(f"kubectl delete namespace {stage.namespace}{stage.context}")
         if ours:
             page.typed(f"hedgerow uninstall{stage.context}")
-    page.typed(f"rm -r {stage.directory}")
+    page.typed(f"rm -r {shlex.quote(str(stage.directory))}")
