@@ -15,6 +15,7 @@ from hedgerow.sandbox.errors import SandboxError
 from hedgerow.settings import Settings
 
 CASES = {
+    "no cluster at all": (kube.NoCluster("none; name one"), 2, "hedgerow sandbox up --nodes 1`"),
     "no kubeconfig": (kube.ConfigError("none; name one"), 2, "none; name one"),
     "no server": (kube.Unreachable("cannot reach it", sent=False), 4, "choose another one with"),
     "another authority": (kube.Untrusted("bad", sent=False), 4, "certificate-authority"),
@@ -71,6 +72,54 @@ def test_in_a_pod_nobody_is_told_to_log_in_or_to_choose_a_context(monkeypatch, e
     assert "log in" not in line
     assert "--context" not in line
     assert "kubeconfig" not in line
+
+
+def unserved(request: str) -> kube.KubeError:
+    """Return the error of a path that the server does not serve."""
+    return kube.from_answer(404, b"404 page not found\n", request=request)
+
+
+@pytest.mark.parametrize(
+    ("request_", "begins"),
+    [
+        (
+            "GET /apis/app.demo.kakao.com/v1/namespaces/demo/bluegreens",
+            "BlueGreen is not installed here: run `hedgerow install`; GET /apis/",
+        ),
+        (
+            "PATCH /apis/app.demo.kakao.com/v1/namespaces/bluegreens/bluegreens/demo/status",
+            "BlueGreen is not installed here: run `hedgerow install`; PATCH /apis/",
+        ),
+        (
+            "GET /apis/memcached.cache.example.com/v1/memcacheds",
+            "Memcached is not installed here: run `hedgerow install`; GET ",
+        ),
+        (
+            "discovery of CronJob in batch.tutorial.kubebuilder.io/v1",
+            "CronJob is not installed here: run `hedgerow install`; discovery of ",
+        ),
+        (
+            "GET /apis/webapp.my.domain/v1/namespaces/x/guestbooks",
+            "Guestbook is not installed here: run `hedgerow install --controllers guestbook`; ",
+        ),
+        ("GET /apis/app.demo.kakao.com/v1/namespaces/demo/bluegreenish", "GET /apis/"),
+        ("GET /apis/example.com/v1/widgets", "GET /apis/example.com/v1/widgets: the server does"),
+        ("GET /apis/apps/v1/deployments", "GET /apis/apps/v1/deployments: the server does not"),
+    ],
+)
+def test_of_a_kind_that_is_not_installed_it_says_first_how_to_install_it(request_, begins):
+    line, code = explain(unserved(request_))
+
+    assert (line.startswith(begins), code) == (True, Exit.FAILED), line
+
+
+def test_an_object_that_is_missing_is_no_kind_that_is():
+    status = b'{"kind":"Status","code":404,"message":"not found","details":{"name":"demo"}}'
+    error = kube.from_answer(
+        404, status, request="GET /apis/app.demo.kakao.com/v1/namespaces/x/bluegreens/demo"
+    )
+
+    assert "is not installed here" not in explain(error)[0]
 
 
 def test_the_first_of_several_is_told():

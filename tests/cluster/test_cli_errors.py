@@ -131,7 +131,7 @@ class TestMissingDefinitions:
 
         assert (told.code, told.err) == (1, "")
         assert "✗ BlueGreen/demo would be refused" in told.out
-        assert "Run `hedgerow install`" in told.out
+        assert "is not installed here: run `hedgerow install`" in told.out
 
         told = answer(capsys, "plan", "demo", *known)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from hedgerow.encoding import to_json
 from hedgerow.kube import errors
 from hedgerow.kube.errors import Cause
 from kube.recordings import DIRECTORY, Recording
@@ -113,6 +114,56 @@ class TestForbidden:
         assert isinstance(ending, errors.Forbidden)
         assert isinstance(refused, errors.Forbidden)
         assert (ending.terminating, refused.terminating) == (True, False)
+
+
+MANIFEST = to_json(to_json({"spec": {"rout": "Blue", "text": "x" * 3000}}).decode()).decode()
+UNKNOWN = 'strict decoding error: unknown field "spec.rout"'
+
+
+class TestLastWords:
+    """What is wrong is what the server says last; before it may be a whole manifest."""
+
+    def refused(self, message: str, causes: list[dict[str, str]] | None = None):
+        details = {"causes": causes or []}
+        status = {"kind": "Status", "message": message, "reason": "Invalid", "details": details}
+        return errors.from_answer(422, to_json(status), request="PATCH /apis/x")
+
+    def test_of_a_patch_with_an_unknown_field_only_the_field_is_told(self):
+        value = f"Invalid value: {MANIFEST}: {UNKNOWN}"
+        cause = {"reason": "FieldValueInvalid", "message": value, "field": "patch"}
+        error = self.refused(f' "" is invalid: patch: {value}', [cause])
+
+        assert str(error) == f"PATCH /apis/x: {UNKNOWN}"
+        assert error.details == (UNKNOWN,)
+
+    def test_a_short_patch_is_no_exception(self):
+        error = self.refused(f' "" is invalid: patch: Invalid value: "{{\\"a\\":1}}": {UNKNOWN}')
+
+        assert error.message == UNKNOWN
+
+    def test_a_long_value_anywhere_is_left_out(self):
+        cause = {"message": f"Invalid value: {MANIFEST}: must be short", "field": "spec.text"}
+        error = self.refused(f"x is invalid: spec.text: {cause['message']}", [cause])
+
+        assert error.message == "x is invalid: spec.text: Invalid value: …: must be short"
+        assert error.details == ("spec.text: Invalid value: …: must be short",)
+
+    @pytest.mark.parametrize("value", ['"x"', '"a \\"b\\" c"', '""'])
+    def test_a_short_value_stays(self, value):
+        message = f"x is invalid: spec.a: Invalid value: {value}: must be a number"
+
+        assert self.refused(message).message == message
+
+    def test_what_is_escaped_is_not_cut_for_that(self):
+        assert self.refused("\x1b" * 20 + " end").message == r"\u001b" * 20 + " end"
+
+    def test_whatever_else_is_long_is_cut_before_its_last_words(self):
+        error = self.refused(f"denied: {'detail ' * 200}: because of the quota")
+
+        assert error.message.startswith("denied: detail")
+        assert error.message.endswith("because of the quota")
+        assert len(error.message) <= 500
+        assert "\n" not in error.message
 
 
 class TestMissing:

@@ -11,7 +11,7 @@ import yaml
 from pydantic_core import from_json
 
 from hedgerow.kube import kubeconfig as kubeconfigs
-from hedgerow.kube.errors import ConfigError
+from hedgerow.kube.errors import ConfigError, NoCluster
 from hedgerow.kube.kubeconfig import ClusterAccess, choose
 from kube.fakes import write_kubeconfig
 
@@ -340,5 +340,5 @@ class TestInCluster:
     async def test_is_not_guessed(self, monkeypatch):
         monkeypatch.delenv("KUBERNETES_SERVICE_HOST")
 
-        with pytest.raises(ConfigError, match="no cluster to talk to: there is no kubeconfig at ~"):
+        with pytest.raises(NoCluster, match="no cluster to talk to: there is no kubeconfig at ~"):
             await choose()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import sys
 import time
 from pathlib import Path
 from threading import Event, Thread
@@ -16,7 +17,8 @@ from hedgerow.encoding import to_json
 from hedgerow.manifest import ManifestError
 from hedgerow.testing.api import Reply
 from hedgerow.testing.audit import machine as module
-from hedgerow.testing.audit.inputs import OPERATOR, AuditError, read_inputs
+from hedgerow.testing.audit.engine import audit
+from hedgerow.testing.audit.inputs import OPERATOR, AuditError, look_for_program, read_inputs
 from hedgerow.testing.audit.log import Log
 from hedgerow.testing.audit.machine import Attendant, AuditEnd, Machine, Pace
 from hedgerow.testing.audit.passthrough import passing
@@ -402,3 +404,34 @@ class TestRights:
         assert config["clusters"][0]["cluster"]["server"] == "https://127.0.0.1:1234"
         assert config["contexts"][0]["context"]["namespace"] == OPERATOR
         assert made.stat().st_mode & 0o777 == 0o600
+
+
+class TestProgram:
+    """It is looked for before anything starts: a cluster takes a minute."""
+
+    @pytest.fixture
+    def found(self, tmp_path):
+        return files(tmp_path)
+
+    def inputs(self, found, *command: str, **more: Any):
+        return read_inputs(command, found["crds"], found["samples"], **more)
+
+    @pytest.mark.parametrize("program", ["./nope", "/no/such", "no-such-program"])
+    def test_one_that_is_not_there_is_told(self, found, program):
+        with pytest.raises(AuditError, match=f"does not start: {program} is not there"):
+            audit(self.inputs(found, program))
+
+    def test_neither_is_one_that_may_not_be_run(self, found, tmp_path):
+        (tmp_path / "manager").write_text("#!/bin/sh\n", encoding="utf-8")
+        with pytest.raises(AuditError, match="may not be run"):
+            look_for_program(self.inputs(found, "./manager", directory=tmp_path))
+
+        (tmp_path / "manager").chmod(0o700)
+        look_for_program(self.inputs(found, "./manager", directory=tmp_path))
+
+    @pytest.mark.parametrize("program", ["sh", sys.executable, "{kubeconfig}.sh"])
+    def test_one_that_may_be_there_is_started(self, found, program):
+        look_for_program(self.inputs(found, program))
+
+    def test_one_that_the_setup_may_make_is_started(self, found):
+        look_for_program(self.inputs(found, "./nope", setup="make"))

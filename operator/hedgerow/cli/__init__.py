@@ -172,7 +172,8 @@ def _tell(error: Exception, call: ProgramCall, *, debug: bool) -> int:
     """
     from hedgerow.cli.errors import explain  # noqa: PLC0415 - it knows every error there is
 
-    line, code = explain(error, call.name, call.command)
+    with called.called(call):
+        line, code = explain(error, call.name, call.command)
     if call.logs_json:
         from hedgerow.runtime.logs import json_log  # noqa: PLC0415 - for commands that log
 

@@ -10,8 +10,11 @@ from pydantic import ValidationError
 
 from hedgerow.cli.commands import COMMAND_PATH
 from hedgerow.cli.exits import CommandError, Exit
+from hedgerow.cli.program import registry
+from hedgerow.cli.targets import not_installed
 from hedgerow.errors import OneLineError
 from hedgerow.kube import errors as kube
+from hedgerow.kube.errors import discovery_of
 from hedgerow.kube.pod import in_pod
 from hedgerow.objects import PROGRAM, renamed
 from hedgerow.texts import escaped
@@ -19,7 +22,15 @@ from hedgerow.validation import field_errors, in_a_line
 
 LONGEST = 10_000
 """The most characters of an error."""
+_SANDBOX = (
+    'for a throwaway one: `hedgerow sandbox up --nodes 1`, then `eval "$(hedgerow sandbox env)"`'
+)
 _REMEDIES: tuple[tuple[type[kube.KubeError], Exit, str], ...] = (
+    (
+        kube.NoCluster,
+        Exit.USAGE,
+        _SANDBOX,
+    ),
     (kube.ConfigError, Exit.USAGE, ""),
     (
         kube.Untrusted,
@@ -85,6 +96,8 @@ def _explained(error: BaseException, program: str, command: str) -> tuple[str, E
             return "interrupted", Exit.INTERRUPTED
         case OneLineError():
             return str(error), Exit.FAILED
+        case kube.Missing() if not error.served and (absent := _absent(error, command)):
+            return f"{absent}; {error}", Exit.FAILED
         case kube.KubeError():
             code, remedy = next((c, r) for kind, c, r in _REMEDIES if isinstance(error, kind))
             if in_pod():
@@ -103,6 +116,21 @@ def _explained(error: BaseException, program: str, command: str) -> tuple[str, E
             told = f"{type(error).__name__}: {error}"
             line, code = f"{told}; this is a mistake in {program}: --debug shows where", Exit.FAILED
     return line, code
+
+
+def _absent(error: kube.Missing, command: str) -> str:
+    """Return that a kind of ours is not installed, if the request was about one, else nothing."""
+    words = error.request.partition(" ")[2].split("/")
+    group, rest = words[2:4], words[4:]
+    # The path of one namespace begins alike: .../namespaces/NAME/PLURAL.
+    plural = rest[2:3] if rest[:1] == ["namespaces"] and rest[2:] else rest[:1]
+    for controller in registry().controllers:
+        api = controller.resource.api
+        asked = [api.group, api.version, api.plural]
+        named = error.request == discovery_of(api.kind, api.group_version)
+        if controller.is_custom and (named or [*group, *plural] == asked):
+            return not_installed(controller, command)
+    return ""
 
 
 def _first(error: BaseException) -> BaseException:

@@ -11,10 +11,12 @@ from hedgerow.cli.exits import CommandError
 from hedgerow.cli.program import installation, program_name, registry, say
 from hedgerow.fields import managed_fields
 from hedgerow.kube.discovery import find, spelled
+from hedgerow.kube.errors import Missing, discovery_of
 from hedgerow.objects import ObjectRef, Salvaged, controller_of, metadata
 from hedgerow.plan.installations import installation_of
 from hedgerow.plan.oversized import why_unreadable
 from hedgerow.plan.transfers import MoveRefused
+from hedgerow.texts import command_line
 from hedgerow_schemas.base import CustomResource
 
 if TYPE_CHECKING:
@@ -50,6 +52,16 @@ def is_meant(controller: Controller[Resource], word: str) -> bool:
     }
 
 
+def not_installed(controller: Controller[Resource], command: str) -> str:
+    """Return that a controller's kind is not installed, and how to install it.
+
+    `command` is how the program is called.
+    """
+    chosen = ("--controllers", controller.name) if controller.opt_in else ()
+    install = command_line(command, "install", *chosen)
+    return f"{controller.resource.api.kind} is not installed here: run `{install}`"
+
+
 def joined(words: Sequence[str]) -> str:
     """Return KIND/NAME, which may be typed as two words, as in kubectl; raises BadParameter."""
     if len(words) > 1 + all("/" not in word for word in words):
@@ -66,8 +78,18 @@ def parted(target: str) -> tuple[str, str]:
 
 
 async def found_kind(cluster: Cluster, word: str) -> ApiResource:
-    """Return the kind that a word means; print what else it could mean, and what gave no answer."""
-    found = await find(cluster, word)
+    """Return the kind that a word means; print what else it could mean, and what gave no answer.
+
+    Raises Missing, which names the kind if the word means one of ours, and KubeError.
+    """
+    try:
+        found = await find(cluster, word)
+    except Missing as error:
+        ours = (one.resource.api for one in registry().controllers if is_meant(one, word))
+        if (api := next(ours, None)) is None:
+            raise
+        request = discovery_of(api.kind, api.group_version)
+        raise Missing(error.message, code=error.code, request=request) from error
     if found.others:
         named = ", ".join(map(spelled, found.others))
         say(f"{word} is taken for {spelled(found.api)}; it could also mean {named}")

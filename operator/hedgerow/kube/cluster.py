@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from hedgerow.contract import unreduced
 from hedgerow.kube import adoption, bodies, clientside, fence, reviews, wire
-from hedgerow.kube.errors import Gone, Invalid, Missing, Oversized, Stale
+from hedgerow.kube.errors import Gone, Invalid, Missing, Oversized, Stale, discovery_of
 from hedgerow.kube.watch import IDLE, Listing, WatchEvent
 from hedgerow.kube.wire import APPLY, JSON, METADATA, METADATA_LIST, Request
 from hedgerow_schemas.base import ApiResource, Object
@@ -330,7 +330,7 @@ class Cluster:
     async def resource(self, group_version: str, kind: str) -> ApiResource:
         """Return a kind from the server's discovery; raises Missing if it is not served."""
         root = "apis" if "/" in group_version else "api"
-        request = f"discovery of {kind} in {group_version}"
+        request = discovery_of(kind, group_version)
         try:
             found = await self.get(f"/{root}/{group_version}")
         except Missing as error:

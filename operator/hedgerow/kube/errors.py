@@ -2,6 +2,7 @@
 
     KubeError
       + ConfigError        no usable kubeconfig, context or credentials; nothing was sent yet
+      |   + NoCluster      there is no kubeconfig at all, and this is no pod
       + Unreachable        no answer; if `sent`, the server may have acted nevertheless
       |   + Dropped        an open watch was cut, or went silent
       |   + Untrusted      the server's certificate is not signed by the authority that we trust
@@ -33,7 +34,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hedgerow.encoding import decode
-from hedgerow.texts import printable
+from hedgerow.texts import escaped, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -43,6 +44,13 @@ if TYPE_CHECKING:
 _HOLDER = re.compile(r'conflict with ("(?:[^"\\]|\\.)*")')
 _BAD_BODY = re.compile(r"failed to create typed patch object|failed to convert new object")
 _TOO_LARGE = re.compile(r"request is too large|too large: limit is|Too long: may not be more than")
+_VALUE = 'nvalid value: "'
+_END_OF_VALUE = re.compile(r'(?:[^"\\]|\\.)*+"')
+_PATCH = ('"" is invalid: patch: Invalid value: ', "Invalid value: ")
+_UNKNOWN = "strict decoding error: "
+"""What the server says of a patch with an unknown field, and where it names the field."""
+_LONGEST_VALUE = 100
+"""The most characters of a value that the server repeats in its words."""
 _SHOWN = 4
 _PASSING = {
     HTTPStatus.BAD_GATEWAY,
@@ -82,7 +90,7 @@ class KubeError(Exception):
         self.code = code
         self.after = after
         self.request = request
-        self.message = one_line(message) or type(self).__name__
+        self.message = _in_short(message) or type(self).__name__
         super().__init__(self.message)
 
     def __str__(self) -> str:
@@ -128,6 +136,10 @@ class KubeError(Exception):
 
 class ConfigError(KubeError):
     """No usable kubeconfig, context or credentials; the message names the remedy."""
+
+
+class NoCluster(ConfigError):
+    """There is no kubeconfig, and this is no pod."""
 
 
 class Unreachable(KubeError):
@@ -253,6 +265,7 @@ def from_answer(code: int, content: bytes, *, after: float = 0.0, request: str =
 
 def from_status(status: Object, *, after: float = 0.0, request: str = "") -> KubeError:
     """Return the error of a Status object, such as that of a watch's ERROR event."""
+    status = {**status, "message": _without_values(str(status.get("message", "")))}
     causes = tuple(_causes(status))
     code = _number(status.get("code"))
     kind = _kind(code, status, causes)
@@ -265,6 +278,40 @@ def from_status(status: Object, *, after: float = 0.0, request: str = "") -> Kub
         after=after or float(asked),
         request=request,
     )
+
+
+def discovery_of(kind: str, group_version: str) -> str:
+    """Return how the request is called that asks whether a kind is served."""
+    return f"discovery of {kind} in {group_version}"
+
+
+def _in_short(text: str, limit: int = 500) -> str:
+    """Return a message in one line; of a longer one its beginning, and the words that it ends with.
+
+    The server says first what was sent, and last what is wrong with it.
+    """
+    words = " ".join(text.split())
+    line = escaped(words if len(words) <= 2 * limit else words[:limit] + words[-limit:])
+    return line if len(line) <= limit else f"{line[: limit // 2]} … {line[3 - limit // 2 :]}"
+
+
+def _without_values(text: str) -> str:
+    """Return a server's words without long values that it repeats, as those of a whole patch.
+
+    They are quoted as Go quotes them: a manifest would be lines of escaped JSON.
+    """
+    first, *others = text.split(_VALUE)
+    shorter = first + "".join(map(_without_value, others))
+    if shorter.lstrip().startswith(_PATCH) and _UNKNOWN in shorter:
+        return shorter[shorter.rindex(_UNKNOWN) :]
+    return shorter
+
+
+def _without_value(text: str) -> str:
+    end = _END_OF_VALUE.match(text)
+    if end is None or end.end() <= _LONGEST_VALUE:
+        return _VALUE + text
+    return f"{_VALUE[:-1]}…{text[end.end() :]}"
 
 
 def one_line(text: str, limit: int = 500) -> str:
@@ -318,9 +365,13 @@ def _causes(status: Object) -> Iterable[Cause]:
     listed = _mapping(status.get("details")).get("causes")
     for entry in cast("list[Any]", listed) if isinstance(listed, list) else ():
         cause = _mapping(entry)
-        message, reason = str(cause.get("message", "")), str(cause.get("reason", ""))
+        said, reason = str(cause.get("message", "")), str(cause.get("reason", ""))
+        message = _without_values(said)
         manager = _manager(message) if reason == "FieldManagerConflict" else ""
-        yield Cause(str(cause.get("field", "")), manager, message, reason)
+        # The patch is no field of the object.
+        is_patch = message != said and message.startswith(_UNKNOWN)
+        field = "" if is_patch else str(cause.get("field", ""))
+        yield Cause(field, manager, message, reason)
 
 
 def _manager(message: str) -> str:

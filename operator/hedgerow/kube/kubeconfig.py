@@ -18,7 +18,7 @@ from anyio import Path
 from msgspec import Struct
 
 from hedgerow.kube import wire
-from hedgerow.kube.errors import ConfigError, one_line
+from hedgerow.kube.errors import ConfigError, NoCluster, one_line
 from hedgerow.kube.pod import in_pod
 
 if TYPE_CHECKING:
@@ -236,7 +236,7 @@ async def _in_cluster() -> ClusterAccess:
             " automountServiceAccountToken, or name a kubeconfig that it mounts with $KUBECONFIG"
         )
     if not host or not port or not await token.is_file():
-        raise ConfigError(
+        raise NoCluster(
             f"no cluster to talk to: there is no kubeconfig at "
             f"{', '.join(_usual())}, and this is no pod; "
             "name one with --kubeconfig or $KUBECONFIG"

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from cli.owned import LIVE, NOW, told
 from hedgerow.cli.owners.report import OwnersPage, age, worded
+from hedgerow.cli.owners.selection import nothing
 from hedgerow.cli.owners.terminal import show
 from hedgerow.cli.widths import Note
 from hedgerow.texts import printable
@@ -127,7 +128,19 @@ class TestTerminal:
         assert all(line == line.rstrip() for line in shown)
 
     def test_nothing_found_is_said(self):
-        assert drawn(80, told(manager="nobody"))[-1] == "no field of the object matches"
+        assert drawn(80, told(manager="nobody"))[-1] == "no field is held"
+
+    @pytest.mark.parametrize(
+        ("asked", "said"),
+        [
+            ({}, "no field is held"),
+            ({"contested": True}, "no field is contested"),
+            ({"manager": "kube*"}, "no field is held by kube*"),
+            ({"manager": "kube*", "contested": True}, "no field of kube* is contested"),
+        ],
+    )
+    def test_what_was_asked_for_is_said(self, asked, said):
+        assert nothing(**asked) == said
 
     def test_emptied_managed_fields_are_said(self):
         bare = {**LIVE, "metadata": {"name": "web"}}

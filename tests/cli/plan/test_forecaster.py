@@ -376,7 +376,10 @@ class TestRefused:
         found = await plan.of(manifest())
 
         assert [cause for r in found.refusals for cause in r.causes] == [
-            "the server does not serve this Run `hedgerow install`"
+            (
+                "BlueGreen is not installed here: run `hedgerow install`;"
+                " the server does not serve this"
+            )
         ]
 
     async def test_a_child_of_a_kind_that_is_not_served_is_an_error(self):

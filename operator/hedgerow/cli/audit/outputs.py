@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import typer
 
 from hedgerow.cli.exits import CommandError, Exit
-from hedgerow.cli.output import echo_lines
+from hedgerow.cli.output import echo, echo_lines
 from hedgerow.cli.program import say
 from hedgerow.files import LINK, overwrite
 from hedgerow.testing.audit.baseline import baseline, compared, line_of, read_baseline
@@ -121,7 +121,7 @@ def judged_by(report: AuditReport, files: Baselines, rules: Collection[str] | No
         say(f"{files.file} was not written: the report is partial")
         return compared(report, files.known, rules)
     _write(files.file, baseline(report.findings, files.comments))
-    say(f"{files.file} has the findings of this audit: {len(report.findings)}")
+    echo(f"{files.file} has the findings of this audit: {len(report.findings)}", err=True)
     return compared(report, {*files.known, *map(line_of, report.findings)}, rules)
 
 

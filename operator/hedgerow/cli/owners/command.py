@@ -137,7 +137,8 @@ def owners_command(
 
     live, whole, disputes = anyio.run(carry_out)
     chosen = selection.choose(whole, manager, contested=contested)
-    _print(live, whole, chosen, disputes, versions=versions, output=output)
+    said = selection.nothing(manager, contested=contested)
+    _print(live, whole, chosen, disputes, versions=versions, nothing=said, output=output)
 
 
 async def _unserved(cluster: Cluster, live: Object) -> list[str]:
@@ -234,6 +235,7 @@ def _print(
     disputes: Disputes,
     *,
     versions: Sequence[str],
+    nothing: str,
     output: OwnersFormat,
 ) -> None:
     """Print in the requested format; each format is imported only when it is used."""
@@ -246,7 +248,7 @@ def _print(
         return
     from hedgerow.cli.owners.report import page
 
-    told = page(live, whole, chosen, now, disputes, unserved=versions)
+    told = page(live, whole, chosen, now, disputes, unserved=versions, nothing=nothing)
     if output == "tree":
         from hedgerow.cli.owners.terminal import show
 

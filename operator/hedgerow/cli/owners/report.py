@@ -85,10 +85,12 @@ def page(
     disputes: Disputes = NO_DISPUTES,
     *,
     unserved: Sequence[str] = (),
+    nothing: str = "no field is held",
 ) -> OwnersPage:
     """Return the page of the chosen part of an object; its facts are about the whole object.
 
-    `unserved` are the versions of managed fields that the server does not serve.
+    `unserved` are the versions of managed fields that the server does not serve; `nothing` is said
+    if no field is chosen.
     """
     meta = metadata(live)
     place = "/".join(filter(None, (meta.get("namespace"), meta.get("name"))))
@@ -98,7 +100,7 @@ def page(
         _leaves_held(whole),
         tuple(_declaring(disputes, _rows(_visible(chosen.fields), now))),
         (*_gone(live, chosen, now), *_declaring(disputes, _missing(chosen))),
-        (*_unserved(live, unserved), *_notes(whole, chosen), *_settling(disputes)),
+        (*_unserved(live, unserved), *_notes(whole, chosen, nothing), *_settling(disputes)),
         utc(now),
     )
 
@@ -213,7 +215,7 @@ def _leaves_held(whole: Ownership) -> dict[str, int]:
     return {printable(one.manager) or "?": counts[one.manager] for one in whole.holders}
 
 
-def _notes(whole: Ownership, chosen: Ownership) -> Iterator[Note]:
+def _notes(whole: Ownership, chosen: Ownership, nothing: str) -> Iterator[Note]:
     declarers = {node.contested for node in whole.places()} | {owner for _, owner in whole.missing}
     for owner in sorted(filter(None, declarers)):
         yield Note(
@@ -230,7 +232,7 @@ def _notes(whole: Ownership, chosen: Ownership) -> Iterator[Note]:
             " write [*] for it"
         )
     if not (chosen.fields or chosen.gone or chosen.missing):
-        yield Note("no field of the object matches")
+        yield Note(printable(nothing))
 
 
 def _unserved(live: Object, versions: Sequence[str]) -> Iterator[Note]:

@@ -99,6 +99,13 @@ def choose(ownership: Ownership, manager: str = "", *, contested: bool = False) 
     )
 
 
+def nothing(manager: str = "", *, contested: bool = False) -> str:
+    """Return what is said of an object of which `choose` leaves nothing."""
+    if contested:
+        return f"no field of {manager} is contested" if manager else "no field is contested"
+    return f"no field is held by {manager}" if manager else "no field is held"
+
+
 def _is_meant(holder: Holder, manager: str) -> bool:
     return fnmatchcase(holder.manager, manager)
 

@@ -18,6 +18,7 @@ from hedgerow.cli.plan.forecast import (
 from hedgerow.cli.plan.passes import Simulation
 from hedgerow.cli.plan.submission import Submission, Submitted, UserApply
 from hedgerow.cli.program import typed
+from hedgerow.cli.targets import not_installed
 from hedgerow.fields.diff import difference
 from hedgerow.kube.errors import Forbidden, Missing
 from hedgerow.objects import (
@@ -33,7 +34,6 @@ from hedgerow.plan.yield_and_claim import ALLOW_CLAIMS, CLAIM, allows_claims
 from hedgerow.runtime.namespaces import NAMESPACES
 from hedgerow.serving.admission import review as admission
 from hedgerow.serving.admission.review import Review, ReviewedKind, ReviewedResource
-from hedgerow.texts import command_line
 
 if TYPE_CHECKING:
     from hedgerow.cli.plan.dry_run import DryRunObject
@@ -91,8 +91,7 @@ class Forecaster:
             )
             submitted = await submission.dry_run(self.cluster, absent=absent)
         except Missing as error:
-            chosen = ("--controllers", controller.name) if controller.opt_in else ()
-            told = f"{error.message} Run `{command_line(typed(), 'install', *chosen)}`"
+            told = f"{not_installed(controller, typed())}; {error.message}"
             submitted = Submitted(None, refusals=(WriteRefusal(str(ref), (told,)),))
         submitted = _judged(controller, stored, submitted)
         if submitted.live is None:

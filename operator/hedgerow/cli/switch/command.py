@@ -16,7 +16,7 @@ from hedgerow.cli.exits import CommandError, Exit
 from hedgerow.cli.options import DryRun, Namespace, Output
 from hedgerow.cli.output import echo, echo_data
 from hedgerow.cli.owners.listing import identity_data
-from hedgerow.cli.program import installation, say
+from hedgerow.cli.program import installation
 from hedgerow.cli.switch import decision, takeover
 from hedgerow.cli.times import duration
 from hedgerow.cli.transfers import report
@@ -211,7 +211,8 @@ async def _ended(found: Subject, done: _Done, order: _Order) -> SwitchEnd:
                 return ended
             words = decision.progress(live)
             if words != told and decision.is_observed(live):
-                say(printable(words))
+                # Where the output is for programs it is beside it, and never looks like an error.
+                echo(printable(words), err=order.output == "json")
                 told = words
             await pause(number)
             live = await found.again()

@@ -16,7 +16,7 @@ from hedgerow.testing.audit.access import GrantedRights
 from hedgerow.testing.audit.author import Author
 from hedgerow.testing.audit.findings import Figures, Finding
 from hedgerow.testing.audit.history import identified
-from hedgerow.testing.audit.inputs import read_inputs
+from hedgerow.testing.audit.inputs import look_for_program, read_inputs
 from hedgerow.testing.audit.machine import Attendant, AuditEnd, Pace, machine, raised
 from hedgerow.testing.audit.others import Others
 from hedgerow.testing.audit.recorder import FindingRecorder
@@ -48,9 +48,10 @@ def audit(
     """Audit an operator, on a cluster of its own or on the given one with its audit log.
 
     Whatever happens, a report is returned, and nothing that was started lives on; `partial` says
-    why the report is not whole. Raises AuditError for rights that the server refuses, SandboxError
-    if there can be no cluster.
+    why the report is not whole. Raises AuditError for rights that the server refuses, and for a
+    program that is not there, before anything starts; SandboxError if there can be no cluster.
     """
+    look_for_program(inputs)
     attendant, recorder = attendant or Attendant(), FindingRecorder()
     version = ""
     with ExitStack() as stack:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from shutil import which
 from typing import TYPE_CHECKING, Any, Final
 
 from hedgerow.errors import OneLineError
 from hedgerow.fields.paths import is_map
 from hedgerow.manifest import objects_in, texts
 from hedgerow.testing.audit.access import Role
+from hedgerow.texts import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
 NAMESPACE: Final = "audit-samples"
 """Where samples without a namespace go."""
+KUBECONFIG: Final = "{kubeconfig}"
+"""In a word of the command it stands for the path of the kubeconfig."""
 _SKIPPED: Final = frozenset({"Kustomization", "Component"})
 _DEFINITION: Final = "CustomResourceDefinition"
 _MOST_SAMPLES: Final = 50
@@ -104,6 +108,22 @@ def read_inputs(
         fields=fields,
         directory=directory,
     )
+
+
+def look_for_program(inputs: Inputs) -> None:
+    """Raise AuditError if the command's program is not there, or may not be run."""
+    program = inputs.command[0]
+    # The path of a kubeconfig is known later, and the setup may make the program.
+    if KUBECONFIG in program or inputs.setup:
+        return
+    # A path begins in the folder in which the command is run; any other word is looked for on PATH.
+    here = (inputs.directory or Path()).absolute()
+    place = str(here / program) if "/" in program else program
+    if which(place) is None:
+        raise AuditError(
+            f"the command does not start: {printable(program)} is not there, or may not be run",
+            "after `--` comes the operator as it is started, such as `-- bin/manager`",
+        )
 
 
 def _paths(given: Path | Sequence[Path]) -> Sequence[Path]:

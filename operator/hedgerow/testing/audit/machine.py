@@ -24,7 +24,7 @@ from hedgerow.files import opened, overwrite
 from hedgerow.sandbox.cluster import Options, Sandbox
 from hedgerow.sandbox.leash import MARK, Leash, end, marked
 from hedgerow.testing.api import Api
-from hedgerow.testing.audit.inputs import OPERATOR, AuditError
+from hedgerow.testing.audit.inputs import KUBECONFIG, OPERATOR, AuditError
 from hedgerow.testing.audit.log import Log
 from hedgerow.testing.audit.passthrough import passing
 from hedgerow.texts import printable
@@ -168,9 +168,7 @@ class Machine:
 
     def start(self) -> None:
         """Start the operator. Raises AuditEnd if its command cannot be run."""
-        command = [
-            part.replace("{kubeconfig}", str(self._kubeconfig)) for part in self.inputs.command
-        ]
+        command = [part.replace(KUBECONFIG, str(self._kubeconfig)) for part in self.inputs.command]
         variables = {"KUBECONFIG": str(self._kubeconfig), "PYTHONUNBUFFERED": "1"}
         try:
             self._process = self._popen(command, {**os.environ, **variables})
