@@ -19,6 +19,7 @@ from hedgerow.cli.install.command import (
     installed,
     show,
     told,
+    told_of_role,
     uninstall_command,
 )
 from hedgerow.cli.install.definitions import (
@@ -30,11 +31,15 @@ from hedgerow.cli.install.definitions import (
     close,
     is_closed,
 )
+from hedgerow.cli.install.roles import grant, revoke
+from hedgerow.deploy import access
+from hedgerow.deploy.names import Names
 from hedgerow.kube.errors import Cause, Conflict, Forbidden, Missing, Stale
 from hedgerow.kube.retry import RetryClock
 from hedgerow_schemas.base import ApiResource
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.crd import crd_name
+from hedgerow_schemas.memcached import Memcached
 from hedgerow_schemas.openapi import DOCUMENT_PATH
 from support.operator.registered import ALL, RESOURCES
 
@@ -68,6 +73,8 @@ class Cluster:
 
     def __init__(self):
         self.crds = {}
+        self.roles = {}
+        self.may_grant = True
         self.instances = []
         self.more = 0
         self.openapi = installing.packaged_document()
@@ -95,7 +102,36 @@ class Cluster:
         self.crds[name] = live
         return live
 
+    def put_role(self, body, manager=FIELD_MANAGER):
+        meta = {
+            **body["metadata"],
+            "uid": f"uid-{len(self.log)}",
+            "managedFields": [{"manager": manager, "operation": "Apply"}],
+        }
+        return {**body, "metadata": meta}
+
+    def apply_role(self, name, body, manager, dry_run):
+        """Create a role only with a version, and change only the one with its uid."""
+        before = self.roles.get(name)
+        meta = body["metadata"]
+        if name in self.conflicts:
+            raise Conflict("held", causes=self.conflicts[name])
+        if before is None and "uid" in meta:
+            raise Stale("gone")
+        if before is not None and meta.get("uid") != before["metadata"]["uid"]:
+            raise Stale("another")
+        live = self.put_role(deepcopy(body), manager)
+        if before is not None:
+            live["metadata"]["uid"] = before["metadata"]["uid"]
+        if not dry_run:
+            self.roles[name] = live
+        return SimpleNamespace(object=live, created=before is None)
+
     async def read(self, api, name, namespace=""):
+        if api.kind == "ClusterRole":
+            if not self.may_grant:
+                raise Forbidden("you may not")
+            return deepcopy(self.roles.get(name))
         self.log.append(("read", name))
         live = deepcopy(self.crds.get(name))
         if live is not None and live["metadata"].get("deletionTimestamp"):
@@ -115,8 +151,10 @@ class Cluster:
             }
         return live
 
-    async def apply(self, api, body, *, manager, timeout, dry_run=False):
+    async def apply(self, api, body, *, manager, timeout=10.0, dry_run=False):
         name = body["metadata"]["name"]
+        if api.kind == "ClusterRole":
+            return self.apply_role(name, body, manager, dry_run)
         self.log.append(("apply", name, manager, dry_run))
         if name in self.conflicts:
             raise Conflict("held", causes=self.conflicts[name])
@@ -161,6 +199,9 @@ class Cluster:
         return BlueGreen.api
 
     async def delete(self, api, name, *, uid, version=""):
+        if api.kind == "ClusterRole":
+            assert self.roles.pop(name)["metadata"]["uid"] == uid
+            return True
         self.log.append(("delete", name, uid))
         self.deleted_closed.append(is_closed(self.crds[name]))
         if self.stale:
@@ -567,7 +608,7 @@ class TestCommandLine:
         assert run("install", "--kubeconfig", "here", "--context", "there").exit_code == 0
         assert run("uninstall", "--context", "there").exit_code == 0
         assert connected == [("here", "there"), (None, "there")]
-        assert cluster.crds == {}
+        assert cluster.crds == cluster.roles == {}
 
     def test_a_conflict_has_an_exit_code_of_its_own(self, connected, cluster, run):
         cluster.conflicts[NAME] = (Cause(".spec.versions", "kubectl", "conflict with …"),)
@@ -605,7 +646,8 @@ class TestCommandLine:
 
         tried = run("install", "--plain", "--dry-run")
         shown = [crd["metadata"]["name"] for crd in yaml.load_all(tried.stdout, yaml.CSafeLoader)]
-        assert (tried.exit_code, NAME in shown, len(shown)) == (1, False, len(RESOURCES) - 1)
+        # The two roles come after the definitions.
+        assert (tried.exit_code, NAME in shown, len(shown)) == (1, False, len(RESOURCES) - 1 + 2)
         told = json.loads(run("install", "--plain", "-o", "json").stdout)["definitions"]
         [loss] = next(one["losses"] for one in told if one["name"] == NAME)
         assert (loss["what"], loss["count"]) == (".spec.extra: would be lost", 7)
@@ -634,10 +676,11 @@ class TestCommandLine:
         run("install", "--plain")
         cluster.crds = {NAME: cluster.crds[NAME]}
         ended = run("uninstall")
-        first, *others = ended.stdout.splitlines()
+        first, *others, viewer, editor = ended.stdout.splitlines()
 
         assert ended.exit_code == 0
         assert first == f"customresourcedefinition/{NAME} deleted"
+        assert (viewer, editor) == (f"{VIEWER} deleted", f"{EDITOR} deleted")
         assert [line.split()[-1] for line in others] == ["absent"] * (len(ALL.resources) - 1)
 
     def test_controllers_without_a_custom_resource_need_none_and_that_is_told(self, connected, run):
@@ -650,7 +693,7 @@ class TestCommandLine:
     def test_as_json_nothing_to_install_is_an_empty_list(self, connected, run):
         ended = run("install", "--controllers", "scaler", "-o", "json")
 
-        assert json.loads(ended.stdout) == {"dryRun": False, "definitions": []}
+        assert json.loads(ended.stdout) == {"dryRun": False, "definitions": [], "roles": []}
         assert (ended.exit_code, connected) == (0, [])
 
     def test_flags_reach_the_server(self, connected, cluster, run):
@@ -666,6 +709,87 @@ class TestCommandLine:
 
         assert isinstance(run("uninstall").exception, InstallError)
         assert run("uninstall", "--delete-resources").exit_code == 0
+
+
+VIEWER, EDITOR = "clusterrole/hedgerow-viewer", "clusterrole/hedgerow-editor"
+
+
+def readable(role):
+    """Return the kinds on which a role has a right."""
+    return {name for rule in role["rules"] for name in rule["resources"] if "/" not in name}
+
+
+class TestRoles:
+    """Those who have `view` or `edit` see the kinds that are installed."""
+
+    async def test_they_are_those_of_the_manifests(self, cluster):
+        names = Names()
+        changes = await grant(cluster, ALL.resources, ALL.resources)
+
+        made = [access.viewer(names, ALL.resources), access.editor(names, ALL.resources)]
+        assert [change.role for change in changes] == made
+        assert actions(changes) == [(one["metadata"]["name"], "created") for one in made]
+
+    async def test_a_second_run_changes_nothing(self, cluster):
+        for expected in ("created", "unchanged"):
+            changes = await grant(cluster, RESOURCES, RESOURCES)
+            assert {change.action for change in changes} == {expected}
+
+    async def test_what_was_installed_before_stays_readable(self, cluster):
+        await grant(cluster, (BlueGreen,), ALL.resources)
+        changes = await grant(cluster, (Memcached,), ALL.resources)
+
+        assert {change.action for change in changes} == {"configured"}
+        both = {"bluegreens", "memcacheds"}
+        assert [readable(role) for role in cluster.roles.values()] == [both, both]
+
+    async def test_somebody_elses_of_that_name_is_left_as_it_is(self, cluster):
+        theirs = cluster.put_role({"metadata": {"name": "hedgerow-viewer"}, "rules": []}, "helm")
+        cluster.roles["hedgerow-viewer"] = theirs
+
+        changes = await grant(cluster, RESOURCES, RESOURCES)
+
+        assert [change.action for change in changes] == ["foreign", "created"]
+        assert [change.action for change in await revoke(cluster)] == ["deleted"]
+        assert cluster.roles == {"hedgerow-viewer": theirs}
+
+    async def test_one_that_somebody_makes_just_now_is_theirs(self, cluster, monkeypatch):
+        theirs = cluster.put_role({"metadata": {"name": "hedgerow-viewer"}, "rules": []}, "helm")
+        read = cluster.read
+
+        async def late(api, name, namespace=""):
+            found = await read(api, name, namespace)
+            cluster.roles.setdefault("hedgerow-viewer", theirs)
+            return found
+
+        monkeypatch.setattr(cluster, "read", late)
+        changes = await grant(cluster, RESOURCES, RESOURCES)
+
+        assert [change.action for change in changes] == ["foreign", "created"]
+        assert cluster.roles["hedgerow-viewer"] is theirs
+
+    async def test_a_dry_run_makes_none(self, cluster):
+        changes = await grant(cluster, RESOURCES, RESOURCES, dry_run=True)
+
+        assert {change.action for change in changes} == {"created"}
+        assert cluster.roles == {}
+
+    async def test_a_field_of_another_manager_is_a_conflict(self, cluster):
+        cluster.conflicts["hedgerow-viewer"] = (Cause(".rules", "kubectl", "conflict with …"),)
+        viewer, _ = await grant(cluster, RESOURCES, RESOURCES)
+
+        assert list(told_of_role(viewer)) == [
+            f"{VIEWER} conflicted",
+            "  .rules is held by kubectl with another value: left as it is",
+        ]
+
+    async def test_without_the_right_they_are_left_out_and_that_is_told(self, cluster):
+        cluster.may_grant = False
+        changes = await grant(cluster, RESOURCES, RESOURCES)
+
+        assert {change.action for change in changes} == {"forbidden"}
+        assert "you may not write it" in next(iter(told_of_role(changes[0])))
+        assert {change.action for change in await revoke(cluster)} == {"forbidden"}
 
 
 async def applied(cluster, *, dry_run=False):

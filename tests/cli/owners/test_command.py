@@ -183,22 +183,34 @@ class TestAsked:
 
         assert cluster.reads == [("Deployment", "web", "shop")]
 
-    @pytest.mark.parametrize("error", [Forbidden("you may not"), Missing("not served")])
-    def test_an_owner_that_cannot_be_read_is_told_and_the_rest_is_shown(
-        self, typed, cluster, error
-    ):
-        cluster.objects["BlueGreen"] = error
+    def test_an_owner_that_cannot_be_read_is_told_and_the_rest_is_shown(self, typed, cluster):
+        cluster.objects["BlueGreen"] = Missing("not served")
         code, out, err = typed("deployment/web")
 
-        assert (code, err) == (0, f"hedgerow: contested fields are not marked: {error}\n")
+        assert (code, err) == (0, "hedgerow: contested fields are not marked: not served\n")
         assert "contested" not in out
 
-    def test_but_contested_fields_alone_need_it(self, typed, cluster):
+    @pytest.mark.parametrize("flags", [(), ("--contested",), ("--contested", "-o", "json")])
+    def test_a_kind_that_may_not_be_read_is_left_out_and_counted(self, typed, cluster, flags):
         cluster.objects["BlueGreen"] = Forbidden("you may not")
+        code, out, err = typed("deployment/web", *flags)
+
+        assert code == 0
+        assert err == (
+            "hedgerow: 1 kind is left out, which you may not read here: BlueGreen; you may not;"
+            " it is not known which fields are contested\n"
+        )
+        assert "no field is contested" not in out
+        assert out.endswith("it is not known which fields are contested\n") == (
+            flags == ("--contested",)
+        )
+
+    def test_but_contested_fields_alone_need_its_kind(self, typed, cluster):
+        cluster.objects["BlueGreen"] = Missing("not served")
         code, out, err = typed("deployment/web", "--contested")
 
         assert (code, out) == (1, "")
-        assert "you may not" in err
+        assert "not served" in err
 
     def test_groups_that_do_not_answer_are_told(self, typed, cluster):
         cluster.paths["/apis/app.demo.kakao.com/v1"] = Unavailable("down")

@@ -75,6 +75,9 @@ def shown(told: tuple[int, str, str]) -> list[str]:
 TREE = ["BlueGreen/demo", "Deployment/web", "ReplicaSet/web-1", "Pod/web-1-a", "Service/demo"]
 
 
+LEFT_OUT = "1 kind is left out, which you may not read here:"
+
+
 class TestAsked:
     @pytest.mark.parametrize(
         "word",
@@ -245,7 +248,10 @@ class TestRights:
 
         code, out, err = typed("demo")
 
-        assert (code, err) == (0, "hedgerow: Pod is left out: GET pods: you may not\n")
+        assert (code, err) == (
+            0,
+            f"hedgerow: {LEFT_OUT} Pod; GET pods: you may not\n",
+        )
         assert "Pod/" not in out
         assert "ReplicaSet/web-1" in out
 
@@ -264,17 +270,58 @@ class TestRights:
 
         code, out, err = typed()
 
-        assert (code, err) == (0, "hedgerow: Memcached is left out: you may not\n")
+        assert (code, err) == (
+            0,
+            f"hedgerow: {LEFT_OUT} Memcached; you may not\n",
+        )
         assert "BlueGreen/demo" in out
 
-    @pytest.mark.parametrize("error", [Forbidden("you may not"), Missing("no such kind")])
-    def test_when_nothing_of_ours_can_be_read_it_fails(self, typed, cluster, error):
+    def test_when_nothing_of_ours_is_served_it_fails(self, typed, cluster):
+        error = Missing("no such kind")
         cluster.refusals |= {resource.api.kind: error for resource in ALL.resources}
 
         code, out, err = typed()
 
         assert (code, out) == (1, "")
         assert err.startswith(f"hedgerow: {error}; ")
+
+    def test_when_nothing_of_ours_may_be_read_the_kinds_are_counted(self, typed, cluster):
+        names = sorted(resource.api.kind for resource in ALL.resources)
+        kinds = f"{len(names)} kinds are"
+        cluster.refusals |= dict.fromkeys(names, Forbidden("you may not"))
+
+        code, out, err = typed()
+
+        assert (code, out) == (0, "")
+        said, counted = err.splitlines()
+        assert said == (
+            "hedgerow: there are no resources of hedgerow here of a kind that you may read"
+        )
+        left_out = LEFT_OUT.replace("1 kind is", kinds)
+        assert counted == f"hedgerow: {left_out} {', '.join(names)}; you may not"
+        found = json.loads(typed("-o", "json")[1])
+        assert found["resources"] == []
+        assert sorted(one["kind"] for one in found["unread"]) == names
+
+    def test_nothing_is_followed_when_nothing_may_be_read(self, typed, cluster):
+        names = [resource.api.kind for resource in ALL.resources]
+        cluster.refusals |= dict.fromkeys(names, Forbidden("you may not"))
+
+        code, out, err = typed("--watch")
+
+        assert (code, out) == (1, "")
+        assert err.startswith("hedgerow: you may not; ")
+
+    @pytest.mark.parametrize("target", ["nonesuch", "memcached/nonesuch"])
+    def test_what_was_asked_for_by_name_may_be_of_a_kind_that_may_not_be_read(
+        self, typed, cluster, target
+    ):
+        cluster.refusals["Memcached"] = Forbidden("you may not")
+
+        code, out, err = typed(target)
+
+        assert (code, out) == (1, "")
+        assert err.startswith("hedgerow: you may not; ")
 
     def test_other_errors_are_not_swallowed(self, typed, cluster):
         cluster.refusals["Pod"] = Unavailable("down")
@@ -341,7 +388,7 @@ class TestJson:
 
         assert (code, err) == (0, "")
         found = json.loads(out)
-        assert found["unread"] == [{"kind": "Pod", "why": "is left out: you may not"}]
+        assert found["unread"] == [{"kind": "Pod", "why": "is left out: you may not read it here"}]
         assert "since" not in found["resources"][0]["children"][0]["contested"][0]
 
 
@@ -453,7 +500,10 @@ class TestWatch:
 
         code, out, err = watched(meanwhile, "demo")
 
-        assert (code, err) == (130, "hedgerow: Pod is left out: you may not\n")
+        assert (code, err) == (
+            130,
+            f"hedgerow: {LEFT_OUT} Pod; you may not\n",
+        )
         assert "Service/more: new, ClusterIP\n" in out
 
     def test_a_kind_that_is_followed_no_more_is_told_until_it_is_again(self, watched, cluster):
@@ -484,7 +534,7 @@ class TestWatch:
         assert "✓ Ready" in first.split("Running")[0]
         assert out.count("Namespace") > 1
         assert "~ Running, not ready" in out
-        assert "Service is left out: you may not" in out
+        assert f"{LEFT_OUT} Service" in out
         assert last.endswith("\x1b[?25h")
 
     def test_a_terminal_that_can_only_append_gets_lines(self, watched, cluster, monkeypatch):

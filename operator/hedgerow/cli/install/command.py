@@ -12,6 +12,7 @@ from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.install import definitions
 from hedgerow.cli.install.definitions import DefinitionChange, field_manager
+from hedgerow.cli.install.roles import grant, revoke
 from hedgerow.cli.options import controllers_option, dry_run_option, output_option
 from hedgerow.cli.output import echo_data, echo_lines
 from hedgerow.cli.program import program_name, registry, say, typed
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from hedgerow.cli.install.roles import RoleChange
     from hedgerow.kube.cluster import Cluster
     from hedgerow_schemas.base import CustomResource
 
@@ -80,6 +82,9 @@ def install_command(
 ) -> None:
     """Install the custom resources by server-side apply, and wait until they are served.
 
+    With them come the ClusterRoles of viewers and editors, which Kubernetes aggregates to `view`,
+    `edit` and `admin`. One that somebody else has made is left as it is.
+
     Nothing is forced: a definition that another field manager holds is shown and left as it
     is. Run twice, the second run changes nothing. Exit code 3 means a conflict.
 
@@ -91,7 +96,8 @@ def install_command(
     With -o json, `definitions` has for each one its `name`, the `action` (created, configured,
     unchanged, conflicted or refused), its size in `bytes`, as `conflicts` each `path` that another
     `manager` holds, and as `losses` `what` the `count` of objects lose, with the first `objects`.
-    `dryRun` says whether it was only tried.
+    `roles` has the `name`, the `action` and the `conflicts` of each ClusterRole; the action may be
+    foreign, or forbidden to you, as well. `dryRun` says whether it was only tried.
 
     By hand: hedgerow install --dry-run | kubectl apply --server-side
     --field-manager=hedgerow-install -f -
@@ -106,15 +112,17 @@ def install_command(
     if not resources and not lacking:
         say(f"nothing to install: no custom resource belongs to {', '.join(names)}")
 
-    async def carry_out() -> Sequence[DefinitionChange]:
+    async def carry_out() -> tuple[Sequence[DefinitionChange], Sequence[RoleChange]]:
         async with connected(kubeconfig, context) as cluster:
-            return await installed(
+            changes = await installed(
                 cluster, resources, plain=plain, dry_run=dry_run, breaking=breaking
             )
+            known, name = registry().resources, program_name()
+            return changes, await grant(cluster, resources, known, dry_run=dry_run, program=name)
 
-    changes = anyio.run(carry_out) if resources else ()
-    show(changes, plain=plain, dry_run=dry_run, output=output)
-    actions = {change.action for change in changes}
+    changes, roles = anyio.run(carry_out) if resources else ((), ())
+    show(changes, roles, plain=plain, dry_run=dry_run, output=output)
+    actions = {change.action for change in (*changes, *roles)}
     if "refused" in actions:
         raise typer.Exit(Exit.FAILED)
     raise typer.Exit(Exit.CONFLICT if "conflicted" in actions else lacking)
@@ -128,6 +136,8 @@ def uninstall_command(
 ) -> None:
     """Remove the custom resources' definitions, and wait until they are gone.
 
+    The ClusterRoles of viewers and editors go with them, unless somebody else has made them.
+
     The command removes the definitions of opt-in controllers as well.
 
     It refuses, and deletes nothing, while any custom resource exists, or if somebody else installed
@@ -140,9 +150,10 @@ def uninstall_command(
     """
     resources = registry().resources
 
-    async def carry_out() -> Sequence[DefinitionChange]:
+    async def carry_out() -> Sequence[DefinitionChange | RoleChange]:
         async with connected(kubeconfig, context) as cluster:
-            return await uninstalled(cluster, resources, delete_resources=delete_resources)
+            gone = await uninstalled(cluster, resources, delete_resources=delete_resources)
+            return *gone, *await revoke(cluster, program=program_name())
 
     _say(Terminal(), *map(str, anyio.run(carry_out)))
 
@@ -177,6 +188,7 @@ async def uninstalled(
 
 def show(
     changes: Sequence[DefinitionChange],
+    roles: Sequence[RoleChange] = (),
     *,
     plain: bool,
     dry_run: bool,
@@ -184,20 +196,32 @@ def show(
 ) -> None:
     """Print what an installation changed, or would change."""
     if output == "json":
-        echo_data(as_data(changes, dry_run=dry_run))
+        echo_data(as_data(changes, roles, dry_run=dry_run))
         return
     if dry_run:
         # Whoever applies what is printed applies nothing by which objects would lose something.
         printed = (change.definition for change in changes if change.action != "refused")
-        echo_lines(to_yaml(*printed), nl=False)
+        echo_lines(to_yaml(*printed, *(one.role for one in roles if one.role)), nl=False)
     shown = Terminal(stderr=dry_run)
     for change in changes:
         _say(shown, *told(change, plain=plain, dry_run=dry_run))
+    for role in roles:
+        _say(shown, *told_of_role(role, dry_run=dry_run))
 
 
-def as_data(changes: Iterable[DefinitionChange], *, dry_run: bool) -> dict[str, Any]:
-    """Return what happened to each definition, for programs."""
-    return {"dryRun": dry_run, "definitions": [_listed(change) for change in changes]}
+def as_data(
+    changes: Iterable[DefinitionChange], roles: Iterable[RoleChange] = (), *, dry_run: bool
+) -> dict[str, Any]:
+    """Return what happened to each definition and role, for programs."""
+    people = [
+        {"name": one.name, "action": one.action, "conflicts": _conflicts(one)} for one in roles
+    ]
+    listed = [_listed(change) for change in changes]
+    return {"dryRun": dry_run, "definitions": listed, "roles": people}
+
+
+def _conflicts(change: DefinitionChange | RoleChange) -> list[dict[str, str]]:
+    return [{"path": held.path, "manager": held.manager} for held in change.conflicts]
 
 
 def _listed(change: DefinitionChange) -> dict[str, Any]:
@@ -205,7 +229,7 @@ def _listed(change: DefinitionChange) -> dict[str, Any]:
         "name": change.name,
         "action": change.action,
         "bytes": definitions.size(change.definition),
-        "conflicts": [{"path": held.path, "manager": held.manager} for held in change.conflicts],
+        "conflicts": _conflicts(change),
         "losses": [asdict(loss) for loss in change.losses],
     }
 
@@ -231,6 +255,19 @@ def told(change: DefinitionChange, *, plain: bool, dry_run: bool = False) -> Ite
         printed = command_line(typed(), "install", "--dry-run", *option)
         forced = ("--server-side", "--force-conflicts", manager, "-f", "-")
         yield f"  to take it over: `{printed} | {command_line('kubectl', 'apply', *forced)}`"
+
+
+def told_of_role(role: RoleChange, *, dry_run: bool = False) -> Iterable[str]:
+    """Yield the lines of a role: what happened to it, and why nothing did."""
+    yield f"{role}{' (dry run)' if dry_run else ''}{_NOT_APPLIED.get(role.action, '')}"
+    for held in role.conflicts:
+        yield f"  {held.path} is held by {held.manager} with another value: left as it is"
+
+
+_NOT_APPLIED = {
+    "foreign": ": somebody else has made it, and it is left as it is",
+    "forbidden": ": you may not write it; without it, who has the role view sees none of the kinds",
+}
 
 
 def _say(console: Console, *lines: str) -> None:

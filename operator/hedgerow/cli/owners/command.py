@@ -113,12 +113,13 @@ def owners_command(
     kind, name = parted(joined(target))
 
     versions: list[str] = []
+    hidden: list[str] = []
 
     async def carry_out() -> tuple[Object, Ownership, Disputes]:
         async with connected(kubeconfig, context) as cluster:
             live = await _read(cluster, kind, name, namespace or cluster.namespace)
             versions.extend(await _unserved(cluster, live))
-            found = await _declarer(cluster, live, required=contested)
+            found = await _declarer(cluster, live, hidden, required=contested)
             if found is None:
                 return live, owners(live), NO_DISPUTES
             controller, resource = found
@@ -137,7 +138,7 @@ def owners_command(
 
     live, whole, disputes = anyio.run(carry_out)
     chosen = selection.choose(whole, manager, contested=contested)
-    said = selection.nothing(manager, contested=contested)
+    said = selection.nothing(manager, contested=contested, hidden=bool(hidden))
     _print(live, whole, chosen, disputes, versions=versions, nothing=said, output=output)
 
 
@@ -162,12 +163,13 @@ async def _read(cluster: Cluster, kind: str, name: str, namespace: str) -> Objec
 
 
 async def _declarer(
-    cluster: Cluster, live: Object, *, required: bool = False
+    cluster: Cluster, live: Object, hidden: list[str], *, required: bool = False
 ) -> tuple[Controller[Any], Object] | None:
     """Return the hedgerow resource that controls the object, or that the object itself is.
 
     Otherwise return the one that may claim fields of it, if any; each with its controller. Raises
-    KubeError if that resource is `required` and may not be read.
+    Missing if that resource is `required` and its kind is not served. Its kind is added to what is
+    `hidden` if it may not be read.
     """
     own = _controller(live["apiVersion"], live["kind"])
     if own and own.is_custom:
@@ -175,7 +177,8 @@ async def _declarer(
     owner = controller_of(live)
     above = _controller(owner.get("apiVersion", ""), owner.get("kind", ""))
     if above and above.is_custom:
-        resource = await _resource(cluster, above, owner["name"], live, required=required)
+        name = owner["name"]
+        resource = await _resource(cluster, above, name, live, hidden, required=required)
         is_same = resource is not None and metadata(resource).get("uid") == owner["uid"]
         return (above, resource) if resource and is_same else None
     if own and annotation(live, STATUS_ANNOTATION):
@@ -183,22 +186,36 @@ async def _declarer(
     claimant, name = _claimant(live)
     if claimant is None:
         return None
-    resource = await _resource(cluster, claimant, name, live, required=required)
+    resource = await _resource(cluster, claimant, name, live, hidden, required=required)
     return (claimant, resource) if resource else None
 
 
 async def _resource(
-    cluster: Cluster, controller: Controller[Any], name: str, live: Object, *, required: bool
+    cluster: Cluster,
+    controller: Controller[Any],
+    name: str,
+    live: Object,
+    hidden: list[str],
+    *,
+    required: bool,
 ) -> Object | None:
     """Return the controller's resource in an object's namespace; None if there is none to be read.
 
-    Raises KubeError if it may not be read and is `required`.
+    A kind that may not be read is left out, counted, and added to what is `hidden`. Raises Missing
+    if it is not served and the resource is `required`.
     """
     try:
         return await cluster.read(
             controller.resource.api, name, metadata(live).get("namespace", "")
         )
-    except (Forbidden, Missing) as error:
+    except Forbidden as error:
+        kind = controller.resource.api.kind
+        hidden.append(kind)
+        say(
+            f"1 kind is left out, which you may not read here: {kind}; {error}; {selection.UNKNOWN}"
+        )
+        return None
+    except Missing as error:
         if required:
             raise
         say(f"contested fields are not marked: {error}")

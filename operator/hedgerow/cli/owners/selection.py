@@ -99,8 +99,17 @@ def choose(ownership: Ownership, manager: str = "", *, contested: bool = False) 
     )
 
 
-def nothing(manager: str = "", *, contested: bool = False) -> str:
-    """Return what is said of an object of which `choose` leaves nothing."""
+UNKNOWN: Final = "it is not known which fields are contested"
+"""What is said if the resource that controls an object may not be read."""
+
+
+def nothing(manager: str = "", *, contested: bool = False, hidden: bool = False) -> str:
+    """Return what is said of an object of which `choose` leaves nothing.
+
+    `hidden` says that the resource which may contest fields cannot be read.
+    """
+    if contested and hidden:
+        return UNKNOWN
     if contested:
         return f"no field of {manager} is contested" if manager else "no field is contested"
     return f"no field is held by {manager}" if manager else "no field is held"

@@ -72,7 +72,7 @@ def tree_command(
             place = "" if all_namespaces else namespace or cluster.namespace
             chosen, name, asked = await _chosen(cluster, kind, given, place)
             watched = WatchedTrees(cluster, chosen, place, name, asked)
-            await watched.read()
+            await watched.read(lasting=watch)
             if name:
                 _require(watched, chosen, place, name)
             if not watch:
@@ -82,7 +82,8 @@ def tree_command(
     watched, number = anyio.run(carry_out)
     if not watch:
         if output == "tree" and not watched.has_resources:
-            say(f"there are no resources of {program_name()} here")
+            among = " of a kind that you may read" if watched.forbidden else ""
+            say(f"there are no resources of {program_name()} here{among}")
         following.print_once(TreesView(watched), output)
     elif number:
         raise typer.Exit(EXIT_BY_SIGNAL + number)

@@ -76,14 +76,26 @@ class WatchedTrees:
         return {
             api.kind: f"{words[api in self._objects]}: {error}"
             for api, error in self._problems.items()
+            if api.kind not in self.forbidden
+        } | dict.fromkeys(self.forbidden, "is left out: you may not read it here")
+
+    @property
+    def forbidden(self) -> dict[str, str]:
+        """The kinds that are left out because they may not be read, each with the refusal."""
+        return {
+            api.kind: str(error)
+            for api, error in self._problems.items()
+            if isinstance(error, Forbidden) and api not in self._objects
         }
 
-    async def read(self) -> None:
+    async def read(self, *, lasting: bool = False) -> None:
         """Read once; afterwards `controllers` has only those that could be read.
 
-        Raises Missing if none of our kinds is served, Forbidden if none may be read, KubeError.
-        Kinds that Kubernetes has built in are served anyway: they count only if there are resources
-        of ours, and nobody misses one that may not be read.
+        Raises Missing if none of our kinds is served, KubeError; and Forbidden if what was asked
+        for by name is not found, and may be of a kind that may not be read. Otherwise such kinds
+        are left out; if what is read is to be `lasting`, not all may be, as nothing would be left
+        to follow. Kinds that Kubernetes has built in are served anyway: they count only if there
+        are resources of ours, and nobody misses one that may not be read.
         """
         unserved: list[KubeError] = []
         async with anyio.create_task_group() as group:
@@ -93,12 +105,16 @@ class WatchedTrees:
             self._problems[c.resource.api]
             for c in self.controllers
             if c.resource.api in self._problems
+            if c.is_custom or len(self.controllers) == 1
         ]
         asked = self.controllers
         self.controllers = tuple(c for c in asked if c.resource.api in self._objects)
         counted = [c for c in self.controllers if c.is_custom or any(self._resources(c))]
-        if (refused or unserved) and not counted:
-            raise next(iter((*refused, *unserved)))
+        is_found = any(any(self._resources(c)) for c in counted)
+        if refused and ((self._name and not is_found) or (lasting and not counted)):
+            raise refused[0]
+        if unserved and not (refused or counted):
+            raise unserved[0]
         for controller in asked:
             if not controller.is_custom:
                 self._problems.pop(controller.resource.api, None)

@@ -11,7 +11,7 @@ from hedgerow.cli.tree.listing import listed
 from hedgerow.cli.tree.terminal import lines, sections
 from hedgerow.cli.widths import ENDLESS
 from hedgerow.runtime.clock import SystemClock
-from hedgerow.texts import printable
+from hedgerow.texts import numbered, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -54,5 +54,18 @@ class TreesView:
             yield printable(f"{at} {new.namespace} {new.object}: {new.words}")
 
     def problems(self) -> dict[str, str]:
-        """Return a line for each kind that is missing or may be out of date."""
-        return {kind: printable(f"{kind} {why}") for kind, why in self._watched.unread().items()}
+        """Return a line for each kind that is missing or may be out of date.
+
+        Kinds that may not be read are counted in one line.
+        """
+        hidden, unread = self._watched.forbidden, self._watched.unread()
+        lines = {
+            kind: printable(f"{kind} {why}") for kind, why in unread.items() if kind not in hidden
+        }
+        if hidden:
+            count = numbered(len(hidden), "kind is", "kinds are")
+            lines["forbidden"] = printable(
+                f"{count} left out, which you may not read here: {', '.join(sorted(hidden))};"
+                f" {next(iter(hidden.values()))}"
+            )
+        return lines

@@ -1,0 +1,160 @@
+"""Whoever has the role `view`: what `hedgerow install` lets them see, and what is left out."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING
+
+import anyio
+import pytest
+
+from hedgerow.cli.install.definitions import FIELD_MANAGER
+from hedgerow.testing.api import Api
+from hedgerow.testing.waiting import eventually
+from support.programs.typed import Garden, answer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from hedgerow_schemas.base import Object
+
+pytestmark = pytest.mark.cluster
+
+RBAC = "rbac.authorization.k8s.io"
+VIEWER, EDITOR = "hedgerow-viewer", "hedgerow-editor"
+LEFT_OUT = "which you may not read here: "
+
+
+def role(name: str) -> Object:
+    return {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": {"name": name}}
+
+
+def binding(namespace: str, user: str) -> Object:
+    return {
+        "apiVersion": f"{RBAC}/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": user, "namespace": namespace},
+        "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "view"},
+        "subjects": [{"apiGroup": RBAC, "kind": "User", "name": user}],
+    }
+
+
+def sees(api: Api, name: str) -> bool:
+    rules = api.get(role(name)).must().get("rules") or []
+    return any("bluegreens" in rule.get("resources", ()) for rule in rules)
+
+
+@pytest.fixture
+def api(nodes_sandbox) -> Iterator[Api]:
+    api = Api(nodes_sandbox.kubeconfig)
+    yield api
+    api.close()
+
+
+@pytest.fixture
+def installed(nodes_sandbox, capsys):
+    """Install, and return how that ended; the roles are gone before and afterwards."""
+    admin = ("--kubeconfig", str(nodes_sandbox.kubeconfig))
+
+    def install(*words: str):
+        return answer(capsys, "install", "--plain", *words, *admin)
+
+    return install
+
+
+@pytest.fixture
+def without_roles(api) -> Iterator[None]:
+    for name in (VIEWER, EDITOR):
+        api.delete(role(name))
+    eventually(lambda: not sees(api, "view"), 30, "view without our kinds")
+    yield
+    for name in (VIEWER, EDITOR):
+        api.delete(role(name))
+
+
+@pytest.fixture
+def garden(api) -> Garden:
+    namespace = api.namespace(f"viewers-{secrets.token_hex(3)}")
+    garden = Garden(api, namespace)
+    garden.declare()
+    return garden
+
+
+@pytest.fixture
+def viewer(nodes_sandbox, api, garden) -> Path:
+    """The kubeconfig of a user who has `view` in the garden's namespace, and nothing else."""
+    user = f"viewer-of-{garden.namespace}"
+    api.apply(binding(garden.namespace, user), "admin").must()
+    return anyio.run(nodes_sandbox.kubeconfig_for, user)
+
+
+@pytest.mark.usefixtures("without_roles")
+class TestView:
+    def test_without_our_roles_the_kinds_are_left_out_and_counted(
+        self, capsys, garden, viewer, api
+    ):
+        place = ("-n", garden.namespace, "--kubeconfig", str(viewer))
+        eventually(lambda: answer(capsys, "owners", f"deploy/{garden.NAME}", *place).code == 0, 30)
+
+        tree = answer(capsys, "tree", *place)
+        assert (tree.code, tree.out) == (0, "")
+        assert LEFT_OUT in tree.err
+        assert "BlueGreen" in tree.err
+
+        for flags in ((), ("--contested",)):
+            owners = answer(capsys, "owners", f"deploy/{garden.NAME}", *flags, *place)
+            assert owners.code == 0
+            assert f"1 kind is left out, {LEFT_OUT}BlueGreen" in owners.err
+
+        named = answer(capsys, "tree", "bluegreen/demo", *place)
+        assert named.code == 1
+        assert "cannot list resource" in named.err
+
+    def test_an_installation_lets_them_see_the_kinds(self, capsys, garden, viewer, api, installed):
+        ended = installed()
+        assert f"clusterrole/{VIEWER} created" in ended.out
+        assert f"clusterrole/{EDITOR} created" in ended.out
+        eventually(lambda: sees(api, "view") and sees(api, "edit"), 30, "the aggregated roles")
+
+        place = ("-n", garden.namespace, "--kubeconfig", str(viewer))
+        tree = eventually(
+            lambda: found if (found := answer(capsys, "tree", *place)).out else None,
+            30,
+            "a tree",
+        )
+        assert (tree.code, tree.err) == (0, "")
+        assert "BlueGreen/demo" in tree.out
+        owners = answer(capsys, "owners", f"deploy/{garden.NAME}", "--contested", *place)
+        assert (owners.code, owners.err) == (0, "")
+        assert owners.out.endswith("no field is contested\n")
+
+
+@pytest.mark.usefixtures("without_roles")
+class TestRoles:
+    def test_a_second_installation_changes_none_and_a_part_takes_no_right(self, api, installed):
+        installed()
+        before = api.get(role(VIEWER)).must()
+
+        again = installed("--controllers", "memcached")
+        assert f"clusterrole/{VIEWER} unchanged" in again.out
+        assert api.get(role(VIEWER)).must() == before
+
+    def test_somebody_elses_is_neither_changed_nor_taken(self, api, installed):
+        rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]
+        theirs = api.apply({**role(VIEWER), "rules": rules}, "somebody").must()
+
+        ended = installed()
+        assert f"clusterrole/{VIEWER} foreign" in ended.out
+        assert api.get(role(VIEWER)).must() == theirs
+        managers = {
+            one["manager"] for one in api.get(role(EDITOR)).must()["metadata"]["managedFields"]
+        }
+        assert managers == {FIELD_MANAGER}
+
+    def test_a_dry_run_makes_none_and_prints_both(self, api, installed):
+        ended = installed("--dry-run")
+
+        assert f"clusterrole/{VIEWER} created (dry run)" in ended.err
+        assert ended.out.count("kind: ClusterRole\n") == 2
+        assert api.get(role(VIEWER)).status == 404
