@@ -17,7 +17,8 @@ from hedgerow.validation import FieldError
 from hedgerow_schemas.base import ApiResource, Object, Status, View
 
 NAMES: Final[Mapping[str, Any]] = {
-    "Callable": Callable, "Claimable": Claimable, "Desired": Desired, "FieldError": FieldError,
+    "Callable": Callable, "Claimable": Claimable, "Create": Create, "Desired": Desired,
+    "FieldError": FieldError,
     "Fields": Fields, "Iterable": Iterable, "Key": Key, "Mapping": Mapping, "Object": Object,
     "Observed": Observed, "Relation": Relation, "Status": Status, "View": View,
     "datetime": datetime, "timedelta": timedelta,
