@@ -35,11 +35,11 @@ LONGEST = 40
 """The most characters of a controller's name, a part of its field manager and labels."""
 _NAME = re.compile(r"[a-z][a-z0-9]*")
 _METRIC = re.compile(r"[a-z][a-z0-9_]*")
-_LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_GROUP_VERSION = re.compile(rf"v1|{_LABEL}(\.{_LABEL})*/{_LABEL}"), "shop.example.com/v1"
-_KIND = re.compile(r"[A-Z][A-Za-z0-9]*"), "ConfigMap"
-_PLURAL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?"), "configmaps"
-"""How each part of an `api` is spelled, and an example."""
+_LABEL = r"[a-z0-9]++(?:-++[a-z0-9]++)*+"
+_GROUP_VERSION = re.compile(rf"v1|{_LABEL}(?:\.{_LABEL})*+/{_LABEL}")
+_KIND = re.compile(r"[A-Z][A-Za-z0-9]*")
+_PLURAL = re.compile(r"(?![0-9])" + _LABEL)
+"""How each part of an `api` is spelled."""
 _BUILT_IN = tuple(
     one.api
     for one in (*vars(builtin).values(), Job)
@@ -205,12 +205,12 @@ def _wrong_api(api: ApiResource, *, is_custom: bool) -> str:
     """Return what no API server can have, or none has; empty if there is nothing."""
     if misfit := next(misfits(api, ApiResource), ""):
         return misfit
-    for what, text, (pattern, example) in (
-        ("group and version", api.group_version, _GROUP_VERSION),
-        ("kind", api.kind, _KIND),
-        ("plural", api.plural, _PLURAL),
+    for what, text, match, example in (
+        ("group and version", api.group_version, _GROUP_VERSION.fullmatch, "shop.example.com/v1"),
+        ("kind", api.kind, _KIND.fullmatch, "ConfigMap"),
+        ("plural", api.plural, _PLURAL.fullmatch, "configmaps"),
     ):
-        if not pattern.fullmatch(text):
+        if not match(text):
             return f"{text!r} is no {what}, such as {example!r}"
     if is_custom and "." not in api.group:
         return f"the group {api.group!r} is no domain of yours, such as 'shop.example.com'"

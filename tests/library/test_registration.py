@@ -29,7 +29,7 @@ from hedgerow import (
     Secret,
     View,
 )
-from hedgerow.contract.mistakes import Declared, RegistrationError
+from hedgerow.contract.mistakes import CheckedArguments, RegistrationError
 from hedgerow.registry import Registry, ours
 from library.greeter import GREETER, Greeting, compose
 
@@ -269,7 +269,7 @@ DECLARED = (
 
 def test_each_declaration_can_be_copied():
     assert {type(one).__name__ for one in DECLARED} == {
-        one.__name__ for one in Declared.__subclasses__()
+        one.__name__ for one in CheckedArguments.__subclasses__()
     }
     for declared in DECLARED:
         assert copy(declared) == deepcopy(declared) == declared

@@ -561,7 +561,8 @@ MORE: dict[str, tuple[str, ...]] = {
 EXCEPT: dict[str, str] = {
     **dict.fromkeys(
         (
-            "oversized.problem", "oversized.readable", "texts.numbered",
+            "oversized.problem", "oversized.readable", "oversized.why_unreadable", "texts.numbered",
+            "texts.command_line", "texts.within", "policy.allow_claims", "selection.nothing",
             "contract_relations.namesake", "contract_relations.unreduced",
             "contract_observed.Observed.by_cluster_time",
             "contract_observed.Observed.is_refused", "contract_observed.Observed.word",

@@ -71,10 +71,10 @@ async def writes_of(world: World, act: Callable[[], Any]) -> list[str]:
     return world.writes[before:]
 
 
-def take_image(world: World, image: str = "theirs:9") -> None:
-    container = {"name": "blue", "image": image}
+def take_image(world: World, colour: str = "blue", image: str = "theirs:9") -> None:
+    container = {"name": colour, "image": image}
     body = {"spec": {"template": {"spec": {"containers": [container]}}}}
-    target = world.target("Deployment", "demoblue-deployment")
+    target = world.target("Deployment", f"demo{colour}-deployment")
     world.server.apply({**target, **body}, "helm", force=True)
 
 

@@ -19,6 +19,7 @@ from runtime.scenes import (
     occupy,
     refuse,
     settled,
+    take_image,
     writes_of,
 )
 from runtime.world import DEMO, World, pods
@@ -40,9 +41,10 @@ class TestIds:
         [
             'Service "demo" is invalid: spec.x: Invalid value: {"uid":"ID"}: must be ID',
             "admission webhook denied the request: quota is full (request id: ID)",
-            "x" * 985 + "ID",
+            "x" * 230 + " ID " + "x" * 985,
+            "x" * 985 + " ID " + "x" * 230,
         ],
-        ids=["the server's", "a webhook's", "one that is cut"],
+        ids=["the server's", "a webhook's", "one whose end is cut", "one whose beginning is cut"],
     )
     async def test_it_is_one_event_and_one_status(self, text):
         world = World()
@@ -215,6 +217,19 @@ class TestRefusals:
 
         await world.settle()
         assert world.condition("Ready") != ""
+
+    async def test_an_event_that_is_refused_holds_back_no_other(self):
+        world = await settled(blueSpec=pods("blue", "x:2"))
+        refused = refuse(world, errors.Unavailable("busy", code=503), kind="Event", times=1)
+        for colour in ("blue", "green"):
+            take_image(world, colour)
+
+        await world.settle()
+
+        assert len(refused) == 1
+        assert world.events() == ["FieldConflict"]
+        assert world.condition("Ready") == "False/FieldConflict"
+        assert len({target for target, _, _ in world.contested()}) == 2
 
     async def test_a_kind_that_the_server_does_not_serve_puts_the_pass_off(self):
         world = World()

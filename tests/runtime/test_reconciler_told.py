@@ -103,7 +103,7 @@ class TestLiveValues:
         (before,) = world.status()["contested"]
         world.server.now += 60
 
-        take_image(world, "theirs:10")
+        take_image(world, image="theirs:10")
         await world.settle()
 
         (after,) = world.status()["contested"]

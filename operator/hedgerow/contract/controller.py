@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from hedgerow.contract.mistakes import Declared
+from hedgerow.contract.mistakes import CheckedArguments
 from hedgerow.contract.relations import Key
 from hedgerow.objects import home_of
 from hedgerow_schemas.base import ApiResource, CustomResource, Object, Resource, View
@@ -24,7 +24,7 @@ R = TypeVar("R", bound=Resource)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BuiltIn(Declared):
+class BuiltIn(CheckedArguments):
     """What a controller says of its resources if they are of a built-in kind of Kubernetes.
 
         BuiltIn(annotation_prefix="scaler.example.com/", claims=(("spec", "replicas"),))
@@ -48,7 +48,7 @@ class BuiltIn(Declared):
 
 
 @dataclass(frozen=True, slots=True)
-class Option(Declared):
+class Option(CheckedArguments):
     """A setting of one controller: the option `--<controller>-<name>` and its variable.
 
     The commands `run` and `manifests` take it. Without a `metavar` it is a switch. `default` is
@@ -62,7 +62,7 @@ class Option(Declared):
 
 
 @dataclass(frozen=True, slots=True)
-class ControllerOptions(Declared):
+class ControllerOptions(CheckedArguments):
     """The settings of a controller, and how it becomes another controller by them.
 
         ControllerOptions((Option("color", "Which color.", "COLOR", "red"),), configured)
@@ -76,7 +76,7 @@ class ControllerOptions(Declared):
 
 
 @dataclass(frozen=True, slots=True)
-class Lag(Declared):
+class Lag(CheckedArguments):
     """How late children are created: the histogram `hedgerow_<name>_seconds`, explained by `help`.
 
         Lag("cronjob_start_lag", "Time between the scheduled start and its Job.", scheduled_at)
@@ -93,7 +93,7 @@ class Lag(Declared):
 
 
 @dataclass(frozen=True)
-class Controller(Declared, Generic[R]):
+class Controller(CheckedArguments, Generic[R]):
     """A controller: a pure function and what it reads and writes.
 
         Controller("greeter", Greeting, compose, owns=(ConfigMap,))

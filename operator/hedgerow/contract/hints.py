@@ -10,24 +10,24 @@ from types import NoneType, UnionType
 from typing import Any, Final, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from hedgerow.contract.controller import BuiltIn, Controller, ControllerOptions, Lag, Option
-from hedgerow.contract.desired import Apply, Claim, Create, Desired, Keep, Notice
+from hedgerow.contract.desired import Apply, Child, Claim, Create, Desired, Keep, Notice
 from hedgerow.contract.observed import Observed
 from hedgerow.contract.relations import Claimable, Fields, Key, Relation
 from hedgerow.validation import FieldError
 from hedgerow_schemas.base import ApiResource, Object, Status, View
 
-NAMES: Final[Mapping[str, Any]] = {
-    "Callable": Callable, "Claimable": Claimable, "Create": Create, "Desired": Desired,
-    "FieldError": FieldError,
-    "Fields": Fields, "Iterable": Iterable, "Key": Key, "Mapping": Mapping, "Object": Object,
-    "Observed": Observed, "Relation": Relation, "Status": Status, "View": View,
-    "datetime": datetime, "timedelta": timedelta,
-}  # fmt: skip
-"""The names that the contract's modules import for their annotations alone."""
 PARTS: Final = (
     Controller, BuiltIn, Relation, Claimable, ControllerOptions, Option, Lag, ApiResource,
     Desired, Apply, Create, Keep, Claim, Notice,
 )  # fmt: skip
+NAMES: Final[Mapping[str, Any]] = {
+    "Callable": Callable, "Child": Child, "FieldError": FieldError, "Fields": Fields,
+    "Iterable": Iterable,
+    "Key": Key, "Mapping": Mapping, "Object": Object, "Observed": Observed, "Status": Status,
+    "View": View, "datetime": datetime, "timedelta": timedelta,
+    **{part.__name__: part for part in PARTS},
+}  # fmt: skip
+"""The names in annotations of the contract, many of which are imported for them alone."""
 _CALLABLE: Final = cast("object", Callable)
 _LENIENT: Final = (Desired, Apply, Create, Keep, Claim, Notice)
 """What compose returns: names have a sentence of their own there, and anything is true or false."""
@@ -53,11 +53,15 @@ def misfits(value: object, hint: Any, place: str = "") -> Iterator[str]:
     elif not _fits(value, hint):
         yield f"{class_of(value)} as `{place}`, not {_words(hint)}{_advice(value, hint)}"
     else:
-        part = next((part for part in PARTS if isinstance(value, part)), None)
-        for name, inner in _hints(part).items() if part else ():
-            yield from misfits(
-                getattr(cast("object", value), name), inner, f"{place}.{name}".removeprefix(".")
-            )
+        yield from _misfits_within(value, place)
+
+
+def _misfits_within(value: object, place: str) -> Iterator[str]:
+    part = next((part for part in PARTS if isinstance(value, part)), None)
+    for name, inner, plain in _hints(part) if part else ():
+        given: object = getattr(cast("object", value), name)
+        if not isinstance(given, plain):
+            yield from misfits(given, inner, f"{place}.{name}".removeprefix("."))
 
 
 def _misfits_of_entry(key: object, value: object, hint: Any, place: str) -> Iterator[str]:
@@ -68,11 +72,18 @@ def _misfits_of_entry(key: object, value: object, hint: Any, place: str) -> Iter
 
 
 @cache
-def _hints(part: type[Any]) -> Mapping[str, Any]:
-    """Return the types of a dataclass's fields."""
+def _hints(part: type[Any]) -> tuple[tuple[str, Any, tuple[type[Any], ...]], ...]:
+    """Return a dataclass's fields: name, type, and the classes of which every object is right."""
     hints = get_type_hints(part, localns=dict(NAMES))
     left_out = ("name", "anew") if part in _LENIENT else ("_",)
-    return {name: hint for name, hint in hints.items() if name not in left_out}
+    return tuple((name, hint, _plain(hint)) for name, hint in hints.items() if name not in left_out)
+
+
+def _plain(hint: Any) -> tuple[type[Any], ...]:
+    if get_origin(hint) is UnionType:
+        return tuple(one for each in get_args(hint) for one in _plain(each))
+    kind: Any = dict if get_origin(hint) is dict else hint
+    return (kind,) if isinstance(kind, type) and kind not in PARTS else ()
 
 
 def _fits(value: object, hint: Any) -> bool:

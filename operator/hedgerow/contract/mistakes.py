@@ -49,7 +49,7 @@ def _told_in_a_line(
     otherwise(kind, RegistrationError(f"{at}{error}"), None)
 
 
-class Declared:
+class CheckedArguments:
     """A dataclass that an author fills in: a wrong argument is one sentence."""
 
     __slots__ = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
-from hedgerow.contract.mistakes import Declared, RegistrationError
+from hedgerow.contract.mistakes import CheckedArguments, RegistrationError
 from hedgerow.objects import Key
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def namesake(obj: View) -> Key:
 
 
 @dataclass(frozen=True, slots=True)
-class Relation(Declared):
+class Relation(CheckedArguments):
     """Objects that a controller reads without owning them.
 
         Relation(Pod, labels="app", of=named_by("app"), reduce=Pod.reduced)
@@ -68,7 +68,7 @@ def _nothing(_obj: View, _field_manager: str) -> Object:
 
 
 @dataclass(frozen=True, slots=True)
-class Claimable(Declared):
+class Claimable(CheckedArguments):
     """The objects of a kind on which a controller may claim fields, and which fields.
 
         Claimable(HorizontalPodAutoscaler, (("spec", "minReplicas"),), of=target)

@@ -28,7 +28,7 @@ _ID: Final = re.compile(
     r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"
     r"|(?:request|trace|correlation)[ _-]?id[\"']?[:= ]{1,2}+[\"']?[\w.-]++"
     r"|\b(?=[a-z]{0,31}+[0-9])[0-9a-z]{16,32}+\b"
-    r"|[0-9a-f-]{1,36}+…$",  # an id that is cut
+    r"|[0-9a-f-]{0,36}+ ?… ?[0-9a-f-]{0,36}+",  # an id that is cut
     re.IGNORECASE,
 )
 """What a server or a webhook may make anew for each answer: UUIDs, request ids, long random words.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from dataclasses import replace
 from typing import Any, cast
 
@@ -15,6 +16,7 @@ from hedgerow.cli.plan.objects import CHANGED_KIND, NO_KIND, NO_NAME, NO_VERSION
 from hedgerow.cli.plan.submission import FORCED, NOT_SHOWN, UserApply
 from hedgerow.kube.errors import Cause, Conflict, Forbidden, Invalid, Unavailable, Unreachable
 from hedgerow.testing.memory.kind import ServedKind, custom
+from hedgerow.testing.memory.schema import Map, Scalar
 from hedgerow_schemas.base import ApiResource
 from runtime.world import NS, World, pods
 from support.objects.drawn import WIDGET
@@ -34,7 +36,7 @@ CLUSTER_SCOPED = (
             "customresourcedefinitions",
             namespaced=False,
         ),
-        {"spec": custom(WIDGET).schema.fields["metadata"].fields["labels"]},
+        {"spec": Map(Scalar())},
     ),
 )
 
@@ -431,7 +433,9 @@ class TestUnserved:
 
 class TestSecrets:
     def secret(self, value: str) -> Object:
-        return of_kind("v1", "Secret", "s", {"data": {"a": value}}, namespace=NS)
+        return of_kind(
+            "v1", "Secret", "s", {"data": {"a": b64encode(value.encode()).decode()}}, namespace=NS
+        )
 
     async def test_no_value_is_told(self):
         plan, forced = Plan(), Plan(applier=FORCE)
@@ -457,3 +461,4 @@ class TestSecrets:
         assert "hunter2" not in repr(warned)
         assert "refused with 403" in causes(refused)
         assert "hunter2" not in repr(refused)
+        assert "aHVudGVyMg" not in repr(warned) + repr(refused)

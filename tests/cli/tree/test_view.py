@@ -19,7 +19,9 @@ NOW = SimpleNamespace(now=lambda: datetime(2026, 1, 1, 12, 5, tzinfo=UTC))
 PODS = [pod(f"web-1-{'x' * 30}-{n}", "ReplicaSet web-1", ready=False) for n in range(30)]
 FAMILY = tree(owned(kin.DEPLOYMENT, "web", "r"), owned(kin.SET, "web-1", "Deployment web"), *PODS)
 WATCHED = SimpleNamespace(
-    trees=lambda: (FAMILY,), unread=lambda: {"Job": "is left out: " + "you may not " * 20}
+    forbidden={},
+    trees=lambda: (FAMILY,),
+    unread=lambda: {"Job": "is left out: " + "you may not " * 20},
 )
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+from base64 import b64encode
 from functools import partial
 
 import anyio
@@ -207,12 +208,14 @@ class TestPrinted:
             _, out, err = typed("secrets", *words)
             cluster.steps = steps[:0]
             assert "MARKER" not in "".join(out) + err
+            assert "TUFSS0VS" not in "".join(out) + err
             assert words or ".data.k" in out[-1]
 
 
 def secret(value: str) -> dict:
     meta = {"name": "s", "namespace": "default", "annotations": {"copy": value}}
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "data": {"k": value}}
+    encoded = b64encode(value.encode()).decode()
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "data": {"k": encoded}}
 
 
 class TestEnds:

@@ -90,30 +90,24 @@ class EventPublisher:
     ) -> None:
         """Send warning Events about what the live status does not say yet, and log conflicts.
 
-        Nothing more is sent after one that was refused, which may have taken seconds. It is due
-        again as long as the status does not say it.
+        The status says all of it afterwards, so that each is tried now, also after one that was
+        refused. That one is due again as long as the status does not say it.
         """
         observation, before = this.observation, this.observation.plan_input.before
         for field in notices.settled(report.contested, before):
             told = f"{field.object}: {field.path}"
             if this.state.may_send_event(LOGGED, told, str(field.since), this.now):
                 log.info("field no longer contested", told=told)
-        if not await self._publish_conflicts(this, report):
-            return
+        await self._publish_conflicts(this, report)
         due = notices.due(
             observation.desired, tuple(problems), before, rewritten, observation.plan.ignored
         )
         for notice, occurrence in due:
-            if notice.type != "Warning":
-                continue
-            if not await self._publish(this, notice, occurrence or _generation(observation)):
-                return
+            if notice.type == "Warning":
+                await self._publish(this, notice, occurrence or _generation(observation))
 
-    async def _publish_conflicts(self, this: Pass, report: StatusReport) -> bool:
-        """Log and send an Event about each child with newly contested fields.
-
-        Return whether none was refused.
-        """
+    async def _publish_conflicts(self, this: Pass, report: StatusReport) -> None:
+        """Log and send an Event about each child with newly contested fields."""
         observation, state = this.observation, this.state
         owner = observation.plan_input.owner
         told = notices.conflicts(
@@ -132,14 +126,12 @@ class EventPublisher:
             since = event.since or metadata(observation.live)["resourceVersion"]
             if not await self._publish(this, event.notice, since):
                 state.forget_event(LOGGED, event.words, event.since)
-                return False
-        return True
 
     async def publish_source_warnings(self, this: Pass, warnings: Iterable[SourceWarning]) -> None:
         """Log and count what is wrong with children of a Namespace, and tell their sources.
 
         It is told again once the source has changed, and a child and reason at most once in ten
-        minutes otherwise. Nothing more is sent after one that was refused.
+        minutes otherwise.
         """
         namespace = this.controller.home(this.key)
         for found in warnings:
@@ -157,7 +149,6 @@ class EventPublisher:
             self._meter.logged()
             if source is not None and not await self._publish(this, notice, version):
                 this.state.forget_event(about, found.reason, version)
-                return
 
     async def publish_status_refused(self, this: Pass, error: KubeError) -> None:
         """Send a warning Event about a status that the API server refused: nothing else shows it.
@@ -175,10 +166,8 @@ class EventPublisher:
         This comes after the status was written, so that the status does not wait for Events.
         """
         for notice in this.observation.desired.events:
-            if notice.type != "Normal":
-                continue
-            if not await self._publish(this, notice, _generation(this.observation)):
-                return
+            if notice.type == "Normal":
+                await self._publish(this, notice, _generation(this.observation))
 
     async def _publish(self, this: Pass, notice: Notice, occurrence: str) -> bool:
         """Send an Event about the resource or another object, as long as anything may be written.

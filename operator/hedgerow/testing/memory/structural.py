@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Any, cast
+from functools import lru_cache
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+from pydantic import StringConstraints, TypeAdapter, ValidationError
 
 from hedgerow.testing.memory.schema import (
     Atomic,
@@ -91,12 +93,26 @@ def _wrong_leaf(schema: Object, value: Any) -> str:
     fits = True
     if isinstance(value, str):
         fits = schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", len(value))
-        fits = fits and re.search(schema.get("pattern", ""), value) is not None
+        fits = fits and _matches(schema.get("pattern", ""), value)
     elif isinstance(value, int | float):
         fits = schema.get("minimum", value) <= value <= schema.get("maximum", value)
         is_whole = isinstance(value, int) or value.is_integer()
         fits = fits and (is_whole or schema.get("type") != "integer")
     return "" if fits else "Invalid value"
+
+
+def _matches(pattern: str, text: str) -> bool:
+    try:
+        _matching(pattern).validate_python(text)
+    except ValidationError:
+        return False
+    return True
+
+
+@lru_cache(maxsize=256)
+def _matching(pattern: str) -> TypeAdapter[str]:
+    """Return what takes texts that a pattern finds: in linear time, as the server's own do."""
+    return TypeAdapter(Annotated[str, StringConstraints(pattern=pattern)])
 
 
 def _list(schema: Object) -> TypedSchema:
