@@ -1,4 +1,4 @@
-"""`task pictures`: the pictures of docs/pictures, two of them from a run of the demo."""
+"""`task pictures`: the pictures of the demo in docs/pictures, from a run of it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-from pictures import architecture, conflict, recording
+from pictures import recording
 from pictures.drawing import PAPERS
 from support.code.sources import ROOT
 
@@ -22,14 +22,12 @@ def record() -> str:
 
 
 def main() -> None:
-    """Draw all pictures anew."""
-    PICTURES.mkdir(exist_ok=True)
+    """Draw the demo anew, for light screens and for dark ones."""
     printed = record()
-    drawn = {f"demo-{paper}": recording.draw(printed, paper) for paper in PAPERS}
-    drawn |= {"conflict": conflict.draw(), "architecture": architecture.draw()}
-    for name, svg in drawn.items():
-        (PICTURES / f"{name}.svg").write_text(svg, encoding="utf-8")
-        print(f"docs/pictures/{name}.svg")
+    for paper in PAPERS:
+        path = PICTURES / f"demo-{paper}.svg"
+        path.write_text(recording.draw(printed, paper), encoding="utf-8")
+        print(path.relative_to(ROOT))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 
-from pictures.drawing import lines, picture, text
+from pictures.drawing import lines, picture
 
 COLUMNS = 96
 """The width of the terminal that is recorded."""
@@ -189,9 +189,9 @@ def _bar(width: int, height: int) -> str:
     """Return a window's upper edge, and a bar that grows with time."""
     dots = "".join(f'<circle class="frame" cx="{20 + 18 * i}" cy="18" r="5.5"/>' for i in range(3))
     return (
-        f'<path class="line line-frame" d="M0 36H{width}"/>{dots}'
-        f"{text(width / 2, 23, './task demo', 'm faint', 'middle')}"
-        f'<rect class="line-frame" fill="none" stroke-width="2" x="1" y="1" width="{width - 2}"'
+        f'<path class="line-frame" fill="none" d="M0 36H{width}"/>{dots}'
+        f'<text class="m faint" x="{width / 2:g}" y="23" text-anchor="middle">./task demo</text>'
+        f'<rect class="line-frame" fill="none" x="1" y="1" width="{width - 2}"'
         f' height="{height - 2}" rx="8"/>'
         f'<rect id="bar" class="ours" x="0" y="35" width="{width}" height="2"/>'
     )
