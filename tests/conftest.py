@@ -69,7 +69,6 @@ LONGEST = (
     "tests/cluster/test_library.py",
     "tests/fields/test_ownership_on_model.py",
     "tests/faults/test_model_faults.py",
-    "tests/faults/test_mutants.py",
     "tests/controllers/test_properties.py",
     "tests/cluster/test_manifests.py",
     "tests/cluster/test_manifests_rights.py",

@@ -189,6 +189,25 @@ def readme_block(name: str) -> list[str]:
     return [command for line in commands for command in line.split(" && ") if command]
 
 
+class TestYourFirstOperator:
+    CODE = [
+        block.text
+        for block in blocks(ROOT / "docs/your-first-operator.md")
+        if block.file.endswith(".py")
+    ]
+
+    def test_its_code_is_about_as_short_as_it_says(self):
+        lines = [line for text in self.CODE for line in text.splitlines() if line.strip()]
+
+        assert len(lines) <= 90, len(lines)
+
+    def test_its_code_imports_the_library_alone(self):
+        lines = "\n".join(self.CODE).splitlines()
+        imported = {line.split()[1] for line in lines if line.startswith("from ")}
+
+        assert imported - {"typing", "datetime", "guestbook"} <= {"hedgerow", "hedgerow.testing"}
+
+
 class TestDecisions:
     def test_a_page_that_was_superseded_says_by_which_and_that_one_says_so_too(self):
         superseding, superseded = set[tuple[str, str]](), set[tuple[str, str]]()

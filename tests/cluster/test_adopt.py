@@ -19,7 +19,6 @@ pytestmark = pytest.mark.cluster
 
 CHILD = f"deploy/{Garden.NAME}"
 IMAGE = '.spec.template.spec.containers[name="c"].image'
-ARGS = '.spec.template.spec.containers[name="c"].args'
 DEPLOYMENT = ApiResource("apps/v1", "Deployment", "deployments")
 
 
@@ -51,6 +50,7 @@ def others(live: Object) -> list[tuple[str, ...]]:
 @pytest.mark.oldest
 class TestMoves:
     def test_contested_and_shared_fields_are_the_controllers_then(self, contested, typed):
+        """Fact: the server takes a JSON patch of managed fields, and stores what is left."""
         before = contested.live()
 
         told = typed("adopt", CHILD, "--from", "manager")
@@ -67,31 +67,6 @@ class TestMoves:
         container = live["spec"]["template"]["spec"]["containers"][0]
         assert (container["image"], container["args"]) == ("example/echo:1", ["x"])
 
-    def test_they_are_shown_first_and_nothing_is_written(self, contested, typed, audit_log):
-        mark = audit_log.mark()
-
-        told = typed("adopt", CHILD, "--from", "manager", "--dry-run", "-o", "json")
-
-        rows = told.rows()
-        assert rows[IMAGE] == f"taken {FIELD_MANAGER}"
-        assert rows[".spec.selector"] == f"shared {FIELD_MANAGER}"
-        assert rows[ARGS] == rows[".spec.replicas"] == "unowned"
-        assert told.json["dryRun"] is True
-        assert audit_log.writes(mark, namespace=contested.namespace) == []
-        table = typed("adopt", CHILD, "--from", "manager", "--dry-run").out
-        assert "FIELD" in table
-        assert "old:1" in table
-        assert "would move" in table
-
-    def test_one_field_leaves_the_rest_where_it_is(self, contested, typed):
-        field = 'spec.template.spec.containers[name="c"].image'
-
-        assert typed("adopt", CHILD, "--from", "manager", "--field", field).code == 0
-
-        assert contested.held("image") == {FIELD_MANAGER}
-        assert contested.held("args") == contested.held("replicas") == {"manager"}
-        assert contested.held("selector") == {"manager", FIELD_MANAGER}
-
 
 @pytest.mark.oldest
 class TestSeveralEntries:
@@ -107,6 +82,7 @@ class TestSeveralEntries:
         return garden
 
     def test_all_go_in_one_write(self, scaled, typed, audit_log):
+        """Fact: the server keeps apply, update and scale of one manager in three entries."""
         mark = audit_log.mark()
 
         assert typed("adopt", CHILD, "--from", "kubectl").code == 0
@@ -122,6 +98,7 @@ class TestSeveralEntries:
 
 class TestStatus:
     def test_the_status_of_a_resource_is_adopted_from_an_original_operator(self, garden, typed):
+        """Fact: an entry of the status may be removed through the main resource."""
         live = garden.api.get(garden.owner_target).must()
         live["status"] = {"routeTo": "Green"}
         garden.api.put(live, "manager", "status").must()
@@ -141,6 +118,7 @@ class TestClientSide:
     def test_what_kubectl_applied_is_adopted_and_its_annotation_stays(
         self, garden, typed, sandbox, tmp_path
     ):
+        """Fact: kubectl books what it applied to a manager and an annotation of its own."""
         import subprocess
 
         file = tmp_path / "d.yaml"
@@ -175,6 +153,7 @@ class TestEmptied:
         return garden
 
     def test_what_is_contested_of_it_is_taken_and_the_rest_is_nobody_s(self, emptied, typed):
+        """Fact: the server books emptied records to before-first-apply when somebody applies."""
         emptied.contest(IMAGE, manager="before-first-apply")
         before = emptied.live()
 
@@ -202,6 +181,7 @@ class TestTheOneWrite:
         return removing
 
     def test_another_uid(self, contested, remove):
+        """Fact: the server refuses a JSON patch whose test of the uid fails."""
         live = contested.live()
         other = {**live, "metadata": {**live["metadata"], "uid": "another"}}
 
@@ -210,6 +190,7 @@ class TestTheOneWrite:
         assert contested.live() == live
 
     def test_an_object_that_has_changed_since(self, contested, remove):
+        """Fact: the server refuses a JSON patch whose test of the version fails."""
         live = contested.live()
         contested.api.merge(contested.target, {"spec": {"paused": True}}, "kubectl").must()
         changed = contested.live()
@@ -219,6 +200,7 @@ class TestTheOneWrite:
         assert contested.live() == changed
 
     def test_another_entry_at_that_place(self, contested, remove):
+        """Fact: the server refuses a JSON patch whose test of an entry fails."""
         live = contested.live()
         entries = [{**e, "time": "2020-01-01T00:00:00Z"} for e in live["metadata"]["managedFields"]]
         other = {**live, "metadata": {**live["metadata"], "managedFields": entries}}

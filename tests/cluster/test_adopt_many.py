@@ -173,6 +173,7 @@ class TestMigrations:
     def test_the_next_apply_meets_no_conflict_and_removes_what_is_left_out(
         self, api, release, write, typed, tmp_path, former
     ):
+        """Fact: each tool's way to write leaves entries of its own kind in the server."""
         managers, file = write(former), str(tmp_path / "release.yaml")
         before = [content(api, obj) for obj in release]
         assert [api.apply(obj, "helm", dry_run=True).status for obj in changed(release)] == [
@@ -201,6 +202,7 @@ class TestMigrations:
         assert "hunter" not in told.out + shown.out
 
     def test_what_was_there_before_managed_fields_is_adopted(self, api, release, typed):
+        """Fact: an object can stand in the server without any managed fields."""
         deployment = release[0]
         live = api.create(deployment, "old").must()
         cleared = [{"op": "replace", "path": "/metadata/managedFields", "value": [{}]}]
@@ -219,6 +221,7 @@ class TestMigrations:
     def test_kubectl_gets_fields_and_client_side_apply_goes_on(
         self, api, release, typed, sandbox, tmp_path, recorded
     ):
+        """Fact: kubectl's client-side apply reads its annotation, whoever holds the fields."""
         deployment, file = release[0], tmp_path / "web.yaml"
         kubectl = [sandbox.kubectl, "--kubeconfig", sandbox.kubeconfig, "apply", "-f", file]
 
@@ -247,6 +250,7 @@ class TestMigrations:
     def test_fields_in_several_versions_are_joined_where_they_have_the_same_names(
         self, api, namespace, typed, crd
     ):
+        """Fact: the server keeps entries in the version in which each was written."""
         v2 = thing_of(crd, namespace)
         v1 = {**v2, "apiVersion": v2["apiVersion"].replace("/v2", "/v1")}
         created = {**v1, "spec": {"a": "1", "b": "1"}}
@@ -266,6 +270,7 @@ class TestUndone:
     def test_objects_get_their_former_managers_back_unless_written_since(
         self, api, release, write, typed, tmp_path
     ):
+        """Fact: the server stores entries that a patch puts back as they were."""
         managers, saved = write("client-side apply"), tmp_path / "undo.json"
         other = {**release[1], "metadata": {**release[1]["metadata"], "name": "o", "labels": {}}}
         api.create(other, managers).must()
@@ -297,6 +302,7 @@ class TestUndone:
     def test_what_two_managers_held_is_two_managers_again(
         self, api, release, write, typed, tmp_path
     ):
+        """Fact: the server orders and merges the entries that a patch puts back."""
         managers, saved = write("kustomize"), str(tmp_path / "undo.json")
         api.apply({**release[0], "spec": {"replicas": 2}}, "helm").must()
         former = [api.get(obj).must()["metadata"]["managedFields"] for obj in release]
@@ -314,6 +320,7 @@ class TestRefused:
     def test_one_that_may_not_be_written_does_not_stop_the_others(
         self, api, release, write, typed, sandbox, namespace
     ):
+        """Fact: RBAC refuses some kinds of one list of objects and not the others."""
         managers = write("Helm 3")
         user = f"u-{namespace}"
         rules = [
@@ -365,6 +372,7 @@ class TestRepair:
         return thing
 
     def test_entries_of_a_version_that_is_gone_get_one_that_is_served(self, api, thing, typed):
+        """Fact: the server refuses every apply to an object with entries of an unserved version."""
         name = f"things.v2.{thing['apiVersion'].partition('/')[0]}/t"
         refused = typed("adopt", name, "--from", CSA, "--to", "helm", "--yes")
         assert "first `hedgerow adopt --repair`" in refused.out

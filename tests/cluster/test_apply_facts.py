@@ -30,9 +30,11 @@ def world(request: pytest.FixtureRequest) -> World:
 
 class TestCreating:
     def test_a_create_only_apply_creates_what_is_missing(self, world: World) -> None:
+        """Fact: both answer 201 to an apply with version 1 where nothing is."""
         assert world.apply(with_meta(config_map(), resourceVersion="1"), OURS).code == 201
 
     def test_a_create_only_apply_never_touches_what_is_there(self, world: World) -> None:
+        """Fact: both answer 409 to an apply with version 1 where something is."""
         body = config_map(a="1")
         world.create(body, OTHER)
 
@@ -41,6 +43,7 @@ class TestCreating:
         assert (answer.code, answer.error) == (409, "Stale")
 
     def test_without_it_an_apply_gets_hold_of_a_foreign_object(self, world: World) -> None:
+        """Fact: both let an apply join an object that another one made."""
         body = config_map(a="1")
         world.create(body, OTHER)
 
@@ -50,11 +53,13 @@ class TestCreating:
         assert entry(live, OURS) == {"f:data": {"f:b": {}}}
 
     def test_an_apply_with_a_uid_creates_nothing(self, world: World) -> None:
+        """Fact: both refuse to create an object whose uid is given."""
         answer = world.apply(with_meta(config_map(), uid=NOBODY), OURS)
 
         assert (answer.code, answer.error) == (409, "Stale")
 
     def test_an_apply_with_another_uid_is_refused(self, world: World) -> None:
+        """Fact: both answer 422 to an apply with another uid."""
         body = deployment()
         world.apply(body, OURS)
 
@@ -63,6 +68,7 @@ class TestCreating:
         assert (answer.code, answer.error) == (422, "Stale")
 
     def test_a_status_with_another_uid_is_refused_for_a_built_in_kind(self, world: World) -> None:
+        """Fact: both compare the uid of a built-in kind's status."""
         body = deployment()
         world.apply(body, OURS)
 
@@ -71,7 +77,7 @@ class TestCreating:
         assert (answer.code, answer.error) == (422, "Stale")
 
     def test_a_status_with_another_uid_is_taken_for_a_custom_resource(self, world: World) -> None:
-        """The server takes metadata from the live object there: only the version guards."""
+        """Fact: of a custom resource's status both compare the version alone."""
         body = blue()
         version = world.apply(body, OURS).version
         world.apply({**body, "spec": {**body["spec"], "promotion": "WhenAvailable"}}, OURS)
@@ -87,11 +93,13 @@ class TestCreating:
         assert (stale.code, stale.error) == (409, "Stale")
 
     def test_the_status_of_what_is_missing_is_not_found(self, world: World) -> None:
+        """Fact: both answer 404 to a status of what is missing."""
         answer = world.apply(status(blue(), {"routeTo": "Blue"}), OURS, subresource="status")
 
         assert (answer.code, answer.error) == (404, "Missing")
 
     def test_a_namespace_that_ends_takes_nothing_new(self, world: World) -> None:
+        """Fact: both refuse new objects in a terminating namespace, and take changes."""
         world.open_namespace(ENDING)
         kept = with_meta(config_map(a="1"), namespace=ENDING)
         world.apply(kept, OURS)
@@ -103,6 +111,7 @@ class TestCreating:
         assert world.apply({**kept, "data": {"a": "2"}}, OURS).code == 200
 
     def test_a_namespace_that_is_missing_is_not_found(self, world: World) -> None:
+        """Fact: both answer 404 for a namespace that is missing."""
         answer = world.apply(with_meta(config_map(), namespace="nowhere"), OURS)
 
         assert (answer.code, answer.error) == (404, "Missing")
@@ -110,11 +119,13 @@ class TestCreating:
 
 class TestRefusing:
     def test_an_unknown_field_is_refused_for_good(self, world: World) -> None:
+        """Fact: both answer 500 to an apply with a field that no schema has."""
         answer = world.apply({**config_map(), "dada": {}}, OURS)
 
         assert (answer.code, answer.error) == (500, "Invalid")
 
     def test_duplicate_list_keys_are_refused_for_good(self, world: World) -> None:
+        """Fact: both answer 500 to an apply with the same list key twice."""
         body = deployment()
         body["spec"]["template"]["spec"]["containers"] *= 2
 
@@ -123,11 +134,13 @@ class TestRefusing:
         assert (answer.code, answer.error) == (500, "Invalid")
 
     def test_managed_fields_in_the_body_are_refused(self, world: World) -> None:
+        """Fact: both answer 400 to an apply that brings managed fields."""
         answer = world.apply(with_meta(config_map(), managedFields=[]), OURS)
 
         assert (answer.code, answer.error) == (400, "Invalid")
 
     def test_an_emptied_status_reads_as_null_and_is_refused(self, world: World) -> None:
+        """Fact: both read an emptied status as null, which its schema refuses."""
         body = blue()
         world.apply(body, OURS)
         world.apply(status(body, {"routeTo": "Blue"}), OURS, subresource="status")
@@ -141,6 +154,7 @@ class TestRefusing:
 
 class TestDeleting:
     def test_a_delete_wants_its_uid_and_version(self, world: World) -> None:
+        """Fact: both delete only the object of the uid and version that are named."""
         body = config_map()
         version = world.apply(body, OURS).version
         live = world.apply(with_meta(body, labels={"a": "b"}), OURS).must()
@@ -152,6 +166,7 @@ class TestDeleting:
         assert world.delete(body, uid=uid).error == "Missing"
 
     def test_a_finalizer_holds_the_object_until_its_apply_leaves_it_out(self, world: World) -> None:
+        """Fact: both remove a finalizer that its only holder no longer applies."""
         body = config_map()
         world.apply(with_meta(body, finalizers=["hedgerow.dev/one"]), OURS)
         world.apply(with_meta(body, finalizers=["other.dev/two"]), OTHER)

@@ -125,6 +125,7 @@ def found(
 def test_each_fault_is_found_with_its_cause_and_none_is_invented(
     found: tuple[dict[str, AuditReport], AuditLog], name: str
 ) -> None:
+    """Fact: what each bad habit of a real process leaves in a real server's audit log."""
     report, case = found[0][name], CASES[name]
 
     assert report.partial == ""
@@ -138,6 +139,7 @@ def test_each_fault_is_found_with_its_cause_and_none_is_invented(
 def test_the_request_of_each_finding_is_in_the_audit_log(
     found: tuple[dict[str, AuditReport], AuditLog],
 ) -> None:
+    """Fact: the server's audit log spells a request as the audit names it."""
     reports, log = found
     told = [
         (f"system:serviceaccount:audited-operator:{name}", one.request.verb, one.request.uri)
@@ -154,6 +156,7 @@ def test_the_request_of_each_finding_is_in_the_audit_log(
 def test_nothing_is_left_of_what_was_started(
     found: tuple[dict[str, AuditReport], AuditLog],
 ) -> None:
+    """Fact: processes of operators end with the audit that began them."""
     left = [
         path
         for path in Path("/proc").glob("[1-9]*/cmdline")

@@ -32,7 +32,10 @@ def typed(folder: Path, block: Block) -> list[str]:
 
 
 def test_each_operator_is_audited_as_the_page_says(nodes_binaries: None, tmp_path: Path):
-    """The audit that writes the baseline is the first one again, so its file is written here."""
+    """Fact: what the audits of the page show of kopf and Helm on a real server.
+
+    The audit that writes the baseline is the first one again, so its file is written here.
+    """
     page = blocks(PAGE)
     for block in page:
         if block.file:

@@ -136,6 +136,7 @@ class TestScaler:
     @pytest.mark.parametrize("kind", MORE)
     @pytest.mark.parametrize("key", [CLAIM, OUT_REPLICAS, HOLDS])
     def test_who_may_not_write_autoscalers_does_not_ask(self, tenant: Author, kind: str, key: str):
+        """Fact: a policy asks the server's authorizer what the author may patch."""
         assert is_refused(tenant.asks(kind, **asking(key)))
         assert tenant.asks(kind).ok
         refusal = tenant.asks(kind, **asking(key))
@@ -143,16 +144,19 @@ class TestScaler:
         assert "right to patch horizontalpodautoscalers there" in refusal.body["message"]
 
     def test_who_may_does(self, team: Author):
+        """Fact: the authorizer lets a policy pass whom RBAC lets patch."""
         assert team.asks(**asking(CLAIM)).ok
         assert team.asks(**asking(CLAIM, "4")).ok
 
     def test_what_others_asked_stays_and_is_not_changed(self, team: Author, tenant: Author):
+        """Fact: a policy sees the object as it was beside the one that is written."""
         assert team.asks(**asking(CLAIM)).ok
 
         assert tenant.asks(**asking(CLAIM), more="x").ok
         assert is_refused(tenant.asks(**asking(CLAIM, "9")))
 
     def test_who_wants_less_needs_no_right(self, team: Author, tenant: Author):
+        """Fact: a policy's expression on removed annotations passes in the server."""
         assert team.asks(**asking(CLAIM)).ok
 
         live = {"apiVersion": "apps/v1", "kind": "Deployment"}
@@ -160,6 +164,7 @@ class TestScaler:
         assert tenant.api.merge(live, {"metadata": {"annotations": {CLAIM: None}}}, "author").ok
 
     def test_nor_by_way_of_the_status(self, admin: Api, tenant: Author):
+        """Fact: a status of a built-in kind may change annotations, and a policy sees it."""
         status = {**WORKLOADS, "resources": ["deployments/status", "statefulsets/status"]}
         rules = [{**WORKLOADS, "verbs": VERBS}, {**status, "verbs": ["patch"]}]
         grant(admin, "tenant", rules, tenant.namespace)
@@ -179,6 +184,7 @@ class TestCustomResources:
     def test_who_may_not_patch_the_children_claims_nothing_of_them(
         self, editor: Api, namespace: str
     ):
+        """Fact: a policy asks about each kind of child of a custom resource."""
         claiming = cronjob(namespace, **asking(CLAIM, "Job/*: **"))
 
         assert is_refused(editor.apply(claiming, "editor"))
@@ -191,12 +197,14 @@ class TestCustomResources:
         assert "annotations" not in editor.get(claiming).must()["metadata"]
 
     def test_who_may_patch_them_does(self, owner: Api, namespace: str):
+        """Fact: the authorizer answers for each kind of child by RBAC."""
         assert owner.apply(cronjob(namespace, **asking(CLAIM, "Job/*: **")), "owner").ok
         assert owner.apply(cronjob(namespace, **asking(CLAIM, "*/*: **")), "owner").ok
 
     def test_what_is_claimed_is_for_such_people_to_say(
         self, owner: Api, editor: Api, namespace: str
     ):
+        """Fact: a policy compares the spec of a custom resource with the one before."""
         claimed = cronjob(namespace, **asking(CLAIM, "Job/*: **"))
         owner.apply(claimed, "owner").must()
 
@@ -207,6 +215,7 @@ class TestCustomResources:
         assert owner.merge(claimed, {"spec": {"suspend": True}}, "owner").ok
 
     def test_who_wants_less_needs_no_right(self, owner: Api, editor: Api, namespace: str):
+        """Fact: a policy lets a claim and a spec change together where the claim goes."""
         claimed = cronjob(namespace, **asking(CLAIM, "Job/*: **"))
         owner.apply(claimed, "owner").must()
 
@@ -216,6 +225,7 @@ class TestCustomResources:
     def test_a_finalizer_can_be_taken_off_what_is_being_deleted(
         self, admin: Api, owner: Api, editor: Api, namespace: str
     ):
+        """Fact: a policy is asked about an object that is being deleted, too."""
         claimed = cronjob(namespace, **asking(CLAIM, "Job/*: **"))
         claimed["metadata"]["finalizers"] = ["example.com/waits"]
         owner.apply(claimed, "owner").must()
@@ -225,6 +235,7 @@ class TestCustomResources:
         assert editor.merge(claimed, {"metadata": {"finalizers": None}}, "editor").ok
 
     def test_no_claim_comes_by_way_of_the_status(self, admin: Api, namespace: str):
+        """Fact: the server drops metadata from a custom resource's status."""
         plain = cronjob(namespace)
         admin.apply(plain, "owner").must()
         claim = {"metadata": {"annotations": asking(CLAIM, "*/*: **")}, "status": {"active": []}}
@@ -235,6 +246,7 @@ class TestCustomResources:
     def test_what_is_planned_is_refused_as_well(
         self, sandbox: Sandbox, editor: Api, namespace: str, tmp_path: Path, capsys
     ):
+        """Fact: a policy is asked in a dry run, and its words come in the answer."""
         path = tmp_path / "claim.json"
         path.write_text(json.dumps(cronjob(namespace, **asking(CLAIM, "*/*: **"))), "utf-8")
         kubeconfig = anyio.run(sandbox.kubeconfig_for, "cronjob-editor")
@@ -245,6 +257,7 @@ class TestCustomResources:
 
 
 def test_in_another_namespace_a_right_counts_for_nothing(admin: Api, team: Author, tenant: Author):
+    """Fact: the authorizer asks in the namespace of the request."""
     grant(admin, "tenant", [{**AUTOSCALERS, "verbs": ["patch"]}, {**WORKLOADS, "verbs": VERBS}],
           "default")  # fmt: skip
 
@@ -255,6 +268,7 @@ def test_in_another_namespace_a_right_counts_for_nothing(admin: Api, team: Autho
 def test_a_claim_on_the_copies_takes_the_right_to_patch_secrets_there(
     admin: Api, sandbox: Sandbox, namespace: str
 ):
+    """Fact: a policy on namespaces asks about the namespace that is made."""
     names = {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get", "create", "patch"]}
     grant(admin, "labeller", [names])
     api = Impersonated(sandbox.kubeconfig, "labeller")
@@ -277,6 +291,7 @@ def test_a_claim_on_the_copies_takes_the_right_to_patch_secrets_there(
 
 
 def test_among_too_many_annotations_none_is_looked_for(team: Author, tenant: Author):
+    """Fact: a policy's costs are bounded by the server, by estimates of its own."""
     others = {YIELD: "x", "example.com/ars.44smkn.github.io": "x"}
     many = others | {f"example.com/{number}": "" for number in range(WIDEST - len(others))}
 

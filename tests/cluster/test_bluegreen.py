@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 import subprocess
@@ -15,10 +14,9 @@ from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.testing.api import Api, Object
 from hedgerow.testing.audit_log import AuditLog, must_be_unforced_applies
 from hedgerow.testing.silence import Silence
-from hedgerow.testing.somebody import holders
 from hedgerow.testing.waiting import eventually
 from hedgerow.workloads import missing_port
-from support.cluster.bluegreens import FIELD_MANAGER, USER, World, bluegreen, pods, prepare
+from support.cluster.bluegreens import FIELD_MANAGER, USER, World, pods, prepare
 from support.objects.ports import HTTP, PORTS
 from support.operator.running import Operator, RunAs
 from support.programs.typed import typing
@@ -99,6 +97,7 @@ def available(world: World, deployment: str) -> int:
 @pytest.mark.oldest
 class TestConverging:
     def test_children_come_up_and_follow_by_applies_alone(self, world: World):
+        """Fact: Deployments of the real controller come up, and go when they are pruned."""
         world.apply()
 
         ready(world)
@@ -134,40 +133,6 @@ class TestConverging:
             assert ours == ["Apply"], (kind, name)
 
 
-class TestCommands:
-    def test_a_held_switch_goes_on_and_back(
-        self, world: World, nodes_sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
-    ):
-        typed = typing(nodes_sandbox.kubeconfig, world.namespace, capsys)
-        spec: Object = {"hold": True, "switch": "Overlap", "overlapSeconds": 0}
-
-        def come_to(phase: str, route_to: str) -> None:
-            manifest = bluegreen(world.namespace, route_to=route_to, **spec)
-            world.api.apply(manifest, "kubectl").must()
-            eventually(lambda: world.status().get("phase") == phase, what=phase)
-
-        come_to("Routed", "Blue")
-        idle = typed("promote", "demo")
-        assert (idle.code, "no switch waits for a promotion" in idle.err) == (1, True)
-
-        come_to("Held", "Green")
-        shown = typed("tree", "demo").out
-        assert " to decide" in shown.splitlines()[0]
-        [command] = re.findall(r"hedgerow promote demo -n \S+", shown)
-        assert shlex.split(command) == ["hedgerow", "promote", "demo", "-n", world.namespace]
-        told = typed(*shlex.split(command)[1:3], "--wait", "30s")
-        assert told.code == 0, told.err
-        assert told.out.splitlines()[-1] == "BlueGreen/demo: Green is routed"
-
-        back = typed("rollback", "demo", "--wait", "30s")
-        assert back.code == 0, back.err
-        assert "Blue was routed before\nit waits for spec.hold only if" in back.out
-        assert back.out.splitlines()[-1] == "BlueGreen/demo: Blue is routed"
-        live = world.get("BlueGreen", "demo")
-        assert holders(live, "spec", "routeTo") == ["hedgerow-rollback"]
-        assert holders(live, "spec", "hold") == ["kubectl"]
-
-
 CHILDREN = (
     ("Deployment", "demoblue-deployment"),
     ("Deployment", "demogreen-deployment"),
@@ -188,6 +153,8 @@ class TestLeftChildren:
     def test_the_told_command_makes_them_children_again(
         self, world: World, nodes_sandbox: Sandbox, how: str
     ):
+        """Fact: kubectl orphans children, and its patch of owner references is taken."""
+
         def kubectl(*words: str) -> None:
             line = [str(nodes_sandbox.kubectl), "--kubeconfig", str(nodes_sandbox.kubeconfig)]
             ended = subprocess.run(
@@ -225,17 +192,8 @@ def pod_names(world: World) -> list[str]:
     return sorted(pod["metadata"]["name"] for pod in found["items"])
 
 
-JOB_PODS: Object = pods("check", restartPolicy="Never")
 NOWHERE: Object = pods("green", nodeSelector={"no.such": "node"})
 """Pods that no node takes."""
-MAINTENANCE: Object = {"app": "maintenance"}
-
-
-def select(world: World, selector: Object) -> None:
-    """Set the Service's selector as `kubectl patch` does."""
-    whole = [{"op": "replace", "path": "/spec/selector", "value": selector}]
-    target = world.target("Service", "demo")
-    world.api.merge(target, whole, "kubectl-patch", kind="json").must()
 
 
 def restart(world: World, deployment: str) -> None:
@@ -244,44 +202,13 @@ def restart(world: World, deployment: str) -> None:
     world.edit("Deployment", deployment, {"spec": {"template": {"metadata": at}}}, "kubectl")
 
 
-def break_pods(world: World, phase: str) -> None:
-    """Have the pods of a colour wait in CrashLoopBackOff, as their kubelet would say."""
-    path = f"/api/v1/namespaces/{world.namespace}/pods"
-    labels = f"app.kubernetes.io/phase={phase}"
-    for pod in world.api.raw("GET", path, params={"labelSelector": labels}).must()["items"]:
-        conditions = [
-            {**one, "status": "False"} if "Ready" in one["type"] else one
-            for one in pod["status"]["conditions"]
-        ]
-        target = world.target("Pod", pod["metadata"]["name"])
-        patch = {"status": {"conditions": conditions}}
-        world.api.merge(target, patch, "kubelet", subresource="status").must()
-
-
 class TestWhatWasRouted:
     """It stays known, whoever has the Service meanwhile, and whoever restarts what."""
-
-    @pytest.mark.parametrize("switch", [{}, {"hold": True}], ids=["plain", "held"])
-    def test_a_colour_without_pods_gets_no_service_that_was_on_the_other(
-        self, world: World, switch: Object
-    ):
-        spec: Object = {"promotion": "WhenAvailable", "greenSpec": NOWHERE, **switch}
-        world.apply(**spec)
-        ready(world)
-        select(world, MAINTENANCE)
-        eventually(lambda: "routeTo" not in world.status(), what="the status says so")
-        world.apply(route_to="Green", **spec)
-        waits = "False/WaitingForAvailability"
-        eventually(lambda: world.condition("Contested") == "True/FieldConflict")
-        world.delete("Service", "demo")
-
-        eventually(lambda: world.condition("Ready") == waits, what=waits)
-        eventually(lambda: world.status().get("routeTo") == "Blue", what="made anew on Blue")
-        assert world.selected() == "Blue"
 
     def test_a_service_that_is_taken_over_moves_once_the_colour_is_available(
         self, world: World, nodes_sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
     ):
+        """Fact: the real controller and scheduler say when pods are available."""
         typed = typing(nodes_sandbox.kubeconfig, world.namespace, capsys)
         service = {"spec": {"selector": {"app": "shop"}, "ports": [{"name": "http", "port": 80}]}}
         world.api.apply({**world.target("Service", "demo"), **service}, "kubectl").must()
@@ -303,64 +230,6 @@ class TestWhatWasRouted:
 
         world.apply(blueSpec=pods("blue"), **spec)
         eventually(lambda: world.status().get("routeTo") == "Blue", what="Blue is routed")
-
-    def test_a_restart_of_the_standby_leaves_the_way_back_open(self, world: World):
-        spec = {"promotion": "WhenAvailable", "bakeSeconds": 600, "bakeUnavailableSeconds": 1}
-        world.apply(**spec)
-        ready(world)
-        world.apply(route_to="Green", **spec)
-        eventually(lambda: world.status().get("phase") == "Baking", what="Green is watched")
-        restart(world, "demoblue-deployment")
-        eventually(world.rolled_out)
-        break_pods(world, "Green")
-
-        eventually(lambda: world.status().get("phase") == "RolledBack", what="Blue has it again")
-        assert world.selected() == "Blue"
-
-    def test_an_added_container_is_neither_held_nor_checked_again(self, world: World):
-        checks = [{"name": "smoke", "job": {"spec": {"template": {"spec": JOB_PODS}}}}]
-        spec: Object = {"promotion": "WhenChecked", "checks": checks}
-        world.apply(**spec)
-        eventually(lambda: world.status().get("phase") == "Routed", what="Blue passed")
-        world.apply(route_to="Green", **spec)
-        eventually(lambda: world.status().get("routeTo") == "Green", what="Green passed")
-        beside = {"spec": {"template": {"spec": pods("beside")}}}
-        target = world.target("Deployment", "demoblue-deployment")
-        world.api.merge(target, beside, "kubectl-edit", kind="strategic-merge").must()
-        eventually(world.rolled_out)
-        world.apply(route_to="Blue", **spec, hold=True)
-
-        # A colour that has to be checked again is held afterwards.
-        eventually(lambda: world.status().get("routeTo") == "Blue", what="Blue at once")
-
-
-class TestFewerPods:
-    def test_from_six_pods_to_one_is_told_and_not_held_up(
-        self, world: World, nodes_sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
-    ):
-        typed = typing(nodes_sandbox.kubeconfig, world.namespace, capsys)
-        told = "6 available now, 1 there"
-        spec: Object = {"promotion": "WhenAvailable", "greenSpec": None}
-        world.apply(**spec)
-        ready(world)
-        world.scale("demoblue-deployment", 6)
-        eventually(lambda: available(world, "demoblue-deployment") == 6)
-        manifest = bluegreen(world.namespace, route_to="Green", promotion="WhenAvailable")
-        file = nodes_sandbox.kubeconfig.with_name("flip.json")
-        file.write_text(json.dumps(manifest))
-        planned = typed("plan", "-f", str(file), "--server-side", "--field-manager", "user")
-        assert told in " ".join(planned.out.split()), planned.err
-
-        world.api.apply({**manifest, "spec": {**manifest["spec"], "hold": True}}, "user").must()
-        eventually(lambda: world.condition("Ready") == "False/Held")
-        words = f"stays on Blue: {told}"  # once the other colour's Deployment is there
-
-        def shown() -> str:
-            return " ".join(typed("tree", "demo").out.replace("│", " ").split())
-
-        eventually(lambda: words in shown(), what=words)
-        world.api.apply(manifest, "user").must()
-        eventually(lambda: world.status().get("routeTo") == "Green", what="Green is routed")
 
 
 @dataclass(frozen=True)
@@ -409,6 +278,7 @@ MISSING = [
 class TestServing:
     @pytest.mark.oldest
     def test_it_is_available_through_a_rollout_that_does_not_end(self, world: World):
+        """Fact: the Deployment controller says that a rollout is stuck or paused."""
         world.apply()
         ready(world)
         world.scale("demoblue-deployment", 3)
@@ -445,6 +315,7 @@ class TestServing:
         nodes_sandbox: Sandbox,
         capsys: pytest.CaptureFixture[str],
     ):
+        """Fact: the server and the scheduler say why there are no pods, in these words."""
         for body in case.objects:
             name = body.get("metadata", {}).get("name", world.namespace)
             metadata = {**body.get("metadata", {}), "name": name, "namespace": world.namespace}
@@ -463,6 +334,8 @@ class TestServing:
         assert case.says.replace(" ", "") in "".join(shown.replace("│", "").split())
 
     def test_a_port_that_no_pod_has_is_told_before_the_switch(self, world: World):
+        """Fact: EndpointSlices show which ports of a Service lead to a pod."""
+
         def colour(name: str, port: str) -> Object:
             return {"containers": [{"name": name, "image": "i", "ports": [HTTP | {"name": port}]}]}
 
@@ -497,6 +370,7 @@ class TestServing:
         assert (world.selected(), world.condition("Ready")) == ("Green", "True/Baking")
 
     def test_a_port_that_only_the_next_colour_has_comes_with_the_switch(self, world: World):
+        """Fact: EndpointSlices follow a Service's ports and selector together."""
         port = {"name": "http", "port": 80}
         blue = {"containers": [{"name": "c", "image": "i", "ports": [HTTP]}]}
         green = {"containers": [{"name": "c", "image": "i", "ports": [HTTP | {"name": "web"}]}]}
@@ -522,6 +396,7 @@ class TestServing:
 def test_what_a_service_leads_to_is_found_as_the_server_finds_it(
     nodes_sandbox: Sandbox, nodes_namespace: str
 ):
+    """Fact: how the EndpointSlice controller resolves named ports."""
     api = Api(nodes_sandbox.kubeconfig)
     for number, case in enumerate(PORTS):
         meta = {"name": f"p{number}", "namespace": nodes_namespace}
@@ -563,39 +438,11 @@ def served(world: World) -> Object:
     return counts
 
 
-class TestUnowned:
-    """Fields that nobody holds and that are in the way of what is declared."""
-
-    CHILD = "demoblue-deployment"
-
-    def spec(self, world: World) -> Object:
-        return world.get("Deployment", self.CHILD)["spec"]["template"]["spec"]
-
-    def sources(self, world: World) -> list[list[str]]:
-        return [sorted(one) for one in self.spec(world)["volumes"]]
-
-    @pytest.mark.oldest
-    def test_a_default_goes_by_two_applies(self, world: World, nodes_audit: AuditLog):
-        world.apply(blueSpec=pods("blue", volumes=[{"name": "files"}]))
-        ready(world)
-        assert self.sources(world) == [["emptyDir", "name"]]
-        mark = nodes_audit.mark()
-
-        world.apply(
-            blueSpec=pods("blue", volumes=[{"name": "files", "secret": {"secretName": "x"}}])
-        )
-
-        eventually(lambda: self.sources(world) == [["name", "secret"]], what="the default is gone")
-        writes = nodes_audit.writes(mark, user=USER, namespace=world.namespace)
-        must_be_unforced_applies(writes, FIELD_MANAGER)
-        written = [w for w in writes if w["objectRef"]["resource"] == "deployments"]
-        assert [w["responseStatus"]["code"] for w in written] == [422, 200, 200]
-
-
 class TestSilence:
     def test_nothing_is_written_in_steady_state_nor_after_a_restart(
         self, still: Silence, operator: Operator, nodes_audit: AuditLog
     ):
+        """Fact: how the server respells and fills in Deployments and Services."""
         still.kept(5, "in steady state")
 
         assert operator.stop() == 0
@@ -605,4 +452,5 @@ class TestSilence:
     def test_every_write_of_this_module_was_an_unforced_apply(
         self, began: int, nodes_audit: AuditLog
     ):
+        """Fact: the server's audit log has every write that reached it."""
         must_be_unforced_applies(nodes_audit.writes(began, user=USER), FIELD_MANAGER)

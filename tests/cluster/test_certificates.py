@@ -178,6 +178,7 @@ class TestRotation:
     def test_under_load_nothing_is_refused(
         self, sandbox: Sandbox, api: Api, namespace: str, pair: list[Replica]
     ):
+        """Fact: the server reads a new caBundle while it asks webhooks all the time."""
         admitted(api, namespace, pair)
         first = trusted(secret(api, namespace))
         begun = [one.asked for one in pair]
@@ -204,6 +205,7 @@ class TestRotation:
     def test_a_secret_deleted_under_load_is_stored_again(
         self, sandbox: Sandbox, api: Api, namespace: str, pair: list[Replica]
     ):
+        """Fact: the server goes on asking while the Secret is made anew."""
         admitted(api, namespace, pair)
         before = secret(api, namespace)
         path = f"/api/v1/namespaces/{namespace}/secrets/{NAME}-serving"
@@ -225,6 +227,7 @@ class TestTrust:
     def test_webhooks_behind_a_certificate_in_the_bundle_are_reached(
         self, api: Api, namespace: str, pair: list[Replica]
     ):
+        """Fact: the server trusts a leaf certificate that is in the bundle itself."""
         admitted(api, namespace, pair)
 
     @pytest.mark.parametrize(
@@ -237,6 +240,7 @@ class TestTrust:
         ids=["in the bundle", "signed by its key", "another"],
     )
     def test_what_its_key_signs_is_refused(self, api: Api, namespace: str, shows: Pair, says: str):
+        """Fact: the server trusts no certificate that a trusted leaf signed."""
         with answering_nothing(shows) as port:
             configure(api, NAME, namespace, port)
             trust(api, TRUSTED)
@@ -248,6 +252,7 @@ class TestOwnership:
     def test_the_bundles_and_the_secret_are_ours_until_another_takes_them(
         self, api: Api, namespace: str, pair: list[Replica]
     ):
+        """Fact: webhooks merge by name, so that a bundle has a holder of its own."""
         admitted(api, namespace, pair)
         held = secret(api, namespace)
         assert held["type"] == "kubernetes.io/tls"

@@ -74,6 +74,7 @@ class TestTemplates:
         ],
     )
     def test_the_objects_are_those_that_hedgerow_prints(self, helm, values, words):
+        """Fact: what Helm's own engine makes of the templates."""
         chosen = [f"--controllers={name}" for name in values.get("controllers", ())]
         printed = {identity(obj): obj for obj in manifests(*words, *chosen)}
         made = {key: obj for key, one in helm.rendered(values).items() if (obj := without(one))}
@@ -85,12 +86,14 @@ class TestTemplates:
             assert comparable(made[key]) == comparable(obj), key
 
     def test_both_helms_make_the_same_of_it(self, helm_programs, tmp_path):
+        """Fact: Helm 3 and 4 render templates by engines of their own."""
         four, three = (Helm(helm_programs[name], tmp_path) for name in (HELM_4, HELM_3))
         values = {"controllers": list(OPT_IN), "extraLabels": {"team": "one"}}
 
         assert four.rendered(values) == three.rendered(values)
 
     def test_values_reach_what_they_are_about(self, helm):
+        """Fact: Helm merges values with those of the chart."""
         labels = {"team": "one", "example.com/part": "2"}
         resources = {"requests": {"cpu": 0.5}, "limits": {"memory": "1Gi"}}
         tolerations = [{"key": "spot", "operator": "Exists"}]
@@ -141,6 +144,7 @@ class TestTemplates:
             assert f'"system:serviceaccount:{NAMESPACE}:theirs"' in str(policy)
 
     def test_each_shard_has_the_replicas_and_labels_that_are_given(self, helm):
+        """Fact: Helm's loops make an object for each shard."""
         made = helm.rendered({"replicas": 3, "shards": 2, "extraLabels": {"team": "one"}})
         deployments = {name: obj for (kind, _, name), obj in made.items() if kind == "Deployment"}
 
@@ -152,6 +156,7 @@ class TestTemplates:
             assert labels["app.kubernetes.io/component"] == name.removeprefix("hedgerow-")
 
     def test_nothing_of_what_the_operator_writes_is_declared(self, helm):
+        """Fact: what Helm renders by default is what it would own."""
         made = helm.rendered({})
 
         assert not {"Secret", "Lease"} & {kind for kind, _, _ in made}
@@ -160,6 +165,7 @@ class TestTemplates:
         assert "caBundle" not in str(hooks)
 
     def test_it_is_packaged_with_the_version_of_the_project(self, helm, tmp_path):
+        """Fact: Helm reads and lints the archive that we make."""
         archive = package(tmp_path)
         shown = helm("show", "chart", archive).stdout
 
@@ -181,6 +187,7 @@ class TestValues:
         ],
     )
     def test_a_wrong_one_is_refused_by_its_name(self, helm, values, named):
+        """Fact: Helm checks values by the chart's JSON Schema, and names what is wrong."""
         assert named in helm.refusal(values)
 
 
@@ -244,6 +251,7 @@ def api(cluster: Sandbox) -> Iterator[Api]:
 
 class TestOnAServer:
     def test_a_release_lives_while_the_operator_runs(self, helm_programs, cluster, api, tmp_path):
+        """Fact: Helm's upgrades meet what the operator writes in the same objects."""
         three, four = (Helm(helm_programs[name], tmp_path, cluster.kubeconfig) for name in PROGRAMS)
         audit = AuditLog(cluster.directory.with_name("audit.log"))
         mark, everywhere = audit.mark(), everything(api) - kept(MORE)

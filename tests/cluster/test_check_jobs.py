@@ -105,6 +105,7 @@ class TestSomebodysJob:
     def test_it_passes_no_check_and_has_the_name(
         self, world: World, operator: Operator, somebody: Api, when: str
     ):
+        """Fact: the Job controller completes a Job, whoever made it with whatever marks."""
         apply(world)
         name = eventually(lambda: told(world).get("job"), what="the status names the Job")
         if when == "after ours has failed":
@@ -131,7 +132,10 @@ class TestSomebodysJob:
     def test_one_by_the_name_of_our_field_manager_makes_the_check_run_as_another(
         self, world: World, somebody: Api
     ):
-        """It cannot be told from ours whose answer was lost, as by a crash of the operator."""
+        """Fact: anybody who may patch Jobs may apply in our field manager's name.
+
+        It cannot be told from ours whose answer was lost, as by a crash of the operator.
+        """
         apply(world)
         name = eventually(lambda: told(world).get("job"), what="the status names the Job")
         uid = forge(world, somebody, FIELD_MANAGER)
@@ -151,11 +155,13 @@ class TestEndless:
     def test_a_job_that_never_ends_has_failed_when_its_time_is_over(
         self, world: World, job: Object
     ):
+        """Fact: the Job controller leaves a suspended or foreign-managed Job alone."""
         apply(world, **job)
         eventually(lambda: world.status().get("phase") == "CheckFailed", what="its time is over")
         assert "has not ended in 3 s" in told(world)["message"]
 
     @pytest.mark.parametrize("count", ["parallelism", "completions"])
     def test_more_than_sixteen_pods_are_refused(self, world: World, count: str):
+        """Fact: the server checks the bounds of the definition."""
         with pytest.raises(AssertionError, match="should be less than or equal to 16"):
             apply(world, **{count: 17})

@@ -223,12 +223,14 @@ class TestNobodyClaims:
     """Of what they may not write: each test is one kind, and tries each way."""
 
     def test_by_creating(self, editor: Author):
+        """Fact: policies are asked for POST and apply, with a name or without."""
         told = {name: is_refused(write(editor)) for name, write in CREATES.items()}
 
         assert told == dict.fromkeys(CREATES, True)
         assert editor.post(editor.plain).ok
 
     def test_by_changing(self, editor: Author, asked: Callable[[], int], controller: Any):
+        """Fact: policies are asked for every kind of patch and PUT."""
         before = asked()
         editor.post(editor.plain).must()
         told = {name: is_refused(write(editor)) for name, write in CLAIMS.items()}
@@ -239,6 +241,7 @@ class TestNobodyClaims:
         assert not before or controller not in admitted.CONTROLLERS or asked() > before
 
     def test_nor_chooses_the_values_of_what_others_claimed(self, editor: Author, admin: Api):
+        """Fact: policies see the spec that each kind of write would come to."""
         admin.apply(editor.claimed, "owner").must()
         before = admin.get(editor.plain).must()
         told = {name: is_refused(write(editor)) for name, write in SPECS.items()}
@@ -247,6 +250,7 @@ class TestNobodyClaims:
         assert admin.get(editor.plain).must()["spec"] == before["spec"]
 
     def test_by_way_of_the_status(self, editor: Author):
+        """Fact: the server takes nothing but the status from a write of the status."""
         editor.post(editor.plain).must()
         claim = {"metadata": {"annotations": {CLAIM: EVERYTHING}}, "spec": editor.other["spec"]}
         before = editor.api.get(editor.plain).must()
@@ -258,6 +262,7 @@ class TestNobodyClaims:
     def test_who_lacks_one_kind_of_child_is_refused_as_well(
         self, editor: Author, admin: Api, controller: Controller[Any], sandbox: Sandbox
     ):
+        """Fact: the authorizer answers a policy for each kind by itself."""
         kinds = written(controller)
         for lacking in kinds:
             user = f"claiming-{controller.name}-but-{lacking.plural}"
@@ -275,6 +280,7 @@ class TestNobodyClaims:
 def test_who_may_write_all_of_them_does(
     editor: Author, admin: Api, controller: Controller[Any], sandbox: Sandbox
 ):
+    """Fact: the authorizer answers yes for each kind of child."""
     user = f"claiming-{controller.name}-owner"
     children = [rule(kind, "patch") for kind in written(controller)]
     grant(admin, user, [*of_editor(controller), *children], PLACE)
@@ -289,7 +295,7 @@ def test_who_may_write_all_of_them_does(
 def test_the_number_of_replicas_is_changed_under_a_claim_by_way_of_scale(
     admin: Api, sandbox: Sandbox, asked: object
 ):
-    """As the guides say: the API server shows a policy nothing of the resource there."""
+    """Fact: the server shows a policy nothing of the resource in a write of its scale."""
     controller = ALL["memcached"][0]
     claimed = annotated(sample(controller), EVERYTHING)
     admin.delete(claimed)

@@ -79,6 +79,7 @@ def told(capsys: pytest.CaptureFixture[str], kubeconfig: Path, *words: str) -> A
 
 
 def test_credentials_that_the_server_does_not_know_are_said(capsys, unknown):
+    """Fact: the server answers 401 to a certificate or token that it does not know."""
     ended = told(capsys, unknown)
 
     assert ended.code == 4
@@ -89,6 +90,7 @@ def test_credentials_that_the_server_does_not_know_are_said(capsys, unknown):
 
 class TestPermissions:
     def test_a_command_says_what_is_not_permitted(self, capsys, nobody):
+        """Fact: the server's words for what RBAC does not permit."""
         ended = told(capsys, nobody)
 
         assert ended.code == 1
@@ -97,6 +99,7 @@ class TestPermissions:
         assert "ask for the right" in line
 
     def test_the_operator_says_each_thing_once_and_waits(self, nobody, tmp_path):
+        """Fact: the server refuses lists and watches of a user without rights."""
         with Running(nobody, tmp_path / "log") as running:
             eventually(lambda: running.entries("started"))
             [lacking] = eventually(lambda: running.entries("rights lack"))
@@ -124,6 +127,7 @@ class TestMissingDefinitions:
         undefine(bare_sandbox)
 
     def test_a_plan_says_so_of_a_manifest_and_of_a_name(self, bare_sandbox, capsys, tmp_path):
+        """Fact: discovery of a server without our definitions."""
         path = tmp_path / "manifest.yaml"
         path.write_text(yaml.safe_dump(bluegreen("default")), "utf-8")
         known = ("--kubeconfig", str(bare_sandbox.kubeconfig))
@@ -141,6 +145,7 @@ class TestMissingDefinitions:
     def test_the_operator_names_them_and_goes_on_once_they_are_there(
         self, bare_sandbox, installed, tmp_path
     ):
+        """Fact: discovery and watches begin to answer once a definition is established."""
         with Running(bare_sandbox.kubeconfig, tmp_path / "log") as running:
             [named] = eventually(lambda: running.entries("kinds are not served"))
             eventually(lambda: running.entries("watch in trouble"))

@@ -12,12 +12,11 @@ import pytest
 from hedgerow.kube.client import connect
 from hedgerow.kube.discovery import find, spelled
 from hedgerow.testing.api import Api, Object
-from support.cluster.bluegreens import bluegreen
 from support.cluster.worlds import with_custom_resources
 from support.objects.edits import having
 from support.objects.hedge import HEDGE
 from support.objects.manifests import SECRET
-from support.objects.workloads import AUTOSCALER, DEPLOYMENT
+from support.objects.workloads import AUTOSCALER
 from support.programs.typed import answer
 
 pytestmark = pytest.mark.cluster
@@ -52,6 +51,8 @@ def fields(told: tuple[int, str, str]) -> dict[str, Object]:
 
 
 def test_kinds_may_be_spelled_as_for_kubectl(sandbox, api):
+    """Fact: the server's discovery has short names, versions and groups."""
+
     async def resolved(*words: str) -> list[str]:
         async with connect(kubeconfig=str(sandbox.kubeconfig)) as cluster:
             return [spelled((await find(cluster, word)).api) for word in words]
@@ -66,21 +67,15 @@ def test_kinds_may_be_spelled_as_for_kubectl(sandbox, api):
 
 class TestTyped:
     def test_the_version_asked_for_is_the_one_read(self, api, namespace, typed):
+        """Fact: the server converts an object to the version that is asked for."""
         api.apply(AUTOSCALER.named("x", namespace), "one").must()
         word = "hpa.v1.autoscaling/x"
 
         assert ".spec.targetCPUUtilizationPercentage" in fields(typed(word, "-o", "json"))
         assert ".spec.metrics" in fields(typed("hpa/x", "-o", "json"))
 
-    def test_custom_and_cluster_wide_kinds_are_kinds(self, api, namespace, typed):
-        name = "bluegreens.app.demo.kakao.com"
-        found = fields(typed(f"crd/{name}", "-o", "json"))
-
-        assert found[".spec.names.plural"]["value"] == "bluegreens"
-        api.apply(bluegreen(namespace, "x"), "one").must()
-        assert fields(typed(f"{name}/x", "-o", "json"))[".spec.routeTo"]["value"] == "Blue"
-
     def test_a_secret_is_told_without_its_values(self, api, namespace, typed):
+        """Fact: the server prints a Secret's data, and managed fields with its keys."""
         manifest = SECRET.named("x", namespace)
         copy = {"kubectl.kubernetes.io/last-applied-configuration": json.dumps(manifest)}
         api.apply(having(manifest, ("metadata", "annotations"), copy), "one").must()
@@ -90,30 +85,3 @@ class TestTyped:
             assert "password" in out
             assert "(hidden)" in out
             assert "c2VjcmV0" not in out
-
-    def test_what_the_owner_contests_is_marked(self, api, namespace, typed):
-        owner = api.apply(bluegreen(namespace), "test").must()
-        reference = {
-            "apiVersion": owner["apiVersion"], "kind": "BlueGreen", "name": "demo",
-            "uid": owner["metadata"]["uid"], "controller": True,
-        }  # fmt: skip
-        manifest = DEPLOYMENT.named("child", namespace)
-        child = having(manifest, ("metadata", "ownerReferences"), [reference])
-        api.apply(child, "hedgerow-bluegreen").must()
-        image = '.spec.template.spec.containers[name="main"].image'
-        contested = [{"object": "Deployment/child", "path": image, "manager": "kubectl-set"}]
-        status = {
-            **{name: owner[name] for name in ("apiVersion", "kind")},
-            "metadata": {"name": "demo", "namespace": namespace},
-            "status": {"contested": contested},
-        }
-        api.apply(status, "hedgerow-bluegreen", subresource="status").must()
-
-        found = fields(typed("deploy/child", "--contested", "-o", "json"))
-        assert {path: field["contested"] for path, field in found.items()} == {
-            image: "BlueGreen/demo"
-        }
-        code, out, _ = typed("deploy/child", "--contested")
-        assert code == 0
-        assert "✗ contested" in out
-        assert "BlueGreen/demo declares another value, and forces nothing" in out

@@ -3,33 +3,21 @@
 from __future__ import annotations
 
 import re
-import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
-import anyio
 import pytest
 
 from hedgerow.sandbox.cluster import Sandbox
-from hedgerow.testing.api import Api, Object
-from hedgerow.testing.audit_log import AuditLog
+from hedgerow.testing.api import Api
 from hedgerow.testing.waiting import eventually
 from support.cluster.bluegreens import World
-from support.cluster.rights import grant
 from support.cluster.worlds import with_custom_resources
 from support.operator.running import Operator
 from support.programs.following import Following
 from support.programs.typed import answer
 
 pytestmark = pytest.mark.cluster
-
-READ = ["get", "list", "watch"]
-SEEN = {
-    "app.demo.kakao.com": ["bluegreens"],
-    "": ["pods", "services"],
-    "apps": ["deployments", "replicasets"],
-    "batch": ["jobs"],
-}
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +63,7 @@ def lines(told: tuple[int, str, str]) -> list[str]:
 
 class TestBlueGreen:
     def test_it_is_shown_down_to_its_pods(self, world: World, typed):
+        """Fact: controllers make ReplicaSets and pods, with their own entries and owners."""
         world.apply()
         all_up(world)
 
@@ -95,6 +84,7 @@ class TestBlueGreen:
         )
 
     def test_one_that_is_being_deleted_says_so(self, world: World, typed):
+        """Fact: a foreground deletion stays while a finalizer holds the object."""
         world.apply()
         eventually(lambda: world.condition("Ready") == "True/Serving")
         hold = "example.com/hold"
@@ -108,27 +98,6 @@ class TestBlueGreen:
 
         world.edit("BlueGreen", "demo", {"metadata": {"finalizers": None}})
         eventually(lambda: world.get("BlueGreen", "demo") is None)
-
-
-class TestRights:
-    def test_it_needs_to_read_and_what_it_may_not_read_is_left_out(
-        self, world: World, nodes_sandbox: Sandbox, nodes_audit: AuditLog, typed
-    ):
-        world.apply()
-        all_up(world)
-        mark = nodes_audit.mark()
-        reader = f"reader-{secrets.token_hex(4)}"
-        kubeconfig = anyio.run(nodes_sandbox.kubeconfig_for, reader)
-        grant(world.api, reader, reading({**SEEN, "": ["services"]}), world.namespace)
-
-        code, out, err = typed("bg/demo", kubeconfig=kubeconfig)
-
-        assert code == 0
-        assert "Pod/" not in out
-        assert "✓ ready 1/1" in out
-        assert err.startswith("hedgerow: Pod is left out: GET ")
-        assert err.count("\n") == 1
-        assert {entry["verb"] for entry in nodes_audit.since(mark, user=reader)} == {"list"}
 
 
 @pytest.fixture
@@ -147,6 +116,7 @@ def follow(nodes_sandbox: Sandbox, nodes_namespace: str, tmp_path: Path):
 
 class TestWatch:
     def test_changes_are_told_line_by_line_until_it_is_interrupted(self, world: World, follow):
+        """Fact: the order in which controllers and the server tell a rollout."""
         world.apply()
         all_up(world)
         following = follow("demo")
@@ -165,11 +135,6 @@ class TestWatch:
         world.delete("Service", "demo")
         following.says(rf"{at} Service/demo: (gone|recreated, ClusterIP .*)$")
         assert following.interrupt() == 130
-
-
-def reading(kinds: dict[str, list[str]]) -> list[Object]:
-    """Return the rules of those who may read these."""
-    return [{"apiGroups": [g], "resources": r, "verbs": READ} for g, r in kinds.items()]
 
 
 def all_up(world: World) -> None:

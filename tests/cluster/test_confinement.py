@@ -99,6 +99,7 @@ def owner(live: Object, **change: Any) -> Object:
 
 class TestCreating:
     def test_children_of_a_resource_by_their_names_alone(self, token: Api, world: World):
+        """Fact: a policy lets a child pass by its owner reference and name."""
         live = world.apply()
         child = deployment(world.namespace, "demoblue-deployment", owner(live))
 
@@ -116,6 +117,7 @@ class TestCreating:
         ids=["another name", "no controller", "another kind", "a foreign kind", "another owner"],
     )
     def test_nothing_else(self, token: Api, world: World, name: str, change: Object):
+        """Fact: a policy reads owner references as the server has them."""
         live = world.apply()
         child = deployment(world.namespace, name, owner(live, **change))
 
@@ -123,6 +125,7 @@ class TestCreating:
 
     @pytest.mark.parametrize("namespace", ["kube-system", "kube-public", "hedgerow-system"])
     def test_nothing_in_a_system_namespace(self, token: Api, world: World, namespace: str):
+        """Fact: a policy knows the namespace of a request."""
         live = world.apply()
         child = deployment(namespace, "demoblue-deployment", owner(live))
 
@@ -131,6 +134,7 @@ class TestCreating:
 
 class TestChanging:
     def test_not_what_is_somebody_elses(self, token: Api, world: World):
+        """Fact: a policy sees that an object was there before, and whose."""
         live = world.apply()
         theirs = deployment(world.namespace, "demoblue-deployment", {})
         world.api.apply(theirs, "helm").must()
@@ -140,6 +144,7 @@ class TestChanging:
         assert TAKE_OVER in refusal(token, taken)
 
     def test_nor_delete_it(self, token: Api, world: World):
+        """Fact: a policy sees the object that a deletion is about."""
         theirs = deployment(world.namespace, "theirs", {})
         world.api.apply(theirs, "helm").must()
 
@@ -149,6 +154,7 @@ class TestChanging:
         assert world.get("Deployment", "theirs")
 
     def test_an_orphaned_job_is_not_changed(self, token: Api, world: World):
+        """Fact: a policy judges an apply that leaves owner and finalizers out."""
         job = {
             "apiVersion": "batch/v1",
             "kind": "Job",

@@ -86,6 +86,7 @@ def _version(live: Object | None) -> str | None:
 @pytest.mark.timeout(900)  # the nightly profile
 @given(data=st.data())
 def test_the_model_answers_as_the_server_does(api: Api, kind: str, data: st.DataObject) -> None:
+    """Fact: what the real server answers to any sequence of writes."""
     subject = SUBJECTS[kind]
     metadata = {"name": f"subject-{RUN}-{next(NUMBERS)}", "namespace": NAMESPACE}
     pair = Pair(api, {"apiVersion": subject.api_version, "kind": kind, "metadata": metadata})
@@ -106,6 +107,7 @@ settings(max_examples=settings().max_examples // 2)(test_the_model_answers_as_th
 def test_both_refuse_a_value_of_another_type_and_an_unknown_field(
     api: Api, kind: ServedKind
 ) -> None:
+    """Fact: which types and fields the real server refuses."""
     metadata = {"name": f"mistyped-{RUN}", "namespace": NAMESPACE}
     target = {"apiVersion": kind.api.group_version, "kind": kind.api.kind, "metadata": metadata}
     worlds: list[World] = [RealWorld(api), ModelWorld(Server([kind], [NAMESPACE]))]

@@ -63,6 +63,7 @@ def stage(sandbox, console, cluster, tmp_path):
 async def test_a_given_cluster_is_as_it_was_and_one_of_its_own_has_the_definition(
     target, stage, console, cluster
 ):
+    """Fact: kubectl's annotation has a limit that a described definition exceeds."""
     await perform(Page(console), target)
     told = console.export_text()
 

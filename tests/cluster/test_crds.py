@@ -116,12 +116,14 @@ def manifest(resource, namespace, name="demo", **spec):
 @pytest.mark.usefixtures("newest")  # they are made from its types
 class TestTheCommittedFiles:
     def test_the_packaged_types_are_those_of_this_server(self, document):
+        """Fact: the OpenAPI document of the newest server."""
         assert packaged_document() == excerpt(document, needed_types(ALL.resources))
 
     @pytest.mark.anyio
     async def test_generate_takes_the_types_from_a_sandbox_that_it_takes_down(
         self, sandbox, monkeypatch
     ):
+        """Fact: the OpenAPI document as a sandbox serves it."""
         made = Lent(sandbox)
         monkeypatch.setattr(cluster, "Sandbox", lambda _directory: made)
 
@@ -151,6 +153,7 @@ class TestSizes:
     def test_the_plain_definition_fits_into_an_annotation_and_the_described_does_not(
         self, document
     ):
+        """Fact: how long the server's own descriptions are."""
         limit = 256 * 1024
 
         assert size(render(BlueGreen, document, describe=False)) < 160_000 < limit
@@ -164,6 +167,7 @@ class TestPruning:
     def test_every_field_of_a_pod_specification_survives(
         self, flavour, request, api, document, namespace
     ):
+        """Fact: the server prunes what the definition does not have."""
         resource = request.getfixturevalue(flavour)
         # An older server may have fields in alpha that were withdrawn since: 1.35 has workloadRef.
         known = packaged_document() if resource is Plain else document
@@ -177,6 +181,7 @@ class TestPruning:
         assert len(paths(pods)) > 500
 
     def test_what_is_empty_stays_empty_and_nothing_is_added(self, plain, api, namespace):
+        """Fact: the server fills in the definition's defaults and nothing else."""
         pods = {
             "containers": [{"name": "blue", "args": [], "resources": {}, "securityContext": {}}],
             "volumes": [{"name": "scratch", "emptyDir": {}}],
@@ -190,6 +195,7 @@ class TestPruning:
         assert kept == {"routeTo": "Blue", "blueSpec": pods} | defaults
 
     def test_numbers_and_text_stay_what_they_are(self, plain, api, namespace):
+        """Fact: the server keeps int-or-string as it was written."""
         limits = {"cpu": 1, "memory": "1Gi", "ephemeral-storage": "0.5Gi"}
         probe = {"httpGet": {"port": "web"}, "terminationGracePeriodSeconds": 5}
         container = {"name": "c", "resources": {"limits": limits}, "livenessProbe": probe}
@@ -200,6 +206,7 @@ class TestPruning:
     def test_a_container_port_without_protocol_is_tcp_since_a_list_key_must_be_known(
         self, plain, api, namespace
     ):
+        """Fact: the server wants a default for each key of a merged list."""
         pods = {"containers": [{"name": "c", "ports": [{"containerPort": 80}]}]}
         kept = api.apply(manifest(plain, namespace, blueSpec=pods), MANAGER).must()["spec"]
 
@@ -216,6 +223,7 @@ class TestNulls:
     def test_a_time_that_is_not_set_is_accepted_in_each_template(
         self, write, flavour, request, api, namespace
     ):
+        """Fact: the server takes null where the schema says nullable."""
         resource = request.getfixturevalue(flavour)
         given = generated.bluegreen(namespace) | {"apiVersion": resource.api.group_version}
 
@@ -225,6 +233,7 @@ class TestNulls:
     def test_elsewhere_a_create_leaves_it_out_and_an_apply_is_refused(
         self, write, place, plain, api, namespace
     ):
+        """Fact: a POST drops nulls that an apply is refused for."""
         given = copy.deepcopy(manifest(plain, namespace))
         at = given["spec"]
         for step in place[:-1]:
@@ -237,9 +246,11 @@ class TestNulls:
 
 class TestPorts:
     def test_the_server_adds_no_port_so_that_none_is_left_behind(self, plain, api, namespace):
+        """Fact: the server adds nothing to a list that is not there."""
         assert "ports" not in api.apply(manifest(plain, namespace), MANAGER).must()["spec"]
 
     def test_ports_are_told_apart_by_port_and_protocol(self, plain, api, namespace):
+        """Fact: the server merges items by both keys of the definition."""
         mine = manifest(plain, namespace, ports=[{"name": "dns", "port": 53}])
         theirs = manifest(
             plain, namespace, ports=[{"name": "dns-udp", "port": 53, "protocol": "UDP"}]
@@ -326,6 +337,7 @@ class TestRefusals:
     def test_a_bad_specification_is_refused_with_the_field_and_the_reason(
         self, plain, api, namespace, spec, said
     ):
+        """Fact: the server evaluates the definition's rules, and says so in these words."""
         given = manifest(plain, namespace, **spec)
         given["spec"] = {key: value for key, value in given["spec"].items() if value is not None}
         created = api.create(given, MANAGER)
@@ -335,20 +347,24 @@ class TestRefusals:
 
     @pytest.mark.parametrize("name", ["1demo", "d" * 48, "demo.two"])
     def test_a_name_that_children_cannot_have_is_refused(self, plain, api, namespace, name):
+        """Fact: the server evaluates a rule on the name of an object."""
         created = api.create(manifest(plain, namespace, name), MANAGER)
 
         assert NAMES in as_the_newest(created.body["message"])
 
     @pytest.mark.parametrize("promotion", ["WhenChecked", "Immediate"])
     def test_checks_may_stay_when_they_are_routed_past(self, plain, api, namespace, promotion):
+        """Fact: the server's verdict on the rules for checks."""
         given = manifest(plain, namespace, promotion=promotion, checks=CHECKS)
 
         assert api.create(given, MANAGER).ok
 
     def test_a_name_of_47_characters_is_accepted(self, plain, api, namespace):
+        """Fact: the server's verdict on the longest name."""
         assert api.create(manifest(plain, namespace, "d" * 47), MANAGER).ok
 
     def test_an_unknown_field_is_refused_by_name(self, plain, kubectl, namespace):
+        """Fact: kubectl asks the server for strict decoding."""
         given = manifest(plain, namespace, blueSpec={"containers": [{"name": "c", "imag": "x"}]})
         created = kubectl("create", "-f", "-", given=json.dumps(given))
 
@@ -379,6 +395,7 @@ class TestWhatIsOlderThanTheRules:
 
     @pytest.mark.parametrize("name", ["1-bad-name", "bad-route"])
     def test_its_status_and_labels_can_be_written_and_its_finalizer_removed(self, older, api, name):
+        """Fact: the server ratchets: what does not change is not judged anew."""
         legacy = older[name]
         status = identity(legacy) | {"status": {"routeTo": "Green"}}
         labelled = identity(legacy)
@@ -395,6 +412,7 @@ class TestWhatIsOlderThanTheRules:
 
 class TestKubectl:
     def test_the_columns_say_what_is_wanted_and_what_is_so(self, plain, api, kubectl, namespace):
+        """Fact: kubectl prints the definition's columns as the server evaluates them."""
         given = manifest(plain, namespace, promotion="WhenAvailable")
         api.apply(given, MANAGER).must()
         conditions = [
@@ -414,6 +432,7 @@ class TestKubectl:
         assert wide[1].split()[6:8] == ["FieldConflict", "WhenAvailable"]
 
     def test_short_name_and_category_lead_to_it(self, plain, kubectl):
+        """Fact: the server publishes short names and categories."""
         listed = kubectl("api-resources", f"--api-group={plain.api.group}", "-o", "wide").out
 
         assert listed.splitlines()[1].split()[:2] == ["bluegreens", "bg"]
@@ -421,6 +440,7 @@ class TestKubectl:
 
     @pytest.mark.parametrize("flavour", ["plain", "described"])
     def test_explain_knows_every_level(self, flavour, request, kubectl):
+        """Fact: kubectl explains what the server publishes of a definition."""
         resource = request.getfixturevalue(flavour)
         whole = explain(kubectl, resource, "spec", "--recursive")
 
@@ -430,6 +450,7 @@ class TestKubectl:
     def test_explain_tells_of_our_fields_always_and_of_theirs_when_described(
         self, plain, described, kubectl
     ):
+        """Fact: the server publishes the definition's descriptions."""
         ours = "The colour that the Service selects."
         theirs = "List of containers belonging to the pod."
 
@@ -441,11 +462,13 @@ class TestKubectl:
 
 class TestStatus:
     def test_status_is_written_only_through_its_own_endpoint(self, plain, api, namespace):
+        """Fact: the server drops the status from a create."""
         given = manifest(plain, namespace) | {"status": {"routeTo": "Blue"}}
 
         assert "status" not in api.create(given, MANAGER).must()
 
     def test_conditions_and_contested_fields_have_an_owner_each(self, plain, api, namespace):
+        """Fact: the server merges the status by the definition's list types."""
         given = manifest(plain, namespace)
         api.apply(given, MANAGER).must()
         ready = {"type": "Ready", "status": "True", "reason": "Available"}

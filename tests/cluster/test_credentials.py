@@ -43,6 +43,7 @@ class Account:
 def test_passes_are_put_off_while_the_server_refuses_the_credentials(
     sandbox: Sandbox, namespace: str, tmp_path: Path
 ):
+    """Fact: the server knows a deleted account's token for some seconds, and then no more."""
     api = Api(sandbox.kubeconfig)
     bluegreens.prepare(api)
     grant(api, account(namespace, "operator"), bluegreens.RULES)

@@ -77,12 +77,14 @@ class TestRules:
         ids=["name", "zone"],
     )
     def test_what_no_schema_can_say_is_refused(self, minutely: World, name, spec, said):
+        """Fact: the server evaluates the definition's rules on names and zones."""
         refused = tried(minutely, name, **spec)
 
         assert refused.status == HTTPStatus.UNPROCESSABLE_ENTITY
         assert said in refused.body["message"]
 
     def test_the_longest_name_and_one_zone_are_taken(self, minutely: World):
+        """Fact: the server's verdict on the longest name."""
         assert tried(minutely, "x" * 52, timeZone="UTC").ok
 
 
@@ -94,6 +96,7 @@ def tried(world: World, name: str, **spec: str) -> Reply:
 
 class TestStarting:
     def test_every_start_gets_one_job_named_after_its_second(self, world: World):
+        """Fact: the Job controller runs, completes and fails what we create."""
         # Of starts that are missed only the latest is made up for: the pace leaves room for none.
         live = world.apply("hello", "@every 3s", successfulJobsHistoryLimit=10)
         hopeless = template(600)
@@ -124,83 +127,11 @@ class TestStarting:
         assert world.status("hello")["lastScheduleTime"] >= last
 
 
-class TestSomebodysJob:
-    """A Job of somebody else that has all marks of ours: label, owner reference, annotation."""
-
-    @pytest.mark.parametrize("policy", ["Forbid", "Replace"])
-    def test_it_holds_no_start_back_and_stays(self, world: World, policy: str):
-        live = world.apply("hello", "@every 3s", suspend=True, concurrencyPolicy=policy)
-        dated = {SCHEDULED_AT: live["metadata"]["creationTimestamp"]}
-        world.own(live, "theirs", "evil", suspend=True, annotations=dated)
-        world.edit("hello", suspend=False)
-
-        eventually(lambda: len(world.names("hello")) > 1, what="two starts are made")
-        assert world.get("theirs", "Job") is not None
-
-    def test_its_success_is_none_of_ours_and_it_takes_no_place_in_the_history(self, world: World):
-        live = world.apply("hello", "@every 3s", suspend=True, successfulJobsHistoryLimit=0)
-        world.own(live, "theirs", "evil")
-        eventually(lambda: ended(world.get("theirs", "Job") or {}, "Complete"), what="it is done")
-        assert "lastSuccessfulTime" not in world.status("hello")
-        world.edit("hello", suspend=False)
-
-        eventually(lambda: world.status("hello").get("lastSuccessfulTime"), what="ours is done")
-        world.edit("hello", suspend=True)
-        eventually(lambda: not world.names("hello"), what="ours is pruned")
-        assert world.get("theirs", "Job") is not None
-
-
-class TestHeldBack:
-    def test_a_job_that_never_ends_is_named_until_it_has_gone(self, world: World):
-        stuck = template()
-        stuck["spec"]["suspend"] = True
-        world.apply("hello", "@every 2s", concurrencyPolicy="Forbid", jobTemplate=stuck)
-        held = "False/JobAlreadyActive"
-        eventually(lambda: world.condition("Ready", "hello") == held, what="it is held back")
-
-        (job,) = world.names("hello")
-        ready = next(c for c in world.status("hello")["conditions"] if c["type"] == "Ready")
-        assert f"starts in a row were missed: Job {job} has not ended" in ready["message"]
-        assert world.status("hello")["missed"] >= 3
-        world.edit("hello", jobTemplate=template())
-        world.delete(job, "Job")
-        eventually(lambda: world.condition("Ready", "hello") == "True/Scheduled", what="it starts")
-
-    def test_a_deadline_of_0_is_said_once(self, world: World):
-        world.apply("hello", "@every 1s", startingDeadlineSeconds=0)
-        eventually(lambda: world.condition("Stalled", "hello") == "True/NeverInTime")
-        version = (world.get("hello") or {})["metadata"]["resourceVersion"]
-        world.apply("later", "@every 3s")
-        eventually(lambda: len(world.names("later")) > 1, what="starts of another CronJob")
-
-        assert (world.get("hello") or {})["metadata"]["resourceVersion"] == version
-        assert "nextScheduleTime" not in world.status("hello")
-
-
-class TestALabelThatIsTaken:
-    """No watch shows a Job without our label; here somebody else holds it."""
-
-    def test_the_running_job_holds_starts_back_until_it_ends_and_no_longer(self, world: World):
-        world.apply("hello", "@every 3s", runs_for=15, concurrencyPolicy="Forbid")
-        eventually(lambda: world.running("hello"), what="a Job")
-        (first,) = world.names("hello")
-        label = {"metadata": {"labels": {"hedgerow.dev/controller": "mine"}}}
-        world.api.merge(world.target(first, "Job"), label, "kubectl-label").must()
-        eventually(lambda: world.condition("Contested", "hello") == "True/FieldConflict")
-
-        assert world.names("hello") == [first]
-        eventually(lambda: len(world.names("hello")) > 1, within=60, what="the next Job")
-
-        jobs = {job["metadata"]["name"]: job for job in world.jobs("hello")}
-        (second,) = jobs.keys() - {first}
-        finished = datetime.fromisoformat(jobs[first]["status"]["completionTime"])
-        assert created(jobs[second]) >= finished
-
-
 class TestQuiet:
     def test_nothing_is_written_while_no_start_is_due_nor_after_a_restart(
         self, world: World, operator: Operator, nodes_audit: AuditLog
     ):
+        """Fact: how the server respells and fills in CronJobs and Jobs."""
         world.apply("waiting", "0 0 1 1 *")
         world.apply("held", "* * * * *", suspend=True)
         world.apply("bad", "not a schedule")
@@ -214,6 +145,7 @@ class TestQuiet:
 
 
 def test_one_of_every_minute_starts_on_the_minute(minutely: World):
+    """Fact: the clocks of the operator and of the server as time passes."""
     (name, *_) = eventually(lambda: minutely.names("minutely"), 70, "its minute")
 
     assert seconds_of(name) % 60 == 0
@@ -222,4 +154,5 @@ def test_one_of_every_minute_starts_on_the_minute(minutely: World):
 
 
 def test_every_write_was_an_unforced_apply_or_a_guarded_delete(began: int, nodes_audit: AuditLog):
+    """Fact: the server's audit log has every write that reached it."""
     must_be_unforced_applies(nodes_audit.writes(began, user=USER), FIELD_MANAGER)

@@ -172,6 +172,7 @@ class TestKept:
     """In this order: each test goes on where the one before it stopped."""
 
     def test_it_says_how_to_go_on_and_leaves_everything_running(self, kept, directory):
+        """Fact: a sandbox and an operator outlive the command that began them."""
         assert (kept.code, kept.errors) == (0, "")
         assert kept.acts == ACTS
         assert f"cd {directory} && . ./env" in kept.lines
@@ -179,20 +180,24 @@ class TestKept:
 
     @pytest.mark.parametrize("claim", CLAIMS)
     def test_it_claims_what_was_read_back(self, kept, claim):
+        """Fact: what a real server answers in each act."""
         assert f"✓ {claim}" in kept.text
 
     def test_the_conflict_names_field_object_and_holder(self, kept):
+        """Fact: which entry `kubectl set image` leaves."""
         path = '.spec.template.spec.containers[name="green"].image'
         assert f"{path} of Deployment/demogreen-deployment, kubectl-set (Update)" in kept.text
 
     @pytest.mark.parametrize("paper", PAPERS)
     def test_its_picture_says_what_it_says_today(self, kept, paper):
+        """Fact: what a run on a real server prints today."""
         shown = (ROOT / f"docs/pictures/demo-{paper}.svg").read_text("utf-8")
 
         # `task pictures` draws it anew.
         assert recording.told(shown) == recording.told(recording.draw(kept.printed, paper))
 
     def test_the_readme_shows_what_it_printed(self, kept):
+        """Fact: what `hedgerow` prints of a real cluster today."""
         readme = (ROOT / "README.md").read_text("utf-8")
         examples = re.findall(r"<!-- demo -->\n+```console\n(.*?)```", readme, re.DOTALL)
         # A line with nothing but an ellipsis stands for lines that are left out.
@@ -204,6 +209,7 @@ class TestKept:
         assert commands == [["$", "hedgerow", name] for name in ("tree", "owners", "plan")]
 
     def test_its_lines_work_as_typed(self, kept, directory):
+        """Fact: a shell and kubectl take each line as it is printed."""
         begins = (
             *("kubectl get", "kubectl events", "kubectl set", "kubectl apply"),
             *("grep", "hedgerow install"),
@@ -219,6 +225,7 @@ class TestKept:
         assert failed == {}
 
     def test_every_command_that_it_prints_can_be_pasted(self, kept, directory):
+        """Fact: a shell and the server take each command that is offered."""
         asked = {line: in_shell(directory, f"set -n; {line}") for line in kept.offered}
         assert [line for line, ended in asked.items() if ended.returncode] == []
         assert any("hedgerow.dev/claim=" in line for line in kept.offered)
@@ -230,6 +237,7 @@ class TestKept:
         assert {line: ended.stderr for line, ended in dry.items() if ended.returncode} == {}
 
     def test_its_next_lines_make_a_conflict_and_show_it(self, kept, directory, api):
+        """Fact: a conflict comes about by kubectl in what the demo has left."""
         begins = kept.lines.index(next(one for one in kept.lines if "busybox:1.36" in one))
         tree, owners, conflict, contested = kept.lines[begins - 2 : begins + 2]
 
@@ -253,12 +261,14 @@ class TestKept:
     def test_a_definition_and_resources_that_were_there_before_are_left(
         self, api, definition, again
     ):
+        """Fact: what the server still has after another demo."""
         assert (again.code, again.errors) == (0, "")
         assert "is installed already, and is left as it is" in again.text
         assert api.get(CRD).must() == definition
         assert self.namespaces(api) == ["demo"]
 
     def test_of_another_that_ends_there_nothing_is_left(self, again):
+        """Fact: the garbage collector removes what the demo made."""
         assert again.acts[-1] == "Cleaning up"
         assert "✓ its Service and Deployments are gone with it" in again.text
         assert "✓ the operator stopped in good order" in again.text
@@ -266,6 +276,7 @@ class TestKept:
         assert gone(again.pid())
 
     def test_it_is_readable_on_a_narrow_page_and_plain_without_a_terminal(self, again):
+        """Fact: how wide the answers of kubectl and of the server are."""
         wide = [line for line in again.printed.splitlines() if len(line) > 80]
 
         # The directory is made under a long path here.
@@ -277,6 +288,7 @@ class TestKept:
         assert "\x1b" not in again.printed
 
     def test_it_ends_as_it_says(self, kept, directory):
+        """Fact: the lines by which processes and files of a sandbox go."""
         for line in kept.lines[-3:]:
             # The operator was ended by the test before this one.
             assert in_shell(directory, line).returncode == 0 or line.startswith("kill ")
@@ -323,6 +335,7 @@ def running(nodes_binaries, tmp_path):
 
 class TestInterrupted:
     def test_ctrl_c_leaves_nothing(self, running):
+        """Fact: which processes a signal reaches, and which are left."""
         running.until("One BlueGreen gives")
         running.process.send_signal(signal.SIGINT)
 
@@ -334,6 +347,7 @@ class TestInterrupted:
         nothing_left(running.root)
 
     def test_killed_it_takes_everything_that_it_started_with_it(self, running):
+        """Fact: the kernel tells the children of a killed process."""
         shown = running.until("it runs as process")
         running.process.kill()
         pid = Played(0, shown, "", running.root).pid()

@@ -180,6 +180,7 @@ def named(body: Object, name: str) -> Object:
 
 @pytest.mark.parametrize("valid", VALID, ids=lambda body: body["kind"])
 def test_what_the_server_leaves_out_is_no_difference(api: Api, valid: Object) -> None:
+    """Fact: what the server makes of each empty value of a built-in kind."""
     body, (root, known) = named(valid, "empty"), schema_of(api, valid)
     accepted, different = 0, dict[str, list[Any]]()
     for path, value in emptied(root, body, known):
@@ -199,7 +200,7 @@ def test_what_the_server_leaves_out_is_no_difference(api: Api, valid: Object) ->
 
 @pytest.mark.parametrize("valid", FILLED, ids=lambda body: body["kind"])
 def test_what_the_server_fills_in_is_not_taken_for_admission(api: Api, valid: Object) -> None:
-    """There is no admission here that changes anything: so all that differs is the server's own."""
+    """Fact: what the server fills in by itself, without any admission."""
     body, (root, known) = named(valid, "filled"), schema_of(api, valid)
     accepted, said = 0, dict[str, list[Any]]()
     for path, value in emptied(root, body, known, but=()):
@@ -218,6 +219,7 @@ def test_what_the_server_fills_in_is_not_taken_for_admission(api: Api, valid: Ob
 
 
 def test_a_custom_resource_keeps_each_and_an_empty_granular_list_has_no_owner(api: Api) -> None:
+    """Fact: what the server makes of each empty value of a custom resource."""
     spec: Object = HEDGE["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
     full = replaced(CUSTOM.manifest, ("spec", "soil", "depth"), 1)  # the default
     checked = 0

@@ -69,6 +69,7 @@ def forge(world: World) -> None:
 def test_another_image_is_mended_or_reported_even_if_written_while_we_are_away(
     world: World, operator: Operator
 ):
+    """Fact: the server takes the managed fields that a PUT brings, whoever they name."""
     world.apply()
     eventually(lambda: world.status().get("routeTo") == "Blue", 60, "it is settled")
     declared = world.image(CHILD[1])

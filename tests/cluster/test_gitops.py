@@ -141,6 +141,7 @@ def sources(
 def test_a_tool_that_applies_again_takes_nothing_and_is_refused_nothing(
     api, sources, namespace, tool
 ):
+    """Fact: what the server makes of the samples when each tool applies them again."""
     objects = [
         tool.manifest(obj if obj["kind"] != "Secret" else moved(obj, sources))
         for obj in samples(namespace)

@@ -130,6 +130,7 @@ def ready(world: World, size: int, name: str = "book", within: float = 30) -> No
 
 class TestConverging:
     def test_one_pod_is_active_and_the_others_take_over(self, world: World):
+        """Fact: controllers replace a deleted pod, and a node runs the new one."""
         uid = world.make(size=3, alias="Phone")["metadata"]["uid"]
 
         ready(world, 3)
@@ -150,27 +151,8 @@ class TestConverging:
 
 
 class TestConfigMap:
-    def test_another_name_moves_the_pods_before_the_former_one_goes(self, world: World):
-        world.make()
-        ready(world, 2)
-
-        world.make(config="others")
-
-        eventually(lambda: not world.get("ConfigMap", "pages"), what="the former one is gone")
-        assert world.mounted() == "others"
-        ready(world, 2)
-
-    def test_one_of_somebody_else_is_neither_written_nor_shown(self, world: World):
-        foreign = {**world.target("ConfigMap", "pages"), "data": {"password": "hunter2"}}
-        version = world.api.apply(foreign, "somebody-else").version
-
-        world.make()
-
-        eventually(lambda: world.condition("Stalled") == "True/NameTaken")
-        assert world.api.get(foreign).version == version
-        assert world.mounted() == ""
-
     def test_a_name_that_cannot_be_is_told_with_the_servers_reason(self, world: World):
+        """Fact: the server's words for a name that cannot be."""
         world.make(config="Not_A_Name")
 
         eventually(lambda: world.condition("Stalled") == "True/Rejected")
@@ -195,6 +177,7 @@ class TestRefusals:
         ids=lambda value: str(value)[:24],
     )
     def test_what_the_original_refuses_is_refused(self, world: World, name, spec, word):
+        """Fact: the server evaluates the definition's bounds and rules."""
         given = {"size": 1, "configMapName": "pages", **spec}
         full = {key: value for key, value in given.items() if value is not None}
         reply = world.api.apply(
@@ -205,11 +188,13 @@ class TestRefusals:
         assert word in reply.body["message"]
 
     def test_one_without_a_spec_is_accepted_and_told_what_is_missing(self, world: World):
+        """Fact: the server takes a resource without a spec."""
         world.api.apply(world.target("Guestbook", "book"), "user").must()
 
         eventually(lambda: world.condition("Stalled") == "True/SpecMissing")
 
     def test_the_longest_name_is_taken(self, world: World):
+        """Fact: the server's verdict on the longest names."""
         spec = {"size": 10, "configMapName": "a" * 15, "alias": "Name"}
         manifest = {**world.target("Guestbook", "a" * 63), "spec": spec}
 
@@ -220,6 +205,7 @@ class TestRequests:
     def test_every_write_of_this_module_was_an_unforced_apply_and_none_was_refused(
         self, nodes_audit: AuditLog, begun: int
     ):
+        """Fact: the audit log shows each request, and RBAC and policy refused none."""
         asked = requests(nodes_audit, begun, ACCOUNT)
         writes = nodes_audit.writes(begun, user=ACCOUNT)
         configmaps = [write for write in writes if write["objectRef"]["resource"] == "configmaps"]

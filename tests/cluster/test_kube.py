@@ -63,6 +63,7 @@ def at_risk(fragile: Sandbox, request: pytest.FixtureRequest) -> Iterator[Plain]
 class TestRecordings:
     @pytest.mark.parametrize("name", RECIPES)
     def test_are_what_this_server_answers_too(self, plain, name):
+        """Fact: the bytes with which a real server answers."""
         live = Recording.of(RECIPES[name](plain))
         if "HEDGEROW_RECORD" in os.environ:
             live.save(name)
@@ -80,6 +81,7 @@ RISKY = (*range(0xA1), *range(0x2000, 0x2070), 0xFEFF, 0xFFFD, 0xFFFE, 0xFFFF, 0
 @pytest.mark.oldest
 class TestCluster:
     async def test_every_character_arrives_as_it_was_sent(self, sandbox, namespace):
+        """Fact: the server's JSON keeps every character."""
         data = {f"c{point:x}": f"a {chr(point)} b{chr(point)}" for point in RISKY}
 
         async with at(sandbox) as cluster:
@@ -91,29 +93,8 @@ class TestCluster:
         assert applied.object["data"] == data
         assert read == applied.object
 
-    async def test_create_only_never_takes_over(self, sandbox, namespace):
-        async with at(sandbox) as cluster:
-            mine = body("mine", namespace, colour="blue")
-            mine["metadata"]["resourceVersion"] = "1"
-            first = await cluster.apply(CONFIG_MAP, mine, manager=MANAGER)
-            with pytest.raises(errors.Stale):
-                await cluster.apply(CONFIG_MAP, mine, manager=MANAGER)
-
-        assert first.created
-
-    async def test_deletes_that_very_object_or_none(self, sandbox, namespace):
-        async with at(sandbox) as cluster:
-            applied = await cluster.apply(CONFIG_MAP, body("x", namespace), manager=MANAGER)
-            uid = applied.object["metadata"]["uid"]
-            where = (CONFIG_MAP, "x", namespace)
-
-            with pytest.raises(errors.Stale):
-                await cluster.delete(*where, uid=uid, version="1")
-            assert not await cluster.delete(*where, uid="another")
-            assert await cluster.delete(*where, uid=uid)
-            assert not await cluster.delete(*where, uid=uid)
-
     async def test_discovers_kinds_and_rights(self, sandbox):
+        """Fact: the server's discovery and access reviews."""
         async with at(sandbox) as cluster:
             assert await cluster.resource("v1", "ConfigMap") == CONFIG_MAP
             node = await cluster.resource("v1", "Node")
@@ -126,6 +107,7 @@ class TestCluster:
         assert not node.namespaced
 
     async def test_lists_page_by_page_and_by_watch_list(self, sandbox, namespace):
+        """Fact: the server's continue tokens, and the bookmark that ends a watch list."""
         async with at(sandbox) as cluster:
             async with anyio.create_task_group() as tasks:
                 for shard in range(8):
@@ -150,6 +132,7 @@ def names(items: Any) -> set[str]:
 
 class TestRights:
     async def test_a_401_is_told_after_one_new_login(self, sandbox, tmp_path):
+        """Fact: the server answers 401 to requests and watches alike."""
         path = with_token(sandbox.kubeconfig, tmp_path, "unknown")
 
         async with connect(kubeconfig=str(path)) as cluster:
@@ -162,7 +145,10 @@ class TestRights:
     async def test_a_plugin_gives_the_certificate_for_requests_and_watches(
         self, sandbox, plain, tmp_path
     ):
-        """This is what kr8s is for."""
+        """Fact: the server knows a user by a certificate that a plugin gave.
+
+        This is what kr8s is for.
+        """
         user = await sandbox.kubeconfig_for("given", ["system:masters"])
         path = with_plugin(user, tmp_path)
 
@@ -220,6 +206,7 @@ def seen(world: World, number: int) -> bool:
 
 class TestReflect:
     async def test_sees_every_change_and_next_line_characters(self, sandbox, plain):
+        """Fact: the server's watch has one event a line, whatever is in them."""
         text = {"text": "next\x85line and \u2028 separator"}
         path = plain.path("configmaps")
         plain.http.post(path, json=configmap("there", text)).raise_for_status()
@@ -235,6 +222,7 @@ class TestReflect:
         assert (world.snapshots, world.problems) == (1, [])
 
     async def test_goes_on_where_it_was_when_the_server_ends_the_watch(self, sandbox, plain):
+        """Fact: the server ends a watch after the seconds that were asked for."""
         async with at(sandbox) as cluster:
             recorder = Recorder(cluster)
             async with reflected(recorder, plain.namespace, seconds=1) as world:
@@ -250,6 +238,7 @@ class TestReflect:
     async def test_survives_a_killed_server_and_lists_once_what_it_has_forgotten(
         self, fragile, at_risk
     ):
+        """Fact: a restarted server's watch cache knows nothing of earlier versions."""
         at_risk.configmap("before")
         async with at(fragile) as cluster:
             async with reflected(cluster, at_risk.namespace) as world:
@@ -281,7 +270,7 @@ class TestReflect:
         assert world.problems == []
 
     async def test_notices_a_half_open_connection(self, fragile, at_risk):
-        """A stopped process keeps its connections open and answers nothing."""
+        """Fact: a stopped server's connections stay open and silent."""
         async with (
             at(fragile) as cluster,
             reflected(cluster, at_risk.namespace, idle=2.0) as world,

@@ -126,6 +126,7 @@ class TestProcesses:
     def test_a_leader_stopped_before_its_bytes_leave_writes_nothing_when_it_comes_back(
         self, sandbox: Sandbox, namespace: str, api: Api, audit_log: AuditLog, tmp_path: Path
     ):
+        """Fact: what the kernel still sends of a process that was stopped."""
         vacant(api, namespace)
         with Contender(sandbox.kubeconfig, namespace, "a", tmp_path, stops_after=1) as a:
             a.says("at work")
@@ -149,6 +150,7 @@ class TestProcesses:
     def test_five_of_them_and_many_ends_never_make_two_leaders(
         self, sandbox: Sandbox, namespace: str, api: Api, audit_log: AuditLog, tmp_path: Path
     ):
+        """Fact: the order in which the server carried out the writes of five processes."""
         vacant(api, namespace)
         with ExitStack() as stack:
             alive = [
@@ -188,6 +190,7 @@ class TestHeldUp:
     def test_keeps_its_lease_until_it_is_taken_for_dead_and_ends_once_it_turns_again(
         self, sandbox: Sandbox, namespace: str, api: Api, tmp_path: Path
     ):
+        """Fact: a thread renews a Lease while a real event loop stands still."""
         vacant(api, namespace)
         # Longer than a Lease lasts that nobody renews.
         dead = SHORT.duration + 3
@@ -225,39 +228,10 @@ async def held_by(leading: Elector) -> AsyncIterator[anyio.CancelScope]:
 
 
 class TestLeadership:
-    async def test_hands_over_in_about_a_second(self, sandbox, namespace, api):
-        took = []
-        for _ in range(3):  # what the machine does besides can only make it longer
-            took.append(await self.hand_over(sandbox, namespace, api))
-            if took[-1] < 1.5:
-                return
-            api.delete(lease(namespace)).must()
-        pytest.fail(f"it took {took} s")
-
-    async def hand_over(self, sandbox, namespace, api) -> float:
-        """Have a leader release its Lease to one that waits; give the seconds that took."""
-        async with clusters(sandbox, 2) as [x, y]:
-            vacant(api, namespace)
-            first = leadership(x, namespace, "first")
-            second = leadership(y, namespace, "second")
-            await first.gain()
-            async with anyio.create_task_group() as tasks:
-                async with held_by(first) as scope:
-                    tasks.start_soon(second.gain)
-                    await stays(lambda: not second.leading, 1)
-                    scope.cancel()
-                began = anyio.current_time()
-                await first.release()
-                await until(lambda: second.leading)
-                took = anyio.current_time() - began
-
-        spec = api.get(lease(namespace)).must()["spec"]
-        assert (spec["holderIdentity"], spec["leaseTransitions"]) == ("second", 2)
-        return took
-
     async def test_needs_no_right_but_on_its_own_name_to_take_it_and_to_make_a_foreign_one_anew(
         self, sandbox, namespace, api
     ):
+        """Fact: RBAC rules by name suffice for an apply that creates."""
         user = f"elected-{namespace}"
         verbs = ["get", "create", "patch", "delete"]
         groups = [LEASES.group]
@@ -297,6 +271,7 @@ class TestFence:
     async def test_a_write_that_ends_before_its_last_bytes_is_not_carried_out(
         self, sandbox, namespace, api
     ):
+        """Fact: the server carries out no request whose body did not arrive whole."""
         body = {"metadata": {"name": "kept", "namespace": namespace}, "data": {"a": "1"}}
         async with clusters(sandbox, 1) as [cluster]:
             before = (await cluster.apply(LEDGER, body, manager="m")).object
@@ -322,6 +297,7 @@ class TestTheModel:
 
     @pytest.mark.parametrize("edited", [False, True])
     async def test_answers_as_the_server_does(self, sandbox, namespace, api, edited):
+        """Fact: the answers of the server on which the elections in memory lean."""
         model = Server()
         async with clusters(sandbox, 1) as [cluster]:
 

@@ -13,9 +13,7 @@ import library.greeter
 import library.scaler
 from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.testing.api import Api
-from hedgerow.testing.audit_log import AuditLog, must_be_unforced_applies
 from hedgerow.testing.waiting import eventually
-from library.scaler import WANTED
 from support.programs.packages import Package
 
 pytestmark = pytest.mark.cluster
@@ -31,9 +29,6 @@ CRD = {
     "kind": "CustomResourceDefinition",
     "metadata": {"name": "greetings.greeter.example.com"},
 }
-LABELS = {"app": "web"}
-POD = {"metadata": {"labels": LABELS}, "spec": {"containers": [{"name": "web", "image": "web:1"}]}}
-SCALED = {"selector": {"matchLabels": LABELS}, "template": POD}
 PORTS = ("--metrics-bind-address", "0", "--health-probe-bind-address", "0")
 
 
@@ -54,6 +49,7 @@ def api(sandbox: Sandbox) -> Iterator[Api]:
 def test_it_installs_runs_and_shows_what_it_does(
     package: Package, api: Api, namespace: str, tmp_path: Path
 ):
+    """Fact: a package of somebody else installs and runs on a server as it is."""
     installed = package.call("install", "--plain")
     assert installed.returncode == 0, installed.stderr
     assert "greetings.greeter.example.com created" in installed.stdout + installed.stderr
@@ -85,33 +81,6 @@ def test_it_installs_runs_and_shows_what_it_does(
     shown = package.call("tree", "-n", namespace, "-o", "json")
     assert "ConfigMap" in shown.stdout, shown.stderr
     assert package.call("uninstall", "--delete-resources").returncode == 0
-
-
-def test_a_settled_claim_is_not_written_again_by_a_new_process(
-    sandbox: Sandbox, api: Api, namespace: str, tmp_path: Path, audit_log: AuditLog
-):
-    package = Package(library.scaler, tmp_path, sandbox.kubeconfig)
-
-    def want(name: str, number: str) -> None:
-        meta = {"name": name, "namespace": namespace, "annotations": {WANTED: number}}
-        target = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta}
-        api.apply({**target, "spec": SCALED}, "helm").must()
-        eventually(lambda: held(target) == {"f:spec": {"f:replicas": {}}}, what=f"{name}'s claim")
-        assert api.get(target).must()["spec"]["replicas"] == int(number)
-
-    def held(target: dict[str, Any]) -> Any:
-        entries = api.get(target).must()["metadata"]["managedFields"]
-        return next((e["fieldsV1"] for e in entries if e["manager"] == "hedgerow-scaler"), None)
-
-    with at_work(package, namespace, tmp_path / "log"):
-        want("web", "3")
-    mark = audit_log.mark()
-    with at_work(package, namespace, tmp_path / "log"):
-        want("late", "2")  # behind the other one, which it knew before
-
-    written = audit_log.writes(mark, agent="hedgerow", namespace=namespace)
-    assert [entry["objectRef"]["name"] for entry in written] == ["late"]
-    must_be_unforced_applies(written, "hedgerow-scaler")
 
 
 @contextmanager

@@ -90,6 +90,7 @@ def documents(text: str) -> dict[tuple[str, str, str], Object]:
 class TestWhatIsPrinted:
     @pytest.mark.parametrize("overlay", OVERLAYS)
     def test_it_is_what_kubectl_builds_of_the_overlay(self, kubectl, hedgerow, overlay):
+        """Fact: what kubectl's kustomize builds of the directories."""
         namespaces = ("-n", "default") if overlay == "namespaced" else ()
         printed = documents(hedgerow("manifests", "--overlay", overlay, *namespaces))
         built = documents(kubectl("kustomize", str(MANIFESTS / overlay)).stdout)
@@ -100,6 +101,7 @@ class TestWhatIsPrinted:
 
     @pytest.mark.oldest
     def test_it_is_applied_in_one_go_and_the_server_does_not_warn(self, applied, hedgerow):
+        """Fact: the server's order, validation and warnings for all objects at once."""
         lines = applied.stdout.splitlines()
 
         assert len(lines) == len(documents(hedgerow("manifests")))
@@ -109,6 +111,7 @@ class TestWhatIsPrinted:
     @pytest.mark.oldest
     @pytest.mark.usefixtures("applied")
     def test_applied_again_it_changes_nothing(self, api, kubectl, hedgerow):
+        """Fact: how the server respells and fills in what is in the manifests."""
         text = hedgerow("manifests")
         flags = ("apply", "--server-side", f"--field-manager={INSTALLER}", "-f", "-")
         targets = list(documents(text).values())
@@ -122,6 +125,7 @@ class TestWhatIsPrinted:
     @pytest.mark.oldest
     @pytest.mark.usefixtures("applied")  # with the definitions, which are the same for each
     def test_other_overlays_and_instances_are_valid_too(self, kubectl, hedgerow):
+        """Fact: the server validates each object of every overlay."""
         flags = ("--server-side", "--dry-run=server", "--validate=strict", "--force-conflicts")
         for words in (
             ("--overlay", "no-webhook"),
@@ -152,6 +156,7 @@ class TestComponents:
         return build
 
     def test_with_cert_manager_the_operator_needs_no_secret_and_publishes_nothing(self, built):
+        """Fact: what kubectl's kustomize makes of the component."""
         found = built("cert-manager")
         role = found["Role", "hedgerow-system", "hedgerow-system"]
         granted = {name for rule in role["rules"] for name in rule["resources"]}
@@ -176,6 +181,7 @@ class TestComponents:
     def test_the_service_monitor_finds_the_service_and_trusts_whoever_made_the_certificate(
         self, built
     ):
+        """Fact: what kubectl's kustomize makes of components together."""
         for components, secret in (
             (("service-monitor",), "hedgerow-serving"),
             (("service-monitor", "cert-manager"), "hedgerow-certificate"),
@@ -196,6 +202,7 @@ class TestComponents:
 @pytest.mark.usefixtures("applied")
 class TestInTheCluster:
     def test_pod_security_lets_the_operators_pod_in_and_no_laxer_one(self, api):
+        """Fact: the server's PodSecurity admission judges the operator's pod."""
         deployment = target("apps/v1", "Deployment", "hedgerow")
         template = api.get(deployment).must()["spec"]["template"]
         pod = {**target("v1", "Pod", "probe"), "spec": template["spec"]}

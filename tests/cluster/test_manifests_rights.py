@@ -100,6 +100,7 @@ class TestTheController:
         kubeconfig: Path,
         tmp_path: Path,
     ):
+        """Fact: RBAC decides, and the audit log shows, which rights each request takes."""
         mark = nodes_audit.mark()
         with Operator(kubeconfig, tmp_path / "log") as operator:
             bluegreens_at_work(bluegreens.World(api, nodes_namespace))
@@ -125,6 +126,7 @@ class TestTheReplica:
         tmp_path: Path,
         free_port: int,
     ):
+        """Fact: RBAC decides which rights serving and electing take."""
         for manifest in (
             *of_kinds((CONFIGURATION,), "cluster"),
             abandoned_lease(),
@@ -154,6 +156,7 @@ class TestTheReplica:
         tmp_path: Path,
         free_port: int,
     ):
+        """Fact: RBAC lets roles of namespaces alone suffice."""
         bound = of_kinds(("ClusterRoleBinding",), "cluster")
         for manifest in bound:
             api.delete(manifest).must()
@@ -264,6 +267,7 @@ class TestPeople:
     def test_those_who_view_and_edit_a_namespace_do_so_with_the_custom_resources(
         self, api: Api, nodes_namespace: str, role: str, does: set[str], does_not: set[str]
     ):
+        """Fact: the server aggregates our roles into view, edit and admin."""
         user = f"hedgerow-{role}-test"
         bind(api, user, role, nodes_namespace)
 

@@ -128,6 +128,7 @@ def ready(world: World, size: int, name: str = "cache") -> None:
 class TestConverging:
     @pytest.mark.oldest
     def test_three_servers_come_up_where_only_restricted_pods_are_admitted(self, restricted: World):
+        """Fact: PodSecurity admits the pods, and kubectl scale reads the status."""
         restricted.make()
 
         ready(restricted, 3)
@@ -150,6 +151,7 @@ class TestConverging:
     def test_nodes_and_their_names_follow_a_pod_that_goes_and_the_one_that_comes(
         self, world: World
     ):
+        """Fact: controllers replace a pod and give it another address."""
         world.make(size=2)
         ready(world, 2)
         gone, stays = world.status()["nodes"]
@@ -164,6 +166,7 @@ class TestConverging:
         eventually(lambda: world.status()["endpoints"] == names, what="the names of both")
 
     def test_pods_have_what_the_user_says_of_them_until_he_leaves_it_out(self, world: World):
+        """Fact: the Deployment controller rolls out what the server made of the spec."""
         world.make(size=1, **GIVEN)
         ready(world, 1)
         (pod,) = world.live_pods()
@@ -187,6 +190,7 @@ class TestConverging:
 @pytest.mark.usefixtures("still")
 class TestScaling:
     def test_every_way_up_and_down_is_followed_and_the_budget_with_it(self, restricted: World):
+        """Fact: kubectl scale writes through the definition's scale subresource."""
         world = restricted
         world.make(size=1)
         ready(world, 1)
@@ -207,21 +211,6 @@ class TestScaling:
         ready(world, 0)
         assert world.status()["nodes"] == []
         assert (world.status()["replicas"], world.status()["readyReplicas"]) == (0, 0)
-
-    def test_a_scaled_deployment_is_a_conflict_and_left_while_the_rest_follows(self, world: World):
-        world.make(size=2)
-        ready(world, 2)
-
-        world.kubectl("scale", "deployment/cache", "--replicas=3")
-
-        eventually(lambda: world.contested() == {"Deployment/cache: .spec.replicas"})
-        assert world.condition("Ready") == "False/FieldConflict"
-        (field,) = world.status()["contested"]
-        assert (field["manager"], field["subresource"]) == ("kubectl", "scale")
-        world.make(size=4, image="example/memcached:2")
-        eventually(lambda: world.image("cache") == "example/memcached:2")
-        eventually(lambda: len(world.status()["nodes"]) == 3)
-        assert world.get("Deployment", "cache")["spec"]["replicas"] == 3
 
 
 @pytest.mark.oldest
@@ -247,6 +236,7 @@ class TestRefusals:
         ids=lambda value: str(value)[:12],
     )
     def test_what_cannot_be_is_refused_with_the_field_it_is_about(self, defaults, name, spec, word):
+        """Fact: the server evaluates the definition's bounds and rules."""
         full = {key: value for key, value in {"size": 1, **spec}.items() if value is not None}
         manifest = {**defaults.target("Memcached", name), "spec": full}
 
@@ -256,6 +246,7 @@ class TestRefusals:
         assert word in reply.body["message"]
 
     def test_the_longest_name_is_taken(self, defaults: World):
+        """Fact: the server's verdict on the longest name."""
         manifest = {**defaults.target("Memcached", "a" * 63), "spec": {"size": 1}}
 
         assert defaults.api.apply(manifest, "user", dry_run=True).ok
@@ -266,6 +257,7 @@ class TestOriginals:
     def test_what_cannot_be_changed_is_kept_until_it_is_deleted_and_the_rest_is_managed(
         self, world: World, operator: Operator
     ):
+        """Fact: which fields of Services and Deployments the server does not let change."""
         with operator.frozen():
             world.let_original_work("cache", OTHER)
         before = address(world)
@@ -314,6 +306,7 @@ class TestSilence:
     def test_nothing_is_written_in_steady_state_nor_after_a_restart(
         self, still: Silence, operator: Operator
     ):
+        """Fact: how the server respells and fills in what a Memcached is made into."""
         still.kept(8, "in steady state")
 
         assert operator.stop() == 0
@@ -321,12 +314,14 @@ class TestSilence:
         still.kept_on(3, "after a restart")
 
     def test_an_autoscaler_aimed_at_a_memcached_is_followed(self, autoscaled: World):
+        """Fact: the autoscaler's controller scales a custom resource by its scale."""
         eventually(lambda: autoscaled.get("Memcached", "cache")["spec"]["size"] == 4, within=60)
 
         ready(autoscaled, 4)
         assert autoscaled.contested() == set()
 
     def test_every_write_of_this_module_was_an_unforced_apply(self, nodes_audit: AuditLog):
+        """Fact: the server's audit log has every write that reached it."""
         must_be_unforced_applies(nodes_audit.writes(user=USER), FIELD_MANAGER)
 
 

@@ -166,6 +166,7 @@ class TestConfined:
     @pytest.mark.late
     @pytest.mark.timeout(1500)
     def test_no_tenant_has_it_killed(self, crowded: Sandbox, tmp_path: Path):
+        """Fact: the kernel kills a process that exceeds its memory, fed by a real server."""
         api = Api(crowded.kubeconfig)
         prepare(api)
         cronjobs.prepare(api)

@@ -93,6 +93,7 @@ class TestMetrics:
     async def test_are_given_to_whom_the_cluster_knows_and_lets_read_them(
         self, operator, people: People, tmp_path: Path
     ) -> None:
+        """Fact: the server reviews real tokens, audiences and rights."""
         reader, stranger = people.account("reader", READS), people.account("stranger")
         other = people.token("reader", audiences=["elsewhere"])
         async with guarded(await operator(), tmp_path) as client:
@@ -105,6 +106,7 @@ class TestMetrics:
     async def test_are_given_to_nobody_while_the_operator_may_not_ask(
         self, sandbox: Sandbox, people: People, tmp_path: Path
     ) -> None:
+        """Fact: RBAC refuses reviews to an account without the right."""
         reader = people.account("reader", READS)
         people.account("poor")
         kubeconfig = await sandbox.kubeconfig_for_service_account(people.namespace, "poor")
@@ -114,6 +116,7 @@ class TestMetrics:
     async def test_many_scrapes_are_one_question(
         self, operator, people: People, tmp_path: Path, audit_log: AuditLog
     ) -> None:
+        """Fact: the audit log shows how many reviews reached the server."""
         reader, mark = people.account("reader", READS), audit_log.mark()
         async with guarded(await operator(), tmp_path) as client:
             codes = [await code(client, reader) for _ in range(5)]
@@ -126,6 +129,7 @@ class TestMetrics:
     async def test_a_user_is_known_with_uid_groups_and_extra(
         self, operator, people: People
     ) -> None:
+        """Fact: what the server tells of the user of a token."""
         token = people.account("reader")
         async with connect(kubeconfig=str(await operator())) as cluster:
             user = await reviews.authenticate(cluster, token)

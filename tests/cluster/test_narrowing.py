@@ -76,6 +76,7 @@ def whole(which: str, group: str) -> Object:
 async def test_what_is_told_is_what_comes_of_them(
     api: Api, cluster: Cluster, namespace: str, group: str
 ):
+    """Fact: what the server prunes and refuses after a definition became narrower."""
     api.apply(whole("before", group), "test").must()
     api.served(f"{group}/v1")
     objects = {
@@ -122,6 +123,7 @@ def in_force(api: Api, objects: dict[str, Object]) -> None:
 async def test_a_version_that_goes_leaves_objects_that_nobody_can_apply(
     api: Api, cluster: Cluster, namespace: str, group: str
 ):
+    """Fact: the server refuses applies to objects with entries of a version that is gone."""
     api.apply(definition(of(a=text()), "v1", "v1beta1", group=group), "test").must()
     api.served(f"{group}/v1beta1")
     old = thing(group, namespace, "old", {"x": {"a": "1"}}, "v1beta1")
@@ -143,6 +145,7 @@ async def test_a_version_that_goes_leaves_objects_that_nobody_can_apply(
 async def test_the_server_refuses_that_a_version_goes_in_which_it_stores(
     api: Api, cluster: Cluster, group: str
 ):
+    """Fact: the server keeps a version that is among its stored ones."""
     api.apply(definition(of(), "v1", group=group), "test").must()
     api.served(f"{group}/v1")
     live = await cluster.read(CRD, f"things.{group}")

@@ -317,7 +317,7 @@ def condition(api: Api, target: Object, reason: str) -> bool:
 def test_whoever_writes_odd_objects_stops_nobody_else(
     cluster: Sandbox, api: Api, tmp_path: Path
 ) -> None:
-    """Listed at the start, watched, and after a restart: one of each kind and each oddity."""
+    """Fact: which odd bytes a real server stores, lists and watches."""
     tenant, neighbours = Odd(api), Neighbours(api)
     first, *others = ODD
     tenant.of_every_kind(first)
@@ -340,6 +340,7 @@ def test_whoever_writes_odd_objects_stops_nobody_else(
 
 @pytest.mark.parametrize("seed", range(2))
 def test_generated_objects_stop_nobody_else(operator: Operator, api: Api, seed: int) -> None:
+    """Fact: which generated oddities a real server accepts."""
     generated = Generated(api, seed)
 
     taken = sum(generated.create(number) for number in range(40))
@@ -352,6 +353,7 @@ def test_generated_objects_stop_nobody_else(operator: Operator, api: Api, seed: 
 def test_an_odd_child_stalls_its_resource_alone_until_it_is_gone(
     operator: Operator, api: Api
 ) -> None:
+    """Fact: the server stores a child whose JSON no strict decoder reads."""
     tenant = Odd(api)
     body = manifest("app.demo.kakao.com/v1", "BlueGreen", "spoilt", TENANT)
     service: Object = {
@@ -391,6 +393,7 @@ def test_commands_read_odd_objects(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """Fact: the server prints odd objects to commands."""
     for odd, fields in ODD.items():
         target = manifest("v1", "Secret", f"shown-{odd}", TENANT)
         if api.get(target).status == 404:
@@ -407,6 +410,7 @@ def test_commands_read_odd_objects(
 def test_no_command_writes_what_it_cannot_read(
     cluster: Sandbox, api: Api, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Fact: the server lists an object whose bytes are no UTF-8."""
     target = manifest("v1", "ConfigMap", "written", TENANT)
     Odd(api).create(target, ODD["deep"])
     before = api.get(target).must()["metadata"]["resourceVersion"]

@@ -43,6 +43,7 @@ def written(api: Api, case: Case, namespace: str) -> Object:
 class TestEveryLeaf:
     @pytest.mark.parametrize("case", CASES, ids=str)
     def test_of_what_many_wrote_to(self, api, namespace, case):
+        """Fact: the entries that the server keeps of many ways to write."""
         live = written(api, case, namespace)
 
         assert len(must_account(live).holders) >= 3
@@ -55,6 +56,7 @@ class TestEveryLeaf:
         assert "before-first-apply" in {holder.manager for holder in again.holders}
 
     def test_of_every_object_that_there_is_in_every_version(self, api, namespace):
+        """Fact: the entries of every object that a server makes by itself."""
         for case in (DEPLOYMENT, AUTOSCALER):
             written(api, case, namespace)
         kinds = accounted(api)
@@ -66,6 +68,7 @@ class TestEveryLeaf:
         } <= set(kinds)  # fmt: skip
 
     def test_of_items_with_the_same_key(self, api, namespace):
+        """Fact: the server stores items with the same key, and one entry for both."""
         manifest = RICH_DEPLOYMENT.named("double", namespace)
         [main, side] = manifest["spec"]["template"]["spec"]["containers"]
         side = {**side, "env": [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]}
@@ -77,6 +80,7 @@ class TestEveryLeaf:
         assert len([node for node in found.places() if node.path == path]) == 2
 
     def test_of_a_status_and_a_scale(self, api, namespace):
+        """Fact: the server books scale and status under their subresources."""
         manifest = having(DEPLOYMENT.named("scaled", namespace), ("spec", "replicas"), 1)
         api.apply(manifest, "one").must()
         api.merge(manifest, {"spec": {"replicas": 3}}, "kubectl", "scale").must()
@@ -89,6 +93,7 @@ class TestEveryLeaf:
         assert held['.status.conditions[type="Available"].status'] == ["status"]
 
     def test_of_an_entry_in_another_version(self, api, namespace):
+        """Fact: the server keeps an entry in a version in which the object is not read."""
         manifest = AUTOSCALER.named("old", namespace)
         old = {
             **manifest,

@@ -14,6 +14,7 @@ pytestmark = pytest.mark.cluster
 
 
 def test_every_leaf_of_every_object_that_controllers_wrote_to(nodes_sandbox, nodes_namespace):
+    """Fact: the entries that controllers and nodes leave."""
     api = Api(nodes_sandbox.kubeconfig)
     for case in (DEPLOYMENT, SERVICE):
         api.apply(case.named("x", nodes_namespace), "one").must()

@@ -242,6 +242,7 @@ def _objects(case: Case) -> Iterator[Object]:
 
 @pytest.mark.parametrize("case", [case for case in CASES if case not in DRAWN], ids=str)
 def test_an_unforced_apply_agrees_with_the_verdict(api: Api, case: Case) -> None:
+    """Fact: what an unforced apply meets on a real server after each foreign write."""
     tally, objects = Tally(), _objects(case)
     of_fields = itertools.product(case.fields, TO_A_FIELD)
     for changed, write in (*of_fields, *itertools.product(case.fields[:1], TO_ANY)):
@@ -259,6 +260,7 @@ def test_an_unforced_apply_agrees_with_the_verdict(api: Api, case: Case) -> None
     "case", [case for case in CASES if case not in (*DRAWN, RICH_DEPLOYMENT)], ids=str
 )
 def test_an_unforced_apply_agrees_after_our_own_declaration_changed(api: Api, case: Case) -> None:
+    """Fact: the same after our declaration has changed."""
     tally, objects = Tally(), _objects(Case(f"{case} edited", case.manifest))
     for changed in case.fields:
         for write in (nothing, equal_apply, change, forced_apply):

@@ -35,12 +35,14 @@ class TestChanging:
     def test_an_apply_that_changes_nothing_keeps_the_version(
         self, world: World, replicas: Object
     ) -> None:
+        """Fact: both keep the version where an apply changes nothing."""
         body = deployment(**replicas)
         first = world.apply(body, OURS)
 
         assert world.apply(body, OURS).version == first.version
 
     def test_so_does_one_in_another_spelling(self, world: World) -> None:
+        """Fact: both read another spelling as the same value."""
         body = deployment(paused=False, minReadySeconds=0)
         body["spec"]["template"]["spec"]["containers"][0]["resources"] = {
             "limits": {"cpu": "1000m"}
@@ -50,6 +52,7 @@ class TestChanging:
         assert world.apply(body, OURS).version == first.version
 
     def test_a_dry_run_stores_nothing(self, world: World) -> None:
+        """Fact: both answer a dry run with what would be, and store nothing."""
         body = config_map(a="1")
         first = world.apply(body, OURS)
         dry = world.apply({**body, "data": {"a": "2"}}, OURS, dry_run=True)
@@ -58,6 +61,7 @@ class TestChanging:
         assert world.get(body) == first.must()
 
     def test_the_generation_counts_specifications_only(self, world: World) -> None:
+        """Fact: both count the generation for the spec alone."""
         body = deployment(replicas=1)
         world.apply(body, OURS)
         labelled = world.apply(with_meta(body, labels={"a": "b"}), OURS).must()
@@ -67,6 +71,7 @@ class TestChanging:
         assert scaled["metadata"]["generation"] == 2
 
     def test_a_status_has_an_entry_of_its_own(self, world: World) -> None:
+        """Fact: both keep a status in an entry of its own."""
         body = blue()
         first = world.apply(body, OURS).must()
         live = world.apply(status(body, {"routeTo": "Blue"}), OURS, subresource="status").must()
@@ -76,6 +81,7 @@ class TestChanging:
         assert live["metadata"]["generation"] == 1
 
     def test_a_status_in_the_main_body_is_dropped_and_not_owned(self, world: World) -> None:
+        """Fact: both drop a status that is applied to the main resource."""
         body = {**blue(), "status": {"routeTo": "Green"}}
         live = world.apply(body, OURS).must()
 
@@ -83,6 +89,7 @@ class TestChanging:
         assert "f:status" not in (entry(live, OURS) or {})
 
     def test_what_its_only_owner_releases_falls_back_to_the_default(self, world: World) -> None:
+        """Fact: both fill in the default of what its only holder released."""
         body = deployment(replicas=3)
         world.apply(body, OURS)
         released = deployment() | {"metadata": body["metadata"]}
@@ -90,6 +97,7 @@ class TestChanging:
         assert world.apply(released, OURS).must()["spec"]["replicas"] == 1
 
     def test_what_another_owns_too_stays(self, world: World) -> None:
+        """Fact: both keep what another still holds."""
         body = config_map(a="1")
         world.apply(body, OURS)
         world.apply(body, OTHER)
@@ -99,6 +107,7 @@ class TestChanging:
 
 class TestConflicts:
     def test_an_unforced_apply_takes_nothing(self, world: World) -> None:
+        """Fact: both refuse an unforced apply as a whole, and name the fields."""
         body = config_map(a="1", b="1")
         world.apply(body, OTHER)
 
@@ -109,6 +118,7 @@ class TestConflicts:
         assert (world.get(body) or {})["data"] == {"a": "1", "b": "1"}
 
     def test_a_conflict_comes_before_a_stale_version(self, world: World) -> None:
+        """Fact: both tell the conflict where the version is stale as well."""
         body = config_map(a="1")
         world.apply(body, OTHER)
 
@@ -117,6 +127,7 @@ class TestConflicts:
         assert answer.error == "Conflict"
 
     def test_what_is_contested_can_be_left_out_and_the_rest_applied(self, world: World) -> None:
+        """Fact: both take an apply without what is contested."""
         body = deployment(replicas=2)
         world.apply(body, OURS)
         live = world.merge(body, {"spec": {"replicas": 5}}, "kubectl", "scale").must()
@@ -131,6 +142,7 @@ class TestConflicts:
         assert (rest["spec"]["replicas"], rest["spec"]["paused"]) == (5, True)
 
     def test_a_scale_of_what_nobody_declares_leaves_no_trace(self, world: World) -> None:
+        """Fact: both record nobody for a scale of what nobody declares."""
         body = deployment()
         first = world.apply(body, OURS).must()
         live = world.merge(body, {"spec": {"replicas": 5}}, "kubectl", "scale").must()
@@ -139,6 +151,7 @@ class TestConflicts:
         assert judge(body, live, OURS).settled
 
     def test_an_atomic_field_is_contested_whole(self, world: World) -> None:
+        """Fact: both contest an atomic field as a whole."""
         ports = [{"port": 80, "protocol": "TCP"}]
         spec = {"ports": ports, "selector": {"app": "a", "tier": "x"}}
         body = named("v1", "Service", {"spec": spec})
@@ -149,7 +162,7 @@ class TestConflicts:
         assert world.apply(want, OURS).conflicts == (".spec.selector",)
 
     def test_an_empty_map_of_the_creator_contests_nothing_inside(self, world: World) -> None:
-        """A client-side create books `resources: {}` like an atomic field, which it is not."""
+        """Fact: both book an empty map of a create, and contest nothing inside it."""
         body = deployment()
         body["spec"]["template"]["spec"]["containers"][0]["resources"] = {}
         live = world.create(body, OTHER).must()
@@ -161,6 +174,7 @@ class TestConflicts:
         assert world.apply(want, OURS).code == 200
 
     def test_an_update_takes_the_field_and_says_so(self, world: World) -> None:
+        """Fact: both let an update take a field, and record who."""
         body = config_map(a="1", b="1")
         world.apply(body, OURS)
         live = world.merge(body, {"data": {"a": "2"}}, "kubectl-edit").must()
@@ -170,6 +184,7 @@ class TestConflicts:
         assert (leaf.holders[0].manager, leaf.holders[0].operation) == ("kubectl-edit", "Update")
 
     def test_a_removed_field_belongs_to_nobody(self, world: World) -> None:
+        """Fact: both record nobody for a field that an update removed."""
         body = config_map(a="1", b="1")
         world.apply(body, OURS)
         live = world.merge(body, {"data": {"a": None}}, "kubectl-edit").must()
@@ -179,6 +194,7 @@ class TestConflicts:
         assert world.apply(body, OURS).must()["data"] == {"a": "1", "b": "1"}
 
     def test_a_forced_apply_takes_only_what_it_declares(self, world: World) -> None:
+        """Fact: both leave to its holder what a forced apply does not declare."""
         body = config_map(a="1", b="1")
         world.apply(body, OTHER)
         live = world.apply({**body, "data": {"a": "2"}}, OURS, force=True).must()
@@ -187,6 +203,7 @@ class TestConflicts:
         assert entry(live, OURS) == {"f:data": {"f:a": {}}}
 
     def test_after_a_reset_everything_conflicts_with_before_first_apply(self, world: World) -> None:
+        """Fact: both book all to before-first-apply after managed fields were emptied."""
         body = config_map(a="1")
         hint = entry(world.apply(body, OURS).must(), OURS)
         live = world.merge(body, {"metadata": {"managedFields": [{}]}}, OTHER).must()
@@ -203,6 +220,7 @@ class TestRecall:
     """The residual of our apply's answer stays the same while a further apply would do nothing."""
 
     def test_it_outlives_what_others_write_beside_us(self, world: World) -> None:
+        """Fact: both respell and fill in the same, whatever others write beside it."""
         body = deployment(paused=False)
         main = body["spec"]["template"]["spec"]["containers"][0]
         main["imagePullPolicy"] = ""  # the server's default takes its place
@@ -223,7 +241,7 @@ class TestRecall:
         assert visible(world.apply(body, OURS).must()) == visible(later)
 
     def test_it_ends_when_another_takes_hold_of_a_respelled_leaf(self, world: World) -> None:
-        """The server compares spellings: our next apply would meet a conflict."""
+        """Fact: both compare spellings, so that the next apply would meet a conflict."""
         body = deployment(paused=False)
         main = body["spec"]["template"]["spec"]["containers"][0]
         main["env"] = [{"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]

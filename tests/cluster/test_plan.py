@@ -19,7 +19,6 @@ from hedgerow.testing.api import Api, Object
 from hedgerow.testing.audit_log import AuditLog
 from hedgerow.testing.waiting import eventually
 from support.cluster.bluegreens import World, bluegreen, pods
-from support.cluster.rights import grant
 from support.objects import generated
 from support.operator.planned import FixedClock, Operator
 from support.operator.registered import CONTROLLERS
@@ -82,51 +81,6 @@ def settle(world: World, kubeconfig: Path, name: str = "demo", kind: str = "blue
     anyio.run(carry_out)
 
 
-class TestNew:
-    def test_a_resource_that_is_not_there_is_planned_with_a_placeholder(self, namespace, typed):
-        code, out, err = typed(bluegreen(namespace))
-
-        assert (code, err) == (2, "")
-        assert "+ BlueGreen/demo would be created" in out
-        assert f"+ {IMAGE}: example/echo:1" in out
-        assert '[uid="(known once it exists)"]: BlueGreen/demo, its controller' in out
-        assert "Ready: not set -> False (Unavailable)" in out
-        assert out.endswith("4 to create, 0 to change, 0 to delete; nothing was written\n")
-
-
-class TestThere:
-    @pytest.fixture(autouse=True)
-    def _there(self, world, sandbox):
-        world.api.apply(bluegreen(world.namespace), "kubectl").must()
-        settle(world, sandbox.kubeconfig)
-
-    def test_a_settled_resource_has_nothing_to_do(self, namespace, typed):
-        for words in (("demo",), ("bg/demo",), (bluegreen(namespace), "--server-side")):
-            code, out, err = typed(*words)
-
-            assert (code, err) == (0, "")
-            assert "nothing to do" in out
-
-    def test_a_claim_is_told_and_not_tried(self, world, namespace, typed, audit_log: AuditLog):
-        world.set_image("demoblue-deployment", "blue", "example/echo:9")
-        manifest = bluegreen(namespace)
-        manifest["metadata"]["annotations"] = {"hedgerow.dev/claim": "*/*: **"}
-        refused = typed(manifest)
-        world.allow_claims()
-        mark = audit_log.mark()
-        code, out, _ = typed(manifest)
-
-        assert refused[0] == 1
-        assert "Stalled: not set -> True (ClaimRefused)" in refused[1]
-        assert "Taken by force" not in refused[1]
-        assert code == 2
-        assert f"~ {IMAGE}: example/echo:9 -> example/echo:1" in out
-        assert "Taken by force, as hedgerow.dev/claim asks (not tried out)" in out
-        asked = audit_log.since(mark, agent="hedgerow")
-        assert asked
-        assert "force=" not in " ".join(e["requestURI"] for e in asked)
-
-
 class TestAsKubectl:
     """What is said of the resource itself is what `kubectl apply -f` of the same file then gets."""
 
@@ -157,6 +111,7 @@ class TestAsKubectl:
     def test_what_is_refused_is_refused_in_its_words_and_under_its_own_name(
         self, namespace, typed, kubectl, spec, meta, said
     ):
+        """Fact: the words in which kubectl and the server refuse a manifest."""
         manifest = bluegreen(namespace)
         manifest["spec"] = {k: v for k, v in {**manifest["spec"], **spec}.items() if v is not None}
         manifest["metadata"] |= meta
@@ -171,6 +126,7 @@ class TestAsKubectl:
         assert [word for word in re.findall(r'BlueGreen\S* "([^"]+)"', out) if word != name] == []
 
     def test_what_has_changed_is_what_it_then_makes_of_it(self, world, namespace, typed, kubectl):
+        """Fact: what kubectl's three-way merge makes of a changed file."""
         typed(bluegreen(namespace, promotion="WhenAvailable"))
         assert kubectl()[0]
         changed = bluegreen(namespace, route_to="Green", blueSpec=pods("blue", "example/echo:2"))
@@ -187,6 +143,7 @@ class TestAsKubectl:
         assert lines[".spec.routeTo"]["new"] == spec["routeTo"] == "Green"
 
     def test_what_is_as_it_was_has_nothing_to_do(self, namespace, typed, kubectl):
+        """Fact: when kubectl says that nothing changed."""
         typed(bluegreen(namespace))
         assert kubectl()[0]
         told = typed(bluegreen(namespace), "-o", "json")
@@ -195,6 +152,7 @@ class TestAsKubectl:
         assert listed(told)["objects"][0]["fields"] == []
 
     def test_server_side_apply_takes_over_from_it(self, world, namespace, typed, kubectl):
+        """Fact: kubectl gives up its client-side entry when it applies server-side."""
         typed(bluegreen(namespace, promotion="WhenAvailable"))
         assert kubectl()[0]
         changed = bluegreen(namespace, greenSpec=None, blueSpec=pods("blue", "example/echo:2"))
@@ -214,6 +172,7 @@ class TestAsKubectl:
     def test_what_is_too_large_to_be_stored_is_refused(
         self, namespace, typed, kubectl, kilobytes, code
     ):
+        """Fact: how much etcd takes of one object."""
         spec = pods("blue", "x" * (kilobytes * 1024))
         told = typed(bluegreen(namespace, blueSpec=spec, greenSpec=None), "--server-side")
 
@@ -228,6 +187,7 @@ class TestRules:
     def test_what_only_the_operator_refuses_is_told_as_what_becomes_of_the_status(
         self, namespace, typed
     ):
+        """Fact: the server's schema takes a schedule that our rules do not."""
         manifest = {
             "apiVersion": "batch.tutorial.kubebuilder.io/v1",
             "kind": "CronJob",
@@ -251,6 +211,7 @@ class TestNulls:
 
     @pytest.mark.parametrize("way", ["", "--server-side"])
     def test_what_a_generator_prints_would_be_created(self, namespace, typed, way):
+        """Fact: which nulls the server takes in each way to write."""
         flags = [way] if way else []
         for given in (generated.cronjob(namespace), generated.bluegreen(namespace)):
             code, out, err = typed(given, *flags)
@@ -262,6 +223,7 @@ class TestNulls:
     def test_another_null_is_left_out_of_a_create_and_refused_of_an_apply(
         self, namespace, typed, field
     ):
+        """Fact: a POST drops nulls that an apply is refused for."""
         given = generated.cronjob(namespace, **{field: None})
 
         assert typed(given)[0] == 2
@@ -272,6 +234,7 @@ class TestNulls:
 
 class TestRefused:
     def test_by_the_rules_of_its_definition(self, namespace, typed):
+        """Fact: the server evaluates the definition's rules in a dry run."""
         code, out, _ = typed(bluegreen(namespace, route_to="Green", greenSpec=None))
 
         assert code == 1
@@ -279,6 +242,7 @@ class TestRefused:
         assert "routeTo is Green, so there must be a greenSpec to route to" in out
 
     def test_a_child_that_is_no_valid_object(self, namespace, typed):
+        """Fact: the server validates a child in a dry run."""
         spec = {"containers": [{"name": "blue", "image": "x", "ports": [{"containerPort": 70000}]}]}
         told = typed(bluegreen(namespace, blueSpec=spec), "-o", "json")
         resource = listed(told)
@@ -292,7 +256,7 @@ class TestRefused:
     @pytest.mark.parametrize("way", ["", "--server-side"])
     @pytest.mark.parametrize("spec", [{}, {"suspend": True}, {"startingDeadlineSeconds": 0}])
     def test_a_job_that_a_template_would_make(self, api, namespace, typed, spec, way):
-        """As the API server refuses it of its own CronJob when that is applied."""
+        """Fact: the server refuses of a Job what it refuses of its own CronJob."""
         mounts = [{"name": "nope", "mountPath": "/x"}]
         pod = {"containers": [{"name": "c", "image": "busybox", "volumeMounts": mounts}]}
         template = {"spec": {"template": {"spec": {**pod, "restartPolicy": "Always"}}}}
@@ -309,6 +273,7 @@ class TestRefused:
         assert not api.apply(theirs, "user", dry_run=True).ok
 
     def test_a_job_of_a_check_that_is_run(self, namespace, typed):
+        """Fact: the server validates the Job of a check in a dry run."""
         pod = {**pods("c"), "restartPolicy": "Always"}
         checks = [{"name": "smoke", "job": {"spec": {"template": {"spec": pod}}}}]
         code, out, _ = typed(bluegreen(namespace, promotion="WhenChecked", checks=checks))
@@ -317,6 +282,7 @@ class TestRefused:
         assert "restartPolicy" in out
 
     def test_a_child_by_an_admission_policy(self, api, namespace, typed):
+        """Fact: an admission policy is asked in a dry run."""
         deny(api, namespace)
         eventually(lambda: typed(bluegreen(namespace))[0] == 1, what="the policy to be in force")
 
@@ -329,6 +295,7 @@ class TestRefused:
 
     @pytest.mark.usefixtures("newest")  # older ones serve no MutatingAdmissionPolicy unasked
     def test_what_admission_rewrites_is_told(self, api, namespace, typed):
+        """Fact: a mutating policy changes what a dry run answers."""
         rewrite(api, namespace)
         eventually(
             lambda: "RewrittenByAdmission" in typed(bluegreen(namespace))[1],
@@ -352,6 +319,7 @@ class TestRefused:
     def test_what_the_server_fills_in_or_leaves_out_is_nobodys_admission(
         self, namespace, typed, said
     ):
+        """Fact: what the server fills in and leaves out by itself."""
         code, out, _ = typed(bluegreen(namespace, blueSpec={**pods("blue"), **said}))
 
         assert code == 2
@@ -359,35 +327,8 @@ class TestRefused:
 
 
 class TestRights:
-    def test_without_the_right_to_patch_it_is_merged_and_marked(
-        self, sandbox, api, world, namespace, typed
-    ):
-        reader = anyio.run(sandbox.kubeconfig_for, namespace[-40:])
-        rule = {
-            "apiGroups": ["", "apps", "app.demo.kakao.com"],
-            "resources": ["services", "deployments", "bluegreens", "pods", "namespaces"],
-            "verbs": ["get", "list"],
-        }
-        grant(api, namespace[-40:], [rule], namespace)
-        world.api.apply(bluegreen(namespace), "kubectl").must()
-        settle(world, sandbox.kubeconfig)
-        manifest = bluegreen(namespace, blueSpec=pods("blue", "example/echo:2"))
-        told = typed(manifest, "-o", "json", kubeconfig=reader)
-        resource = listed(told)
-
-        assert told[0] == 2
-        assert actions(resource) == {
-            "BlueGreen/demo": "configured", "Deployment/demoblue-deployment": "configured",
-        }  # fmt: skip
-        assert {o["merged"] for o in resource["objects"]} == {"you may not patch it"}
-        image = fields(resource, "Deployment/demoblue-deployment")[IMAGE]
-        assert (image["old"], image["new"]) == ("example/echo:1", "example/echo:2")
-        with_rights = listed(typed(manifest, "-o", "json"))
-        for found in (resource, with_rights):
-            assert list(fields(found, "Deployment/demoblue-deployment")) == [IMAGE]
-        assert "you may not patch it" in typed(manifest, kubeconfig=reader)[1]
-
     def test_without_the_right_to_look_there_is_no_plan(self, sandbox, namespace, typed):
+        """Fact: the server's words to a user without rights."""
         nobody = anyio.run(sandbox.kubeconfig_for, "nobody")
         code, out, err = typed(bluegreen(namespace), kubeconfig=nobody)
 
@@ -438,6 +379,7 @@ class TestAsManager:
     def test_a_chart_that_is_not_there_is_planned_in_turn_and_nothing_is_written(
         self, api, namespace, typed, audit_log: AuditLog
     ):
+        """Fact: what the server answers where namespace or kind is not there yet."""
         place, gadgets = f"{namespace}-new", definition("Gadget", "v1")
         chart = [
             of_kind("v1", "Namespace", place, {}),
@@ -461,40 +403,8 @@ class TestAsManager:
         assert [e["requestURI"] for e in asked if "dryRun=All" not in e["requestURI"]] == []
         assert not api.get(gadgets).ok
 
-    def test_conflicts_and_what_force_takes_are_those_of_the_apply(
-        self, api, namespace, typed, audit_log: AuditLog
-    ):
-        wanted = deployment(namespace, replicas=3)
-        api.apply(deployment(namespace, replicas=3, paused=True), "helm").must()
-        api.merge(wanted, {"spec": {"replicas": 5}}, "kubectl", "scale").must()
-        mark = audit_log.mark()
-        contested, forced = typed(wanted, *self.HELM), typed(wanted, *self.HELM, "--force")
-        uris = [entry["requestURI"] for entry in audit_log.writes(mark, agent="hedgerow")]
-        refused, taken = api.apply(wanted, "helm"), api.apply(wanted, "helm", force=True)
-
-        assert (contested[0], forced[0]) == (3, 2)
-        assert (
-            f"✗ Deployment {namespace}/web would be refused, for conflicts over 1 field"
-            in (contested[1])
-        )
-        assert ".spec.replicas: you declare 3, it is 5  kubectl (Update scale)" in contested[1]
-        assert refused.conflicts == [".spec.replicas"]
-        assert "~ .spec.replicas: 5 -> 3  taken from kubectl (Update scale)" in forced[1]
-        assert "- .spec.paused: true      helm" in forced[1]
-        assert (taken.must()["spec"]["replicas"], "paused" in taken.body["spec"]) == (3, False)
-        assert typed(wanted, *self.HELM)[0] == 0
-        assert [uri for uri in uris if "dryRun=All" not in uri or "force=" in uri] == []
-
-    def test_what_is_immutable_is_refused_even_if_forced(self, api, namespace, typed):
-        api.apply(deployment(namespace), "argo").must()
-        other = deployment(namespace, app="other")
-
-        assert typed(other, *self.HELM)[0] == 3
-        code, out, _ = typed(other, *self.HELM, "--force")
-        assert code == 1
-        assert "field is immutable" in out
-
     def test_what_blocks_every_apply_is_told_with_the_remedy(self, api, namespace, typed):
+        """Fact: the server refuses applies to objects with entries of an unserved version."""
         version = "relic.example.com/{}"
         one = {"spec": {"a": 1}}
         api.apply(definition("Relic", "v1alpha1", "v1"), "test").must()
@@ -521,6 +431,7 @@ class TestPromise:
     def test_every_request_that_could_change_something_is_a_dry_run(
         self, sandbox, world, namespace, typed, audit_log: AuditLog
     ):
+        """Fact: the server's audit log has every request that reached it."""
         world.api.apply(bluegreen(namespace), "kubectl").must()
         settle(world, sandbox.kubeconfig)
         world.set_image("demoblue-deployment", "blue", "example/echo:9")

@@ -103,6 +103,7 @@ def place(api: Api) -> str:
 def test_what_is_planned_is_what_the_apply_then_does(
     api: Api, sandbox: Sandbox, place: str, kind: str
 ):
+    """Fact: what the server makes of an apply after any history."""
     group_version, drawn = KINDS[kind]
     path = api.path({"apiVersion": group_version, "kind": kind, "metadata": {"name": "x"}})
     resource = ApiResource(group_version, kind, path.split("/")[-2])

@@ -35,6 +35,7 @@ ROUNDS = 10
 @pytest.mark.usefixtures("same_everywhere")
 @pytest.mark.parametrize("subject", SUBJECTS, ids=str)
 def test_what_is_planned_is_what_then_happens(subject: Subject, sandbox: Sandbox, api: Api):
+    """Fact: what the server and kubectl make of each change of a resource."""
     met: set[str] = set()
 
     def by_client(manifest: Object) -> bool:

@@ -59,6 +59,7 @@ def label(admin: Api, namespace: str, value: str | None) -> None:
 
 class TestClaims:
     def test_a_claim_takes_the_field(self, us: Api, admin: Api, open_namespace: str):
+        """Fact: the server shows a policy the labels of the namespace."""
         admin.apply(settings(open_namespace, theirs="1", more="1"), "other").must()
 
         live = us.apply(settings(open_namespace, theirs="2"), MANAGER, force=True).must()
@@ -67,6 +68,7 @@ class TestClaims:
         assert [e["manager"] for e in entries(live)] == [MANAGER, "other"]
 
     def test_it_ends_with_the_label(self, us: Api, admin: Api, open_namespace: str):
+        """Fact: the server shows a policy a changed label within seconds."""
         admin.apply(settings(open_namespace, theirs="1"), "other").must()
         wanted = settings(open_namespace, theirs="2")
         label(admin, open_namespace, "yes")
@@ -79,6 +81,7 @@ class TestClaims:
 
     @pytest.mark.parametrize("taking", TAKINGS, ids=lambda taking: taking.name)
     def test_it_is_an_apply(self, us: Api, admin: Api, open_namespace: str, taking: Taking):
+        """Fact: the server tells a policy how a claim was written."""
         before = admin.apply(settings(open_namespace, ours="1", theirs="1"), "other").must()
 
         must_refuse(taking.send(us, before), taking.word)
@@ -86,6 +89,8 @@ class TestClaims:
     def test_a_selector_is_not_claimed_and_what_is_beside_it_is(
         self, us: Api, admin: Api, open_namespace: str
     ):
+        """Fact: the server's CEL compares a selector with the one before."""
+
         def service(colour: str, port: str) -> Object:
             ports = [{"name": port, "port": 80, "protocol": "TCP"}]
             spec = {"selector": {"colour": colour}, "ports": ports}
@@ -98,6 +103,7 @@ class TestClaims:
         us.apply(service("blue", "web"), MANAGER, force=True).must()
 
     def test_an_owner_reference_is_not_claimed(self, us: Api, admin: Api, open_namespace: str):
+        """Fact: the server's CEL compares owner references with those before."""
         uid = admin.apply(settings(open_namespace), "other").must()["metadata"]["uid"]
         owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "one", "uid": uid}
 
@@ -118,6 +124,7 @@ class TestSize:
     def test_a_large_deployment_of_many_managers_is_judged(
         self, us: Api, admin: Api, namespace: str
     ):
+        """Fact: the server bounds what an evaluation may cost."""
         wanted = copy.deepcopy(RICH_DEPLOYMENT.manifest)
         wanted["metadata"].update(name="one", namespace=namespace)
         wanted["spec"] = us.apply(wanted, MANAGER).must()["spec"]
@@ -134,6 +141,7 @@ class TestSize:
         must_refuse(refused, *(f"other-{number} (Apply)" for number in range(10)))
 
     def test_a_definition_of_700_kilobytes_is_judged(self, us: Api, admin: Api):
+        """Fact: the server's bound on costs suffices for the largest objects."""
         wanted = large_definition("a" * 250)
         try:
             us.apply(wanted, MANAGER).must()
@@ -149,7 +157,7 @@ class TestDefinitions:
     def test_the_status_passes_after_a_field_of_the_spec_became_atomic(
         self, us: Api, admin: Api, namespace: str
     ):
-        """The server then respells the entries of everybody who holds a part of that field."""
+        """Fact: the server respells the entries of whoever holds a part of an atomic field."""
         group = "respelt.hedgerow.example"
         admin.apply(definition(group, NOTES), "test").must()
         try:

@@ -93,6 +93,7 @@ def follows(world: World, colour: str) -> None:
 def test_a_killed_server_is_waited_for(
     fragile: Sandbox, world: World, kubeconfig: Path, tmp_path: Path
 ):
+    """Fact: what a killed API server's connections and its successor answer."""
     with Operator(kubeconfig, tmp_path / "log", "--namespace", world.namespace) as operator:
         follows(world, "Blue")
 
@@ -107,7 +108,10 @@ def test_a_killed_server_is_waited_for(
 def test_what_was_deleted_meanwhile_is_made_again(
     fragile: Sandbox, world: World, kubeconfig: Path, tmp_path: Path
 ):
-    """The watch cannot tell of it: the operator is frozen and its old versions compacted."""
+    """Fact: etcd's compaction leaves no watch event of a deletion.
+
+    The watch cannot tell of it: the operator is frozen and its old versions compacted.
+    """
     with Operator(kubeconfig, tmp_path / "log", "--namespace", world.namespace) as operator:
         follows(world, "Blue")
         with operator.frozen():
@@ -125,7 +129,7 @@ def test_what_was_deleted_meanwhile_is_made_again(
 def test_what_happened_during_a_gap_is_told_once_by_watch(
     fragile: Sandbox, world: World, tmp_path: Path
 ):
-    """Its watch cannot tell of it: the last server began after it."""
+    """Fact: a restarted server's watch cannot tell of what was before it."""
     api = world.api
 
     def config(name: str, **data: str) -> Object:
@@ -163,5 +167,5 @@ def test_what_happened_during_a_gap_is_told_once_by_watch(
 
 
 def test_half_open_connections_are_noticed(cut_off: World):
-    """Nothing came any more and nothing closed: only the missing bookmarks told."""
+    """Fact: a connection on which nothing comes, and which nobody closes."""
     eventually(lambda: cut_off.selected() == "Green", within=150)

@@ -32,6 +32,7 @@ class TestShared:
     """What somebody else holds as well."""
 
     def test_it_is_let_go_and_yielded_and_no_value_changes(self, garden, typed):
+        """Fact: the server keeps a value that another holds when we let go of it."""
         before = garden.declare(replicas=5)
         garden.api.apply({**garden.target, "spec": {"replicas": 5}}, "scaler").must()
 
@@ -50,6 +51,7 @@ class TestSole:
     """What nobody else holds."""
 
     def test_it_is_refused_with_what_would_become_of_it(self, garden, typed):
+        """Fact: which defaults the server fills in for a field that is let go."""
         before = garden.declare(replicas=5)
 
         told = typed("release", CHILD, "--field", "spec.replicas", *NOW)
@@ -61,6 +63,7 @@ class TestSole:
         assert garden.annotations() == {}
 
     def test_what_is_required_is_refused_in_the_servers_words(self, garden, typed):
+        """Fact: the server's words for a required field that would be missing."""
         garden.declare()
 
         told = typed("release", CHILD, "--field", "spec.selector", *NOW)
@@ -69,6 +72,7 @@ class TestSole:
         assert "the server would refuse it" in told.err
 
     def test_with_a_new_holder_all_goes_but_what_marks_it_as_ours(self, garden, typed):
+        """Fact: the server's entries after one apply for another and one less for us."""
         before = garden.declare(replicas=5)
 
         told = typed("release", CHILD, "--to", "team-a", *NOW)
@@ -83,19 +87,10 @@ class TestSole:
         assert garden.held("hedgerow.dev/controller") == {FIELD_MANAGER}
         assert garden.held("ownerReferences") == {FIELD_MANAGER}
 
-    def test_what_the_new_holder_had_stays_with_it(self, garden, typed):
-        garden.declare(replicas=5)
-        body = {**garden.target, "spec": {"minReadySeconds": 3}}
-        garden.api.apply(body, "team-a").must()
-
-        assert typed("release", CHILD, "--to", "team-a", "--field", "spec.replicas", *NOW).code == 0
-
-        assert garden.live()["spec"]["minReadySeconds"] == 3
-        assert garden.held("minReadySeconds") == garden.held("replicas") == {"team-a"}
-
 
 class TestRefused:
     def test_a_user_without_the_right(self, garden, typed, sandbox):
+        """Fact: the server's words to a user without rights."""
         before = garden.declare(replicas=5)
         nobody = anyio.run(sandbox.kubeconfig_for, "nobody-at-all")
 
@@ -124,6 +119,7 @@ class TestUnowned:
         }
 
     def test_a_default_goes_with_the_next_apply_of_who_gets_it(self, api, namespace, typed):
+        """Fact: the server refuses a change beside a default that nobody holds."""
         before = api.apply(self.body(namespace, strategy={"type": "RollingUpdate"}), "helm").must()
         recreate = self.body(namespace, strategy={"type": "Recreate"})
         assert [api.apply(recreate, "helm", force=f).status for f in (False, True)] == [422, 422]
@@ -136,24 +132,8 @@ class TestUnowned:
         assert body(taken) == body(before)
         assert api.apply(recreate, "helm").must()["spec"]["strategy"] == {"type": "Recreate"}
 
-    def test_what_is_left_is_removed_and_nobody_left_behind(self, api, namespace, typed):
-        api.apply(self.body(namespace, minReadySeconds=7), "gone").must()
-        live = api.apply(self.body(namespace), "helm").must()
-        entries = [e for e in live["metadata"]["managedFields"] if e["manager"] == "helm"]
-        meta = {**live["metadata"], "managedFields": entries}
-        before = api.put({**live, "metadata": meta}, "editor").must()
-        words = ("release", "--unowned", "deploy", "web", "--field", "spec.minReadySeconds")
-
-        shown = typed(*words, "--dry-run")
-        assert (shown.code, api.get(before).must()) == (0, before)
-        told = typed(*words, "-o", "json")
-
-        assert told.rows() == {".spec.minReadySeconds": "removed"}
-        after = api.get(before).must()
-        assert after["spec"] == {k: v for k, v in before["spec"].items() if k != "minReadySeconds"}
-        assert after["metadata"]["managedFields"] == entries
-
     def test_a_default_comes_back_and_what_is_required_stays(self, api, namespace, typed):
+        """Fact: which removed fields the server fills in again or refuses."""
         live = api.apply(self.body(namespace, strategy={"type": "RollingUpdate"}), "helm").must()
 
         told = typed("release", "--unowned", "deploy/web", "--field", self.PLACE)

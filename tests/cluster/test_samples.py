@@ -64,6 +64,7 @@ def installed(sandbox: Sandbox, kubectl: Kubectl) -> None:
 @pytest.mark.usefixtures("installed")
 @pytest.mark.parametrize("how", [(), ("--server-side",)], ids=["client", "server"])
 def test_the_server_accepts_every_sample(how: tuple[str, ...], kubectl: Kubectl, namespace: str):
+    """Fact: kubectl and the server validate each sample."""
     text = "\n---\n".join(moved(path.read_text("utf-8")) for path in SAMPLES)
 
     applied = kubectl("apply", "--dry-run=server", *how, "-n", namespace, "-f", "-", given=text)
@@ -157,6 +158,7 @@ def admits(sandbox: Sandbox) -> Iterator[Callable[[str, Object], str]]:
 @pytest.mark.parametrize("path", EVERY, ids=lambda path: path.name)
 class TestRestricted:
     def test_a_sample_says_what_such_a_namespace_does_to_it(self, path: Path, admits: Any):
+        """Fact: PodSecurity's verdict on each pod of a sample."""
         text = path.read_text("utf-8")
         refused = [bool(admits("restricted", spec)) for spec in pods_of(path)]
 
@@ -164,9 +166,11 @@ class TestRestricted:
         assert (REFUSED in text, ADMITTED in text) == (all(refused), not any(refused))
 
     def test_with_what_the_guide_adds_it_admits_every_pod(self, path: Path, admits: Any):
+        """Fact: PodSecurity admits what the guide adds to a sample."""
         assert [admits("restricted", hardened(spec)) for spec in pods_of(path)] == [""] * len(
             pods_of(path)
         )
 
     def test_a_namespace_of_the_baseline_admits_it_as_it_is(self, path: Path, admits: Any):
+        """Fact: PodSecurity's baseline admits each sample."""
         assert not any(admits("baseline", spec) for spec in pods_of(path))

@@ -47,6 +47,7 @@ def api(sandbox: Sandbox) -> Iterator[Api]:
 
 class TestAccess:
     def test_a_stranger_is_nobody_and_may_nothing(self, sandbox: Sandbox) -> None:
+        """Fact: the server takes a request without credentials as anonymous."""
         with session(sandbox.kubeconfig) as client:
             del client.headers["Authorization"]
             answer = client.get("/api/v1/namespaces")
@@ -55,10 +56,12 @@ class TestAccess:
         assert "system:anonymous" in answer.json()["message"]
 
     def test_a_made_up_token_is_refused(self, sandbox: Sandbox) -> None:
+        """Fact: the server knows no token that it has not issued."""
         with session(sandbox.kubeconfig, Authorization="Bearer made-up") as client:
             assert client.get("/api/v1/namespaces").status_code == 401
 
     def test_no_secret_file_is_readable_by_others(self, sandbox: Sandbox) -> None:
+        """Fact: the modes of the files that a running sandbox has made."""
         for folder in ("pki", "configuration", "kubeconfigs"):
             for path in (sandbox.directory / folder).rglob("*"):
                 assert path.stat().st_mode & 0o077 == 0, path
@@ -67,6 +70,7 @@ class TestAccess:
     async def test_a_user_may_what_rbac_grants_to_the_group(
         self, sandbox: Sandbox, api: Api, namespace: str
     ) -> None:
+        """Fact: the server reads groups from a client certificate."""
         kubeconfig = await sandbox.kubeconfig_for("jane", ["readers"])
         url = f"/api/v1/namespaces/{namespace}/configmaps"
         with session(kubeconfig) as client:
@@ -81,6 +85,7 @@ class TestAccess:
     async def test_a_service_account_s_token_works(
         self, sandbox: Sandbox, api: Api, namespace: str
     ) -> None:
+        """Fact: the server issues and knows tokens of ServiceAccounts."""
         metadata = {"name": "robot", "namespace": namespace}
         account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
         api.apply(account, "test").must()
@@ -96,6 +101,7 @@ class TestAccess:
         assert denied == 403
 
     async def test_a_service_account_that_is_not_there_is_told(self, sandbox: Sandbox) -> None:
+        """Fact: the server's words for an account that is missing."""
         with pytest.raises(SandboxError, match='serviceaccounts "nobody" not found'):
             await sandbox.kubeconfig_for_service_account("default", "nobody")
 
@@ -118,6 +124,7 @@ class TestEtcd:
     def test_only_its_own_authority_s_clients_are_let_in(
         self, sandbox: Sandbox, pair, let_in
     ) -> None:
+        """Fact: etcd lets in whom its own authority signed."""
         pki = sandbox.directory / "pki"
         blueprint = Blueprint.load(sandbox.directory / "blueprint.json")
         assert blueprint is not None
@@ -136,6 +143,7 @@ class TestEtcd:
 
 class TestServers:
     def test_kubectl_works_with_the_environment_alone(self, sandbox: Sandbox) -> None:
+        """Fact: kubectl finds the sandbox by the variables that we print."""
         answer = subprocess.run(
             [sandbox.kubectl, "get", "namespace", "default", "-o", "name"],
             env={**os.environ, **sandbox.environment()},
@@ -147,6 +155,7 @@ class TestServers:
         assert answer.stdout == "namespace/default\n"
 
     def test_first_commands_find_what_a_cluster_has(self, api: Api) -> None:
+        """Fact: which objects a server makes before it says that it is ready."""
         for path in (
             "/api/v1/namespaces/default",
             "/api/v1/namespaces/default/services/kubernetes",
@@ -154,6 +163,7 @@ class TestServers:
             assert api.raw("GET", path).ok
 
     async def test_the_version_is_the_pinned_one(self, sandbox: Sandbox, api: Api) -> None:
+        """Fact: the version that the running server tells."""
         told = api.raw("GET", "/version").body
 
         assert told["gitVersion"] == f"v{(await sandbox.status()).version}"
@@ -164,6 +174,7 @@ class TestAudit:
     def test_a_write_can_be_read_at_once_with_its_body(
         self, api: Api, audit_log: AuditLog, namespace: str
     ) -> None:
+        """Fact: the server writes its audit log before it answers."""
         mark = audit_log.mark()
         api.apply(config_map(namespace, {"key": "value"}), "audited").must()
 
@@ -178,6 +189,7 @@ class TestAudit:
     def test_a_write_that_changes_nothing_counts_as_a_write(
         self, api: Api, audit_log: AuditLog, namespace: str
     ) -> None:
+        """Fact: the server notes an apply that changes nothing."""
         api.apply(config_map(namespace, {"key": "value"}), "audited").must()
         mark = audit_log.mark()
 
@@ -188,6 +200,7 @@ class TestAudit:
     def test_reads_are_there_without_bodies(
         self, api: Api, audit_log: AuditLog, namespace: str
     ) -> None:
+        """Fact: the audit policy leaves out the bodies of reads."""
         mark = audit_log.mark()
         api.raw("GET", f"/api/v1/namespaces/{namespace}/configmaps")
 
@@ -200,6 +213,7 @@ class TestAudit:
     def test_entries_are_chosen_by_agent_user_verb_and_resource(
         self, api: Api, audit_log: AuditLog, sandbox: Sandbox, namespace: str
     ) -> None:
+        """Fact: how the server spells agent, user, verb and resource."""
         mark = audit_log.mark()
         with session(sandbox.kubeconfig, **{"User-Agent": "tester/1.0"}) as client:
             client.get(f"/api/v1/namespaces/{namespace}/configmaps")
@@ -215,6 +229,7 @@ class TestAudit:
     def test_leases_are_kept_in_the_log_and_left_out_of_the_writes(
         self, api: Api, audit_log: AuditLog, namespace: str
     ) -> None:
+        """Fact: the server notes writes of Leases as any other."""
         lease = {
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
@@ -240,6 +255,7 @@ class TestPortTaken:
     async def test_the_real_servers_complaint_is_understood_and_other_ports_are_chosen(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        """Fact: the words in which a real server says that its port is taken."""
         it, told = Sandbox(tmp_path / "it"), []
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
@@ -261,6 +277,7 @@ class TestPortTaken:
 
 class TestFeatureGates:
     async def test_a_gate_has_its_effect(self, tmp_path: Path) -> None:
+        """Fact: the server tells in its metrics which feature gates are on."""
         it = Sandbox(tmp_path / "it")
         await it.up(Options(feature_gates="CBORServingAndStorage=true"))
         async with connect(kubeconfig=str(it.kubeconfig)) as cluster:
@@ -275,6 +292,7 @@ class TestFeatureGates:
         assert line.endswith(" 1")
 
     async def test_an_unknown_gate_is_told_in_one_line(self, tmp_path: Path) -> None:
+        """Fact: the words in which a server ends for a gate that it does not know."""
         with pytest.raises(SandboxError, match="unrecognized feature gate: Teleport") as raised:
             await Sandbox(tmp_path / "it").up(Options(feature_gates="Teleport=true"))
 

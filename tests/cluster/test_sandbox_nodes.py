@@ -24,6 +24,7 @@ def api(nodes_sandbox: Sandbox) -> Iterator[Api]:
 
 
 def test_every_server_listens_on_the_loopback_address_alone(nodes_sandbox: Sandbox) -> None:
+    """Fact: the addresses at which real servers listen."""
     mark = (nodes_sandbox.directory / ".hedgerow-sandbox").read_text()
 
     listening = {
@@ -36,11 +37,13 @@ def test_every_server_listens_on_the_loopback_address_alone(nodes_sandbox: Sandb
 
 
 def test_a_namespace_has_its_default_service_account(api: Api) -> None:
+    """Fact: the controller of ServiceAccounts runs."""
     assert api.raw("GET", "/api/v1/namespaces/default/serviceaccounts/default").ok
 
 
 @pytest.mark.oldest
 def test_a_readiness_gate_decides_as_with_a_real_kubelet(api: Api, nodes_namespace: str) -> None:
+    """Fact: the simulated node and the Deployment controller mind readiness gates."""
     gates = [{"conditionType": "example.com/open"}]
     target = deployment(nodes_namespace, readinessGates=gates)
     api.apply(target, "test").must()
@@ -70,6 +73,7 @@ def test_a_readiness_gate_decides_as_with_a_real_kubelet(api: Api, nodes_namespa
 
 @pytest.mark.oldest
 def test_a_job_completes_after_the_time_its_annotation_says(api: Api, nodes_namespace: str) -> None:
+    """Fact: the simulated node ends pods, and the Job controller counts them."""
     for name, delay in (("quick", "0s"), ("slow", "600s")):
         api.apply(job(nodes_namespace, name, delay), "test").must()
 
@@ -81,6 +85,7 @@ def test_a_job_completes_after_the_time_its_annotation_says(api: Api, nodes_name
 
 @pytest.mark.oldest
 def test_children_are_garbage_collected_and_namespaces_end(api: Api) -> None:
+    """Fact: the garbage collector and the controller of namespaces run."""
     name = api.namespace(f"ending-{os.getpid()}")
     target = deployment(name)
     api.apply(target, "test").must()

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import anyio
 import pytest
 
 from hedgerow.cli.manifests import printed
-from hedgerow.controllers.scaler.record import FormerValue, recorded
 from hedgerow.controllers.scaler.windows import (
     BEFORE,
     HOLDS,
@@ -23,8 +22,7 @@ from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.settings import Settings
 from hedgerow.testing.api import Api
 from hedgerow.testing.audit_log import AuditLog
-from hedgerow.testing.somebody import holders
-from hedgerow.testing.waiting import eventually, throughout
+from hedgerow.testing.waiting import eventually
 from support.cluster.granted import denied, requests
 from support.operator.running import Operator
 from support.programs.typed import Typing, typing
@@ -179,13 +177,9 @@ def early(sandbox: Sandbox, operator: Operator) -> Iterator[Shop]:
     api.close()
 
 
-def forced(audit_log: AuditLog, mark: int, namespace: str) -> int:
-    found = audit_log.writes(mark, user=USER, namespace=namespace)
-    return sum("force=true" in entry["requestURI"] for entry in found)
-
-
 @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
 def test_a_window_that_nobody_contests(shop: Shop, kind: str):
+    """Fact: which default the server fills in for replicas that nobody holds any more."""
     foreign = shop.object(kind)
     foreign["metadata"]["name"] = "foreign"
     shop.api.apply({**foreign, "spec": {**SPEC, **MORE[kind]}}, "helm").must()
@@ -200,51 +194,8 @@ def test_a_window_that_nobody_contests(shop: Shop, kind: str):
     eventually(lambda: not shop.held(kind), what="given back")
 
 
-def test_what_somebody_scales_to_nothing_is_left(shop: Shop):
-    def scale(replicas: int) -> None:
-        patch = {"spec": {"replicas": replicas}}
-        shop.api.merge(shop.object("Deployment"), patch, "kubectl", "scale").must()
-
-    shop.deploy(windows())
-    shop.soon(10)
-    for number, why in ((0, "it was scaled to 0"), (4, "it was removed or scaled")):
-        scale(number)  # the server records nobody for either
-        assert holders(shop.live(), "spec", "replicas") == []
-        eventually(lambda w=why: w in shop.tree(), what="the tree")
-        throughout(lambda n=number: shop.value() != n, 1)
-    assert recorded(shop.live()["metadata"]["annotations"][BEFORE]) == FormerValue(replicas=1)
-
-    scale(10)
-    eventually(lambda: "f:spec" in shop.held(), what="taken up")
-    shop.deploy(windows(-HOUR, -HOUR / 2))
-    shop.soon(1)
-
-
-def test_what_its_author_holds_is_told_claimed_once_and_given_back(shop: Shop, audit_log: AuditLog):
-    mark = audit_log.mark()
-    shop.deploy(windows(), replicas=3)
-    eventually(lambda: shop.has_event("FieldConflict", "hedgerow.dev/claim"), what="the Event")
-    assert (shop.value(), "f:spec" in shop.held()) == (3, False)
-    assert "spec.replicas" in shop.tree()
-
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": shop.namespace}}
-    label = {"labels": {"hedgerow.dev/allow-claims": "true"}}
-    shop.api.merge(namespace, {"metadata": label}, "admin").must()
-    claim = {"hedgerow.dev/claim": "Deployment/web: spec.replicas"}
-    shop.deploy(windows() | claim, replicas=3)
-    shop.soon(10)
-    eventually(lambda: shop.has_event("FieldClaimed", "helm"), what="the Event")
-    body = {**shop.object("Deployment", **windows(), **claim), "spec": {**SPEC, "replicas": 3}}
-    assert shop.api.apply(body, "helm").conflicts == [".spec.replicas"]
-
-    shop.api.merge(shop.object("Deployment"), {"spec": {"replicas": 4}}, "kubectl", "scale").must()
-    eventually(lambda: shop.has_event("FieldConflict", "kubectl"), what="the Event")
-    eventually(lambda: "kubectl" in shop.tree(), what="the tree")
-    assert shop.value() == 4
-    assert forced(audit_log, mark, shop.namespace) == 1
-
-
 def test_an_autoscaler_with_a_competing_applier(shop: Shop):
+    """Fact: which default the server fills in for an autoscaler's least replicas."""
     shop.autoscale()
     shop.deploy(windows())
     shop.soon(10, HPA)
@@ -270,11 +221,3 @@ def test_an_autoscaler_with_a_competing_applier(shop: Shop):
     shop.api.delete(shop.object("Deployment")).must()
     shop.soon(1, HPA)
     eventually(lambda: not shop.held(HPA), what="given back")
-
-
-def test_the_clock_begins_a_window(early: Shop):
-    early.soon(10)
-    live = early.live()["metadata"]
-    (ours,) = (e for e in live["managedFields"] if e["manager"] == MANAGER)
-    wrote = datetime.fromisoformat(ours["time"])
-    assert live["annotations"][SCALE_OUT] == f"{wrote.minute} {wrote.hour} * * *"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from collections.abc import Iterator
-from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -123,11 +122,6 @@ def printed() -> list[Object]:
     return [o for o in found if o["kind"] != "ClusterRole" or _is_named(o)]
 
 
-def is_stored(entry: Object) -> bool:
-    """Return whether a write was accepted: one that meets what is there already is not."""
-    return entry["responseStatus"]["code"] < HTTPStatus.BAD_REQUEST
-
-
 def _is_named(manifest: Object) -> bool:
     return str(manifest["metadata"]["name"]).startswith(NAMES.base)
 
@@ -171,6 +165,7 @@ def world(api: Api, operator: Operator, namespace: str) -> Iterator[World]:
 
 
 def test_a_source_is_copied_pruned_and_removed_with_its_copies(world: World, audit_log: AuditLog):
+    """Fact: the printed rights and the policy let all writes of copies pass."""
     mark = audit_log.mark()
     one, two = world.open("a"), world.open("b")
     left_out = world.open("c", sync="no")
@@ -200,38 +195,6 @@ def test_a_source_is_copied_pruned_and_removed_with_its_copies(world: World, aud
     must_be_unforced_applies(written, COPIES)
     assert not [w for w in written if w["objectRef"]["namespace"] == HOME]
     assert audit_log.writes(mark, user=ACCOUNT, resource="namespaces") == []
-
-
-def test_a_second_source_of_a_target_is_refused_and_has_it_once_the_first_one_goes(world: World):
-    namespace, target = world.open("a"), f"{world.prefix}-target"
-    # Of two of one second, the name decides.
-    old = world.source("a-first", {"password": "one"}, target=target)
-    world.soon(target, namespace, {"password": "one"})
-    new = world.source("b-second", {"user": "two"}, target=target)
-    eventually(lambda: "TargetTaken" in world.told("b-second"), 60, "TargetTaken")
-    assert world.data(target, namespace) == {"password": coded("one")}
-
-    world.delete(old["metadata"]["name"])
-    world.soon(target, namespace, {"user": "two"})
-    world.delete(new["metadata"]["name"])
-    world.soon(target, namespace, None)
-
-
-def test_immutable_copies_and_other_types_are_made_anew(world: World):
-    namespace, name = world.open("a"), f"{world.prefix}-app"
-    world.source("app", {"password": "one"}, immutable=True, annotations={TARGET_TYPE: "Opaque"})
-    world.soon(name, namespace, {"password": "one"})
-    first = world.get(name, namespace) or {}
-    assert (first["immutable"], first["type"]) == (True, "Opaque")
-
-    world.delete(name)
-    world.source("app", {"password": "two"}, immutable=True)
-    world.soon(name, namespace, {"password": "two"})
-    second = world.get(name, namespace) or {}
-    assert second["type"] == TYPE
-    assert second["metadata"]["uid"] != first["metadata"]["uid"]
-    world.delete(name)
-    world.soon(name, namespace, None)
 
 
 def team_only(namespace: str) -> tuple[Object, Object]:
@@ -279,7 +242,7 @@ def quota(namespace: str) -> Object:
 def test_no_copy_is_deleted_for_one_that_the_server_would_not_create(
     world: World, audit_log: AuditLog
 ):
-    """By its validation, by a policy, or by a quota: each is asked before the deletion."""
+    """Fact: validation, policies and quotas answer in a dry run as they would later."""
     plain, judged, full = world.open("plain"), world.open("judged"), world.open("full")
     name = f"{world.prefix}-app"
     world.source("app", {"password": "one"})
@@ -328,40 +291,6 @@ def test_no_copy_is_deleted_for_one_that_the_server_would_not_create(
         world.soon(name, namespace, None)
 
 
-def test_what_goes_while_the_operator_is_down_is_removed_and_a_restart_writes_nothing(
-    world: World, operator: Operator, audit_log: AuditLog
-):
-    namespace = world.open("a")
-    gone, stays, taken = (f"{world.prefix}-{name}" for name in ("gone", "stays", "taken"))
-    world.put(taken, namespace, {"password": "theirs"})
-    world.source("taken", {"password": "three"})
-    eventually(lambda: "NameTaken" in world.told("taken"), 60, "NameTaken")
-    world.source("gone", {"password": "one"})
-    world.source("stays", {"password": "two"})
-    world.soon(gone, namespace, {"password": "one"})
-    world.soon(stays, namespace, {"password": "two"})
-    assert operator.stop() == 0
-    world.delete(gone)
-    operator.start()
-    world.soon(gone, namespace, None)
-
-    assert operator.stop() == 0
-    mark = audit_log.mark()
-    operator.start()
-    late = world.open("late")
-    world.soon(stays, late, {"password": "two"})
-    world.soon(taken, late, {"password": "three"})
-    written = [
-        one
-        for one in audit_log.writes(mark, user=ACCOUNT)
-        if is_stored(one) and one["objectRef"]["name"].startswith(world.prefix)
-    ]
-    assert [entry["objectRef"]["namespace"] for entry in written] == [late, late]
-    for name in (stays, taken):
-        world.delete(name)
-        world.soon(name, late, None)
-
-
 def test_no_value_leaves_the_process(
     world: World,
     operator: Operator,
@@ -369,6 +298,7 @@ def test_no_value_leaves_the_process(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ):
+    """Fact: the server's refusals repeat values of Secrets."""
     namespace, name = world.open("a"), f"{world.prefix}-app"
     world.source("app", {"password": f"{MARKER}-3", "user": "one"})
     world.soon(name, namespace, {"password": f"{MARKER}-3", "user": "one"})
@@ -404,6 +334,7 @@ def test_no_value_leaves_the_process(
 
 
 def test_no_request_was_refused(operator: Operator, audit_log: AuditLog):
+    """Fact: RBAC and the policy refused no request of the audit log."""
     asked = requests(audit_log, 0, ACCOUNT)
     assert denied(one for one in asked if "dryRun=All" not in one["requestURI"]) == []
     usual = ("problem", "refused", "others cannot see that this operator is at work")

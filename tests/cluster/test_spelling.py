@@ -48,6 +48,7 @@ def named(body: Object, name: str) -> Object:
 
 
 def test_quantities_are_respelled_as_we_do(api: Api) -> None:
+    """Fact: how the server respells quantities."""
     volumes = [
         {"name": f"v{index}", "emptyDir": {"sizeLimit": amount}}
         for index, amount in enumerate(QUANTITIES)
@@ -62,6 +63,7 @@ def test_quantities_are_respelled_as_we_do(api: Api) -> None:
 
 
 def test_what_is_added_inside_atomic_fields_is_known(api: Api) -> None:
+    """Fact: what the server adds inside atomic fields."""
     field: Object = {"fieldRef": {"fieldPath": "metadata.name"}}
     limit: Object = {"resourceFieldRef": {"resource": "limits.cpu", "containerName": "c"}}
     items = [{"path": "name", **field}, {"path": "cpu", **limit}]
@@ -78,6 +80,7 @@ def test_what_is_added_inside_atomic_fields_is_known(api: Api) -> None:
 
 
 def test_a_canonical_declaration_meets_no_conflict_over_spelling(api: Api) -> None:
+    """Fact: the server compares spellings when it looks for conflicts."""
     limits = {"cpu": "1000m", "memory": "1024Mi"}
     body = workload("Deployment", pod(container(resources={"limits": limits})))
     spelled = named(body, "spelled")
@@ -90,6 +93,7 @@ def test_a_canonical_declaration_meets_no_conflict_over_spelling(api: Api) -> No
 
 
 def test_times_are_respelled_as_we_do(api: Api) -> None:
+    """Fact: how the server respells times."""
     times = {
         "acquireTime": "2026-01-01T02:00:00.5+02:00",
         "renewTime": "2026-01-01T00:00:00.123456Z",
@@ -104,6 +108,8 @@ def test_times_are_respelled_as_we_do(api: Api) -> None:
 
 
 def test_paths_are_printed_as_we_do(api: Api) -> None:
+    """Fact: how the server prints paths in conflicts."""
+
     def plants(count: int) -> Object:
         items = [{"name": name, "count": count} for name in NAMES]
         return named({**CUSTOM.manifest, "spec": {"plants": items}}, "names")

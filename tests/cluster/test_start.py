@@ -31,6 +31,7 @@ def reading(port: int) -> str:
 def test_it_is_alive_and_not_ready_until_the_api_server_comes(
     sandbox: Sandbox, namespace: str, tmp_path: Path
 ):
+    """Fact: a port at which nobody listens, and then a real server."""
     ports = choose(["api", "health"])
     config = yaml.safe_load(sandbox.kubeconfig.read_text("utf-8"))
     cluster = config["clusters"][0]["cluster"]

@@ -287,10 +287,12 @@ class TestFields:
     def test_none_of_others_but_what_is_claimed(
         self, admin: Api, token: Api, namespace: str, api: ApiResource
     ):
+        """Fact: RBAC and policy together refuse each field of each kind."""
         tries(admin, token, admin.apply(specimen(api, namespace), "helm").must(), api)
 
     @pytest.mark.parametrize("api", some("configmaps", "deployments", "secrets"), ids=plural)
     def test_nor_where_the_sources_of_copies_are(self, admin: Api, token: Api, api: ApiResource):
+        """Fact: the policy counts in the namespace of the sources, too."""
         live = admin.apply(specimen(api, SOURCES), "helm").must()
         tries(admin, token, live, api)
         admin.delete(live).must()
@@ -319,6 +321,7 @@ def tries(admin: Api, token: Api, live: Object, api: ApiResource) -> None:
 def test_what_is_claimed_is_written_by_its_manager_alone_and_with_nothing_else(
     admin: Api, token: Api, namespace: str, controller: Controller[Any], api: ApiResource
 ):
+    """Fact: the policy tells field managers of one token apart."""
     where = controller.built_in.namespace or namespace
     manager = NAMES.installation.field_manager(controller.name)
     live = admin.apply(specimen(api, where), "helm").must()
@@ -346,6 +349,7 @@ def put(obj: Object, path: Path, value: Any) -> None:
 
 
 def test_nothing_is_claimed_beside_too_many_annotations(admin: Api, token: Api, namespace: str):
+    """Fact: the server bounds what a policy reads of annotations."""
     crowded, manager = specimen(Deployment.api, namespace), "hedgerow-stolen-scaler"
     crowded["metadata"]["annotations"] = {f"a{number}": "" for number in range(WIDEST)}
     live = admin.apply(crowded, "helm").must()
@@ -360,6 +364,7 @@ def test_nothing_is_claimed_beside_too_many_annotations(admin: Api, token: Api, 
 def test_no_other_verb_and_no_other_kind_of_write(
     admin: Api, token: Api, namespace: str, api: ApiResource
 ):
+    """Fact: RBAC and policy refuse each other verb."""
     live = admin.apply(specimen(api, namespace), "helm").must()
     change = {"metadata": {"labels": {"x": "y"}}}
     whole = {**live, "metadata": {**live["metadata"], "labels": {"x": "y"}}}
@@ -391,6 +396,7 @@ def change_of(live: Object, change: Object) -> Object:
 def test_of_a_custom_resource_nothing_but_the_status(
     admin: Api, token: Api, namespace: str, resource: type[CustomResource]
 ):
+    """Fact: RBAC grants the status alone, and the server takes nothing else from it."""
     sample = next(one for one in samples() if one["kind"] == resource.api.kind)
     sample["metadata"]["namespace"] = namespace
     live = admin.apply(sample, "user").must()
@@ -410,6 +416,7 @@ def samples() -> list[Object]:
 
 
 def test_every_right_to_write_is_on_a_kind_that_is_tried_or_on_one_object(made: list[Object]):
+    """Fact: the rights that are applied to the server are those that are tried."""
     tried = {(api.group, api.plural) for api in kinds()}
     status = {(one.api.group, f"{one.api.plural}/status") for one in REGISTRY.resources}
     reviews = {
@@ -429,6 +436,7 @@ def is_operators(role: Object) -> bool:
 
 @pytest.mark.parametrize("type_", Secret.CREDENTIALS)
 def test_no_secret_that_gives_somebodys_rights(admin: Api, token: Api, namespace: str, type_: str):
+    """Fact: the server would issue a token for a Secret of such a type."""
     admin.apply(
         {
             "apiVersion": "v1",
@@ -461,6 +469,7 @@ def test_no_secret_that_gives_somebodys_rights(admin: Api, token: Api, namespace
 
 
 def test_its_own_certificate_is_written_and_gives_nobodys_rights(token: Api):
+    """Fact: RBAC by name and the policy let one Secret pass."""
     meta = {"name": f"{NAMES.base}-serving", "namespace": NAMES.namespace}
     mark = {"kubernetes.io/service-account.name": "default"}
     body = {"apiVersion": "v1", "kind": "Secret", "metadata": {**meta, "annotations": mark}}
@@ -534,6 +543,7 @@ class TestWebhookConfigurations:
     def test_the_bundle_is_what_it_may_set_of_all_and_of_some_and_take_away(
         self, admin: Api, token: Api
     ):
+        """Fact: the server merges webhooks by name and shows the policy the result."""
         live = admin.get(configured()).must()
         body = self.trusting(live, bundle("one"))
         some = {**body, "webhooks": body["webhooks"][::-1][:-1]}
@@ -548,6 +558,7 @@ class TestWebhookConfigurations:
         assert by_name(token.get(live).must()) == by_name(live)
 
     def test_nothing_else_in_any_kind_of_write(self, admin: Api, token: Api):
+        """Fact: the policy refuses each other change of a webhook configuration."""
         token.apply(self.trusting(configured(), bundle("one")), self.manager).must()
         live = admin.get(configured()).must()
         tried: dict[str, Reply] = {}
@@ -575,6 +586,7 @@ class TestWebhookConfigurations:
         ids=["a url", "a service", "under the name of one of ours", "many"],
     )
     def test_no_webhook_is_added_nor_another_put_in_its_place(self, token: Api, more: list[Object]):
+        """Fact: the policy compares the lists of webhooks."""
         live = token.get(configured()).must()
         ours = self.trusting(live, bundle("one"))["webhooks"]
         names = {one["name"] for one in more}
@@ -591,6 +603,7 @@ class TestWebhookConfigurations:
             assert refused(token.merge(live, {"webhooks": hooks}, self.manager), WEBHOOKS)
 
     def test_none_is_removed(self, token: Api):
+        """Fact: the policy sees which webhooks there were."""
         live = token.get(configured()).must()
 
         for hooks in ([], live["webhooks"][1:]):
@@ -599,6 +612,7 @@ class TestWebhookConfigurations:
     def test_no_other_verb_no_other_name_and_no_other_kind_of_configuration(
         self, admin: Api, token: Api
     ):
+        """Fact: RBAC by name refuses each other write."""
         live = token.get(configured()).must()
         other = {**configured(), "metadata": {"name": f"{NAMES.base}-other"}}
         mutating = {**configured(), "kind": "MutatingWebhookConfiguration"}
@@ -616,7 +630,7 @@ class TestWebhookConfigurations:
     def test_nor_with_more_rights_than_are_granted(
         self, admin: Api, token: Api, made: list[Object]
     ):
-        """An older or another role may grant them: the policy holds whatever RBAC says."""
+        """Fact: the policy holds where RBAC would let pass."""
         grant(
             admin,
             NAMES.user,
@@ -652,6 +666,7 @@ def bundle(host: str) -> str:
 
 class TestEvents:
     def test_they_are_made_in_its_own_name_alone(self, token: Api, namespace: str):
+        """Fact: the policy reads who reports an Event."""
         event = specimen(EVENTS, namespace, "new")
         manager = NAMES.installation.field_manager("bluegreen")
         own = {**event, "reportingController": NAMES.installation.label_key}

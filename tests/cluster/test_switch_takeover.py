@@ -196,6 +196,7 @@ def scene(
 @named(PERSONS)
 class TestPersons:
     def test_a_rollback_takes_one_field_and_the_tool_goes_on(self, scene, typed, tool):
+        """Fact: what each tool's next write meets after one field was taken."""
         before = scene.live
         told = typed("rollback", "demo", "-o", "json").json
 
@@ -213,6 +214,7 @@ class TestPersons:
         assert (scene.spec["routeTo"], scene.holds(ROLLBACK)) == ("Green", {})
 
     def test_a_promotion_sets_one_field_and_the_tool_goes_on(self, scene, typed, tool):
+        """Fact: which tools replace a whole object and so remove what others set."""
         promoted(scene, typed)
         assert scene.spec.get("promoted") == (None if tool.whole else HASH)
         replaced(scene, tool)
@@ -221,6 +223,7 @@ class TestPersons:
 @named(PROGRAMS)
 class TestPrograms:
     def test_a_rollback_is_left_to_it_and_the_line_to_paste_works(self, scene, typed, tool):
+        """Fact: kubectl patches what a program holds, and the program puts it back."""
         before = scene.live
         refused = typed("rollback", "demo")
 
@@ -240,6 +243,7 @@ class TestPrograms:
         assert scene.spec["routeTo"] == "Green"
 
     def test_a_promotion_sets_one_field_and_it_goes_on(self, scene, typed, tool):
+        """Fact: a field that a program's manifest lacks outlives its applies."""
         promoted(scene, typed)
         assert scene.spec["promoted"] == HASH
         assert scene.holds(PROMOTE) == {"f:spec": {"f:promoted": {}}}

@@ -61,6 +61,7 @@ class TestAnOperatorOfKopf:
     def test_what_it_made_goes_over_to_one_of_hedgerow_without_a_conflict(
         self, python_with_kopf, sandbox, operator_process, kube, hello, namespace, assert_settled
     ):
+        """Fact: which entries an operator of kopf leaves."""
         command = [python_with_kopf, "-m", "kopf", "run", "--standalone", "-A", OF_KOPF]
         kopf = operator_process(command)
         kube.apply(hello, "user").must()
@@ -90,6 +91,7 @@ class TestAProcess:
     def test_is_told_by_its_user_and_may_do_no_more_than_its_rules_say(
         self, operator_process, kube, namespace, audit_log
     ):
+        """Fact: RBAC and the audit log know a process by its user."""
         mark = audit_log.mark()
         rules = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list"]}]
         program = (
@@ -113,12 +115,14 @@ class TestAProcess:
         assert not own.running
 
     def test_that_ends_too_early_is_told_with_its_last_words(self, operator_process):
+        """Fact: a real process ends beside a real server."""
         with pytest.raises(AssertionError, match=r"(?s)it ended with exit code 3.*no such cluster"):
             operator_process(["sh", "-c", "echo no such cluster; exit 3"], until="ready")
 
 
 class TestSomebodyElse:
     def test_applies_edits_scales_removes_and_deletes(self, kube, namespace, somebody_else):
+        """Fact: the server books each way to write of somebody else."""
         pod = {"containers": [{"name": "c", "image": "i"}]}
         deployment = target("apps/v1", "Deployment", "web", namespace)
         template = {"metadata": {"labels": {"a": "b"}}, "spec": pod}
@@ -143,6 +147,7 @@ class TestSomebodyElse:
 
 class TestANamespace:
     def test_is_gone_with_all_that_is_in_it(self, kube, sandbox):
+        """Fact: a namespace ends only when its finalizer is taken off."""
         from hedgerow.testing.sandboxes import name_for, remove_namespace
 
         name = kube.namespace(name_for("What [a-test] is called!"))
@@ -158,7 +163,10 @@ class TestANamespace:
 
 
 def test_the_guides_blocks_run_in_a_sandbox_of_their_own(sandbox, python_with_kopf, tmp_path):
-    """As the reader's project does: one operator leaves what is not its own, that of kopf not."""
+    """Fact: what the guide's tests find on a real server, of kopf too.
+
+    As the reader's project does: one operator leaves what is not its own, that of kopf not.
+    """
     given = {"PYTHON_WITH_KOPF": str(python_with_kopf)}
     blocks = ("test_sandbox.py", "test_of_kopf.py")
 

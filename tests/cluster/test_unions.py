@@ -284,6 +284,7 @@ def left_behind(api: Api, target: Object) -> Object:
 
 @pytest.mark.parametrize("case", list(marked()), ids=str)
 def test_what_is_in_the_way_is_refused_and_goes_once_it_is_taken_over(api: Api, case: Case):
+    """Fact: which causes the server names for two members of a union."""
     first, left, then = case.row
     name = f"u{next(NUMBERS)}"
     whole, ours, want = case.body(name, first, left), case.body(name, first), case.body(name, then)
@@ -368,6 +369,7 @@ class TestAccepted:
         ],
     )
     def test_the_server_accepts_or_drops_it(self, api: Api, kind, first, then, path, stays):
+        """Fact: which unions no server validates, and which it clears itself."""
         group, name = kind
         version = f"{group}/v1" if group else "v1"
         meta = {"name": f"u{next(NUMBERS)}", "namespace": "unions"}
@@ -381,6 +383,8 @@ class TestAccepted:
         assert (Values(after).at(place) is not ABSENT) is stays
 
     def test_a_member_of_which_we_hold_a_part_goes_with_its_defaults(self, api: Api):
+        """Fact: the server removes the defaults inside a map that is given up."""
+
         def probed(probe: Object) -> Object:
             container = {**POD["containers"][0], "livenessProbe": probe}
             pod = {**POD, "containers": [container]}
@@ -397,6 +401,7 @@ class TestAccepted:
         assert "httpGet" not in json.dumps(after["spec"])
 
     def test_who_gives_up_the_last_held_field_of_a_map_gives_up_all_of_it(self, api: Api):
+        """Fact: the server removes what nobody holds in a map that is given up."""
         meta = {"name": "rolling", "namespace": "unions"}
         body = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta}
 
@@ -431,6 +436,8 @@ class TestRefusedForItself:
         ],
     )
     def test_nothing_is_taken_over(self, api: Api, spec: Object, container: Object):
+        """Fact: which causes the server names for a field that is wrong by itself."""
+
         def declared(more: Object, **fields: Any) -> Object:
             pod = {**POD, "containers": [{**POD["containers"][0], **fields}]}
             body = default(template={**TEMPLATE, "spec": pod}, **more)
@@ -449,6 +456,8 @@ class TestRefusedForItself:
         assert in_the_way(causes, want, live, OURS) == ()
 
     def test_an_item_among_others_is_the_one_that_the_server_names(self, api: Api):
+        """Fact: the server names items by their place in its own order."""
+
         def declared(variables: dict[str, Object]) -> Object:
             env = [{"name": name, **fields} for name, fields in variables.items()]
             pod = {**POD, "containers": [{**POD["containers"][0], "env": env}]}

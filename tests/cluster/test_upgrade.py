@@ -143,6 +143,7 @@ class TestBlueGreen:
     def test_it_is_followed_again_once_its_objects_are_adopted(
         self, originals, adopts, nodes_audit
     ):
+        """Fact: the entries that an operator leaves which POSTs and PUTs."""
         world = originals.bluegreen
         eventually(lambda: world.condition("Contested") == "True/FieldConflict")
         contested = {f"{f['object']}: {f['path']}" for f in world.status()["contested"]}
@@ -187,6 +188,7 @@ class TestMemcached:
     def test_it_is_followed_again_once_its_objects_are_adopted(
         self, originals, adopts, nodes_audit
     ):
+        """Fact: what controllers do with adopted Deployments and their pods."""
         world = originals.memcached
         world.note_nodes_as_original("cache", ["cache-of-old"])
         eventually(lambda: "Memcached/cache: .status.nodes" in world.contested())
@@ -205,43 +207,10 @@ class TestMemcached:
         world.make(size=4)
         eventually(lambda: len(world.status()["nodes"]) == 4)
 
-    def test_what_is_released_is_let_go_by_the_operator_itself(
-        self, api, nodes_sandbox, nodes_namespace, nodes_audit, capsys
-    ):
-        world = memcacheds.World(api, nodes_namespace, nodes_sandbox)
-        typed = typing(nodes_sandbox.kubeconfig, nodes_namespace, capsys)
-        world.make(size=2)
-        eventually(lambda: world.condition("Ready") == "True/Serving")
-        mark = nodes_audit.mark()
-
-        told = typed("release", "deploy/cache", "--field", "spec.replicas", "--to", "scaler")
-
-        assert told.code == 0, told.err
-        assert replicas(world) == (2, {"scaler"})
-        ours = [
-            entry["user"]["username"]
-            for entry in nodes_audit.writes(mark, namespace=nodes_namespace, resource="deployments")
-            if f"fieldManager={memcacheds.FIELD_MANAGER}" in entry["requestURI"]
-        ]
-        assert ours == [USER]
-        body = {**world.target("Deployment", "cache"), "spec": {"replicas": 5}}
-        world.api.apply(body, "scaler").must()
-        eventually(lambda: len(world.pods()) == 5)
-        assert world.contested() == set()
-        eventually(lambda: world.rolled_out() and world.status()["nodes"] == world.pods())
-        silent(nodes_audit, nodes_namespace)
-        assert replicas(world) == (5, {"scaler"})
-
-
-def replicas(world: memcacheds.World) -> tuple[int, set[str]]:
-    live = world.get("Deployment", "cache") or {}
-    entries = live["metadata"]["managedFields"]
-    who = {e["manager"] for e in entries if "f:replicas" in e["fieldsV1"].get("f:spec", {})}
-    return live["spec"]["replicas"], who
-
 
 class TestCronJob:
     def test_the_status_of_the_original_is_adopted(self, originals, adopts, nodes_audit):
+        """Fact: the entries that an original operator's status leaves."""
         world, name = originals.cronjob, "demo"
         eventually(lambda: world.condition("Ready", name) == "True/Suspended")
         assert world.status(name)["active"] == [GONE]  # declared by nobody who is at work

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import anyio
 import pytest
 
-from hedgerow.cli.install.definitions import FIELD_MANAGER
 from hedgerow.testing.api import Api
 from hedgerow.testing.waiting import eventually
 from support.programs.typed import Garden, answer
@@ -94,6 +93,7 @@ class TestView:
     def test_without_our_roles_the_kinds_are_left_out_and_counted(
         self, capsys, garden, viewer, api
     ):
+        """Fact: RBAC's role view knows no custom resources."""
         place = ("-n", garden.namespace, "--kubeconfig", str(viewer))
         eventually(lambda: answer(capsys, "owners", f"deploy/{garden.NAME}", *place).code == 0, 30)
 
@@ -112,6 +112,7 @@ class TestView:
         assert "cannot list resource" in named.err
 
     def test_an_installation_lets_them_see_the_kinds(self, capsys, garden, viewer, api, installed):
+        """Fact: the server aggregates our roles into view and edit."""
         ended = installed()
         assert f"clusterrole/{VIEWER} created" in ended.out
         assert f"clusterrole/{EDITOR} created" in ended.out
@@ -128,33 +129,3 @@ class TestView:
         owners = answer(capsys, "owners", f"deploy/{garden.NAME}", "--contested", *place)
         assert (owners.code, owners.err) == (0, "")
         assert owners.out.endswith("no field is contested\n")
-
-
-@pytest.mark.usefixtures("without_roles")
-class TestRoles:
-    def test_a_second_installation_changes_none_and_a_part_takes_no_right(self, api, installed):
-        installed()
-        before = api.get(role(VIEWER)).must()
-
-        again = installed("--controllers", "memcached")
-        assert f"clusterrole/{VIEWER} unchanged" in again.out
-        assert api.get(role(VIEWER)).must() == before
-
-    def test_somebody_elses_is_neither_changed_nor_taken(self, api, installed):
-        rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]
-        theirs = api.apply({**role(VIEWER), "rules": rules}, "somebody").must()
-
-        ended = installed()
-        assert f"clusterrole/{VIEWER} foreign" in ended.out
-        assert api.get(role(VIEWER)).must() == theirs
-        managers = {
-            one["manager"] for one in api.get(role(EDITOR)).must()["metadata"]["managedFields"]
-        }
-        assert managers == {FIELD_MANAGER}
-
-    def test_a_dry_run_makes_none_and_prints_both(self, api, installed):
-        ended = installed("--dry-run")
-
-        assert f"clusterrole/{VIEWER} created (dry run)" in ended.err
-        assert ended.out.count("kind: ClusterRole\n") == 2
-        assert api.get(role(VIEWER)).status == 404

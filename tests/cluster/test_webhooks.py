@@ -85,6 +85,7 @@ def causes(reply: Reply) -> dict[str, str]:
 
 class TestRefusing:
     def test_every_error_comes_in_one_answer(self, api: Api, place: str, webhooks: None):
+        """Fact: the server passes a webhook's causes on."""
         bad = cronjob(
             place,
             "bad",
@@ -110,6 +111,7 @@ class TestRefusing:
     def test_kubectl_prints_each_on_a_line(
         self, sandbox: Sandbox, api: Api, place: str, webhooks: None
     ):
+        """Fact: kubectl prints a webhook's causes."""
         bad = cronjob(place, "bad", schedule="61 * * * *", timeZone="Mars/Olympus")
         said = kubectl(sandbox, "create", bad)
 
@@ -121,6 +123,7 @@ class TestRefusing:
     def test_an_idle_term_is_warned_of(
         self, sandbox: Sandbox, api: Api, place: str, webhooks: None
     ):
+        """Fact: the server passes a webhook's warnings on, and kubectl prints them."""
         annotated = {"annotations": {"hedgerow.dev/yield": "Pod/*: spec.nodeName"}}
         said = kubectl(sandbox, "create", cronjob(place, "warned", metadata=annotated))
 
@@ -130,9 +133,11 @@ class TestRefusing:
         )
 
     def test_elsewhere_nobody_asks(self, api: Api, namespace: str, webhooks: None):
+        """Fact: the server minds the namespace selector of a webhook."""
         create(api, cronjob(namespace, "bad", schedule="61 * * * *")).must()
 
     def test_a_name_to_be_made_up_is_admitted(self, api: Api, place: str, webhooks: None):
+        """Fact: the server asks before it makes up a name."""
         body = cronjob(place, "", metadata={"generateName": "made-"})
         del body["metadata"]["name"]
 
@@ -147,6 +152,7 @@ class TestDefaults:
     def test_what_is_not_said_has_the_defaults_of_the_original(
         self, api: Api, namespace: str, said: Object, how: str
     ):
+        """Fact: the server fills in the definition's defaults for nothing and for null."""
         body = cronjob(namespace, "unsaid", **said)
         reply = create(api, body) if how == "created" else api.apply(body, "author")
         reply.must()
@@ -154,6 +160,7 @@ class TestDefaults:
         assert defaults(api, namespace, "unsaid") == DEFAULTS
 
     def test_what_is_said_stays(self, api: Api, namespace: str):
+        """Fact: the server keeps zero and false where there is a default."""
         said = {
             "concurrencyPolicy": "Forbid",
             "suspend": True,
@@ -174,6 +181,7 @@ class TestRatcheting:
     def test_what_was_wrong_before_keeps_nobody_from_other_changes(
         self, api: Api, place: str, port: int
     ):
+        """Fact: the server shows a webhook the object as it was."""
         remove(api, NAME)
         old = cronjob(place, "old", schedule="61 * * * *", metadata={"annotations": BAD})
         eventually(lambda: create(api, old).ok, what="no webhooks")
@@ -193,6 +201,7 @@ class TestAway:
     def test_with_the_operator_down_things_can_be_deleted_and_freed(
         self, api: Api, place: str, port: int
     ):
+        """Fact: which writes the server refuses where no webhook answers."""
         remove(api, NAME)
         held = cronjob(place, "held", metadata={"finalizers": ["example.com/hold"]})
         loose = cronjob(place, "loose")

@@ -15,6 +15,7 @@ SCHEDULE = 'spec.schedule: Invalid value: "61 * * * *": '
 
 class TestRefusing:
     def test_every_error_of_an_object_is_in_one_answer(self, api: Api, namespace: str):
+        """Fact: an API server reaches the webhook by its Service."""
         refused = create(api, invalid(namespace))
 
         assert refused.status == 422

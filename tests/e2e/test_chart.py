@@ -21,6 +21,7 @@ pytestmark = pytest.mark.e2e
 def test_each_service_answers_whom_the_authority_trusts(
     node: Node, api: Api, deployment: Deployment, tmp_path: Path
 ):
+    """Fact: a pod reaches the Services by their names."""
     helm = Helm(anyio.run(programs.prepare, print)[programs.HELM_4], tmp_path)
     where = ("--namespace", NAMESPACE, "--kube-version", KUBERNETES)
     pod = yaml.safe_load(

@@ -12,6 +12,7 @@ pytestmark = pytest.mark.e2e
 
 class TestDeployment:
     def test_every_replica_is_ready_under_restricted(self, deployment: Deployment, api: Api):
+        """Fact: a real kubelet starts and probes the pods."""
         namespace = api.raw("GET", "/api/v1/namespaces/hedgerow-system").must()
         pods = deployment.pods()
 
@@ -20,6 +21,7 @@ class TestDeployment:
         assert all(is_ready(pod) for pod in pods)
 
     def test_its_pods_run_what_the_containerfile_made(self, deployment: Deployment, node: Node):
+        """Fact: a real kubelet runs the image that was loaded."""
         for pod in deployment.pods():
             assert [c["restartCount"] for c in pod["status"]["containerStatuses"]] == [0]
             assert len(node.pids(pod)) > 1

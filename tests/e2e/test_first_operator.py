@@ -68,6 +68,7 @@ def terminal(
 def test_the_image_is_built_and_runs_in_a_cluster(
     terminal: Terminal, node: Node, images: Images, api: Api, tmp_path: Path
 ):
+    """Fact: the page's Containerfile builds, and a real kubelet runs it."""
     # What `FROM python:3.11-slim` finds where there is no registry.
     images.buildah("tag", PYTHON, "docker.io/library/python:3.11-slim")
     mark = node.audit.mark()

@@ -50,6 +50,7 @@ def inside(one_node: Node, one_api: Api) -> Object:
 
 class TestLabels:
     def test_they_say_what_the_image_is_and_what_it_stands_on(self, images: Images):
+        """Fact: the labels that buildah wrote."""
         labels = images.config(OPERATOR)["Labels"]
         project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
@@ -60,12 +61,15 @@ class TestLabels:
 
 class TestImage:
     def test_it_names_a_numeric_user_that_is_not_root(self, images: Images):
+        """Fact: the user that buildah wrote."""
         assert images.config(OPERATOR)["User"] == "65532:65532"
 
     def test_it_starts_the_command(self, images: Images):
+        """Fact: the entry point that buildah wrote."""
         assert images.config(OPERATOR)["Entrypoint"] == ["hedgerow"]
 
     def test_it_runs_read_only_without_capabilities_as_its_own_user(self, inside: Object):
+        """Fact: what the kernel grants a process of the image."""
         assert inside["process"] == {
             "uid": 65532,
             "gid": 65532,
@@ -75,13 +79,16 @@ class TestImage:
         }
 
     def test_help_is_told_on_a_read_only_root(self, inside: Object):
+        """Fact: the command runs where nothing can be written."""
         assert "run" in inside["help"]
 
     def test_its_bytecode_is_there_whatever_the_times_of_the_files(self, inside: Object):
+        """Fact: Python reads the image's bytecode by hash."""
         assert len(inside["sources"]) > 100
         assert [path for path, flags in inside["sources"].items() if flags != 1] == []
 
     def test_it_holds_nothing_of_development(self, inside: Object):
+        """Fact: the packages that were installed into the image."""
         project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
         dev = {line.partition("==")[0].partition("[")[0] for line in development(project)}
         packages = {*inside["packages"]}
@@ -92,6 +99,7 @@ class TestImage:
 
 class TestSupplyChain:
     def test_the_sbom_lists_what_is_installed_with_hashes(self, images: Images, inside: Object):
+        """Fact: the SBOM that was made of the real image."""
         bom = told(images, "cdx")
         python = {c["name"].lower(): c for c in bom["components"] if "pkg:pypi/" in c["purl"]}
 
@@ -100,6 +108,7 @@ class TestSupplyChain:
         assert any(one["purl"].startswith("pkg:deb/") for one in bom["components"])
 
     def test_the_provenance_names_the_image_and_its_base(self, images: Images):
+        """Fact: the digests of the real image and its base."""
         statement = told(images, "provenance")
         made_of = statement["predicate"]["buildDefinition"]["resolvedDependencies"]
 
@@ -109,6 +118,7 @@ class TestSupplyChain:
     def test_its_label_names_the_commit_though_layers_of_an_earlier_one_are_used(
         self, images: Images
     ):
+        """Fact: buildah takes layers of an earlier build."""
         made_of = told(images, "provenance")["predicate"]["buildDefinition"]["resolvedDependencies"]
         commits = [
             one["digest"].get("gitCommit", "") for one in made_of if one["uri"].startswith("git+")

@@ -81,6 +81,7 @@ def scene(node: Node, api: Api, deployment: Deployment, namespace: str) -> Scene
 
 class TestLeader:
     def test_one_that_is_cut_off_ends_and_writes_no_more_when_it_is_back(self, scene: Scene):
+        """Fact: a network that drops packets, and a kubelet that restarts the pod."""
         with scene.load:
             scene.load.goes_on()
             pod, former, process = scene.leader()

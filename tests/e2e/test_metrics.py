@@ -41,6 +41,7 @@ class TestMetrics:
         service: str,
         trusted: str,
     ):
+        """Fact: a Service leads to replicas in pods of their own."""
         token = scraping.account(node, api, namespace, "reader")
         binding = scraping.reader(api, namespace, "reader")
         leader = deployment.leader()
@@ -64,6 +65,7 @@ class TestMetrics:
     def test_it_shows_the_name_of_its_service_and_no_authority_knows_it(
         self, node: Node, service: str, trusted: str
     ):
+        """Fact: the certificate that is shown at the Service's address."""
         shown = ssl.get_server_certificate((service, scraping.PORT), timeout=10)
         names = x509.load_pem_x509_certificate(shown.encode()).extensions
         alternatives = names.get_extension_for_class(x509.SubjectAlternativeName).value
@@ -75,6 +77,7 @@ class TestMetrics:
             scraping.scrape(service, others)
 
     def test_nothing_is_told_over_plain_http(self, service: str):
+        """Fact: what answers at the Service's port without TLS."""
         with pytest.raises(httpx.RemoteProtocolError):
             httpx.get(f"http://{service}:{scraping.PORT}/metrics", trust_env=False)
 
@@ -87,6 +90,7 @@ def sample(text: str, name: str) -> float:
 
 class TestHealth:
     def test_asked_for_all_it_names_each_check(self, deployment: Deployment):
+        """Fact: what a kubelet's probes are answered in a pod."""
         for replica in deployment.pods():
             told = [asked(replica, f"{path}?verbose") for path in ("healthz", "livez", "readyz")]
             (live, _, ready) = (text for _, text in told)

@@ -24,6 +24,7 @@ SERVE = ("python3", "-m", "http.server", str(PORT), "--directory", "/usr/share")
 
 class TestPods:
     def test_the_bridge_keeps_its_address_whatever_is_plugged_into_it(self, node: Node):
+        """Fact: the kernel's bridge takes an address of its ports unless it has one."""
         before = hardware(node)
         lower = ("address", "00:00:00:00:00:01", "type", "veth", "peer", "name", "lower-peer")
         node.inside("ip", "link", "add", "lower", *lower)
@@ -36,6 +37,7 @@ class TestPods:
     def test_a_pod_can_be_cut_off_from_the_api_server_alone(
         self, node: Node, api: Api, namespace: str
     ):
+        """Fact: the kernel's packet filter cuts one way of a pod."""
         address = served(api, namespace)
         own = api.get(pod(namespace, "web", {})).must()["status"]["podIP"]
         probe = "import socket; socket.create_connection(('10.0.0.1', 443), timeout=2)"
@@ -52,6 +54,7 @@ class TestPods:
 class TestEnd:
     @pytest.mark.usefixtures("needs_node")
     def test_a_killed_test_run_leaves_nothing(self, tmp_path: Path):
+        """Fact: the kernel tells the node's processes that the test run is gone."""
         script = (
             "import sys; from pathlib import Path; from e2e.node.keeping import Kept\n"
             "k = Kept(Path(sys.argv[1]), Path(sys.argv[2])); print(k.pid, k.cgroup, flush=True)\n"

@@ -17,6 +17,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(360)]
 
 class TestRights:
     def test_nothing_was_refused_since_it_was_deployed(self, deployment: Deployment, node: Node):
+        """Fact: RBAC refused the deployed operator nothing."""
         deployment.leader()
         asked = requests(node.audit, 0, ACCOUNT)
 
@@ -25,6 +26,7 @@ class TestRights:
         assert refused(asked) == []
 
     def test_they_are_those_of_its_roles(self, deployment: Deployment, api: Api):
+        """Fact: the server's own answer to what the account may do."""
         of_anybody = allowed(api, ANYBODY, NAMESPACE)
         printed = of_its_roles()
 
@@ -34,6 +36,7 @@ class TestRights:
     def test_secrets_and_leases_are_its_own_ones_only(
         self, deployment: Deployment, api: Api, namespace: str
     ):
+        """Fact: the server's own answer by namespace and name."""
         at_home, elsewhere = (allowed(api, ACCOUNT, place) for place in (NAMESPACE, namespace))
 
         assert at_home - elsewhere == of_installation(NAME)
@@ -41,6 +44,7 @@ class TestRights:
         assert not [right for right in elsewhere if right.resource in ("secrets", "leases")]
 
     def test_beside_resources_it_may_what_anybody_may(self, deployment: Deployment, api: Api):
+        """Fact: the server's own answer on paths that are no resources."""
         assert paths(api, ACCOUNT) == paths(api, ANYBODY)
 
 

@@ -22,6 +22,7 @@ class TestRollout:
     def test_no_change_is_lost_and_no_request_refused(
         self, node: Node, api: Api, deployment: Deployment, namespace: str
     ):
+        """Fact: a rollout replaces pods while kube-proxy routes to them."""
         before, judged, connected = uids(deployment), Answers(), Answers()
         mark = node.audit.mark()
         with asking(node, namespace, judged), connecting(node, api, connected):
@@ -53,6 +54,7 @@ class TestRolloutWithoutARight:
     def test_it_stops_with_the_old_leader_at_work_until_the_right_is_granted(
         self, node: Node, api: Api, deployment: Deployment
     ):
+        """Fact: the Deployment controller waits for readiness before it goes on."""
         before, leader = uids(deployment), deployment.leader()
         live = api.raw("GET", ROLE).must()
         role = {**live, "metadata": {"name": NAME, "labels": live["metadata"]["labels"]}}

@@ -70,6 +70,7 @@ class TestShards:
     def test_every_shard_serves_its_namespaces_also_while_all_pods_are_replaced(
         self, divided: Divided, node: Node, api: Api
     ):
+        """Fact: rollouts of several Deployments under load."""
         before, mark = divided.leaders(COUNT), node.audit.mark()
         with Flips(node, api) as flips:
             flips.go_on()
@@ -89,6 +90,7 @@ class TestShards:
     def test_the_standby_of_one_that_is_killed_serves_its_namespaces(
         self, divided: Divided, node: Node, api: Api
     ):
+        """Fact: a kubelet restarts a killed container."""
         killed, mark = divided.leaders(COUNT)[shards(COUNT)[1]], node.audit.mark()
         with Flips(node, api) as flips:
             flips.go_on()
@@ -105,6 +107,7 @@ class TestShards:
     def test_each_right_is_used_and_none_is_refused(
         self, divided: Divided, node: Node, api: Api, namespace: str
     ):
+        """Fact: RBAC decides which rights shards use."""
         divided.leaders(COUNT)
         chores.done(node, api, namespace)
         may = allowed(api, ACCOUNT, NAMESPACE) - allowed(api, ANYBODY, NAMESPACE)
@@ -124,6 +127,7 @@ class TestShards:
     def test_another_number_of_shards_takes_over_and_no_two_serve_a_namespace_at_once(
         self, divided: Divided, node: Node, api: Api
     ):
+        """Fact: the order in which pods of two divisions write."""
         divided.leaders(COUNT)
         mark = node.audit.mark()
         with Flips(node, api) as flips:

@@ -27,6 +27,7 @@ class TestTraffic:
     def test_a_cut_loses_nothing_in_the_cluster_and_an_overlap_nothing_behind_a_balancer(
         self, node: Node, api: Api
     ):
+        """Fact: kube-proxy routes real connections to endpoints that change."""
         # Side by side, for each waits for pods much of the time; threads begun here have the node.
         with fresh(api) as one, fresh(api) as other, ThreadPoolExecutor(2) as both:
             cuts = both.submit(measure, api, one, FLIPS, callers=CALLERS)
@@ -114,20 +115,25 @@ class TestWhatCannotBeRouted:
     def test_the_image_of_a_check_that_does_not_exist_is_told_while_it_is_waited_for(
         self, troubled: Troubled
     ):
+        """Fact: a kubelet's words for an image that is not there."""
         why = "ErrImageNeverPull"  # The image's pull policy is Never.
         eventually(lambda: why in troubled.said("absent", "Checked"), TOLD, "why it waits")
         failed(troubled, "absent")
         assert troubled.heard("absent") == {"Blue"}
 
     def test_a_check_that_never_ends_has_failed_at_its_deadline(self, troubled: Troubled):
+        """Fact: a kubelet and the Job controller end a pod at its deadline."""
         assert "DeadlineExceeded" in failed(troubled, "endless")
         assert troubled.heard("endless") == {"Blue"}
 
     def test_a_port_that_nobody_serves_fails_the_check(self, troubled: Troubled):
+        """Fact: a container's connection to a port that nobody serves."""
         assert "BackoffLimitExceeded" in failed(troubled, "unserved")
         assert troubled.heard("unserved") == {"Blue"}
 
     def test_a_verdict_on_what_was_changed_meanwhile_does_not_count(self, troubled: Troubled):
+        """Fact: a real check runs while its template changes."""
+
         def judged() -> bool:
             (check,) = troubled.status("changed")["checks"]
             return check["job"] != troubled.tried and check["verdict"] != "Running"
@@ -139,6 +145,7 @@ class TestWhatCannotBeRouted:
         assert troubled.heard("changed") == {"Blue"}
 
     def test_where_both_colours_are_broken_the_pods_that_serve_go_on(self, troubled: Troubled):
+        """Fact: kube-proxy goes on routing to the pods that are ready."""
         eventually(lambda: "ErrImage" in troubled.said("broken", "Ready"), TOLD, "Ready says why")
         assert troubled.condition("Ready", "broken") == "False/WaitingForAvailability"
         assert troubled.condition("Available", "broken") == "True/Serving"
@@ -147,6 +154,7 @@ class TestWhatCannotBeRouted:
 
 class TestWhatIsRouted:
     def test_a_colour_that_passes_its_check_gets_the_traffic(self, troubled: Troubled):
+        """Fact: a check's container reaches the preview Service."""
         eventually(lambda: troubled.condition("Ready", "passes") == "True/Serving", TOLD)
         troubled.traffic["passes"].settled("Green")
         assert troubled.heard("passes") == {"Blue", "Green"}
@@ -155,6 +163,7 @@ class TestWhatIsRouted:
     def test_one_that_comes_with_the_switch_is_asked_once_it_answers_and_no_more_once_it_goes(
         self, troubled: Troubled
     ):
+        """Fact: kube-proxy routes to pods as they come and go."""
         troubled.traffic["late"].settled("Green")
         troubled.route("late", "Blue", promotion="WhenAvailable", greenSpec=None)
         pruned = "lategreen-deployment"
@@ -163,6 +172,7 @@ class TestWhatIsRouted:
         assert troubled.story("late") == ["Blue", "Green", "Blue"]
 
     def test_one_that_does_not_stay_available_loses_it_again(self, troubled: Troubled):
+        """Fact: a kubelet restarts containers that die."""
         eventually(lambda: "RolledBack" in troubled.warned("bakes"), TOLD, "an Event of bakes")
         troubled.traffic["bakes"].settled("Blue")
         assert troubled.selected("bakes") == "Blue"

@@ -33,6 +33,7 @@ class TestMemcached:
     def test_each_server_is_one_of_its_own_and_keeps_what_it_has_when_kubectl_scales(
         self, node: Node, api: Api, namespace: str
     ):
+        """Fact: memcached itself keeps values while others come."""
         cache = Cache(api, namespace)
         before = cache.sized(2)
         nodes = eventually(lambda: cache.complete(2), SOON, "both in the status")["nodes"]
@@ -73,6 +74,7 @@ class TestCronJob:
     def test_a_job_really_runs_is_told_of_and_goes_with_its_cronjob(
         self, node: Node, api: Api, namespace: str
     ):
+        """Fact: a container runs, ends and is collected."""
         world = cronjobs.World(api, namespace)
         pods = user(container(PYTHON, command=("python3", "-c", SAY)))
         template = {"spec": {"backoffLimit": 0, "template": {"spec": pods}}}

@@ -9,6 +9,7 @@ import pytest
 from hedgerow.deploy.overlays import OVERLAYS, parts
 from hedgerow.objects import Installation
 from hedgerow.registry import Registry
+from support.cluster.policies import ACCOUNT, DIRECTORY
 from support.code.sources import ROOT
 from support.operator.registered import REGISTRY
 
@@ -106,3 +107,9 @@ class TestServingKey:
 
         assert {kind for kind, _ in named} == {"validatingwebhookconfiguration", "deployment"}
         assert set(named) <= known
+
+
+def test_the_policy_names_the_operators_account_in_one_place():
+    texts = "".join(path.read_text("utf-8") for path in DIRECTORY.iterdir())
+
+    assert texts.count(ACCOUNT) == 1

@@ -1,4 +1,4 @@
-"""Mutants: a fixed sample of small faults in the pure core and the runtime, each to be found.
+"""Mutants: small faults in the core and the runtime, a fixed sample and named ones, to be found.
 
 It first learns which tests run which lines. Then each mutant gets the tests that run its line, the
 quickest first and no more than take `BUDGET`, and the first that fails has found it. The sample
@@ -21,6 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from mutants import named
 from mutants.plugin import LINES, MUTANT, PROFILE
 from mutants.sample import AREAS, Mutant, sample
 
@@ -34,7 +35,9 @@ BUDGET = 20.0
 """Seconds of tests for each mutant."""
 PATIENCE = 3
 """How many times longer than that tests may take before the mutant counts as one without end."""
-FOUND, SURVIVED, ENDLESS, NOT_RUN = "found", "survived", "endless", "not run"
+LONG = 600
+"""Seconds for the tests of a named mutant."""
+FOUND, SURVIVED, ENDLESS, NOT_RUN, GONE = "found", "survived", "endless", "not run", "gone"
 
 
 def pytest(root: Path, arguments: Iterable[str], within: float, **environment: str) -> Any:
@@ -67,16 +70,19 @@ def pytest(root: Path, arguments: Iterable[str], within: float, **environment: s
 class Lines:
     """Which tests run which lines, and how long each takes."""
 
-    def __init__(self, root: Path, directory: Path) -> None:
+    def __init__(self, root: Path) -> None:
         self._root = root
         self._seconds: dict[str, float] = {}
         self._tests: defaultdict[str, defaultdict[int, set[str]]]
         self._tests = defaultdict(lambda: defaultdict(set))
+
+    def learn(self, directory: Path) -> None:
+        """Run all the tests once."""
         files = [
-            str(path.relative_to(root))
+            str(path.relative_to(self._root))
             for name in TESTS
-            for path in sorted((root / "tests" / name).rglob("test_*.py"))
-            if str(path.relative_to(root / "tests")) not in EXCEPT
+            for path in sorted((self._root / "tests" / name).rglob("test_*.py"))
+            if str(path.relative_to(self._root / "tests")) not in EXCEPT
         ]
         with ThreadPoolExecutor(PROCESSES) as threads:
             parts = [files[number::PROCESSES] for number in range(PROCESSES)]
@@ -96,6 +102,8 @@ class Lines:
 
     def tests(self, mutant: Mutant) -> list[str]:
         """Return those that run a mutant's line; of one that runs on import, all of its file."""
+        if mutant.tests:
+            return list(mutant.tests)
         lines = self._tests[str(self._root / mutant.path)]
         found = set().union(*(lines[n] for n in range(mutant.first, mutant.last + 1)))
         found = found or set().union(*lines.values())
@@ -111,8 +119,8 @@ class Lines:
 def judge(root: Path, lines: Lines, directory: Path, mutant: Mutant) -> dict[str, Any]:
     """Run a mutant's tests; tell what came of it."""
     tests, began = lines.tests(mutant), time.monotonic()
-    outcome, by = NOT_RUN, ""
-    if tests:
+    outcome, by = NOT_RUN if mutant.source else GONE, ""
+    if tests and mutant.source:
         given, asked = directory / f"{id(mutant)}.json", directory / f"{id(mutant)}.tests"
         path = str(root / mutant.path)
         given.write_text(
@@ -120,9 +128,8 @@ def judge(root: Path, lines: Lines, directory: Path, mutant: Mutant) -> dict[str
         )
         asked.write_text("\n".join(tests))
         try:
-            code, printed = pytest(
-                root, ("-x", f"@{asked}"), 30 + PATIENCE * BUDGET, **{MUTANT: str(given)}
-            )
+            within = LONG if mutant.tests else 30 + PATIENCE * BUDGET
+            code, printed = pytest(root, ("-x", f"@{asked}"), within, **{MUTANT: str(given)})
         except subprocess.TimeoutExpired:
             outcome = ENDLESS
         else:
@@ -151,15 +158,19 @@ def main() -> int:
     parser.add_argument("--output", type=Path, default=Path("mutants.json"), help="the result")
     parser.add_argument("--before", type=Path, help="an earlier result: fail if a mutant is lost")
     parser.add_argument("--root", type=Path, default=ROOT, help="another tree")
+    parser.add_argument("--only", default="", help="those whose key begins so, such as named")
     asked = parser.parse_args()
     root = asked.root.resolve()
-    mutants = list(sample(root))
+    every = (*sample(root), *named.named(root))
+    mutants = [mutant for mutant in every if mutant.key.startswith(asked.only)]
     with tempfile.TemporaryDirectory() as name, ThreadPoolExecutor(PROCESSES) as threads:
-        lines = Lines(root, Path(name))
+        lines = Lines(root)
+        if not all(mutant.tests for mutant in mutants):
+            lines.learn(Path(name))
         print(f"{len(mutants)} mutants", flush=True)
         told = list(threads.map(lambda one: judge(root, lines, Path(name), one), mutants))
     asked.output.write_text(json.dumps(told, indent=1) + "\n")
-    for area in AREAS:
+    for area in (*AREAS, named.AREA):
         ours = [one for one in told if one["key"].startswith(area)]
         print(f"{area}: {sum(map(is_found, ours))} of {len(ours)} found")
     for one in told:

@@ -47,7 +47,10 @@ _OPERATORS = {name: OperatorProvider()[name]() for name in OperatorProvider() if
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change of one place; lines are counted from one."""
+    """One change of one place; lines are counted from one.
+
+    `tests` have to find it; without any, those that run its line.
+    """
 
     key: str
     path: str
@@ -55,6 +58,7 @@ class Mutant:
     last: int
     was: str
     source: str
+    tests: tuple[str, ...] = ()
 
     @property
     def now(self) -> str:

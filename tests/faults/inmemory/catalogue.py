@@ -55,7 +55,7 @@ ALONE = (
     Case("cronjob-replacing", (Fault("refused with 403", 4, MINUTES),)),
     Case("cronjob-replacing", (Fault("silent", 5, kind="Job"),)),
 )
-"""Cases of the quick share that alone catch one of the mutants."""
+"""Cases of the quick share that alone find one of the named mutants."""
 
 
 @dataclass(frozen=True)

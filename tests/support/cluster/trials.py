@@ -126,8 +126,6 @@ TRIALS = (
         write="Blue",
     ),
 )
-TOLD = replace(known("set-image"), name="told")
-IGNORED, ADOPTED = (replace(known("edit-map"), name=name) for name in ("ignored", "adopted"))
 
 
 class Shell:

@@ -1,0 +1,50 @@
+"""One level for each promise: what a test on a server adds to those in memory stands in it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.code.sources import ROOT
+
+FILES = sorted(
+    path for name in ("cluster", "e2e") for path in (ROOT / "tests" / name).rglob("test_*.py")
+)
+FACT = re.compile(r"Fact: \w[^\n]{15,}\.(?:\n\n|\Z)")
+"""A sentence on the first line: what of a real server, node or program no model can know."""
+
+
+def without_fact(text: str) -> Iterator[str]:
+    """Yield the names of the tests of a file whose docstrings name no fact."""
+    for node in ast.walk(ast.parse(text)):
+        is_test = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        if not is_test or not node.name.startswith("test_"):
+            continue
+        if not FACT.match(ast.get_docstring(node) or ""):
+            yield node.name
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_each_test_on_a_server_names_the_fact_that_no_model_can_know(path: Path):
+    assert list(without_fact(path.read_text("utf-8"))) == []
+
+
+@pytest.mark.parametrize(
+    ("docstring", "names"),
+    [
+        ('"""Fact: the garbage collector runs."""', True),
+        ('"""Fact: the garbage collector runs.\n\n    It takes its time.\n    """', True),
+        ('"""The garbage collector runs."""', False),
+        ('"""Fact: the garbage collector\n    runs.\n    """', False),
+        ('"""Fact: server."""', False),
+        ("pass", False),
+    ],
+)
+def test_a_fact_is_a_sentence_on_the_first_line(docstring: str, names: bool):
+    text = f"class TestIt:\n  async def test_it():\n    {docstring}\n"
+
+    assert list(without_fact(text)) == ([] if names else ["test_it"])
