@@ -299,22 +299,6 @@ class TestUndone:
         assert saved.stat().st_mode & 0o777 == 0o600
         assert "aHVudGVy" not in saved.read_text("utf-8")
 
-    def test_what_two_managers_held_is_two_managers_again(
-        self, api, release, write, typed, tmp_path
-    ):
-        """Fact: the server orders and merges the entries that a patch puts back."""
-        managers, saved = write("kustomize"), str(tmp_path / "undo.json")
-        api.apply({**release[0], "spec": {"replicas": 2}}, "helm").must()
-        former = [api.get(obj).must()["metadata"]["managedFields"] for obj in release]
-        words = ("adopt", "-l", "app=web", "--from", managers, "--to", "helm", "--save", saved)
-        assert typed(*words, "--yes").code == 0
-        assert [holders(api, obj) for obj in release] == [[("helm", "Apply")]] * 3
-
-        assert typed("adopt", "--undo", saved, "--yes").code == 0
-
-        now = [api.get(obj).must()["metadata"]["managedFields"] for obj in release]
-        assert [sorted(map(str, some)) for some in now] == [sorted(map(str, s)) for s in former]
-
 
 class TestRefused:
     def test_one_that_may_not_be_written_does_not_stop_the_others(

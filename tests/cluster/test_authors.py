@@ -181,26 +181,6 @@ class TestScaler:
 class TestCustomResources:
     """A claim has the operator take fields with its rights: who writes one needs them too."""
 
-    def test_who_may_not_patch_the_children_claims_nothing_of_them(
-        self, editor: Api, namespace: str
-    ):
-        """Fact: a policy asks about each kind of child of a custom resource."""
-        claiming = cronjob(namespace, **asking(CLAIM, "Job/*: **"))
-
-        assert is_refused(editor.apply(claiming, "editor"))
-        assert editor.apply(cronjob(namespace), "editor").ok
-        refusal = editor.merge(
-            cronjob(namespace), {"metadata": {"annotations": asking(CLAIM, "*/*: **")}}, "editor"
-        )
-        assert is_refused(refusal)
-        assert "right to patch jobs there" in refusal.body["message"]
-        assert "annotations" not in editor.get(claiming).must()["metadata"]
-
-    def test_who_may_patch_them_does(self, owner: Api, namespace: str):
-        """Fact: the authorizer answers for each kind of child by RBAC."""
-        assert owner.apply(cronjob(namespace, **asking(CLAIM, "Job/*: **")), "owner").ok
-        assert owner.apply(cronjob(namespace, **asking(CLAIM, "*/*: **")), "owner").ok
-
     def test_what_is_claimed_is_for_such_people_to_say(
         self, owner: Api, editor: Api, namespace: str
     ):
@@ -233,15 +213,6 @@ class TestCustomResources:
         admin.raw("DELETE", path).must()
 
         assert editor.merge(claimed, {"metadata": {"finalizers": None}}, "editor").ok
-
-    def test_no_claim_comes_by_way_of_the_status(self, admin: Api, namespace: str):
-        """Fact: the server drops metadata from a custom resource's status."""
-        plain = cronjob(namespace)
-        admin.apply(plain, "owner").must()
-        claim = {"metadata": {"annotations": asking(CLAIM, "*/*: **")}, "status": {"active": []}}
-        written = admin.merge(plain, claim, "x", "status").must()
-
-        assert CLAIM not in written["metadata"].get("annotations", {})
 
     def test_what_is_planned_is_refused_as_well(
         self, sandbox: Sandbox, editor: Api, namespace: str, tmp_path: Path, capsys

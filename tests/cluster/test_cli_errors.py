@@ -13,7 +13,6 @@ import pytest
 import yaml
 
 from hedgerow.testing.waiting import eventually
-from support.cluster.bluegreens import bluegreen
 from support.cluster.clusters import undefine
 from support.operator.running import PORTLESS
 from support.programs.typed import Answer, answer
@@ -125,22 +124,6 @@ class TestMissingDefinitions:
 
         yield install
         undefine(bare_sandbox)
-
-    def test_a_plan_says_so_of_a_manifest_and_of_a_name(self, bare_sandbox, capsys, tmp_path):
-        """Fact: discovery of a server without our definitions."""
-        path = tmp_path / "manifest.yaml"
-        path.write_text(yaml.safe_dump(bluegreen("default")), "utf-8")
-        known = ("--kubeconfig", str(bare_sandbox.kubeconfig))
-        told = answer(capsys, "plan", "-f", str(path), *known)
-
-        assert (told.code, told.err) == (1, "")
-        assert "✗ BlueGreen/demo would be refused" in told.out
-        assert "is not installed here: run `hedgerow install`" in told.out
-
-        told = answer(capsys, "plan", "demo", *known)
-
-        assert (told.code, told.out) == (1, "")
-        assert "run `hedgerow install`" in told.err
 
     def test_the_operator_names_them_and_goes_on_once_they_are_there(
         self, bare_sandbox, installed, tmp_path

@@ -64,11 +64,6 @@ class World(bluegreens.World):
         meta = [pod["metadata"] for pod in found if "deletionTimestamp" not in pod["metadata"]]
         return sorted(m["name"] for m in meta if m["name"].startswith(f"{name}-"))
 
-    def mounted(self, name: str = "book") -> str:
-        """Return the name of the ConfigMap that a Deployment's pods mount; empty without one."""
-        live = self.get("Deployment", name)
-        return live["spec"]["template"]["spec"]["volumes"][0]["configMap"]["name"] if live else ""
-
 
 @pytest.fixture(scope="module")
 def api(nodes_sandbox: Sandbox) -> Iterator[Api]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,6 @@ from hedgerow.kube.client import connect
 from hedgerow.kube.cluster import Cluster
 from hedgerow.kube.connection import SMALL
 from hedgerow.kube.errors import Conflict, KubeError, NotLeading, Stale
-from hedgerow.runtime.leaderelection.elector import Elector
 from hedgerow.runtime.leaderelection.record import LEASES, Take, seen
 from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.testing.api import Api, Object
@@ -37,11 +36,6 @@ def api(sandbox: Sandbox) -> Iterator[Api]:
     api = Api(sandbox.kubeconfig)
     yield api
     api.close()
-
-
-async def until(holds: Callable[[], object], within: float = 30) -> None:
-    """Wait for something while the loop goes on."""
-    await anyio.to_thread.run_sync(lambda: eventually(holds, within))
 
 
 async def stays(holds: Callable[[], object], seconds: float) -> None:
@@ -147,42 +141,6 @@ class TestProcesses:
         assert [name for name, _, _ in ledger.reigns][-1] == ""
         must_be_unforced_applies(ledger.all_lease_writes[1:], LEASE_MANAGER)
 
-    def test_five_of_them_and_many_ends_never_make_two_leaders(
-        self, sandbox: Sandbox, namespace: str, api: Api, audit_log: AuditLog, tmp_path: Path
-    ):
-        """Fact: the order in which the server carried out the writes of five processes."""
-        vacant(api, namespace)
-        with ExitStack() as stack:
-            alive = [
-                stack.enter_context(Contender(sandbox.kubeconfig, namespace, f"c{n}", tmp_path))
-                for n in range(5)
-            ]
-            stopped: list[Contender] = []
-            for number in (signal.SIGKILL, signal.SIGUSR1, signal.SIGTERM, signal.SIGUSR1):
-                names = {c.name: c for c in alive}
-                name = eventually(
-                    lambda known=names: one if (one := held(api, namespace)) in known else ""
-                )
-                leader = names[name]
-                leader.says("at work")
-                leader.send(number)
-                alive.remove(leader)
-                stopped += [leader] if number == signal.SIGUSR1 else []
-            [last] = alive
-            last.says("at work")
-            for contender in stopped:
-                contender.send(signal.SIGCONT)
-                assert contender.ended() == 1
-                assert "refused" in contender.lines
-                assert contender.lines[-1].startswith("lost: the lease ")
-            last.send(signal.SIGTERM)
-            assert last.ended() == 0
-
-        ledger = Ledger(audit_log, namespace)
-        reigned = ledger.must_have_one_writer_at_a_time()
-        assert sorted(reigned) == ["c0", "c1", "c2", "c3", "c4"]
-        must_be_unforced_applies(ledger.all_lease_writes[1:], LEASE_MANAGER)
-
 
 class TestHeldUp:
     """An operator whose event loop stands still."""
@@ -216,15 +174,6 @@ class TestHeldUp:
 
 def renewed(api: Api, namespace: str) -> datetime:
     return datetime.fromisoformat(api.get(lease(namespace)).must()["spec"]["renewTime"])
-
-
-@asynccontextmanager
-async def held_by(leading: Elector) -> AsyncIterator[anyio.CancelScope]:
-    """Hold a lease that is ours, in the background."""
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(leading.hold)
-        yield tasks.cancel_scope
-        tasks.cancel_scope.cancel()
 
 
 class TestLeadership:

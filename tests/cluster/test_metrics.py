@@ -19,7 +19,6 @@ from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.serving.authorization import Access
 from hedgerow.serving.metrics import metrics_app
 from hedgerow.testing.api import Api, Object
-from hedgerow.testing.audit_log import AuditLog
 from serving.serving import pair, served
 from support.cluster.rights import account, grant
 
@@ -112,19 +111,6 @@ class TestMetrics:
         kubeconfig = await sandbox.kubeconfig_for_service_account(people.namespace, "poor")
         async with guarded(kubeconfig, tmp_path) as client:
             assert await code(client, reader) == 503
-
-    async def test_many_scrapes_are_one_question(
-        self, operator, people: People, tmp_path: Path, audit_log: AuditLog
-    ) -> None:
-        """Fact: the audit log shows how many reviews reached the server."""
-        reader, mark = people.account("reader", READS), audit_log.mark()
-        async with guarded(await operator(), tmp_path) as client:
-            codes = [await code(client, reader) for _ in range(5)]
-
-        account = f"system:serviceaccount:{people.namespace}:operator"
-        asked = [entry["objectRef"]["resource"] for entry in audit_log.since(mark, user=account)]
-        assert codes == [200] * 5
-        assert asked == ["tokenreviews", "subjectaccessreviews"]
 
     async def test_a_user_is_known_with_uid_groups_and_extra(
         self, operator, people: People

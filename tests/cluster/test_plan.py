@@ -142,15 +142,6 @@ class TestAsKubectl:
         assert lines[".spec.promotion"]["new"] == spec["promotion"] == "Immediate"
         assert lines[".spec.routeTo"]["new"] == spec["routeTo"] == "Green"
 
-    def test_what_is_as_it_was_has_nothing_to_do(self, namespace, typed, kubectl):
-        """Fact: when kubectl says that nothing changed."""
-        typed(bluegreen(namespace))
-        assert kubectl()[0]
-        told = typed(bluegreen(namespace), "-o", "json")
-
-        assert kubectl()[1].endswith("unchanged\n")
-        assert listed(told)["objects"][0]["fields"] == []
-
     def test_server_side_apply_takes_over_from_it(self, world, namespace, typed, kubectl):
         """Fact: kubectl gives up its client-side entry when it applies server-side."""
         typed(bluegreen(namespace, promotion="WhenAvailable"))
@@ -233,14 +224,6 @@ class TestNulls:
 
 
 class TestRefused:
-    def test_by_the_rules_of_its_definition(self, namespace, typed):
-        """Fact: the server evaluates the definition's rules in a dry run."""
-        code, out, _ = typed(bluegreen(namespace, route_to="Green", greenSpec=None))
-
-        assert code == 1
-        assert "✗ BlueGreen/demo would be refused" in out
-        assert "routeTo is Green, so there must be a greenSpec to route to" in out
-
     def test_a_child_that_is_no_valid_object(self, namespace, typed):
         """Fact: the server validates a child in a dry run."""
         spec = {"containers": [{"name": "blue", "image": "x", "ports": [{"containerPort": 70000}]}]}
@@ -271,15 +254,6 @@ class TestRefused:
         assert 'volumeMounts[0].name: Not found: "nope"' in " ".join(out.split())
         theirs = {**given, "apiVersion": "batch/v1"}
         assert not api.apply(theirs, "user", dry_run=True).ok
-
-    def test_a_job_of_a_check_that_is_run(self, namespace, typed):
-        """Fact: the server validates the Job of a check in a dry run."""
-        pod = {**pods("c"), "restartPolicy": "Always"}
-        checks = [{"name": "smoke", "job": {"spec": {"template": {"spec": pod}}}}]
-        code, out, _ = typed(bluegreen(namespace, promotion="WhenChecked", checks=checks))
-
-        assert code == 1
-        assert "restartPolicy" in out
 
     def test_a_child_by_an_admission_policy(self, api, namespace, typed):
         """Fact: an admission policy is asked in a dry run."""
@@ -324,17 +298,6 @@ class TestRefused:
 
         assert code == 2
         assert "RewrittenByAdmission" not in out
-
-
-class TestRights:
-    def test_without_the_right_to_look_there_is_no_plan(self, sandbox, namespace, typed):
-        """Fact: the server's words to a user without rights."""
-        nobody = anyio.run(sandbox.kubeconfig_for, "nobody")
-        code, out, err = typed(bluegreen(namespace), kubeconfig=nobody)
-
-        assert (code, out) == (1, "")
-        assert "cannot get resource" in err
-        assert err.count("\n") == 1
 
 
 def of_kind(version: str, kind: str, name: str, more: Object, **meta: str) -> Object:

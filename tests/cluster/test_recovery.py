@@ -6,18 +6,15 @@ import secrets
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import anyio
 import pytest
-import yaml
 
 from hedgerow.sandbox.cluster import Options, Sandbox
 from hedgerow.testing.api import Api, Object
 from hedgerow.testing.sandboxes import running as cluster
 from hedgerow.testing.waiting import eventually
 from support.cluster.bluegreens import USER, World, prepare
-from support.cluster.proxy import Proxy
 from support.operator.running import Operator
 from support.programs.following import Following
 
@@ -38,28 +35,6 @@ def fragile(kubernetes: str, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         yield up
 
 
-@pytest.fixture(scope="module", autouse=True)
-def cut_off(fragile: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """A namespace whose operator got half-open connections, before a change that it has to see.
-
-    It takes a minute and a half until they are noticed: the other tests run meanwhile.
-    """
-    kubeconfig, log = anyio.run(fragile.kubeconfig_for, USER), tmp_path_factory.mktemp("cut-off")
-    api = Api(fragile.kubeconfig)
-    world = World(api, api.namespace("cut-off"))
-    with Proxy(urlsplit(fragile.server).port or 443) as proxy:
-        through = yaml.safe_load(kubeconfig.read_text("utf-8"))
-        through["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{proxy.port}"
-        path = log / "kubeconfig"
-        path.write_text(yaml.safe_dump(through), "utf-8")
-        with Operator(path, log / "log", "--namespace", world.namespace):
-            follows(world, "Blue")
-            assert proxy.freeze() >= 4
-            world.apply(route_to="Green")
-            yield world
-    api.close()
-
-
 @pytest.fixture
 def kubeconfig(fragile: Sandbox) -> Path:
     return anyio.run(fragile.kubeconfig_for, USER)
@@ -73,13 +48,8 @@ def world(fragile: Sandbox) -> Iterator[World]:
 
 
 def restart(sandbox: Sandbox) -> None:
-    """Kill the API server, and start it anew."""
+    """Kill the API server, and start it anew once it has let go of its port."""
     sandbox.kill(API_SERVER, signal.SIGKILL)
-    again(sandbox)
-
-
-def again(sandbox: Sandbox) -> None:
-    """Start the API server anew, once the killed one has let go of its port."""
     anyio.run(sandbox.stop, API_SERVER)
     anyio.run(sandbox.start, API_SERVER)
 
@@ -88,21 +58,6 @@ def follows(world: World, colour: str) -> None:
     """The operator is at work: the Service follows a flip."""
     world.apply(route_to=colour)
     eventually(lambda: world.selected() == colour, within=60, what=f"selects {colour}")
-
-
-def test_a_killed_server_is_waited_for(
-    fragile: Sandbox, world: World, kubeconfig: Path, tmp_path: Path
-):
-    """Fact: what a killed API server's connections and its successor answer."""
-    with Operator(kubeconfig, tmp_path / "log", "--namespace", world.namespace) as operator:
-        follows(world, "Blue")
-
-        fragile.kill(API_SERVER, signal.SIGKILL)
-        eventually(lambda: operator.logged("watch in trouble"))
-        again(fragile)
-
-        follows(world, "Green")
-        assert operator.stop() == 0
 
 
 def test_what_was_deleted_meanwhile_is_made_again(
@@ -164,8 +119,3 @@ def test_what_happened_during_a_gap_is_told_once_by_watch(
         assert told(since) == ["DELETED stays"]
     finally:
         watching.kill()
-
-
-def test_half_open_connections_are_noticed(cut_off: World):
-    """Fact: a connection on which nothing comes, and which nobody closes."""
-    eventually(lambda: cut_off.selected() == "Green", within=150)

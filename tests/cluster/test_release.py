@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import anyio
 import pytest
 
 from hedgerow.testing.api import Object
@@ -86,19 +85,6 @@ class TestSole:
             assert garden.held(name) == {"team-a"}
         assert garden.held("hedgerow.dev/controller") == {FIELD_MANAGER}
         assert garden.held("ownerReferences") == {FIELD_MANAGER}
-
-
-class TestRefused:
-    def test_a_user_without_the_right(self, garden, typed, sandbox):
-        """Fact: the server's words to a user without rights."""
-        before = garden.declare(replicas=5)
-        nobody = anyio.run(sandbox.kubeconfig_for, "nobody-at-all")
-
-        told = typed("release", CHILD, kubeconfig=nobody)
-
-        assert told.code == 1
-        assert "is forbidden" in told.err or "cannot get" in told.err
-        assert body(garden.live()) == body(before)
 
 
 @pytest.mark.oldest

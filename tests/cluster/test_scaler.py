@@ -25,7 +25,6 @@ from hedgerow.testing.audit_log import AuditLog
 from hedgerow.testing.waiting import eventually
 from support.cluster.granted import denied, requests
 from support.operator.running import Operator
-from support.programs.typed import Typing, typing
 
 pytestmark = pytest.mark.cluster
 
@@ -61,8 +60,8 @@ def windows(begins: timedelta = -HOUR, ends: timedelta = 2 * HOUR) -> dict[str, 
 class Shop:
     """A namespace whose owner applies a workload, and perhaps an autoscaler."""
 
-    def __init__(self, api: Api, namespace: str, typed: Typing | None = None) -> None:
-        self.api, self.namespace, self.typed = api, namespace, typed
+    def __init__(self, api: Api, namespace: str) -> None:
+        self.api, self.namespace = api, namespace
 
     def object(self, kind: str, **annotations: str) -> Object:
         meta: Object = {"name": "web", "namespace": self.namespace}
@@ -100,13 +99,6 @@ class Shop:
     def soon(self, value: int, kind: str = "Deployment") -> None:
         eventually(lambda: self.value(kind) == value, 100, f"{value} of {kind}")
 
-    def tree(self) -> str:
-        """Return what `hedgerow tree` tells of the workload, its lines as one."""
-        assert self.typed
-        told = self.typed("tree", "deployment/web")
-        assert told.code == 0, told.err
-        return " ".join(told.out.split())
-
 
 _OURS = (MANAGER, "Apply")
 
@@ -137,17 +129,13 @@ def operator(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 @pytest.fixture
 def shop(
-    sandbox: Sandbox,
-    namespace: str,
-    operator: Operator,
-    audit_log: AuditLog,
-    capsys: pytest.CaptureFixture[str],
+    sandbox: Sandbox, namespace: str, operator: Operator, audit_log: AuditLog
 ) -> Iterator[Shop]:
     """A shop; in the end, nothing that the operator asked was refused, and all writes applies."""
     assert operator.running
     mark = audit_log.mark()
     api = Api(sandbox.kubeconfig)
-    yield Shop(api, namespace, typing(sandbox.kubeconfig, namespace, capsys))
+    yield Shop(api, namespace)
     api.close()
     asked = requests(audit_log, mark, USER)
     assert denied(asked) == []
@@ -164,17 +152,6 @@ def shop(
         assert "force" not in uri or BEFORE in body["metadata"]["annotations"]
     read = {e["objectRef"].get("name") for e in asked if e["verb"] == "get" and e.get("objectRef")}
     assert "foreign" not in read
-
-
-@pytest.fixture(scope="module", autouse=True)
-def early(sandbox: Sandbox, operator: Operator) -> Iterator[Shop]:
-    """A shop whose window begins with the next minute, while the other tests do what they do."""
-    assert operator.running
-    api = Api(sandbox.kubeconfig)
-    shop = Shop(api, api.namespace("early"))
-    shop.deploy(windows(timedelta(minutes=1)))
-    yield shop
-    api.close()
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])

@@ -1,4 +1,4 @@
-"""Proxy: a TCP relay to the API server whose open connections can go silent without closing."""
+"""Proxy: a TCP relay to the API server, at a port at which nobody listened before."""
 
 from __future__ import annotations
 
@@ -10,20 +10,15 @@ from typing import Self
 
 
 class Proxy:
-    """Relays a loopback port; `freeze` makes the connections of that moment half-open for ever.
+    """Relays the loopback port `at` to another."""
 
-    It listens `at` a port, or else at any.
-    """
-
-    def __init__(self, port: int, *, at: int = 0) -> None:
+    def __init__(self, port: int, *, at: int) -> None:
         self._target = ("127.0.0.1", port)
         self._listener = socket.create_server(("127.0.0.1", at))
         self._listener.settimeout(0.2)
-        self._frozen: set[socket.socket] = set()
         self._open: set[socket.socket] = set()
         self._over = threading.Event()
         self._threads = [threading.Thread(target=self._accept, daemon=True)]
-        self.port = self._listener.getsockname()[1]
 
     def __enter__(self) -> Self:
         self._threads[0].start()
@@ -35,11 +30,6 @@ class Proxy:
             thread.join(5)
         for end in (*self._open, self._listener):
             end.close()
-
-    def freeze(self) -> int:
-        """Relay nothing any more on the connections that are open now; give their number."""
-        self._frozen |= self._open
-        return len(self._open) // 2
 
     def _accept(self) -> None:
         while not self._over.is_set():
@@ -59,8 +49,6 @@ class Proxy:
         other = {near: far, far: near}
         while not self._over.is_set():
             for end in select.select([near, far], [], [], 0.2)[0]:
-                if end in self._frozen:
-                    return
                 if not _moved(end, other[end]):
                     self._open -= {near, far}
                     near.close()
