@@ -53,8 +53,8 @@ class Clockwork(World):
         await self.work()
 
     def _next_due(self) -> float:
-        delayed = self.runner.queue._delays.at.values()
-        return min((math.ceil(due) for due in delayed), default=math.inf)
+        due = self.life.next_due
+        return due if due == math.inf else self.server.now + math.ceil(due)
 
     def end_job(self, name: str, how: str = "Complete") -> None:
         """Let a Job end as the Job controller says it; one that has ended stays as it is."""
@@ -116,5 +116,5 @@ async def settled(world: Clockwork) -> None:
 
 
 async def standstill(world: Clockwork) -> None:
-    while world.deliver() or len(world.runner.queue):
+    while world.deliver() or world.life.is_due:
         await world.work()

@@ -5,18 +5,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from typing import Any, cast
+from typing import Any
 
 import anyio
 
-from hedgerow.contract import Desired
-from hedgerow.objects import Installation
-from hedgerow.runtime.cache.caches import build
+from hedgerow.contract import Desired, Key
 from hedgerow.runtime.large import Turns
 from hedgerow.runtime.metrics import Meters
-from hedgerow.runtime.observation import ResourcePlanner
-from hedgerow.runtime.runner import ControllerRunner
 from hedgerow.testing.memory.inmemory import any_claims
+from hedgerow.testing.memory.life import operator
 from hedgerow.testing.memory.watched import Watched
 from hedgerow.testing.virtual import VirtualClock
 from runtime.world import CONTROLLER, World
@@ -36,29 +33,41 @@ class Shop:
         self.controller = (
             dataclasses.replace(CONTROLLER, compose=compose) if compose else CONTROLLER
         )
-        planner = ResourcePlanner(
-            controller=self.controller,
-            installation=Installation(),
-            cache=build(self.controller, Installation(), namespaces),
-            clock=VirtualClock(),
-            permission=any_claims,
-        )
         self.meters = Meters()
-        self.runner = ControllerRunner(cast("Any", self.cluster), planner, self.meters, turns=turns)
+        self.insides = operator(
+            self.cluster,
+            self.controller,
+            VirtualClock(),
+            any_claims,
+            namespaces=namespaces,
+            meters=self.meters,
+            turns=turns,
+            server_time=lambda: None,
+        )
 
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[None, None]:
         """Run it for as long as the block lasts, then stop it as a signal does."""
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self.runner.run)
+            tasks.start_soon(self.insides.run)
             try:
                 yield
             finally:
-                self.runner.stop()
+                self.insides.stop()
 
     def edit(self, act: Callable[..., Any], *args: Any, **more: Any) -> None:
         act(*args, **more)
         self.cluster.wake()
+
+    def look(self, *keys: Key) -> None:
+        """Have a pass made over resources."""
+        for key in keys:
+            self.insides.queue.add(key)
+
+    @property
+    def retried(self) -> tuple[Key, ...]:
+        """The resources whose last pass is to be tried again."""
+        return self.insides.queue.failing
 
     @property
     def writes(self) -> list[str]:

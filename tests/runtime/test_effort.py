@@ -11,7 +11,6 @@ from typing import Any
 
 import anyio
 import pytest
-from msgspec.structs import replace
 
 from hedgerow.contract import Apply, Desired
 from hedgerow.fields import ownership
@@ -155,13 +154,13 @@ class TestLooks:
         shop.cluster.after = told_at_once
         async with shop.open():
             await quiet()
-            work = shop.runner._pass
+            work = shop.insides._pass
 
             async def counted(key: Any, limits: PassLimits) -> None:
                 passes.append(key)
                 await work(key, limits)
 
-            shop.runner._pass = counted  # type: ignore[method-assign]
+            shop.insides._pass = counted  # type: ignore[method-assign]
             shop.edit(shop.world.apply)
             await anyio.sleep(30)
             assert [write for write in shop.writes if "Event" not in write] == CREATION
@@ -263,11 +262,7 @@ class TestLooks:
         assert live["metadata"]["resourceVersion"] == version
         assert "status" not in live
 
-        for source, feed in world.feeds:
-            restored = replace(feed.relist(), rewound=True)
-            for changes in world.runner.watches.take(source, restored):
-                world.runner.watches.enqueue(source, changes)
-            world.runner.watches.rewind(source)
+        world.life.relist(rewound=True)
         await world.work()
 
         assert world.status()["observedGeneration"] == 2
@@ -334,7 +329,7 @@ class TestMeanwhile:
         async with shop.open():
             await anyio.sleep(60)
 
-        assert shop.runner._reconciler.states == {}
+        assert shop.insides._reconciler.states == {}
 
     async def test_a_spec_changed_while_the_status_is_written_leads_to_a_pass(self):
         shop = Shop()
@@ -344,11 +339,11 @@ class TestMeanwhile:
             await anyio.sleep(60)
 
         assert shop.world.selected() == "Green"
-        (state,) = shop.runner._reconciler.states.values()
+        (state,) = shop.insides._reconciler.states.values()
         assert state.generation == 2
 
     async def test_two_resources_that_write_one_object_do_not_disturb_each_other(self):
-        reconciler = World().runner._reconciler
+        reconciler = World().insides._reconciler
         ref = ObjectRef(Service.api, "default", "x")
         one, other = ("default", "one"), ("default", "other")
         with reconciler.in_flight.writing(ref, one):
@@ -384,18 +379,18 @@ class TestDueFirst:
         world.apply()
         world.apply("other")
         world.deliver()
-        queue = world.runner.queue
+        queue = world.insides.queue
         assert await queue.get() == DEMO
         queue.add(("default", "other"), Priority.DUE)
 
-        await world.runner._pass(DEMO, USUAL)
+        await world.insides._pass(DEMO, USUAL)
         queue.done(DEMO)
 
         assert world.writes == CREATION[:3]
         assert effort.looks == 1
         await world.work()
         assert CREATION[3] in world.writes
-        assert world.runner._reconciler.states[DEMO].created == {}  # told in one Event
+        assert world.insides._reconciler.states[DEMO].created == {}  # told in one Event
 
     async def test_all_starts_of_one_namespace_come_before_their_statuses(self):
         shop = Clockwork()
@@ -405,12 +400,12 @@ class TestDueFirst:
         shop.deliver()
         await shop.work()
         shop.pass_time(MINUTE)
-        queue, before = shop.runner.queue, len(shop.writes)
+        queue, before = shop.insides.queue, len(shop.writes)
 
         active = [await queue.get() for _ in range(SHARE)]  # as many as its namespace may have
         while len(queue) or active:
             key = active.pop(0)
-            await shop.runner._pass(key, USUAL)
+            await shop.insides._pass(key, USUAL)
             queue.done(key)
             if len(queue):
                 active.append(await queue.get())

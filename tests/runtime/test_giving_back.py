@@ -29,7 +29,7 @@ async def orphaned(*names: str) -> World:
 
 def giving_back(world: World) -> GivingBack:
     refusal_log = RefusalLog(world.clock, world.meters.of("scaler"))
-    return GivingBack(SCALER, world.cache, Applier(world.cluster, MANAGER), refusal_log)  # type: ignore[arg-type]
+    return GivingBack(SCALER, world.insides.cache, Applier(world.cluster, MANAGER), refusal_log)  # type: ignore[arg-type]
 
 
 def lines(world: World) -> list[tuple[str, str]]:

@@ -259,18 +259,18 @@ class TestPasses:
 
             labels = {"resource": "deployments.apps", "reason": "forbidden"}
             assert of_bluegreen(shop, "watch_restarts_total", **labels) == 1
-            assert shop.runner.watches.waiting() == "bluegreen waits for deployments.apps"
+            assert shop.insides.watches.waiting() == "bluegreen waits for deployments.apps"
 
     async def test_a_runner_whose_caches_are_filled_waits_for_nothing(self) -> None:
         shop = Shop("default", "other")
-        assert "services in default, services in other" in shop.runner.watches.waiting()
+        assert "services in default, services in other" in shop.insides.watches.waiting()
         async with shop.open():
             await quiet()
-            assert shop.runner.watches.waiting() == ""
+            assert shop.insides.watches.waiting() == ""
 
     async def test_time_in_the_queue_is_that_from_ready_to_handed_out(self) -> None:
         world = World()
-        world.runner.queue.add(("default", "demo"))
+        world.life.look(("default", "demo"))
         world.server.now += 7
         await world.work()
 

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.anyio
 
 
 def planner(world: World) -> ResourcePlanner:
-    return world.runner._reconciler.context.planner
+    return world.insides._reconciler.context.planner
 
 
 def state(world: World, **change: Any) -> ResourceState:
@@ -56,10 +56,10 @@ class TestWritable:
 class TestLook:
     async def test_a_look_changes_no_cache(self):
         world = await settled()
-        before = [dict(source.store._entries) for source in world.cache]
+        before = [dict(source.store._entries) for source in world.insides.cache]
         await planner(world).observe(DEMO, state(world), limits=USUAL)
 
-        assert [dict(source.store._entries) for source in world.cache] == before
+        assert [dict(source.store._entries) for source in world.insides.cache] == before
 
     async def test_one_made_in_a_thread_comes_to_the_same(self, monkeypatch):
         world = await settled()

@@ -109,7 +109,7 @@ async def test_a_settled_world_gets_no_write_nor_does_a_restart(case):
 
     for _ in range(5):
         world.server.now += 301
-        world.runner.queue.add(DEMO)
+        world.life.look(DEMO)
         assert await writes_of(world, world.lose_and_relist) == []
 
     assert await writes_of(world, world.restart) == []
@@ -122,7 +122,7 @@ class TestRequeue:
     async def test_a_settled_resource_is_looked_at_only_when_something_happens(self):
         world = await settled()
 
-        outcome = await world.runner._reconciler.reconcile(DEMO)
+        outcome = await world.insides._reconciler.reconcile(DEMO)
 
         assert (outcome.retry, outcome.requeue_after) == (False, None)
 
@@ -131,7 +131,7 @@ class TestRequeue:
         world.delete("BlueGreen")
         await world.settle()
 
-        assert world.runner._reconciler.states == {}
+        assert world.insides._reconciler.states == {}
 
     async def test_what_is_known_of_children_does_not_outlive_them(self):
         world = await settled()
@@ -139,5 +139,5 @@ class TestRequeue:
             world.apply(routeTo=colour, **{f"{'blue' if colour == 'Green' else 'green'}Spec": None})
             await world.settle()
 
-        (state,) = world.runner._reconciler.states.values()
+        (state,) = world.insides._reconciler.states.values()
         assert (state.pruned, len(state.history)) == ({}, 2)

@@ -68,7 +68,7 @@ class TestConflicts:
         written = [write for write in world.writes[before:] if "Event" not in write]
         assert written == [CREATION[0], CREATION[3]]
         assert world.condition("Ready") == "False/FieldConflict"
-        world.runner.queue.add(DEMO)
+        world.life.look(DEMO)
         await world.work()
         assert len(world.writes[before:]) == len(written) + 1
 

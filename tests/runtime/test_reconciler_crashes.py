@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from math import inf
 from typing import Any, ClassVar
 
 import pytest
@@ -60,14 +61,14 @@ class TestBadResources:
         world.apply(blueSpec=pods("blue", "mine:2"))
         world.deliver()
         await world.work()
-        assert world.runner.queue._delays.at
+        assert world.life.next_due < inf
 
         self.ruin(world, spec={"routeTo": "Grey", "blueSpec": pods("b")})
         world.deliver()
         await world.work()
 
         assert world.condition("Stalled") == "True/InvalidSpec"
-        assert not world.runner.queue._delays.at
+        assert world.life.next_due == inf
 
     async def test_a_bad_spec_takes_nothing_back_that_the_status_said(self):
         world = await settled()
@@ -205,7 +206,7 @@ class TestLag:
         world.apply()
         world.deliver()
         for _ in range(5):
-            world.runner.queue.add(DEMO)
+            world.life.look(DEMO)
             await world.work()
 
         assert world.writes == CREATION
@@ -216,7 +217,7 @@ class TestLag:
         await world.work()
         world.deliver()
 
-        assert len(world.runner.queue) == 0
+        assert not world.life.is_due
 
     async def test_a_child_that_the_cache_believes_in_is_made_anew_at_once(self):
         world = await settled()

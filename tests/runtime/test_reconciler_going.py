@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 import pytest
@@ -156,10 +157,10 @@ class TestTerminatingNamespace:
 
         assert len(world.writes) == 3
         assert [entry["log_level"] for entry in world.logs.entries] == []
-        assert not world.runner.queue._delays.at
+        assert world.life.next_due == inf
 
         world.apply(routeTo="Green")
-        assert await writes_of(world, lambda: world.runner.queue.add(DEMO)) == []
+        assert await writes_of(world, lambda: world.life.look(DEMO)) == []
 
     async def test_a_namespace_that_is_gone_altogether_is_quiet_until_the_watch_tells(self, world):
         world.apply("demo", "other")
@@ -192,7 +193,7 @@ class TestRemovedColour:
         world.apply(greenSpec=None)
         world.deliver(kind="BlueGreen")
         for _ in range(3):
-            world.runner.queue.add(DEMO)
+            world.life.look(DEMO)
             await world.work()
 
         assert sum(write.startswith("delete") for write in world.writes) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from math import inf
 from typing import Any
 
 import pytest
@@ -56,9 +57,12 @@ class TestUnwatchedChildren:
 
     async def test_it_is_not_cached_and_read_once_in_each_pass(self):
         world = await unwatched()
-        assert world.cache.child_store("Deployment", "default").get(("default", BLUE_NAME)) is None
+        assert (
+            world.insides.cache.child_store("Deployment", "default").get(("default", BLUE_NAME))
+            is None
+        )
         before = len(world.cluster.sent)
-        world.runner.queue.add(DEMO)
+        world.life.look(DEMO)
         await world.work()
 
         assert [str(sent) for sent in world.cluster.sent[before:]] == [f"read {BLUE}"]
@@ -68,14 +72,14 @@ class TestUnwatchedChildren:
         before = len(world.cluster.sent)
         await world.settle()
 
-        assert not world.runner.queue._delays.at
+        assert world.life.next_due == inf
         assert world.cluster.sent[before:] == []
 
     async def test_what_others_take_of_it_is_found_by_the_next_pass(self):
         world = await unwatched()
         take_image(world)
 
-        world.runner.queue.add(DEMO)
+        world.life.look(DEMO)
         await world.settle()
 
         assert IMAGE in [path for _, path, _ in world.contested()]
@@ -84,7 +88,7 @@ class TestUnwatchedChildren:
         world = await unwatched()
         world.delete("Deployment", BLUE_NAME)
 
-        world.runner.queue.add(DEMO)
+        world.life.look(DEMO)
         await world.settle()
 
         assert world.get("Deployment", BLUE_NAME) is not None
@@ -94,13 +98,13 @@ class TestUnwatchedChildren:
         world = await unwatched()
         world.edit("Deployment", BLUE_NAME, {"metadata": {"labels": {CONTROLLER_LABEL: None}}})
 
-        world.runner.queue.add(DEMO)
+        world.life.look(DEMO)
         await world.settle()
 
         labels = world.the("Deployment", BLUE_NAME)["metadata"]["labels"]
         assert labels[CONTROLLER_LABEL] == "bluegreen"
         assert world.contested() == []
-        assert world.cache.child_store("Deployment", "default").get(("default", BLUE_NAME))
+        assert world.insides.cache.child_store("Deployment", "default").get(("default", BLUE_NAME))
 
     async def test_busy_neighbours_do_not_hide_our_own_answers(self):
         # The watch of its kind is past our write before the answer to that is here.
@@ -146,8 +150,8 @@ class TestNames:
         self, monkeypatch
     ):
         world = await settled()
-        reconciler, key, looks = world.runner._reconciler, ("default", "demo"), 0
-        store = world.cache.child_store("Service", "default")
+        reconciler, key, looks = world.insides._reconciler, ("default", "demo"), 0
+        store = world.insides.cache.child_store("Service", "default")
         service = store.get(key)
         assert service
         store.forget(key, service["metadata"]["uid"])

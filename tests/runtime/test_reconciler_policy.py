@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+from math import inf
 from typing import Any
 
 import pytest
@@ -335,7 +336,7 @@ class TestRewrittenByAdmission:
             f"apply Deployment default/{name}" for name in (BLUE, "demogreen-deployment")
         ]
         assert world.server.version == before
-        assert await writes_of(world, world.runner.queue.add_everyone) == []
+        assert await writes_of(world, world.life.look) == []
 
     @pytest.mark.parametrize("said", [*UNSAID, *OF_CONTAINERS], ids=str)
     async def test_it_is_not_said_of_what_the_server_itself_fills_in_or_leaves_out(self, said):
@@ -345,7 +346,7 @@ class TestRewrittenByAdmission:
 
         assert world.events() == []
         assert world.condition("RewrittenByAdmission") == ""
-        assert await writes_of(world, world.runner.queue.add_everyone) == []
+        assert await writes_of(world, world.life.look) == []
 
     async def test_an_empty_key_is_settled_by_looking(self):
         said = {"imagePullSecrets": [{"name": ""}]}
@@ -429,7 +430,7 @@ class TestAllowed:
         annotate(world, yields=self.CLAIMED)
         await world.settle()
 
-        assert not world.runner.queue._delays.at
+        assert world.life.next_due == inf
 
     async def test_while_it_cannot_be_read_nothing_is_done_for_who_claims(self):
         world = World()
@@ -440,7 +441,7 @@ class TestAllowed:
         assert world.get("Service") is None
 
         world.claiming["default"] = True
-        world.runner.queue.add_everyone()
+        world.life.look()
         await world.settle()
         assert world.get("Service") is not None
 

@@ -134,7 +134,7 @@ class TestRefusals:
         await world.settle()
         before = world.writes.count(f"apply {BLUE}")
         for _ in range(60):
-            world.runner.queue.add(DEMO)
+            world.life.look(DEMO)
             world.server.now += 10
             world.deliver()
             await world.work()
@@ -184,7 +184,7 @@ class TestRefusals:
         world.apply()
         world.deliver()
         for _ in range(3):
-            world.runner.queue.add(DEMO)
+            world.life.look(DEMO)
             await world.work()
 
         assert world.writes.count(CREATION[3]) == 1
@@ -202,7 +202,7 @@ class TestRefusals:
         assert "StatusRefused" not in world.events()
         for _ in range(3):
             world.server.now += 61
-            world.runner.queue.add(DEMO)
+            world.life.look(DEMO)
             await world.work()
 
         assert world.events().count("StatusRefused") == 1
@@ -213,7 +213,7 @@ class TestRefusals:
         world.apply()
         world.deliver()
         await world.work()
-        assert world.runner.queue._failures == {}
+        assert world.life.retried == ()
 
         await world.settle()
         assert world.condition("Ready") != ""

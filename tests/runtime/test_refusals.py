@@ -252,7 +252,7 @@ class TestWayBack:
         assert 2 <= met <= 40, "it is tried again, and not too often"
         assert [entry for entry in told if entry["log_level"] == "warning"] or error.code == 404
         assert self.children(ended) == self.usual[request_]
-        assert shop.runner.queue._failures == {}
+        assert shop.retried == ()
 
     @staticmethod
     def children(ended: tuple[dict[str, Any], list[str]]) -> object:

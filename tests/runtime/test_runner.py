@@ -173,9 +173,9 @@ class TestWall:
             shop.world.apply(name)
         async with shop.open():
             await quiet()
-            add = shop.runner.queue.add
+            add = shop.insides.queue.add
             monkeypatch.setattr(
-                shop.runner.queue, "add", lambda key, *lane: (seen.append(key), add(key, *lane))
+                shop.insides.queue, "add", lambda key, *lane: (seen.append(key), add(key, *lane))
             )
             await anyio.sleep(3 * WALL_CHECK)
             assert seen == []
@@ -195,7 +195,7 @@ class TestWall:
             with monkeypatch.context() as wrong:
                 now = VirtualClock.now
                 wrong.setattr(VirtualClock, "now", lambda clock: now(clock) - timedelta(days=365))
-                shop.runner.queue.add(("default", "one"))
+                shop.look(("default", "one"))
                 await quiet()
             await anyio.sleep(2 * WALL_CHECK)
 
@@ -207,7 +207,7 @@ class TestWall:
         shop.world.apply("one")
         async with shop.open():
             await quiet()
-            reconcile, now = shop.runner._reconciler.reconcile, VirtualClock.now
+            reconcile, now = shop.insides._reconciler.reconcile, VirtualClock.now
             with monkeypatch.context() as wrong:
 
                 async def set_back(key: Any, limits: PassLimits) -> Any:
@@ -216,8 +216,8 @@ class TestWall:
                     )
                     return await reconcile(key, limits)
 
-                wrong.setattr(shop.runner._reconciler, "reconcile", set_back)
-                shop.runner.queue.add(("default", "one"))
+                wrong.setattr(shop.insides._reconciler, "reconcile", set_back)
+                shop.look(("default", "one"))
                 await anyio.sleep(WALL_CHECK / 10)
             await anyio.sleep(2 * WALL_CHECK)
 
@@ -229,19 +229,19 @@ class TestTaking:
 
     def test_a_bookmark_makes_answers_up_to_it_old_news(self):
         shop = Shop()
-        source = next(iter(shop.runner._cache))
+        source = next(iter(shop.insides.cache))
 
-        assert shop.runner.watches.take(source, Bookmark("7")) == ()
+        assert shop.insides.watches.take(source, Bookmark("7")) == ()
         assert source.store.version == 7
 
     def test_what_is_no_news_leads_to_no_pass(self):
         shop = Shop()
-        source = next(iter(shop.runner._cache))
+        source = next(iter(shop.insides.cache))
         meta = {"name": "demo", "namespace": "default", "resourceVersion": "5"}
         event = Changed("ADDED", {"metadata": meta}, "5")
 
-        assert [len(changes) for changes in shop.runner.watches.take(source, event)] == [1]
-        assert shop.runner.watches.take(source, event) == ()
+        assert [len(changes) for changes in shop.insides.watches.take(source, event)] == [1]
+        assert shop.insides.watches.take(source, event) == ()
 
 
 class TestRewinding:
@@ -250,19 +250,19 @@ class TestRewinding:
         shop.world.apply("one")
         async with shop.open():
             await quiet()
-            source = next(iter(shop.runner._cache))
-            (state,) = shop.runner._reconciler.states.values()
+            source = next(iter(shop.insides.cache))
+            (state,) = shop.insides._reconciler.states.values()
             state.pruned["Service", "one"] = "a uid"
             assert state.may_send_event(("Deployment", "one"), ".spec", "somebody", EPOCH)
             live = source.store.get(("default", "one"))
             older = {**live, "metadata": {**live["metadata"], "resourceVersion": "1"}}
             event = Snapshot((older,), "2", rewound=True)
 
-            assert [(live, older)] in list(shop.runner.watches.take(source, event))
-            shop.runner.watches.rewind(source)
-            shop.runner.watches.rewind(source)
+            assert [(live, older)] in list(shop.insides.watches.take(source, event))
+            shop.insides.watches.rewind(source)
+            shop.insides.watches.rewind(source)
 
-            assert len(shop.runner.queue) == 1
+            assert len(shop.insides.queue) == 1
             assert state.pruned == {}
             assert state.may_send_event(("Deployment", "one"), ".spec", "somebody", EPOCH)
             assert len(shop.logged("versions went back: the store was restored")) == 1
@@ -279,9 +279,9 @@ class TestStopping:
 
         shop.cluster.before = hook
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(shop.runner.run)
+            tasks.start_soon(shop.insides.run)
             await quiet()
-            shop.runner.stop()
+            shop.insides.stop()
             shop.edit(shop.world.apply, "two")
             await quiet()
             gate.set()
@@ -317,7 +317,7 @@ class TestStopping:
 
         shop.cluster.before = hook
         with anyio.move_on_after(1):
-            await shop.runner.run()
+            await shop.insides.run()
 
         assert shop.cluster.open == 0
         assert len(shop.writes) == 3
@@ -337,12 +337,12 @@ class TestPods:
         async with shop.open():
             await quiet()
             seen: list[Any] = []
-            queue = shop.runner.queue
+            queue = shop.insides.queue
             add = queue.add
             queue.add = lambda key, *lane: (seen.append(key), add(key, *lane))[1]  # type: ignore[method-assign]
-            source = shop.runner._cache.related[0]
+            source = shop.insides.cache.related[0]
             labels = {"app.kubernetes.io/name": "demo"}
             meta = {"name": "p", "namespace": "default", "resourceVersion": "1", "labels": labels}
-            shop.runner.watches.enqueue(source, [(None, {"metadata": meta})])
+            shop.insides.watches.enqueue(source, [(None, {"metadata": meta})])
 
             assert seen == [("default", "demo")]

@@ -15,16 +15,13 @@ from hedgerow.contract import Controller, Key
 from hedgerow.controllers.bluegreen import controller as bluegreen
 from hedgerow.kube.errors import Unavailable
 from hedgerow.objects import Installation
-from hedgerow.runtime.cache.budget import Budget
-from hedgerow.runtime.cache.caches import build
 from hedgerow.runtime.events.recorder import Limits
 from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.namespaces import Permission
-from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow.runtime.runner import ControllerRunner
 from hedgerow.testing.memory import kinds
 from hedgerow.testing.memory.cluster import MemoryCluster, Sent
-from hedgerow.testing.memory.feed import Feed
+from hedgerow.testing.memory.life import Life
 from hedgerow.testing.memory.server import Server
 from hedgerow_schemas.base import Resource
 from model import ours
@@ -83,7 +80,7 @@ class World:
         instance: str = "",
         controller: Controller[Resource] = CONTROLLER,
         normal_events: int = 0,
-        budget: Callable[[], Budget] | None = None,
+        budget: Callable[[], Any] | None = None,
         server: Server | None = None,
     ) -> None:
         self._budget = budget
@@ -100,28 +97,20 @@ class World:
         structlog.configure(processors=[merge_contextvars, self.logs])
         self._scope, self._installation = namespaces, Installation(instance)
         self.controller = controller
-        self.runner = self._new_life()
+        self.life = self._new_life()
 
-    def _new_life(self) -> ControllerRunner:
+    def _new_life(self) -> Life:
         self.budget = self._budget() if self._budget else None
-        planner = ResourcePlanner(
-            controller=self.controller,
+        return Life(
+            self.cluster,
+            self.controller,
+            self.clock,
+            self._permission,
+            namespaces=self._scope,
             installation=self._installation,
-            cache=build(self.controller, self._installation, self._scope, self.budget),
-            clock=self.clock,
-            permission=self._permission,
-            server_time=self.cluster.server_time,
+            limits=self.limits,
+            budget=self.budget,
         )
-        self.cache = planner.cache
-        self.meters = Meters()
-        runner = ControllerRunner(cast("Any", self.cluster), planner, self.meters, self.limits)
-        self.feeds = [(source, Feed(self.server, source)) for source in planner.cache]
-        self.runner = runner
-        for number, (source, feed) in enumerate(self.feeds):
-            for changes in runner.watches.take(source, feed.relist()):
-                runner.watches.enqueue(source, changes)
-            runner.watches._unsynced.discard(number)
-        return runner
 
     async def _permission(self, namespace: str) -> Permission:
         allows = self.claiming.get(namespace, True)
@@ -134,46 +123,33 @@ class World:
     def restart(self) -> None:
         """End this life, whatever it was at, and begin another."""
         self.cluster.before = self.cluster.after = calm
-        self._new_life()
+        self.life = self._new_life()
+
+    @property
+    def meters(self) -> Meters:
+        return self.life.meters
+
+    @property
+    def insides(self) -> ControllerRunner:
+        """What runs the controller: for tests of parts that no outsider sees."""
+        return self.life.runner
 
     def deliver(self, most: int = 10_000, kind: str = "") -> int:
         """Let the watches tell at most so many events; give how many they told."""
-        told = 0
-        for source, feed in self.feeds:
-            while kind in ("", source.api.kind) and told < most:
-                event = feed.step()
-                if event is None:
-                    break
-                told += 1
-                for changes in self.runner.watches.take(source, event):
-                    self.runner.watches.enqueue(source, changes)
-        return told
+        return self.life.deliver(most, kind)
 
     def lose_and_relist(self, kind: str = "") -> None:
         """Lose all events not told yet; the watches list again."""
-        for source, feed in self.feeds:
-            if kind in ("", source.api.kind):
-                for changes in self.runner.watches.take(source, feed.relist()):
-                    self.runner.watches.enqueue(source, changes)
+        self.life.relist(kind)
 
     async def work(self) -> int:
         """Make a pass over every key that is due; give how many were made."""
-        queue, passes = self.runner.queue, 0
-        queue._mature()
-        while len(queue):
-            key = await queue.get()
-            try:
-                await self.runner._pass(key, self.cache.limits(key))
-            except BaseExceptionGroup as group:
-                if group.subgroup(Crash) is None:
-                    raise
-                raise Crash from group  # in one of several writes at a time
-            finally:
-                queue.done(key)
-            passes += 1
-            assert passes < 500, "passes without end"
-            queue._mature()
-        return passes
+        try:
+            return await self.life.work()
+        except BaseExceptionGroup as group:
+            if group.subgroup(Crash) is None:
+                raise
+            raise Crash from group  # in one of several writes at a time
 
     async def settle(self, rounds: int = 8) -> None:
         """Let everything be told and everything that waits come due, until nothing happens."""
@@ -183,7 +159,7 @@ class World:
             await self.work()
             self.deliver()
             await self.work()
-            if self.server.version == before and not self.runner.queue._delays.at:
+            if self.server.version == before and self.life.next_due == math.inf:
                 return
             self.server.now += 61
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING
@@ -62,13 +63,13 @@ class ControllerRunner:
         self._clock = planner.clock
         self._times = planner.times
         self._meter = (meters or Meters()).of(self.controller.name, self.controller.lag)
-        self._cache = planner.cache
+        self.cache = planner.cache
         self.queue = WorkQueue(
             planner.clock,
             self._meter.waited,
             self._meter.retried,
             share=SHARE,
-            everyone=self._cache.resource_keys,
+            everyone=self.cache.resource_keys,
             begin=turns.begin,
         )
         field_manager = planner.installation.field_manager(self.controller.name)
@@ -95,7 +96,7 @@ class ControllerRunner:
         self.watches = Watches(
             self.controller,
             cluster,
-            self._cache,
+            self.cache,
             self.queue,
             in_flight=self._reconciler.in_flight,
             meter=self._meter,
@@ -105,10 +106,10 @@ class ControllerRunner:
         self.failures: dict[Key, Exception] = {}
         """What the last pass of a resource raised, such as a defect of its compose."""
         self._logged: dict[Key, str] = {}
-        if self._cache.budget is not None:
-            self._cache.budget.on_room[self.controller.title] = self.queue.add
+        if self.cache.budget is not None:
+            self.cache.budget.on_room[self.controller.title] = self.queue.add
         self._meter.queue(self.queue.__len__)
-        _measure(self._meter, self._cache)
+        _measure(self._meter, self.cache)
 
     async def run(self) -> None:
         """Watch, wait until every cache is filled, then work until the queue is closed."""
@@ -176,22 +177,24 @@ class ControllerRunner:
         return not known
 
     async def _work(self) -> None:
-        while True:
-            try:
-                key = await self.queue.get()
-            except Closed:
-                return
-            limits = self._cache.limits(key)
-            # If another large pass runs, the lane calls again when it is the turn of this one.
-            if not self._enter(key, limits):
-                self.queue.done(key)
-                continue
-            try:
-                await self._pass(key, limits)
-            finally:
-                self.queue.done(key)
-                if limits.is_large:
-                    self._lane.leave()
+        with suppress(Closed):
+            while True:
+                await self.step()
+
+    async def step(self) -> None:
+        """Wait for a resource that is due, and make its pass. Raises Closed once stopped."""
+        key = await self.queue.get()
+        limits = self.cache.limits(key)
+        # If another large pass runs, the lane calls again when it is the turn of this one.
+        if not self._enter(key, limits):
+            self.queue.done(key)
+            return
+        try:
+            await self._pass(key, limits)
+        finally:
+            self.queue.done(key)
+            if limits.is_large:
+                self._lane.leave()
 
     def _enter(self, key: Key, limits: PassLimits) -> bool:
         """Return whether a pass may begin now; that over a large resource waits for its turn."""
@@ -216,7 +219,7 @@ class ControllerRunner:
 
     def _named(self, key: Key) -> dict[str, object]:
         """Return the fields that each log line of a pass has."""
-        live = self._cache.resource(key)
+        live = self.cache.resource(key)
         return {
             "controller": self.controller.name,
             "kind": self.controller.resource.api.kind,

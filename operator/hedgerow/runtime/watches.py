@@ -91,6 +91,17 @@ class Watches:
         self._refused: dict[int, _Refused] = {}
 
     @property
+    def sources(self) -> tuple[Source, ...]:
+        """What is watched."""
+        return tuple(self._cache)
+
+    def filled(self, number: int) -> None:
+        """Note that the cache of the source of that number is filled."""
+        self._unsynced.discard(number)
+        if self.are_synced:
+            self.ready.set()
+
+    @property
     def are_synced(self) -> bool:
         """Whether all caches are filled."""
         return not self._unsynced
@@ -149,9 +160,7 @@ class Watches:
                 self._recovered(number, source)
                 if isinstance(event, Snapshot):
                     self.rewind(source)
-                    self._unsynced.discard(number)
-                    if self.are_synced:
-                        self.ready.set()
+                    self.filled(number)
 
     def _reduced(self, source: Source, obj: Object) -> Object:
         if isinstance(obj, Salvaged):

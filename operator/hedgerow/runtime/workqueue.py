@@ -323,6 +323,20 @@ class WorkQueue:
         more = 0 if self._of_all is None else len(self._everyone())
         return len(self._ready) + len(self._later) + more
 
+    def due(self) -> int:
+        """Return the number of keys that are ready, or whose time has come."""
+        self._mature()
+        return len(self)
+
+    def next_due(self) -> float:
+        """Return the instant at which the next delayed key is due; infinite without one."""
+        return self._delays.next()
+
+    @property
+    def failing(self) -> tuple[Key, ...]:
+        """The keys whose last pass is to be tried again."""
+        return tuple(self._failures)
+
     @property
     def idle(self) -> bool:
         """Whether nothing is ready and no pass runs; delayed keys may remain."""

@@ -232,12 +232,12 @@ class TestKeysOfOthers:
         await sync.settle()
         assert sync.data("app", "team-a") == {"password": coded("one")}
         sync.server.now += 700
-        sync.world.runner.queue.add_everyone()
+        sync.world.life.look()
         await sync.settle()
         before = len(sync.writes)
         for _ in range(5):
             sync.server.now += 700
-            sync.world.runner.queue.add_everyone()
+            sync.world.life.look()
             await sync.settle()
         assert sync.writes[before:] == []
         assert "NotOurs" in {entry["reason"] for entry in sync.problems}
@@ -386,7 +386,9 @@ class TestRemoval:
         assert live["data"] == {"theirs": coded("kept")}
         assert not live["metadata"].get("labels")
         assert not live["metadata"].get("ownerReferences")
-        assert sync.world.cache.child_store("Secret", "team-a").get(("team-a", "app")) is None
+        assert (
+            sync.world.insides.cache.child_store("Secret", "team-a").get(("team-a", "app")) is None
+        )
 
     @pytest.mark.parametrize("restarted", [False, True])
     @pytest.mark.parametrize("holds", list(HOLDS))
@@ -674,7 +676,7 @@ class TestWhatIsTold:
         before = len(sync.world.writes)
         for _ in range(5):
             sync.server.now += 700
-            sync.world.runner.queue.add_everyone()
+            sync.world.life.look()
             await sync.settle()
         assert sync.world.writes[before:] == []
         assert sync.counted == 3
@@ -725,7 +727,7 @@ class TestWhatIsTold:
         await sync.settle()
         assert sync.events() == []
         is_down = False
-        sync.world.runner.queue.add_everyone()
+        sync.world.life.look()
         await sync.settle()
 
         assert sync.events() == [(HOME, "young", "TargetTaken")]

@@ -201,7 +201,7 @@ class TestOneObject:
 
     async def test_what_others_change_in_a_part_that_is_not_cached_is_seen(self):
         world = await self.annotated(300_000)
-        store, key = world.cache.child_store("Deployment", "default"), ("default", BLUE)
+        store, key = world.insides.cache.child_store("Deployment", "default"), ("default", BLUE)
         before = store.content_version(key)
         world.edit("Deployment", BLUE, {"metadata": {"labels": {"app": "theirs"}}})
         await world.settle()
@@ -390,9 +390,9 @@ async def test_a_resource_is_heavy_by_what_it_and_its_children_take():
     world = World(budget=bounded(192 * MIB))
     world.apply(**spec(SMALL))
     await world.settle()
-    assert not world.cache.limits(("default", "demo")).is_large
+    assert not world.insides.cache.limits(("default", "demo")).is_large
 
     world.apply(**spec(LARGE))
     await world.settle()
-    assert world.cache.limits(("default", "demo")).is_large
-    assert not world.cache.limits(("default", "other")).is_large
+    assert world.insides.cache.limits(("default", "demo")).is_large
+    assert not world.insides.cache.limits(("default", "other")).is_large

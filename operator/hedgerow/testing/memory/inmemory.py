@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import structlog
@@ -13,14 +13,12 @@ import structlog
 from hedgerow.objects import PROGRAM, Installation
 from hedgerow.registry import check
 from hedgerow.runtime import logs
-from hedgerow.runtime.cache.caches import build
 from hedgerow.runtime.events.recorder import Limits
 from hedgerow.runtime.namespaces import Permission
-from hedgerow.runtime.observation import ResourcePlanner
-from hedgerow.runtime.runner import ControllerRunner
 from hedgerow.testing.audit_log import shown
 from hedgerow.testing.memory.kind import ServedKind, custom
 from hedgerow.testing.memory.kinds import BUILTIN, POD, custom_resource
+from hedgerow.testing.memory.life import operator
 from hedgerow.testing.memory.requests import MemoryApi, MemoryAudit, Recorded
 from hedgerow.testing.memory.server import Server
 from hedgerow.testing.somebody import SomebodyElse
@@ -31,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from hedgerow.contract import Controller
+    from hedgerow.runtime.runner import ControllerRunner
     from hedgerow.testing.api import Object, Reply
 
 _EPOCH = 1_767_225_600
@@ -158,15 +157,14 @@ class InMemory:
     def _runner(self, controller: Controller[Any]) -> ControllerRunner:
         cluster = Recorded(self.server, self.audit, self.user)
         self._clusters.append(cluster)
-        planner = ResourcePlanner(
-            controller=controller,
+        return operator(
+            cluster,
+            controller,
+            self.clock,
+            any_claims,
             installation=self._installation,
-            cache=build(controller, self._installation, ()),
-            clock=self.clock,
-            permission=any_claims,
-            server_time=cluster.server_time,
+            limits=Limits(self.clock),
         )
-        return ControllerRunner(cast("Any", cluster), planner, limits=Limits(self.clock))
 
     # --- time
 

@@ -1,0 +1,313 @@
+"""The tests see what an outsider sees: they read nothing private and build no part of a pass.
+
+So that the runtime can be rebuilt behind them. `Life` and `InMemory` of the test kit run the
+operator in memory, step by step or by itself; what has a test of its own has a public name.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parents[1]
+RUNTIME = "hedgerow.runtime"
+PUBLIC = (
+    *("clock", "logs", "metrics", "metric_names", "namespaces"),
+    *("workqueue", "cache.store", "leaderelection", "events.recorder", "events.notices"),
+)
+"""The modules of the runtime that have tests of their own, or that tests use as they are."""
+OF_TUPLES = {"_replace", "_asdict", "_fields", "_exit"}
+"""Public names that begin like private ones: those of named tuples, and `os._exit`."""
+PATCHING = {"setattr", "delattr", "getattr"}
+
+GOING: dict[str, set[str]] = {
+    "controllers/secretsync/syncing.py": {"Budget"},
+    "controllers/secretsync/test_controller.py": {"Budget", "insides"},
+    "manifests/test_monitoring.py": {"Budget", "_labelnames", "_names_to_collectors"},
+    "runtime/cache/test_budget.py": {
+        "Budget",
+        "Kept",
+        "RESERVE",
+        "UNLIMITED",
+        "Weigher",
+        "_shelf",
+        "budget",
+        "insides",
+        "most_for_caches",
+        "smallest_limit",
+    },
+    "runtime/cache/test_caches.py": {"Cache", "Source", "build", "concerned"},
+    "runtime/cache/test_cgroups.py": {"memory_limit"},
+    "runtime/cache/test_packing.py": {
+        "Budget",
+        "DECODED",
+        "LARGE_FROM",
+        "OVERHEAD",
+        "Packing",
+        "Weigher",
+    },
+    "runtime/cache/test_store.py": {"_indices"},
+    "runtime/cache/test_weighing.py": {"weight", "weight_of"},
+    "runtime/conftest.py": {"large"},
+    "runtime/leaderelection/test_elector.py": {"_election"},
+    "runtime/shop.py": {"Turns", "insides"},
+    "runtime/test_claims.py": {"Budget"},
+    "runtime/test_effort.py": {
+        "PassLimits",
+        "ResourcePlanner",
+        "SHARE",
+        "USUAL",
+        "_pass",
+        "_reconciler",
+        "insides",
+    },
+    "runtime/test_giving_back.py": {"Applier", "GivingBack", "RefusalLog", "USUAL", "insides"},
+    "runtime/test_lane.py": {"Lane"},
+    "runtime/test_large.py": {"LARGE", "PassLimits", "USUAL"},
+    "runtime/test_observation.py": {
+        "LARGE",
+        "ResourcePlanner",
+        "ResourceState",
+        "USUAL",
+        "_entries",
+        "_reconciler",
+        "insides",
+        "large",
+    },
+    "runtime/test_refusals.py": {
+        "FIRST_WAIT",
+        "LONGEST_WAIT",
+        "Reaction",
+        "RefusalKind",
+        "RefusalRule",
+        "Refusals",
+        "RequestKind",
+        "STATUS",
+        "TABLE",
+        "refusals",
+    },
+    "runtime/test_restart.py": {"Budget"},
+    "runtime/test_runner.py": {
+        "Cache",
+        "ControllerRunner",
+        "LARGE",
+        "Outcome",
+        "PassLimits",
+        "Reconciler",
+        "Turns",
+        "USUAL",
+        "WALL_CHECK",
+        "WORKERS",
+        "_pass",
+        "_reconciler",
+        "insides",
+    },
+    "runtime/test_slow_compose.py": {
+        "PURITY_CHECK_EVERY",
+        "SILENCE",
+        "SlowCompose",
+        "_loop",
+        "_meter",
+        "_meters",
+        "_runners",
+    },
+    "runtime/test_state.py": {
+        "MOST_EVENTS_SENT",
+        "MOST_ONCE",
+        "MOST_REPEATS",
+        "MOST_WRITES",
+        "PastWrite",
+        "RECHECK_NAME",
+        "REPEATED_WITHIN",
+        "ResourceState",
+        "STATUS",
+    },
+    "runtime/test_store_histories.py": {"_indices"},
+    "runtime/test_workqueue.py": {"_delays", "_passes", "_ready"},
+}
+"""What is tested by parts until the ledger, and the bound at the door, take the parts away."""
+LEFT: dict[str, set[str]] = {
+    "cli/gardens.py": {"_key", "_put"},
+    "cli/owners/test_many.py": {"_key", "_put"},
+    "cli/plan/test_objects.py": {"_kinds", "_objects"},
+    "cli/switch/test_command.py": {"_key", "_put"},
+    "cli/transfers/test_adopt.py": {"_key", "_put"},
+    "cli/transfers/test_adopt_many.py": {"_interrupted", "_key", "_put"},
+    "cli/transfers/test_keeping_the_copy.py": {"_key", "_put"},
+    "cli/transfers/test_unowned.py": {"_key", "_put"},
+    "cli/tree/test_command.py": {"_seen"},
+    "cluster/conftest.py": {"_get_local_constants"},
+    "cluster/test_odd_objects.py": {"Source", "build"},
+    "fields/test_unions.py": {"_key", "_objects"},
+    "kube/test_kr8s_contract.py": {"_session"},
+    "kube/test_session_login.py": {"_login", "_session"},
+    "kube/test_transport.py": {
+        "_idle",
+        "_idle_since",
+        "_open",
+        "_options",
+        "_raw",
+        "_ssl_buffer",
+        "_ssl_protocol",
+        "_transport",
+    },
+    "runtime/clockwork.py": {"_events"},
+    "runtime/events/test_recorder.py": {"_published", "_warnings"},
+    "runtime/leaderelection/test_record.py": {"_looked"},
+    "runtime/scenes.py": {"_objects"},
+    "runtime/test_applier.py": {"Applier"},
+    "runtime/test_metrics.py": {"_contested", "insides"},
+    "runtime/test_namespaces.py": {"_answers"},
+    "runtime/test_quarrels.py": {"MOST_REPEATS"},
+    "runtime/test_reconciler.py": {"_reconciler", "insides"},
+    "runtime/test_reconciler_crashes.py": {"_objects", "_put"},
+    "runtime/test_reconciler_going.py": {"_namespaces"},
+    "runtime/test_reconciler_names.py": {"LARGE", "_reconciler", "insides", "large"},
+    "runtime/test_reconciler_policy.py": {"MOST_REPEATS"},
+    "runtime/test_reconciler_refusals.py": {"MOST_REPEATS"},
+    "runtime/test_reconciler_told.py": {"MOST_REPEATS"},
+    "runtime/test_reconciler_unowned.py": {"_key", "_put"},
+    "runtime/test_runner_trouble.py": {"_failures", "insides"},
+    "runtime/world.py": {"ControllerRunner", "_kinds"},
+    "sandbox/test_binaries.py": {"_PATIENCE", "_candidates"},
+    "sandbox/test_build.py": {"_TELL_EVERY"},
+    "sandbox/test_cluster.py": {"_SOON", "_TIMEOUT", "_candidates"},
+    "sandbox/test_downloads.py": {"_LONGEST", "_PAUSE", "_TELL_EVERY"},
+    "sandbox/test_fetch.py": {"_LARGEST_TEXT", "_SILENCE"},
+    "sandbox/test_leash.py": {"_PATIENCE", "_watcher"},
+    "sandbox/test_locks.py": {"_holder", "_is"},
+    "sandbox/test_ports.py": {"_RANGE", "_ephemeral"},
+    "sandbox/test_toolchain.py": {"_PATIENCE"},
+    "serving/admission/test_large_reviews.py": {"_errors"},
+    "serving/httpserver/test_server.py": {"_check"},
+    "support/cluster/admitted.py": {"_live"},
+    "support/code/patterns.py": {"_parser"},
+    "support/operator/planned.py": {
+        "Applier",
+        "Cache",
+        "EventPublisher",
+        "Reconciler",
+        "ResourcePlanner",
+        "build",
+    },
+    "testing/test_audit_machine.py": {"_GRACE", "_SETUP", "_grant", "_looked", "_through"},
+    "testing/test_audit_phases.py": {"_reconcile"},
+    "testing/test_audit_rules.py": {"_same"},
+}
+"""What is left to do."""
+ALLOWED = GOING | LEFT
+
+
+@cache
+def parsed(file: str) -> ast.Module:
+    """Return the tree of a file of the tests."""
+    return ast.parse((TESTS / file).read_text("utf-8"))
+
+
+def insides(tree: ast.Module) -> Iterator[str]:
+    """Yield the names of what is imported of the runtime's inside, or read of an operator's."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and _is_inside(node.module or ""):
+            yield from (alias.name for alias in node.names if not _is_public(node, alias))
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if _is_inside(alias.name))
+        elif isinstance(node, ast.Attribute) and node.attr == "insides":
+            yield node.attr
+
+
+def _is_inside(module: str) -> bool:
+    within = module.removeprefix(f"{RUNTIME}.")
+    public = any(f"{within}.".startswith(f"{name}.") for name in PUBLIC)
+    return f"{module}.".startswith(f"{RUNTIME}.") and not public
+
+
+def _is_public(node: ast.ImportFrom, alias: ast.alias) -> bool:
+    """Return whether a name is imported of a public module, or is one."""
+    return not _is_inside(f"{node.module}.{alias.name}")
+
+
+def private(tree: ast.Module) -> Iterator[str]:
+    """Yield the private names that are read or replaced, but for those of the file's own."""
+    own = {name for node in ast.walk(tree) if (name := _defined(node))}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and not _is_self(node.value):
+            name = node.attr
+        elif isinstance(node, ast.Call) and _called(node.func) in PATCHING:
+            texts = (each.value for each in node.args if isinstance(each, ast.Constant))
+            name = next((str(text).rpartition(".")[2] for text in texts), "")
+        else:
+            continue
+        is_private = name.startswith("_") and not name.endswith("__")
+        if is_private and name not in OF_TUPLES and name not in own:
+            yield name
+
+
+def _defined(node: ast.AST) -> str:
+    match node:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+            return name
+        case ast.Attribute(value=value, attr=name, ctx=ast.Store()) if _is_self(value):
+            return name
+        case ast.AnnAssign(target=ast.Name(id=name)):
+            return name
+    return ""
+
+
+def _is_self(node: ast.expr) -> bool:
+    is_super = isinstance(node, ast.Call) and _called(node.func) == "super"
+    return is_super or (isinstance(node, ast.Name) and node.id in {"self", "cls"})
+
+
+def _called(node: ast.expr) -> str:
+    match node:
+        case ast.Attribute(attr=name) | ast.Name(id=name):
+            return name
+    return ""
+
+
+FILES = [
+    str(path.relative_to(TESTS)) for path in sorted(TESTS.rglob("*.py")) if path != Path(__file__)
+]
+
+
+@pytest.mark.parametrize("look", [insides, private])
+@pytest.mark.parametrize("room", sorted({file.partition("/")[0] for file in FILES}))
+def test_no_test_looks_inside(room: str, look: Callable[[ast.Module], Iterator[str]]):
+    for file in FILES:
+        if file.partition("/")[0] == room:
+            found = set(look(parsed(file)))
+            more = found - ALLOWED.get(file, set())
+            assert not more, f"{file} reads {sorted(more)}: see what an outsider sees instead"
+
+
+def test_the_exceptions_are_all_needed():
+    for file, names in ALLOWED.items():
+        assert (TESTS / file).exists(), f"{file} is gone: take it off the list"
+        tree = parsed(file)
+        unused = names - {*insides(tree), *private(tree)}
+        assert not unused, f"{file} no longer reads {sorted(unused)}: take them off the list"
+
+
+@pytest.mark.parametrize(
+    ("look", "text", "names"),
+    [
+        (insides, "from hedgerow.runtime.runner import ControllerRunner", {"ControllerRunner"}),
+        (insides, "from hedgerow.runtime import large, logs", {"large"}),
+        (insides, "import hedgerow.runtime.state", {"hedgerow.runtime.state"}),
+        (insides, "from hedgerow.runtime.workqueue import WorkQueue", set()),
+        (insides, "world.insides.queue", {"insides"}),
+        (private, "world.server._objects", {"_objects"}),
+        (private, "monkeypatch.setattr(module, '_PAUSE', 0)", {"_PAUSE"}),
+        (private, "monkeypatch.setattr('a.module._PAUSE', 0)", {"_PAUSE"}),
+        (private, "self._world = other._replace(x=1)", set()),
+        (private, "super()._write()", set()),
+    ],
+)
+def test_what_counts_as_inside(
+    look: Callable[[ast.Module], Iterator[str]], text: str, names: set[str]
+):
+    assert set(look(ast.parse(text))) == names
