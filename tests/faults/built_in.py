@@ -178,7 +178,8 @@ def noted(identity: Object, reason: str, words: str = "") -> Callable[[People], 
 
     def look(people: People) -> bool:
         return any(
-            event["regarding"]["name"] == identity["metadata"]["name"]
+            event["regarding"]["kind"] == identity["kind"]
+            and event["regarding"]["name"] == identity["metadata"]["name"]
             and event["reason"] == reason
             and words in event["note"]
             for event in people.every(EVENTS)

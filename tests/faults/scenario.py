@@ -72,6 +72,10 @@ class Step:
     seen: Callable[[People], object]
     moving: bool = False
     told: Callable[[People], object] = lambda people: True
+    at: datetime | None = None
+    """When it is done, if the clock can be set: such a step is played step by step in memory."""
+    restarted: bool = False
+    """Whether the operator has just been killed and started again, where the clock can be set."""
 
 
 @dataclass(frozen=True)

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any
 
 import pytest
 
+from faults.built_in import EVENTS, SCALING, WEB, annotate, noted
+from faults.scenario import STATUS, Object, People, Step, scale, target, value_at
 from hedgerow.contract import Controller, Desired
 from hedgerow.controllers.scaler.controller import CONTROLLER
-from hedgerow.controllers.scaler.record import SOMEBODY, FormerValue
+from hedgerow.controllers.scaler.record import SOMEBODY, recorded
 from hedgerow.controllers.scaler.windows import (
     BEFORE,
     HOLDS,
@@ -25,15 +30,16 @@ from hedgerow.kube.errors import Forbidden
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow.testing.memory import kinds
 from hedgerow.testing.memory.cluster import MemoryCluster
-from hedgerow_schemas.base import Object
 from model import scaled
 from runtime.scenes import refuse
+from runtime.stepwise import Shows, WorldPeople, is_settled, play
 from runtime.world import Crash, ModelClock, World, crash
 
 pytestmark = pytest.mark.anyio
 
-MANAGER = "hedgerow-scaler"
 HPA = "HorizontalPodAutoscaler"
+SET = target("apps/v1", "StatefulSet", "web")
+OTHER_WEB, OTHER_SCALING = ({**one, "metadata": {"name": "other"}} for one in (WEB, SCALING))
 WINDOWS = {SCALE_OUT: "0 8 * * *", SCALE_IN: "0 18 * * *", OUT_REPLICAS: "10"}
 LABELS = {"app": "web"}
 SPEC: Object = {
@@ -45,10 +51,629 @@ SPEC: Object = {
 }
 CLAIM = {"hedgerow.dev/claim": "*/*: spec.replicas"}
 CLAIM_LEAST = {"hedgerow.dev/claim": "HorizontalPodAutoscaler/web: spec.minReplicas"}
+YIELD = {"hedgerow.dev/yield": "Deployment/web: spec.replicas"}
+BOTH, BOTH_LEAST = "before replicas", "before minReplicas"
+Act = Callable[[People], object]
+
+
+@pytest.fixture(autouse=True)
+def more_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
+    more = (scaled.STATEFUL_SET, scaled.HORIZONTAL_POD_AUTOSCALER)
+    monkeypatch.setattr(kinds, "BUILTIN", (*kinds.BUILTIN, *more))
+
+
+# --- what people do -------------------------------------------------------------------------------
+
+
+def deploy(
+    notes: dict[str, str] = WINDOWS, identity: Object = WEB, *, force: bool = False, **spec: Any
+) -> Act:
+    """Have a workload applied by its author."""
+    meta = {**identity["metadata"], **({"annotations": notes} if notes else {})}
+    body = {**identity, "metadata": meta, "spec": {**SPEC, **spec}}
+    return lambda people: people.apply(body, "helm", force=force)
+
+
+def autoscale(to: Object = WEB, identity: Object = SCALING, **spec: Any) -> Act:
+    """Have an autoscaler applied by the same author."""
+    ref = {"apiVersion": to["apiVersion"], "kind": to["kind"], "name": to["metadata"]["name"]}
+    body = {**identity, "spec": {"scaleTargetRef": ref, "maxReplicas": 20, **spec}}
+    return lambda people: people.apply(body, "helm")
+
+
+def least(number: int) -> Act:
+    """Have the least number of an autoscaler edited."""
+    return lambda people: people.edit(SCALING, {"spec": {"minReplicas": number}}, "kubectl")
+
+
+def take_least(number: int) -> Act:
+    """Have somebody else apply it, with a number that is there already."""
+    body = {**SCALING, "spec": {"minReplicas": number}}
+    return lambda people: people.apply(body, "somebody")
+
+
+def delete(identity: Object) -> Act:
+    return lambda people: people.delete(identity)
+
+
+def finalize(people: People) -> None:
+    """Let a deletion of the Deployment wait for its dependents."""
+    people.edit(WEB, {"metadata": {"finalizers": ["foregroundDeletion"]}}, "kubectl")
+
+
+# --- what is to be seen ---------------------------------------------------------------------------
+
+
+def value(identity: Object, field: str, people: People) -> int | None:
+    return value_at(people.get(identity), ("spec", field))
+
+
+def held(identity: Object, people: People) -> str:
+    """Return the fields and annotations that the scaler holds, without the status annotation."""
+    tree: Object = managed_fields.entry(people.get(identity) or {}, "hedgerow-scaler") or {}
+    notes: Object = tree.get("f:metadata", {}).get("f:annotations", {})
+    names = {name[2:] for name in (*tree.get("f:spec", {}), *notes)} - {STATUS_ANNOTATION}
+    return " ".join(sorted({BEFORE: "before", HOLDS: "holds"}.get(name, name) for name in names))
+
+
+def before(identity: Object, people: People) -> str:
+    """Return the record: the former number, whom it was taken from, and the day and hour."""
+    found = recorded(value_at(people.get(identity), ("metadata", "annotations", BEFORE)) or "")
+    if found is None:
+        return ""
+    taken = f"{found.taken_at:%d %H}" if found.taken_at else ""
+    return f"{found.replicas} {found.taken_from} {taken}".strip()
+
+
+def said(people: People) -> Object:
+    return json.loads(value_at(people.get(WEB), STATUS) or "{}")
+
+
+def contested(people: People) -> str:
+    found = said(people).get("contested", [])
+    return "; ".join(f"{one['object']} {one['path']} {one.get('manager')}" for one in found)
+
+
+def conditions(people: People) -> str:
+    return " ".join(one["type"] for one in said(people).get("conditions", []))
+
+
+def events(people: People) -> str:
+    """Return the reasons of the Events; all are warnings."""
+    found = people.every(EVENTS)
+    assert all(one["type"] == "Warning" for one in found)
+    return " ".join(sorted(one["reason"] for one in found))
+
+
+LOOKS: dict[str, Callable[[People], object]] = {
+    "web": partial(value, WEB, "replicas"),
+    "held": partial(held, WEB),
+    "before": partial(before, WEB),
+    "set": partial(value, SET, "replicas"),
+    "set_held": partial(held, SET),
+    "hpa": partial(value, SCALING, "minReplicas"),
+    "hpa_held": partial(held, SCALING),
+    "hpa_before": partial(before, SCALING),
+    "contested": contested,
+    "conditions": conditions,
+    "said": said,
+    "events": events,
+}
+
+
+def hour(hour: int, *acts: Act, day: int = 2, restarted: bool = False, **wanted: object) -> Step:
+    """Return what people do at an hour in March, and what is to be seen then."""
+    return Step(
+        f"{day} March, {hour} h",
+        lambda people: [act(people) for act in acts],
+        Shows(LOOKS, wanted),
+        at=datetime(2026, 3, day, hour, tzinfo=UTC),
+        restarted=restarted,
+    )
+
+
+def looked(hour_: int, look: Act) -> Step:
+    """Return one more look at an hour."""
+    return dataclasses.replace(hour(hour_), seen=look)
+
+
+def explained(*words: str) -> Act:
+    """Look for words in the conditions."""
+    return lambda people: all(word in json.dumps(said(people)["conditions"]) for word in words)
+
+
+# --- the timelines --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """What happens from hour to hour, and how often the scaler writes, or forces, in all of it."""
+
+    name: str
+    steps: tuple[Step, ...]
+    forced: int = 0
+    writes: int | None = None
+    is_refused: bool = False
+    """Whether a write is refused in the end, and so tried again."""
+
+
+def line(name: str, *steps: Step, **counts: Any) -> Timeline:
+    return Timeline(name, steps, **counts)
+
+
+FREE = (
+    line(
+        "it is held in the window and given back after it, by the clock alone",
+        hour(7, deploy(), web=1, held=""),
+        hour(8, web=10, held=BOTH, before="1"),
+        hour(18, web=1, held=""),
+        hour(20, web=1, held=""),
+        writes=2,
+    ),
+    line(
+        "outside of windows it has the number for that",
+        hour(7, deploy(WINDOWS | {IN_REPLICAS: "2"}), web=2),
+        hour(8, web=10),
+        hour(18, web=2),
+        hour(8, day=3, web=10, before="1"),
+    ),
+    line(
+        "an operator that was down does what is due",
+        hour(9, deploy(), web=10),
+        hour(19, restarted=True, web=1),
+        hour(12, restarted=True, day=5, web=10),
+    ),
+    line(
+        "a clock that was set back changes what is in force",
+        hour(9, deploy(), web=10),
+        hour(6, web=1, held=""),
+    ),
+    line(
+        "a settled window gets no request, even after a restart",
+        hour(9, deploy(), web=10),
+        hour(10, restarted=True, web=10),
+        hour(12, web=10),
+        hour(17, web=10),
+        writes=1,
+    ),
+    line(
+        "annotations may change in the middle of a window",
+        hour(9, deploy(), web=10),
+        hour(10, annotate(WEB, **{OUT_REPLICAS: "12"}), web=12),
+        hour(12, annotate(WEB, **{SCALE_IN: "0 11 * * *"}), web=1, held=""),
+    ),
+    line(
+        "annotations that go in the middle of a window end it",
+        hour(9, deploy(), web=10),
+        hour(10, deploy({}), web=1, held=""),
+    ),
+    line(
+        "a StatefulSet is left to its own controller",
+        hour(9, deploy(identity=SET), set=1, set_held=""),
+        writes=0,
+    ),
+)
+
+BY_HELM = "Deployment/web .spec.replicas helm"
+BY_KUBECTL = "Deployment/web .spec.replicas kubectl"
+BY_NOBODY = "Deployment/web .spec.replicas None"
+CONTESTED = (
+    line(
+        "a field of the author is told with what settles it, and not touched",
+        hour(9, deploy(replicas=3), web=3, held="", contested=BY_HELM, events="FieldConflict"),
+        looked(9, noted(WEB, "FieldConflict", "hedgerow.dev/claim=Deployment/web: spec.replicas")),
+        hour(18, web=3, said={}),
+    ),
+    line(
+        "it is taken up as soon as it is let go",
+        hour(9, deploy(replicas=3), web=3),
+        hour(10, deploy(), web=10, contested=""),
+        hour(18, web=1),
+    ),
+    line(
+        "one that is lost in the window is left",
+        hour(9, deploy(), web=10),
+        hour(10, scale(WEB, 4), web=4, held="", contested=BY_KUBECTL),
+        hour(18, web=4, held=""),
+    ),
+    line(
+        "what was scaled to nothing stays so",
+        hour(9, deploy(), scale(WEB, 0), web=0, held="", contested=BY_NOBODY),
+    ),
+    line(
+        "a number that nobody was recorded for comes back",
+        hour(9, deploy(), scale(WEB, 5), web=10, before="5"),
+        hour(18, web=5, held=BOTH),
+    ),
+    line(
+        "a number that others hold too is held with them",
+        hour(9, deploy(replicas=10), held=BOTH),
+        hour(18, web=10, held=""),
+    ),
+    line(
+        "a yielded field is left without a word",
+        hour(9, deploy(WINDOWS | YIELD, replicas=10), held="", said={}),
+    ),
+)
+
+# Somebody scales to 0 in a window; the API server records nobody for that.
+DOWN = (hour(9, deploy(), web=10), hour(10, scale(WEB, 0), web=0, held="before", before="1"))
+SCALED_DOWN = (
+    line(
+        "it is left and told until the window ends",
+        *DOWN,
+        hour(11, web=0, held="before", before="1"),
+        hour(17, web=0, held="before", before="1", contested=BY_NOBODY),
+        hour(17, restarted=True, web=0, before="1"),
+        hour(18, web=0, held="", said={}),
+    ),
+    line(
+        "an operator that was down meanwhile leaves it too",
+        hour(9, deploy(), web=10),
+        hour(10, scale(WEB, 0), restarted=True, web=0, before="1"),
+    ),
+    line(
+        "a transition that comes before it was seen does not take it",
+        hour(9, deploy(WINDOWS | {IN_REPLICAS: "2"}), web=10),
+        hour(18, scale(WEB, 0), web=0, before="1"),
+    ),
+    *(
+        line(
+            f"an edit of the annotations to {edit} does not take it or what is recorded",
+            *DOWN,
+            hour(11, annotate(WEB, **edit), web=0, before="1"),
+        )
+        for edit in ({OUT_REPLICAS: "12"}, {SCALE_IN: "whenever"})
+    ),
+    line(
+        "scaled up again it is held and gets what was there before the window",
+        *DOWN,
+        hour(11, scale(WEB, 10), held=BOTH, before="1"),
+        hour(18, web=1),
+    ),
+    line(
+        "another number for which nobody is recorded is left as well",
+        *DOWN,
+        hour(11, scale(WEB, 4), web=4, before="1"),
+        hour(12, web=4, before="1"),
+        hour(13, restarted=True, web=4, before="1"),
+        hour(18, web=4, held=""),
+    ),
+    line(
+        "with a claim it is taken once, and the word is that somebody scaled it",
+        hour(9, deploy(WINDOWS | CLAIM), web=10),
+        hour(10, scale(WEB, 0), web=10, before=f"0 {SOMEBODY} 02 08", events="FieldRestored"),
+        hour(11, scale(WEB, 0), web=0, before=f"0 {SOMEBODY} 02 08"),
+        hour(17, web=0, before=f"0 {SOMEBODY} 02 08"),
+    ),
+    line(
+        "what was taken by a claim and then scaled to nothing is left",
+        hour(9, deploy(WINDOWS | CLAIM, replicas=3), web=10, before="3 helm 02 08"),
+        hour(10, scale(WEB, 0), web=0, before="3 helm 02 08"),
+        hour(11, web=0, before="3 helm 02 08"),
+        hour(12, scale(WEB, 4), web=4, before="3 helm 02 08"),
+        hour(13, web=4, before="3 helm 02 08"),
+        forced=1,
+    ),
+)
+
+# The author declares the field, and writes that it may be taken.
+TAKEN = "3 helm 02 08"
+CLAIMED_IN = WINDOWS | CLAIM | {IN_REPLICAS: "7"}
+
+
+def claimed(**more: str) -> Step:
+    return hour(9, deploy(WINDOWS | CLAIM | more, replicas=3), web=10, held=BOTH, before=TAKEN)
+
+
+CLAIMED = (
+    line(
+        "it is taken at the transition with an Event, and the former number held after the window",
+        claimed(),
+        hour(10, events="FieldClaimed"),
+        hour(18, web=3, held=BOTH),
+        hour(8, day=3, web=10),
+        hour(18, day=3, web=3),
+        forced=1,
+    ),
+    line(
+        "what others held meanwhile is what was there before",
+        claimed(**{IN_REPLICAS: "7"}),
+        hour(10, deploy(CLAIMED_IN, force=True, replicas=7)),
+        hour(18),
+        hour(19, deploy(CLAIMED_IN, force=True)),
+        hour(20, annotate(WEB, **dict.fromkeys(CLAIMED_IN)), web=7),
+        forced=1,
+    ),
+    *(
+        line(
+            f"it is held until somebody else takes it, as {number}",
+            claimed(),
+            hour(18),
+            hour(
+                19,
+                deploy(WINDOWS | CLAIM, force=True, replicas=number),
+                web=number,
+                held="",
+            ),
+            hour(8, day=3, web=10),
+            forced=2,
+        )
+        for number in (3, 5)
+    ),
+    line(
+        "one that is lost again is told and left until the next transition",
+        claimed(),
+        hour(10, scale(WEB, 4), web=4),
+        hour(11, web=4),
+        hour(17, web=4, contested=BY_KUBECTL),
+        looked(
+            17,
+            explained(
+                "AnnotationIgnored",
+                "taken in the transition of 2026-03-02T08:00:00Z and lost again",
+                "left until 2026-03-02T18:00:00Z",
+            ),
+        ),
+        hour(17, restarted=True, web=4),
+        hour(18, web=4, held="", said={}),
+        hour(8, day=3, web=10),
+        forced=2,
+    ),
+    *(
+        line(
+            f"an edit to {name}: {note} that is taken back does not let it be taken twice",
+            claimed(),
+            hour(10, scale(WEB, 4)),
+            hour(11, annotate(WEB, **{name: note}), held="before", before=TAKEN),
+            hour(12, annotate(WEB, **{name: WINDOWS.get(name)}), web=4, before=TAKEN),
+            forced=1,
+        )
+        for name, note in ({SCALE_IN: "whenever"} | YIELD).items()
+    ),
+    line(
+        "outside of windows it is taken once as well",
+        claimed(**{IN_REPLICAS: "2"}),
+        hour(18, scale(WEB, 4), web=2, before="4 kubectl 02 18"),
+        hour(19, scale(WEB, 5), web=5),
+        forced=2,
+    ),
+    line(
+        "a claim that comes late is carried out at once",
+        hour(9, deploy(replicas=3), web=3),
+        hour(10, annotate(WEB, **CLAIM), web=10),
+        forced=1,
+    ),
+    line(
+        "annotations that go give the former number back",
+        claimed(),
+        hour(10, deploy({}), web=3, held=BOTH),
+        hour(11, restarted=True, web=3),
+        hour(12, deploy({}, replicas=3), web=3, held=""),
+        forced=1,
+    ),
+    line(
+        "without its record the number stays, and that is told",
+        claimed(),
+        hour(18, annotate(WEB, **{BEFORE: None}), web=10, conditions="FormerValueLost"),
+        looked(18, noted(WEB, "FormerValueLost")),
+        forced=1,
+    ),
+)
+
+MALFORMED = (
+    line(
+        "annotations that cannot be read are told once, and nothing else is touched",
+        hour(7, deploy(WINDOWS | {SCALE_OUT: "0 25 * * *"})),
+        hour(9),
+        hour(19),
+        hour(20, restarted=True, web=1, held="", events="InvalidAnnotation"),
+        looked(20, noted(WEB, "InvalidAnnotation", "hour '25': 25 is above 23")),
+    ),
+    line(
+        "what is held is held on while they cannot be read",
+        hour(9, deploy(), web=10),
+        hour(10, annotate(WEB, **{SCALE_IN: "whenever"}), web=10, held=BOTH),
+        hour(19, web=10, held=BOTH),
+        hour(20, annotate(WEB, **{SCALE_IN: WINDOWS[SCALE_IN]}), web=1, held="", said={}),
+    ),
+)
+
+TAKEN_LEAST = "2 helm 02 08"
+AUTOSCALED = (
+    line(
+        "its least replicas are held, and the object's own are not",
+        hour(9, deploy(), autoscale(), hpa=10, hpa_held=BOTH_LEAST, held="holds"),
+        hour(10, autoscale(), hpa=10),  # its author may apply it again
+        hour(18, hpa=1, hpa_held="", held=""),
+    ),
+    line(
+        "what its author declares is contested and then claimed",
+        hour(
+            9,
+            *(deploy(), autoscale(minReplicas=2)),
+            hpa=2,
+            hpa_held="",
+            contested=f"{HPA}/web .spec.minReplicas helm",
+        ),
+        hour(10, annotate(WEB, **CLAIM_LEAST), hpa=10, contested=""),
+        hour(11, least(4), hpa=4),
+        forced=1,
+    ),
+    line(
+        "the former number outlives the annotations",
+        hour(9, deploy(WINDOWS | CLAIM_LEAST), autoscale(minReplicas=2), hpa=10),
+        hour(10, deploy({}), hpa=2, hpa_held=BOTH_LEAST),
+        hour(11, restarted=True, hpa=2, held="holds"),
+        hour(12, autoscale(minReplicas=2), hpa=2, hpa_held="", held=""),
+        forced=1,
+    ),
+    line(
+        "one that comes during a window gets it, and the replicas stay for it",
+        hour(9, deploy(), web=10),
+        hour(10, autoscale(), hpa=10, web=10),
+        hour(11, scale(WEB, 12, "kube-controller-manager"), web=12, held="holds", contested=""),
+    ),
+    line(
+        "what is held of it is held on while the annotations cannot be read",
+        hour(9, deploy(), autoscale()),
+        hour(
+            19,
+            annotate(WEB, **{SCALE_IN: "whenever"}),
+            hpa=10,
+            hpa_held=BOTH_LEAST,
+            held="holds",
+        ),
+        hour(20, annotate(WEB, **{SCALE_IN: WINDOWS[SCALE_IN]}), hpa=1, held=""),
+    ),
+    *(
+        line(
+            f"one that is lost is not taken twice when all was left meanwhile: {why}",
+            hour(9, deploy(WINDOWS | CLAIM_LEAST), autoscale(minReplicas=2)),
+            hour(10, least(4), hpa_before=TAKEN_LEAST),
+            hour(11, act, hpa=4, hpa_held="before", held="holds"),
+            looked(11, noted(WEB, why)),
+            hour(12, back, hpa=4, hpa_before=TAKEN_LEAST),
+            forced=1,
+        )
+        for why, act, back in (
+            (
+                "InvalidAnnotation",
+                annotate(WEB, **{SCALE_IN: "whenever"}),
+                annotate(WEB, **{SCALE_IN: WINDOWS[SCALE_IN]}),
+            ),
+            (
+                "SeveralAutoscalers",
+                autoscale(identity=OTHER_SCALING, minReplicas=4),
+                delete(OTHER_SCALING),
+            ),
+        )
+    ),
+    line(
+        "one that comes and goes does not let the object's own be taken twice",
+        claimed(),
+        hour(10, scale(WEB, 4)),
+        hour(11, autoscale(), hpa=10, held="before holds", before=TAKEN),
+        hour(12, delete(SCALING), web=4, before=TAKEN),
+        hour(18, autoscale(), hpa=1, held="", hpa_held=""),
+        forced=1,
+    ),
+    line(
+        "two that target one object are both left",
+        hour(
+            9,
+            *(deploy(), autoscale(), autoscale(identity=OTHER_SCALING)),
+            hpa=1,
+            web=1,
+            events="SeveralAutoscalers",
+        ),
+    ),
+    line(
+        "a number that it does not allow is told",
+        hour(
+            9,
+            *(deploy(WINDOWS | {OUT_REPLICAS: "50"}), autoscale()),
+            hpa=1,
+            conditions="Ready Stalled",
+        ),
+        is_refused=True,
+    ),
+    line(
+        "it is given back once the object is gone",
+        hour(9, deploy(), autoscale()),
+        hour(10, delete(WEB), hpa_held=""),
+    ),
+)
+
+# An autoscaler is held after a claim, and there is no resource any more that claims it.
+CLAIMED_LEAST = hour(9, deploy(WINDOWS | CLAIM_LEAST), autoscale(minReplicas=2), hpa=10)
+
+
+def replace_all(people: People) -> None:
+    """Replace the Deployment by one without annotations, as `kubectl replace` does."""
+    people.edit(WEB, {"metadata": {"annotations": None}}, "kubectl-replace")
+
+
+def make_anew(people: People) -> None:
+    people.delete(WEB)
+    deploy({})(people)
+
+
+ENDS: dict[str, Act] = {
+    "the object is deleted": delete(WEB),
+    "the object is replaced": replace_all,
+    "the object is made anew": make_anew,
+    "it is given to another object": autoscale(OTHER_WEB),
+    "it is given to an object of another kind": autoscale(
+        target("argoproj.io/v1alpha1", "Rollout", "web")
+    ),
+}
+OF_NOBODY = (
+    *(
+        line(
+            f"the former number is applied and held until somebody takes it: {how}, {restarted=}",
+            CLAIMED_LEAST,
+            hour(10, end, restarted=restarted, hpa=2, hpa_held=BOTH_LEAST),
+            hour(11, hpa=2, hpa_held=BOTH_LEAST),
+            hour(19, hpa=2, hpa_held=BOTH_LEAST),
+            hour(20, take_least(2), hpa=2, hpa_held=""),
+            forced=1,
+        )
+        for how, end in ENDS.items()
+        for restarted in (False, True)
+    ),
+    line(
+        "another object that asks for windows goes on with the former number",
+        CLAIMED_LEAST,
+        hour(
+            10,
+            *(deploy(identity=OTHER_WEB), autoscale(OTHER_WEB)),
+            hpa=10,
+            web=10,
+            held=BOTH,
+        ),
+        hour(18, hpa=2, hpa_held=BOTH_LEAST, web=1, held=""),
+        forced=1,
+    ),
+    line(
+        "somebody else takes it at the same time",
+        CLAIMED_LEAST,
+        hour(10, delete(WEB), least(4), hpa=4, hpa_held=""),
+        forced=1,
+    ),
+    line(
+        "an object that is made anew goes on and keeps the former number",
+        CLAIMED_LEAST,
+        hour(10, delete(WEB)),
+        hour(11, deploy(WINDOWS | CLAIM_LEAST), hpa=10, held="holds"),
+        hour(18, hpa=2, hpa_held=BOTH_LEAST),
+        forced=1,
+    ),
+    line(
+        "for an object that is being deleted, no window begins",
+        hour(9, deploy(WINDOWS | CLAIM_LEAST), finalize, delete(WEB), web=1),
+        writes=0,
+    ),
+    line(
+        "the autoscaler of one that is being deleted gets the former number once",
+        hour(
+            9,
+            *(deploy(WINDOWS | CLAIM_LEAST), autoscale(minReplicas=2), finalize),
+            hpa=10,
+        ),
+        hour(10, delete(WEB), hpa=2, hpa_held=BOTH_LEAST),
+        hour(11, hpa=2, hpa_held=BOTH_LEAST),
+        forced=1,
+    ),
+)
+TIMELINES = (*FREE, *CONTESTED, *SCALED_DOWN, *CLAIMED, *MALFORMED, *AUTOSCALED, *OF_NOBODY)
+
+
+# --- the tests ------------------------------------------------------------------------------------
 
 
 class Scene(World):
-    """A world with the scaler, at midnight; `go` lets the hours pass."""
+    """A world with the scaler, at midnight."""
 
     def __init__(self, controller: Controller[Any] = CONTROLLER[0], beside: Scene | None = None):
         super().__init__(controller=controller)
@@ -59,142 +684,28 @@ class Scene(World):
         else:
             self.server.now = int(datetime(2026, 3, 2, tzinfo=UTC).timestamp())
 
-    async def go(self, day: int, hour: int) -> None:
-        """Let everything happen until this hour in March; the operator runs meanwhile."""
-        self.server.now = int(datetime(2026, 3, day, hour, tzinfo=UTC).timestamp())
-        for _ in range(3):
-            self.deliver()
-            await self.work()
-        assert self.failures == []
-
-    def object(self, kind: str, **annotations: str) -> Object:
-        found = self.target(kind, "web")
-        if annotations:
-            found["metadata"]["annotations"] = annotations
-        return found
-
-    def deploy(
-        self, notes: dict[str, str] = WINDOWS, kind: str = "Deployment", **spec: Any
-    ) -> None:
-        self.server.apply({**self.object(kind, **notes), "spec": {**SPEC, **spec}}, "helm")
-
-    def autoscale(self, kind: str = "Deployment", **spec: Any) -> None:
-        target = {"apiVersion": "apps/v1", "kind": kind, "name": "web"}
-        body = {"scaleTargetRef": target, "maxReplicas": 20, **spec}
-        self.server.apply({**self.object(HPA), "spec": body}, "helm")
-
-    def live(self, kind: str = "Deployment") -> Object:
-        found = self.server.get(self.object(kind))
-        assert found is not None
-        return found
-
-    def value(self, kind: str = "Deployment") -> int:
-        return self.live(kind)["spec"]["minReplicas" if kind == HPA else "replicas"]
-
-    def held(self, kind: str = "Deployment") -> set[str]:
-        """The names of the fields and annotations that are held, without the status annotation."""
-        tree: Object = managed_fields.entry(self.live(kind), MANAGER) or {}
-        notes: Object = tree.get("f:metadata", {}).get("f:annotations", {})
-        both = {*tree.get("f:spec", {}), *notes}
-        return {name[2:] for name in both} - {STATUS_ANNOTATION}
-
-    def record(self, kind: str = "Deployment") -> FormerValue | None:
-        text = self.live(kind)["metadata"].get("annotations", {}).get(BEFORE)
-        return FormerValue.model_validate_json(text) if text else None
-
-    def told(self) -> Object:
-        notes: Object = self.live()["metadata"].get("annotations", {})
-        return json.loads(notes.get(STATUS_ANNOTATION, "{}"))
-
-    def contested(self, name: str = "web") -> list[tuple[str, str, str | None]]:
-        found = self.told().get("contested", [])
-        return [(one["object"], one["path"], one.get("manager")) for one in found]
-
-    def annotate(self, kind: str = "Deployment", **patch: str | None) -> None:
-        target = self.object(kind)
-        self.server.merge(target, {"metadata": {"annotations": patch}}, "kubectl-annotate")
-
-    def events(self) -> list[str]:
-        return sorted(super().events())
-
     @property
-    def forced(self) -> list[str]:
-        return [str(sent) for sent in self.cluster.writes if sent.force]
+    def forced(self) -> int:
+        return sum(sent.force for sent in self.cluster.writes)
+
+    async def play(self, *steps: Step) -> None:
+        await play(self, steps)
 
 
-@pytest.fixture(autouse=True)
-def more_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
-    more = (scaled.STATEFUL_SET, scaled.HORIZONTAL_POD_AUTOSCALER)
-    monkeypatch.setattr(kinds, "BUILTIN", (*kinds.BUILTIN, *more))
+@pytest.mark.parametrize("timeline", [pytest.param(one, id=one.name) for one in TIMELINES])
+async def test_timeline(timeline: Timeline):
+    scene = Scene()
+    await scene.play(*timeline.steps)
+
+    assert scene.forced == timeline.forced
+    assert timeline.writes in (None, len(scene.writes))
+    assert timeline.is_refused or await is_settled(scene), (
+        "the operator rests, and a new one has nothing to do"
+    )
 
 
-class TestFree:
-    """Nobody else holds the field."""
-
-    async def test_it_is_held_in_the_window_and_given_back_after_it(self):
-        scene = Scene()
-        scene.deploy()
-        await scene.go(2, 7)
-        assert (scene.value(), scene.held(), scene.writes) == (1, set(), [])
-
-        await scene.go(2, 8)
-        assert (scene.value(), scene.held()) == (10, {"replicas", BEFORE})
-        assert scene.record() == FormerValue(replicas=1)
-
-        await scene.go(2, 18)
-        assert (scene.value(), scene.held()) == (1, set())
-        assert len(scene.writes) == 2
-        assert scene.forced == []
-
-    async def test_the_timer_alone_begins_and_ends_it(self):
-        scene = Scene()
-        scene.deploy()
-        await scene.go(2, 7)
-        for hour, value in ((9, 10), (19, 1), (20, 1)):
-            scene.server.now = int(datetime(2026, 3, 2, hour, tzinfo=UTC).timestamp())
-            await scene.work()
-            assert scene.value() == value
-
-    async def test_outside_of_windows_it_has_the_number_for_that(self):
-        scene = Scene()
-        scene.deploy(WINDOWS | {IN_REPLICAS: "2"})
-        for day, hour, value in ((2, 7, 2), (2, 8, 10), (2, 18, 2), (3, 8, 10)):
-            await scene.go(day, hour)
-            assert scene.value() == value
-        assert scene.record() == FormerValue(replicas=1)
-
-    async def test_an_operator_that_was_down_does_what_is_due(self):
-        scene = Scene()
-        scene.deploy()
-        await scene.go(2, 9)
-        scene.restart()
-        await scene.go(2, 19)
-        assert scene.value() == 1
-        scene.restart()
-        await scene.go(5, 12)
-        assert scene.value() == 10
-
-    async def test_a_clock_that_was_set_back_changes_what_is_in_force(self):
-        scene = Scene()
-        scene.deploy()
-        await scene.go(2, 9)
-        scene.runner.queue.add_everyone()  # as the runner does when the clock jumps
-        await scene.go(2, 6)
-
-        assert (scene.value(), scene.held()) == (1, set())
-
-    async def test_a_settled_window_gets_no_request_even_after_a_restart(self):
-        scene = Scene()
-        scene.deploy()
-        await scene.go(2, 9)
-        before = len(scene.cluster.sent)
-        scene.restart()
-        for hour in (10, 12, 17):
-            await scene.go(2, hour)
-
-        assert scene.cluster.sent[before:] == []
-
-    async def test_a_refused_annotation_brings_no_compose_that_fails_forward(self):
+class TestAnnotations:
+    async def test_a_refused_one_brings_no_compose_that_fails_forward(self):
         """Nothing is declared then, so the write is not sent again, and nothing waits for it."""
         bug: list[Exception] = []
 
@@ -204,731 +715,68 @@ class TestFree:
             return CONTROLLER[0].compose(resource, observed)
 
         scene = Scene(dataclasses.replace(CONTROLLER[0], compose=failing))
-        scene.deploy()
-        await scene.go(2, 7)
+        await scene.play(hour(7, deploy()))
         refused = refuse(scene, Forbidden("may not", code=403))
-        await scene.go(2, 8)
+        await scene.play(hour(8))
         assert refused
         bug.append(LookupError())
-        scene.runner.queue.add_everyone()
+        scene.life.look()
         waits: list[float] = []
         for _ in range(15):
             scene.server.now += int(max([1.0, *waits[-1:]])) + 1
             await scene.work()
-            waits.append(min(scene.runner.queue._delays.at.values()) - scene.clock.monotonic())
+            waits.append(scene.life.next_due)
 
         assert waits[-1] > 100
 
-    async def test_annotations_may_change_in_the_middle_of_a_window(self):
-        scene = Scene()
-        scene.deploy()
-        await scene.go(2, 9)
-        scene.annotate(**{OUT_REPLICAS: "12"})
-        await scene.go(2, 10)
-        assert scene.value() == 12
 
-        scene.annotate(**{SCALE_IN: "0 11 * * *"})
-        await scene.go(2, 12)
-        assert (scene.value(), scene.held()) == (1, set())
-
-    async def test_annotations_that_go_in_the_middle_of_a_window_end_it(self):
-        scene = Scene()
-        scene.deploy()
-        await scene.go(2, 9)
-        scene.server.apply({**scene.object("Deployment"), "spec": SPEC}, "helm")
-        await scene.go(2, 10)
-
-        assert (scene.value(), scene.held()) == (1, set())
-        assert scene.cache.resource_keys() == ()
-
-
-class TestContested:
-    """The author declares the field and claims nothing."""
-
-    async def test_it_is_told_with_what_settles_it_and_not_touched(self):
-        scene = Scene()
-        scene.deploy(replicas=3)
-        await scene.go(2, 9)
-
-        assert (scene.value(), scene.held()) == (3, set())
-        assert scene.contested() == [("Deployment/web", ".spec.replicas", "helm")]
-        (event,) = scene.server.list("events.k8s.io", "Event").items
-        assert (event["reason"], event["regarding"]["kind"]) == ("FieldConflict", "Deployment")
-        assert "hedgerow.dev/claim=Deployment/web: spec.replicas" in event["note"]
-        metric = scene.meters.contested.labels("scaler", "helm")
-        assert metric._value.get() == 1
-
-        await scene.go(2, 18)
-        assert (scene.contested(), scene.told()) == ([], {})
-        assert scene.forced == []
-
-    async def test_it_is_taken_up_as_soon_as_it_is_let_go(self):
-        scene = Scene()
-        scene.deploy(replicas=3)
-        await scene.go(2, 9)
-        scene.deploy()
-        await scene.go(2, 10)
-        assert (scene.value(), scene.contested()) == (10, [])
-
-        await scene.go(2, 18)
-        assert scene.value() == 1
-
-    async def test_one_that_is_lost_in_the_window_is_left(self):
-        scene = Scene()
-        scene.deploy()
-        await scene.go(2, 9)
-        scene.server.scale(scene.object("Deployment"), 4, "kubectl")
-        await scene.go(2, 10)
-        assert (scene.value(), scene.held()) == (4, set())
-        assert scene.contested() == [("Deployment/web", ".spec.replicas", "kubectl")]
-
-        await scene.go(2, 18)
-        assert (scene.value(), scene.held()) == (4, set())
-
-    async def test_what_was_scaled_to_nothing_stays_so(self):
-        scene = Scene()
-        scene.deploy()
-        scene.server.scale(scene.object("Deployment"), 0, "kubectl")
-        await scene.go(2, 9)
-
-        assert scene.value() == 0
-        assert scene.held() == set()
-        assert scene.contested() == [("Deployment/web", ".spec.replicas", None)]
-
-    async def test_a_number_that_nobody_was_recorded_for_comes_back(self):
-        scene = Scene()
-        scene.deploy()
-        scene.server.scale(scene.object("Deployment"), 5, "kubectl")
-        await scene.go(2, 9)
-        assert (scene.value(), scene.record()) == (10, FormerValue(replicas=5))
-
-        await scene.go(2, 18)
-        assert (scene.value(), scene.held()) == (5, {"replicas", BEFORE})
-
-    async def test_a_number_that_others_hold_too_is_held_with_them(self):
-        scene = Scene()
-        scene.deploy(replicas=10)
-        await scene.go(2, 9)
-        assert scene.held() == {"replicas", BEFORE}
-
-        await scene.go(2, 18)
-        assert (scene.value(), scene.held()) == (10, set())
-
-    async def test_a_yielded_field_is_left_without_a_word(self):
-        scene = Scene()
-        scene.deploy(WINDOWS | {"hedgerow.dev/yield": "Deployment/web: spec.replicas"}, replicas=10)
-        await scene.go(2, 9)
-
-        assert (scene.held(), scene.told()) == (set(), {})
-
-
-class TestScaledToNothing:
-    """Somebody scales to 0 in a window; the API server records nobody for that."""
-
-    async def scene(self, **more: str) -> Scene:
-        scene = Scene()
-        scene.deploy(WINDOWS | more)
-        await scene.go(2, 9)
-        assert scene.value() == 10
-        scene.server.scale(scene.object("Deployment"), 0, "kubectl")
-        return scene
-
-    async def test_it_is_left_and_told_until_the_window_ends(self):
-        scene = await self.scene()
-        for hour in (10, 11, 17):
-            await scene.go(2, hour)
-            assert (scene.value(), scene.held()) == (0, {BEFORE})
-            assert scene.record() == FormerValue(replicas=1)
-        assert scene.contested() == [("Deployment/web", ".spec.replicas", None)]
-
-        scene.restart()
-        await scene.go(2, 17)
-        assert (scene.value(), scene.record()) == (0, FormerValue(replicas=1))
-
-        await scene.go(2, 18)
-        assert (scene.value(), scene.held(), scene.told()) == (0, set(), {})
-
-    async def test_an_operator_that_was_down_meanwhile_leaves_it_too(self):
-        scene = await self.scene()
-        scene.restart()
-        await scene.go(2, 10)
-
-        assert (scene.value(), scene.record()) == (0, FormerValue(replicas=1))
-
-    async def test_a_transition_that_comes_before_it_was_seen_does_not_take_it(self):
-        scene = await self.scene(**{IN_REPLICAS: "2"})
-        await scene.go(2, 18)
-
-        assert (scene.value(), scene.record()) == (0, FormerValue(replicas=1))
-
-    @pytest.mark.parametrize(
-        "edit", [{OUT_REPLICAS: "12"}, {SCALE_IN: "whenever"}], ids=["the number", "not readable"]
-    )
-    async def test_an_edit_of_the_annotations_does_not_take_it_or_what_is_recorded(self, edit):
-        scene = await self.scene()
-        await scene.go(2, 10)
-        scene.annotate(**edit)
-        await scene.go(2, 11)
-
-        assert (scene.value(), scene.record()) == (0, FormerValue(replicas=1))
-
-    async def test_scaled_up_again_it_is_held_and_gets_what_was_there_before_the_window(self):
-        scene = await self.scene()
-        await scene.go(2, 10)
-        scene.server.scale(scene.object("Deployment"), 10, "kubectl")
-        await scene.go(2, 11)
-        assert (scene.held(), scene.record()) == ({"replicas", BEFORE}, FormerValue(replicas=1))
-
-        await scene.go(2, 18)
-        assert scene.value() == 1
-
-    async def test_another_number_for_which_nobody_is_recorded_is_left_as_well(self):
-        scene = await self.scene()
-        await scene.go(2, 10)
-        scene.server.scale(scene.object("Deployment"), 4, "kubectl")
-        for hour in (11, 12):
-            await scene.go(2, hour)
-            assert (scene.value(), scene.record()) == (4, FormerValue(replicas=1))
-        scene.restart()
-        await scene.go(2, 13)
-        assert (scene.value(), scene.record()) == (4, FormerValue(replicas=1))
-
-        await scene.go(2, 18)
-        assert (scene.value(), scene.held()) == (4, set())
-
-    async def test_with_a_claim_it_is_taken_once_and_the_word_is_that_somebody_scaled_it(self):
-        scene = await self.scene(**CLAIM)
-        await scene.go(2, 10)
-        taken = FormerValue(
-            replicas=0, taken_from=SOMEBODY, taken_at=datetime(2026, 3, 2, 8, tzinfo=UTC)
-        )
-        assert (scene.value(), scene.record()) == (10, taken)
-        assert "FormerValueLost" not in scene.events()
-
-        scene.server.scale(scene.object("Deployment"), 0, "kubectl")
-        for hour in (11, 17):
-            await scene.go(2, hour)
-            assert (scene.value(), scene.record()) == (0, taken)
-
-    async def test_what_was_taken_by_a_claim_and_then_scaled_to_nothing_is_left(self):
-        scene = Scene()
-        scene.deploy(WINDOWS | CLAIM, replicas=3)
-        await scene.go(2, 9)
-        record = scene.record()
-        for number in (0, 4):
-            scene.server.scale(scene.object("Deployment"), number, "kubectl")
-            for hour in (10, 11):
-                await scene.go(2, hour)
-                assert (scene.value(), scene.record()) == (number, record)
-        assert len(scene.forced) == 1
-
-
-class TestClaimed:
-    """The author declares the field, and writes that it may be taken."""
-
-    async def scene(self, **more: str) -> Scene:
-        scene = Scene()
-        scene.deploy(WINDOWS | CLAIM | more, replicas=3)
-        await scene.go(2, 9)
-        return scene
-
-    async def test_it_is_taken_at_the_transition_with_an_event(self):
-        scene = await self.scene()
-
-        assert (scene.value(), scene.held()) == (10, {"replicas", BEFORE})
-        taken_at = datetime(2026, 3, 2, 8, tzinfo=UTC)
-        assert scene.record() == FormerValue(replicas=3, taken_from="helm", taken_at=taken_at)
-        assert len(scene.forced) == 1
-        assert "FieldClaimed" in scene.events()
-
-    async def test_the_former_number_is_held_after_the_window(self):
-        scene = await self.scene()
-        await scene.go(2, 18)
-        assert (scene.value(), scene.held()) == (3, {"replicas", BEFORE})
-
-        await scene.go(3, 8)
-        assert scene.value() == 10
-        await scene.go(3, 18)
-        assert scene.value() == 3
-        assert len(scene.forced) == 1
-
-    async def test_what_others_held_meanwhile_is_what_was_there_before(self):
-        scene = await self.scene(**{IN_REPLICAS: "7"})
-
-        def declare(**spec: Any) -> None:
-            notes = WINDOWS | CLAIM | {IN_REPLICAS: "7"}
-            body = {**scene.object("Deployment", **notes), "spec": SPEC | spec}
-            scene.server.apply(body, "helm", force=True)
-
-        declare(replicas=7)
-        await scene.go(2, 10)
-        await scene.go(2, 18)
-        declare()
-        await scene.go(2, 19)
-        scene.annotate(**dict.fromkeys(WINDOWS | CLAIM | {IN_REPLICAS: ""}))
-        await scene.go(2, 20)
-
-        assert scene.value() == 7
-
-    @pytest.mark.parametrize("number", [3, 5])
-    async def test_it_is_held_until_somebody_else_takes_it(self, number):
-        scene = await self.scene()
-        await scene.go(2, 18)
-        body = {
-            **scene.object("Deployment", **WINDOWS, **CLAIM),
-            "spec": SPEC | {"replicas": number},
-        }
-        scene.server.apply(body, "helm", force=True)
-        await scene.go(2, 19)
-
-        assert (scene.value(), scene.held()) == (number, set())
-        await scene.go(3, 8)
-        assert scene.value() == 10
-        assert len(scene.forced) == 2
-
-    async def test_one_that_is_lost_again_is_told_and_left_until_the_next_transition(self):
-        scene = await self.scene()
-        scene.server.scale(scene.object("Deployment"), 4, "kubectl")
-        for hour in (10, 11, 17):
-            await scene.go(2, hour)
-        assert scene.value() == 4
-        assert scene.contested() == [("Deployment/web", ".spec.replicas", "kubectl")]
-        (why,) = [c for c in scene.told()["conditions"] if c["type"] == "AnnotationIgnored"]
-        assert "taken in the transition of 2026-03-02T08:00:00Z and lost again" in why["message"]
-        assert "left until 2026-03-02T18:00:00Z" in why["message"]
-
-        scene.restart()
-        await scene.go(2, 17)
-        assert len(scene.forced) == 1
-
-        await scene.go(2, 18)
-        assert (scene.value(), scene.held(), scene.told()) == (4, set(), {})
-        await scene.go(3, 8)
-        assert scene.value() == 10
-        assert len(scene.forced) == 2
-
-    @pytest.mark.parametrize(
-        ("name", "value", "before"),
-        [
-            (SCALE_IN, "whenever", WINDOWS[SCALE_IN]),
-            ("hedgerow.dev/yield", "Deployment/web: spec.replicas", None),
-        ],
-        ids=["not readable", "yielded"],
-    )
-    async def test_an_edit_that_is_taken_back_does_not_let_it_be_taken_twice(
-        self, name, value, before
-    ):
-        scene = await self.scene()
-        record = scene.record()
-        scene.server.scale(scene.object("Deployment"), 4, "kubectl")
-        await scene.go(2, 10)
-        scene.annotate(**{name: value})
-        await scene.go(2, 11)
-        assert (scene.held(), scene.record()) == ({BEFORE}, record)
-
-        scene.annotate(**{name: before})
-        await scene.go(2, 12)
-        assert (scene.value(), scene.record(), len(scene.forced)) == (4, record, 1)
-
-    async def test_outside_of_windows_it_is_taken_once_as_well(self):
-        scene = await self.scene(**{IN_REPLICAS: "2"})
-        scene.server.scale(scene.object("Deployment"), 4, "kubectl")
-        await scene.go(2, 18)
-        assert scene.value() == 2
-        record = scene.record()
-        assert record is not None
-        assert (record.replicas, record.taken_from) == (4, "kubectl")
-
-        scene.server.scale(scene.object("Deployment"), 5, "kubectl")
-        await scene.go(2, 19)
-        assert scene.value() == 5
-        assert len(scene.forced) == 2
-
-    async def test_a_claim_that_comes_late_is_carried_out_at_once(self):
-        scene = Scene()
-        scene.deploy(replicas=3)
-        await scene.go(2, 9)
-        scene.annotate(**CLAIM)
-        await scene.go(2, 10)
-
-        assert scene.value() == 10
-
-    async def test_a_namespace_that_does_not_allow_claims_keeps_its_fields(self):
+class TestClaims:
+    async def test_a_namespace_that_does_not_allow_them_keeps_its_fields(self):
         scene = Scene()
         scene.claiming["default"] = False
-        scene.deploy(WINDOWS | CLAIM, replicas=3)
-        await scene.go(2, 9)
-        assert (scene.value(), scene.held()) == (3, set())
-        assert "ClaimRefused" in scene.events()
+        await scene.play(
+            hour(9, deploy(WINDOWS | CLAIM, replicas=3), web=3, held=""),
+            looked(9, noted(WEB, "ClaimRefused")),
+        )
 
         scene.claiming["default"] = True
-        scene.runner.queue.add_everyone()
-        await scene.go(2, 10)
-        assert scene.value() == 10
+        scene.life.look()
+        await scene.play(hour(10, web=10))
 
-    async def test_annotations_that_go_give_the_former_number_back(self):
-        scene = await self.scene()
-        body = {**scene.object("Deployment"), "spec": SPEC}
-        scene.server.apply(body, "helm")
-        await scene.go(2, 10)
-        assert (scene.value(), scene.held()) == (3, {"replicas", BEFORE})
-
-        scene.restart()
-        await scene.go(2, 11)
-        assert scene.value() == 3
-        scene.server.apply({**body, "spec": {**SPEC, "replicas": 3}}, "helm")
-        await scene.go(2, 12)
-        assert (scene.value(), scene.held()) == (3, set())
-
-    async def test_without_its_record_the_number_stays_and_that_is_told(self):
-        scene = await self.scene()
-        scene.annotate(**{BEFORE: None})
-        await scene.go(2, 18)
-
-        assert scene.value() == 10
-        assert [one["type"] for one in scene.told()["conditions"]] == ["FormerValueLost"]
-        assert "FormerValueLost" in scene.events()
-
-    @pytest.mark.parametrize("when", ["before", "after"])
-    @pytest.mark.parametrize(("kind", "number"), [*(("Deployment", n) for n in range(2)),
-                                                  *((HPA, n) for n in range(3))])  # fmt: skip
-    async def test_a_crash_at_any_request_loses_no_former_number(self, kind, number, when):
+    async def test_what_is_contested_is_measured(self):
         scene = Scene()
-        if kind == HPA:
-            scene.deploy(WINDOWS | CLAIM_LEAST)
-            scene.autoscale(minReplicas=3)
-        else:
-            scene.deploy(WINDOWS | CLAIM, replicas=3)
+        await scene.play(hour(9, deploy(replicas=3)))
 
+        told = {"controller": "scaler", "manager": "helm"}
+        assert scene.life.measured("hedgerow_contested_fields", **told) == 1
+
+
+class TestCrashes:
+    @pytest.mark.parametrize("when", ["before", "after"])
+    @pytest.mark.parametrize(
+        ("kind", "number"),
+        [*(("web", n) for n in range(2)), *(("hpa", n) for n in range(3))],
+    )
+    async def test_none_at_any_request_loses_a_former_number(self, kind, number, when):
+        acts = (deploy(WINDOWS | CLAIM_LEAST), autoscale(minReplicas=3))
+        scene = Scene()
         scene.during(number, crash, when=when)
         with pytest.raises(Crash):
-            await scene.go(2, 9)
-        scene.restart()
-        await scene.go(2, 10)
-        assert scene.value(kind) == 10
+            await scene.play(
+                hour(9, *(acts if kind == "hpa" else [deploy(WINDOWS | CLAIM, replicas=3)]))
+            )
+        await scene.play(hour(10, restarted=True, **{kind: 10}))
         scene.during(0, crash, when=when)
         with pytest.raises(Crash):
-            await scene.go(2, 18)
-        scene.restart()
-        await scene.go(2, 19)
-        assert (scene.value(kind), scene.held(kind) & {BEFORE}) == (3, {BEFORE})
+            await scene.play(hour(18))
+        await scene.play(hour(19, restarted=True, **{kind: 3}))
 
-
-class TestMalformed:
-    async def test_it_is_told_once_and_nothing_else_is_touched(self):
-        scene = Scene()
-        scene.deploy(WINDOWS | {SCALE_OUT: "0 25 * * *"})
-        for hour in (7, 9, 19):
-            await scene.go(2, hour)
-        scene.restart()
-        await scene.go(2, 20)
-
-        assert (scene.value(), scene.held()) == (1, set())
-        (event,) = scene.server.list("events.k8s.io", "Event").items
-        assert (event["reason"], event["type"]) == ("InvalidAnnotation", "Warning")
-        assert "hour '25': 25 is above 23" in event["note"]
-
-    async def test_what_is_held_is_held_on(self):
-        scene = Scene()
-        scene.deploy()
-        await scene.go(2, 9)
-        scene.annotate(**{SCALE_IN: "whenever"})
-        for hour in (10, 19):
-            await scene.go(2, hour)
-        assert (scene.value(), scene.held()) == (10, {"replicas", BEFORE})
-
-        scene.annotate(**{SCALE_IN: "0 18 * * *"})
-        await scene.go(2, 20)
-        assert (scene.value(), scene.held(), scene.told()) == (1, set(), {})
-
-
-class TestAutoscaler:
-    async def test_its_least_replicas_are_held_and_the_objects_own_are_not(self):
-        scene = Scene()
-        scene.deploy()
-        scene.autoscale()
-        await scene.go(2, 9)
-        assert (scene.value(HPA), scene.held(HPA)) == (10, {"minReplicas", BEFORE})
-        assert scene.held() == {HOLDS}
-
-        await scene.go(2, 18)
-        assert (scene.value(HPA), scene.held(HPA), scene.held()) == (1, set(), set())
-
-    async def test_its_author_may_apply_it_again(self):
-        scene = Scene()
-        scene.deploy()
-        scene.autoscale()
-        await scene.go(2, 9)
-        scene.autoscale()
-        await scene.go(2, 10)
-
-        assert scene.value(HPA) == 10
-
-    async def test_what_its_author_declares_is_contested_and_then_claimed(self):
-        scene = Scene()
-        scene.deploy()
-        scene.autoscale(minReplicas=2)
-        await scene.go(2, 9)
-        assert (scene.value(HPA), scene.held(HPA)) == (2, set())
-        assert scene.contested() == [(f"{HPA}/web", ".spec.minReplicas", "helm")]
-
-        scene.annotate(**CLAIM_LEAST)
-        await scene.go(2, 10)
-        assert (scene.value(HPA), scene.contested()) == (10, [])
-        scene.server.merge(scene.object(HPA), {"spec": {"minReplicas": 4}}, "kubectl")
-        await scene.go(2, 11)
-        assert scene.value(HPA) == 4
-        assert len(scene.forced) == 1
-
-    async def test_the_former_number_outlives_the_annotations(self):
-        scene = Scene()
-        scene.deploy(WINDOWS | CLAIM_LEAST)
-        scene.autoscale(minReplicas=2)
-        await scene.go(2, 9)
-        scene.server.apply({**scene.object("Deployment"), "spec": SPEC}, "helm")
-        await scene.go(2, 10)
-        assert (scene.value(HPA), scene.held(HPA)) == (2, {"minReplicas", BEFORE})
-
-        scene.restart()
-        await scene.go(2, 11)
-        assert (scene.value(HPA), scene.held()) == (2, {HOLDS})
-        scene.autoscale(minReplicas=2)
-        await scene.go(2, 12)
-        assert (scene.value(HPA), scene.held(HPA), scene.held()) == (2, set(), set())
-
-    async def test_one_that_comes_during_a_window_gets_it_and_the_replicas_stay_for_it(self):
-        scene = Scene()
-        scene.deploy()
-        await scene.go(2, 9)
-        scene.autoscale()
-        await scene.go(2, 10)
-        assert (scene.value(HPA), scene.value()) == (10, 10)
-
-        scene.server.scale(scene.object("Deployment"), 12, "kube-controller-manager")
-        await scene.go(2, 11)
-        assert (scene.value(), scene.held(), scene.contested()) == (12, {HOLDS}, [])
-
-    async def test_what_is_held_of_it_is_held_on_while_the_annotations_cannot_be_read(self):
-        scene = Scene()
-        scene.deploy()
-        scene.autoscale()
-        await scene.go(2, 9)
-        scene.annotate(**{SCALE_IN: "whenever"})
-        await scene.go(2, 19)
-        assert (scene.value(HPA), scene.held(HPA)) == (10, {"minReplicas", BEFORE})
-        assert scene.held() == {HOLDS}
-
-        scene.annotate(**{SCALE_IN: "0 18 * * *"})
-        await scene.go(2, 20)
-        assert (scene.value(HPA), scene.held()) == (1, set())
-
-    @pytest.mark.parametrize("why", ["InvalidAnnotation", "SeveralAutoscalers"])
-    async def test_one_that_is_lost_is_not_taken_twice_when_all_was_left_meanwhile(self, why):
-        scene = Scene()
-        scene.deploy(WINDOWS | CLAIM_LEAST)
-        scene.autoscale(minReplicas=2)
-        await scene.go(2, 9)
-        record = scene.record(HPA)
-        scene.server.merge(scene.object(HPA), {"spec": {"minReplicas": 4}}, "kubectl")
-        await scene.go(2, 10)
-        other = scene.object(HPA)
-        other["metadata"]["name"] = "other"
-        if why == "InvalidAnnotation":
-            scene.annotate(**{SCALE_IN: "whenever"})
-        else:
-            scene.server.apply({**other, "spec": scene.live(HPA)["spec"]}, "helm")
-        await scene.go(2, 11)
-        assert why in scene.events()
-        assert (scene.value(HPA), scene.held(HPA), scene.held()) == (4, {BEFORE}, {HOLDS})
-
-        scene.annotate(**{SCALE_IN: "0 18 * * *"})
-        if scene.server.get(other):
-            scene.server.delete(other)
-        await scene.go(2, 12)
-        assert (scene.value(HPA), scene.record(HPA), len(scene.forced)) == (4, record, 1)
-
-    async def test_one_that_comes_and_goes_does_not_let_the_objects_own_be_taken_twice(self):
-        scene = Scene()
-        scene.deploy(WINDOWS | CLAIM, replicas=3)
-        await scene.go(2, 9)
-        record = scene.record()
-        scene.server.scale(scene.object("Deployment"), 4, "kubectl")
-        await scene.go(2, 10)
-        scene.autoscale()
-        await scene.go(2, 11)
-        assert (scene.value(HPA), scene.held(), scene.record()) == (10, {HOLDS, BEFORE}, record)
-        scene.server.delete(scene.object(HPA))
-        await scene.go(2, 12)
-        assert (scene.value(), scene.record(), len(scene.forced)) == (4, record, 1)
-
-        scene.autoscale()
-        await scene.go(2, 18)
-        assert (scene.value(HPA), scene.held(), scene.held(HPA)) == (1, set(), set())
-
-    async def test_two_that_target_one_object_are_both_left(self):
-        scene = Scene()
-        scene.deploy()
-        scene.autoscale()
-        other = scene.object(HPA)
-        other["metadata"]["name"] = "other"
-        spec = scene.live(HPA)["spec"]
-        scene.server.apply({**other, "spec": spec}, "helm")
-        await scene.go(2, 9)
-
-        assert (scene.value(HPA), scene.value()) == (1, 1)
-        assert scene.events() == ["SeveralAutoscalers"]
-
-    async def test_a_number_that_it_does_not_allow_is_told(self):
-        scene = Scene()
-        scene.deploy(WINDOWS | {OUT_REPLICAS: "50"})
-        scene.autoscale()
-        await scene.go(2, 9)
-
-        assert scene.value(HPA) == 1
-        assert [c["type"] for c in scene.told()["conditions"]] == ["Ready", "Stalled"]
-
-    async def test_it_is_given_back_once_the_object_is_gone(self):
-        scene = Scene()
-        scene.deploy()
-        scene.autoscale()
-        await scene.go(2, 9)
-        scene.server.delete(scene.object("Deployment"))
-        await scene.go(2, 10)
-
-        assert scene.held(HPA) == set()
-
-
-class TestAutoscalerOfNobody:
-    """An autoscaler is held after a claim, and there is no resource any more that claims it."""
-
-    HELD: ClassVar[tuple[int, set[str]]] = (2, {"minReplicas", BEFORE})
-
-    async def scene(self) -> Scene:
-        scene = Scene()
-        scene.deploy(WINDOWS | CLAIM_LEAST)
-        scene.autoscale(minReplicas=2)
-        await scene.go(2, 9)
-        assert scene.value(HPA) == 10
-        return scene
-
-    def retarget(self, scene: Scene, kind: str, name: str, version: str = "apps/v1") -> None:
-        spec = {"scaleTargetRef": {"apiVersion": version, "kind": kind, "name": name}}
-        scene.server.apply({**scene.object(HPA), "spec": spec | {"maxReplicas": 20}}, "helm")
-
-    def end(self, scene: Scene, how: str) -> None:
-        live = scene.live()
-        match how:
-            case "the object is deleted":
-                scene.server.delete(live)
-            case "the object is replaced":
-                live["metadata"].pop("annotations")
-                scene.server.update(live, "kubectl-replace")
-            case "the object is made anew":
-                scene.server.delete(live)
-                scene.deploy({})
-            case "it is given to another object":
-                self.retarget(scene, "Deployment", "other")
-            case _:
-                self.retarget(scene, "Rollout", "web", "argoproj.io/v1alpha1")
-
-    @pytest.mark.parametrize("restarts", [False, True])
-    @pytest.mark.parametrize(
-        "how",
-        [
-            "the object is deleted",
-            "the object is replaced",
-            "the object is made anew",
-            "it is given to another object",
-            "it is given to an object of another kind",
-        ],
-    )
-    async def test_the_former_number_is_applied_and_held_until_somebody_else_takes_it(
-        self, how, restarts
-    ):
-        scene = await self.scene()
-        self.end(scene, how)
-        if restarts:
-            scene.restart()
-        await scene.go(2, 10)
-        assert (scene.value(HPA), scene.held(HPA)) == self.HELD
-        assert len(scene.forced) == 1
-
-        before = len(scene.cluster.sent)
-        for hour in (11, 19):
-            await scene.go(2, hour)
-        about = [str(sent) for sent in scene.cluster.sent[before:] if HPA in str(sent)]
-        assert about == []
-
-        body = {**scene.object(HPA), "spec": {"minReplicas": 2}}
-        scene.server.apply(body, "somebody")
-        await scene.go(2, 20)
-        assert (scene.value(HPA), scene.held(HPA)) == (2, set())
-
-    async def test_another_object_that_asks_for_windows_goes_on_with_the_former_number(self):
-        scene = await self.scene()
-        other = scene.object("Deployment", **WINDOWS)
-        other["metadata"]["name"] = "other"
-        scene.server.apply({**other, "spec": SPEC}, "helm")
-        self.retarget(scene, "Deployment", "other")
-        await scene.go(2, 10)
-        assert (scene.value(HPA), scene.value(), len(scene.forced)) == (10, 10, 1)
-        assert scene.held() == {"replicas", BEFORE}
-
-        await scene.go(2, 18)
-        assert (scene.value(HPA), scene.held(HPA)) == self.HELD
-        assert (scene.value(), scene.held()) == (1, set())
-
-    async def test_somebody_else_takes_it_at_the_same_time(self):
-        scene = await self.scene()
-        scene.server.delete(scene.live())
-        scene.server.merge(scene.object(HPA), {"spec": {"minReplicas": 4}}, "kubectl")
-        await scene.go(2, 10)
-
-        assert (scene.value(HPA), scene.held(HPA)) == (4, set())
-
-    async def test_an_object_that_is_made_anew_goes_on_and_keeps_the_former_number(self):
-        scene = await self.scene()
-        scene.server.delete(scene.live())
-        await scene.go(2, 10)
-        scene.deploy(WINDOWS | CLAIM_LEAST)
-        await scene.go(2, 11)
-        assert (scene.value(HPA), scene.held()) == (10, {HOLDS})
-        assert len(scene.forced) == 1
-
-        await scene.go(2, 18)
-        assert (scene.value(HPA), scene.held(HPA)) == self.HELD
-
-
-class TestGoing:
-    """The object is being deleted, in the foreground."""
-
-    async def scene(self, **least: int) -> Scene:
-        scene = Scene()
-        scene.deploy(WINDOWS | CLAIM_LEAST)
-        if least:
-            scene.autoscale(**least)
-        finalizers = {"metadata": {"finalizers": ["foregroundDeletion"]}}
-        scene.server.merge(scene.object("Deployment"), finalizers, "kubectl")
-        return scene
-
-    async def test_no_window_begins_for_it(self):
-        scene = await self.scene()
-        scene.server.delete(scene.live())
-        await scene.go(2, 9)
-
-        assert (scene.value(), scene.writes) == (1, [])
-
-    async def test_its_autoscaler_gets_the_former_number_once(self):
-        scene = await self.scene(minReplicas=2)
-        await scene.go(2, 9)
-        assert scene.value(HPA) == 10
-        scene.server.delete(scene.live())
-        await scene.go(2, 10)
-        before = len(scene.cluster.sent)
-        await scene.go(2, 11)
-
-        assert (scene.value(HPA), scene.held(HPA)) == (2, {"minReplicas", BEFORE})
-        assert scene.cluster.sent[before:] == []
+        assert (
+            BEFORE
+            in (scene.get(HPA if kind == "hpa" else "Deployment", "web") or {})["metadata"][
+                "annotations"
+            ]
+        )
 
 
 class TestBothKinds:
@@ -936,58 +784,44 @@ class TestBothKinds:
 
     async def test_each_leaves_the_autoscaler_of_the_other_alone(self):
         first = Scene(CONTROLLER[0])
-        first.deploy(kind="StatefulSet")
-        first.deploy({})
-        first.autoscale("StatefulSet")
         second = Scene(CONTROLLER[1], beside=first)
+        for act in (deploy(identity=SET), deploy({}), autoscale(SET)):
+            act(WorldPeople(first))
         for _ in range(2):
-            await second.go(2, 9)
-            await first.go(2, 9)
+            await second.play(hour(9))
+            await first.play(hour(9))
 
-        assert second.value(HPA) == 10
-        assert second.held("StatefulSet") == {HOLDS}
         assert first.writes == []
-        await second.go(2, 18)
-        assert second.value(HPA) == 1
+        await second.play(hour(9, hpa=10, set_held="holds"), hour(18, hpa=1))
 
     async def test_an_autoscaler_that_is_given_to_the_other_kind_keeps_its_former_number(self):
         first = Scene(CONTROLLER[0])
-        first.deploy(WINDOWS | CLAIM_LEAST)
-        first.deploy({}, kind="StatefulSet")
-        first.autoscale(minReplicas=2)
         second = Scene(CONTROLLER[1], beside=first)
-        await first.go(2, 9)
-        assert first.value(HPA) == 10
-        target = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web"}
-        spec = {"scaleTargetRef": target, "maxReplicas": 20}
-        first.server.apply({**first.object(HPA), "spec": spec}, "helm")
+        await first.play(
+            hour(
+                9,
+                *(deploy(WINDOWS | CLAIM_LEAST), deploy({}, SET), autoscale(minReplicas=2)),
+                hpa=10,
+            ),
+            hour(10, autoscale(SET)),
+        )
         for _ in range(2):
-            await first.go(2, 10)
-            await second.go(2, 10)
+            await first.play(hour(10))
+            await second.play(hour(10))
 
-        assert (first.value(HPA), first.held(HPA)) == (2, {"minReplicas", BEFORE})
-        assert first.held() == {"replicas", BEFORE}
+        await first.play(hour(10, hpa=2, hpa_held=BOTH_LEAST, held=BOTH))
 
     async def test_a_stateful_set_is_scaled(self):
-        scene = Scene(CONTROLLER[1])
-        scene.deploy(kind="StatefulSet")
-        await scene.go(2, 9)
-        assert scene.value("StatefulSet") == 10
-
-        await scene.go(2, 18)
-        assert scene.value("StatefulSet") == 1
+        await Scene(CONTROLLER[1]).play(hour(9, deploy(identity=SET), set=10), hour(18, set=1))
 
 
 class TestForeign:
-    NAMES: ClassVar[range] = range(50)
-
     async def test_objects_without_annotations_are_not_cached(self):
         scene = Scene()
-        for number in self.NAMES:
-            body = scene.object("Deployment")
-            body["metadata"]["name"] = f"web{number}"
-            scene.server.apply({**body, "spec": SPEC}, "helm")
-        scene.deploy()
-        await scene.go(2, 9)
+        for number in range(50):
+            identity = {**WEB, "metadata": {"name": f"web{number}"}}
+            deploy({}, identity)(WorldPeople(scene))
+        await scene.play(hour(9, deploy()))
 
-        assert scene.cache.resource_keys() == (("default", "web"),)
+        cached = {"controller": "scaler", "resource": "deployments.apps"}
+        assert scene.life.measured("hedgerow_cache_objects", **cached) == 1
