@@ -90,7 +90,7 @@ class Garden(MemoryCluster):
             if place != test["value"]:
                 raise errors.Stale("it changed in the meantime")
         there["metadata"]["managedFields"] = replaced["value"]
-        return self.model._put(self.model._key(there), there, "MODIFIED")
+        return self.model.put(there)
 
     def declare(self, manager: str = OURS, image: str = "new:1", **more: Any) -> Object:
         """Apply the Deployment as the operator does, or as another who is at work."""

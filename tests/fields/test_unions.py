@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -60,14 +59,13 @@ def left_behind(world: ModelWorld) -> Object:
     assert live is not None
     meta = live["metadata"]
     meta["managedFields"] = [one for one in meta["managedFields"] if one["manager"] != GONE]
-    world.server._objects[world.server._key(live)] = live
-    return live
+    return world.server.put(live)
 
 
 def causes(want: Object, live: Object) -> list[str]:
     """Return the fields that the server names as it refuses a declaration; empty if it does not."""
     server = world().server
-    server._objects[server._key(live)] = deepcopy(live)
+    server.put(live)
     try:
         server.apply(want, OURS)
     except Refused as error:

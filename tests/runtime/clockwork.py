@@ -85,7 +85,7 @@ class Clockwork(World):
     @property
     def made(self) -> list[str]:
         """The names of all Jobs that were ever created, as often as they were."""
-        events = [e for e in self.server._events if e.object["kind"] == "Job"]
+        events = [e for e in self.server.events_since(0) if e.object["kind"] == "Job"]
         return [e.object["metadata"]["name"] for e in events if e.type == "ADDED"]
 
     @property

@@ -89,7 +89,7 @@ class Ledger:
         return False
 
     def _events(self, kind: str, type_: str = "") -> list[Any]:
-        events = self.server._events
+        events = self.server.events_since(0)
         return [e for e in events if e.object["kind"] == kind and type_ in ("", e.type)]
 
 

@@ -20,6 +20,8 @@ CREATION = [
     "apply Service default/demo",
     "apply BlueGreen default/demo/status",
 ]
+MOST_REPEATS = 8
+"""So often is one write made that somebody undoes, within ten minutes."""
 IMAGE = '.spec.template.spec.containers[name="blue"].image'
 
 # A PodSpec that the server spells in its own way, and one with everything that may be empty.
@@ -157,7 +159,7 @@ def meddle(world: World, number: int) -> None:
 def everything(world: World) -> dict[str, Any]:
     """All objects but Events, without what time and chance gave them."""
     found = {}
-    for key, live in world.server._objects.items():
+    for key, live in world.server.all().items():
         if key[1] != "Event":
             spec = {k: v for k, v in live["spec"].items() if not k.startswith("clusterIP")}
             conditions = [

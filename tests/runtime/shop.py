@@ -49,15 +49,30 @@ class Shop:
     async def open(self) -> AsyncGenerator[None, None]:
         """Run it for as long as the block lasts, then stop it as a signal does."""
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self.insides.run)
+            tasks.start_soon(self.run)
             try:
                 yield
             finally:
-                self.insides.stop()
+                self.stop()
 
     def edit(self, act: Callable[..., Any], *args: Any, **more: Any) -> None:
         act(*args, **more)
         self.cluster.wake()
+
+    async def run(self) -> None:
+        await self.insides.run()
+
+    def stop(self) -> None:
+        """Stop it as a signal does."""
+        self.insides.stop()
+
+    def waiting(self) -> str:
+        """Return the caches that are not filled, as a readiness probe is told."""
+        return self.insides.watches.waiting()
+
+    def refused(self) -> str:
+        """Return why its watches are refused, as a readiness probe is told."""
+        return self.insides.watches.refused()
 
     def look(self, *keys: Key) -> None:
         """Have a pass made over resources."""
@@ -67,7 +82,7 @@ class Shop:
     @property
     def retried(self) -> tuple[Key, ...]:
         """The resources whose last pass is to be tried again."""
-        return self.insides.queue.failing
+        return tuple(self.insides.queue.failures)
 
     @property
     def writes(self) -> list[str]:

@@ -339,8 +339,7 @@ class TestMeanwhile:
             await anyio.sleep(60)
 
         assert shop.world.selected() == "Green"
-        (state,) = shop.insides._reconciler.states.values()
-        assert state.generation == 2
+        assert shop.world.status()["observedGeneration"] == 2
 
     async def test_two_resources_that_write_one_object_do_not_disturb_each_other(self):
         reconciler = World().insides._reconciler

@@ -10,11 +10,10 @@ import pytest
 from hedgerow.contract import Apply, Controller, Desired
 from hedgerow.controllers.bluegreen import controller as bluegreen
 from hedgerow.plan.yield_and_claim import CLAIM
-from hedgerow.runtime.state import MOST_REPEATS
 from hedgerow.testing.memory.cluster import MemoryCluster
 from hedgerow_schemas.base import Resource
 from hedgerow_schemas.builtin import Deployment
-from runtime.scenes import BLUE, settled
+from runtime.scenes import BLUE, MOST_REPEATS, settled
 from runtime.world import World, pods
 
 Object = dict[str, Any]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 import pytest
@@ -122,9 +123,9 @@ class TestRequeue:
     async def test_a_settled_resource_is_looked_at_only_when_something_happens(self):
         world = await settled()
 
-        outcome = await world.insides._reconciler.reconcile(DEMO)
-
-        assert (outcome.retry, outcome.requeue_after) == (False, None)
+        world.life.look(DEMO)
+        assert await world.work() == 1
+        assert (world.life.retried, world.life.next_due) == ((), inf)
 
     async def test_a_resource_that_is_gone_is_forgotten(self):
         world = await settled()

@@ -32,10 +32,9 @@ pytestmark = pytest.mark.anyio
 class TestBadResources:
     def ruin(self, world: World, **change: Any) -> None:
         """Write a resource as only a CRD without a schema lets it through."""
-        key = ("app.demo.kakao.com", "BlueGreen", *DEMO)
-        live = world.server._objects[key]
+        live = world.the("BlueGreen")
         meta = {**live["metadata"], "generation": live["metadata"]["generation"] + 1}
-        world.server._put(key, {**live, "metadata": meta, **change}, "MODIFIED")
+        world.server.put({**live, "metadata": meta, **change})
 
     async def test_a_bad_spec_is_told_and_children_stay_as_they_are(self):
         world = await settled()
@@ -44,8 +43,7 @@ class TestBadResources:
         before = len(world.writes)
         await world.work()
 
-        live = world.server._objects["app.demo.kakao.com", "BlueGreen", *DEMO]
-        (stalled,) = [c for c in live["status"]["conditions"] if c["type"] == "Stalled"]
+        (stalled,) = [c for c in world.status()["conditions"] if c["type"] == "Stalled"]
         assert stalled["reason"] == "InvalidSpec"
         assert "spec.routeTo" in stalled["message"]
         assert [w for w in world.writes[before:] if "Event" not in w] == [CREATION[3]]
@@ -76,8 +74,7 @@ class TestBadResources:
         world.deliver()
         await world.work()
 
-        live = world.server._objects["app.demo.kakao.com", "BlueGreen", *DEMO]
-        assert live["status"]["routeTo"] == "Blue"
+        assert world.status()["routeTo"] == "Blue"
 
     async def test_of_a_bad_status_what_can_be_read_counts(self):
         world = await settled()
@@ -169,7 +166,7 @@ class TestCrashes:
         live = world.the("Deployment", "demoblue-deployment")
         for entry in live["metadata"]["managedFields"]:
             entry.pop("time", None)
-        world.server._put(("apps", "Deployment", DEMO[0], "demoblue-deployment"), live, "MODIFIED")
+        world.server.put(live)
         world.deliver()
 
         world.during(number, crash, when="before")

@@ -164,7 +164,7 @@ class TestTerminatingNamespace:
 
     async def test_a_namespace_that_is_gone_altogether_is_quiet_until_the_watch_tells(self, world):
         world.apply("demo", "other")
-        del world.server._namespaces["other"]
+        world.server.forget_namespace("other")
 
         assert 3 < len(await writes_of(world, lambda: None)) <= 3 * 8
         assert world.failures == []

@@ -40,6 +40,12 @@ async def unwatched() -> World:
     return world
 
 
+def cached(world: World) -> float:
+    """Return how many Deployments are cached."""
+    of_deployments = {"controller": "bluegreen", "resource": "deployments.apps"}
+    return world.life.measured("hedgerow_cache_objects", **of_deployments)
+
+
 class TestUnwatchedChildren:
     """A child whose label somebody took: no watch tells of it, and yet it is ours."""
 
@@ -57,10 +63,7 @@ class TestUnwatchedChildren:
 
     async def test_it_is_not_cached_and_read_once_in_each_pass(self):
         world = await unwatched()
-        assert (
-            world.insides.cache.child_store("Deployment", "default").get(("default", BLUE_NAME))
-            is None
-        )
+        assert cached(world) == 1
         before = len(world.cluster.sent)
         world.life.look(DEMO)
         await world.work()
@@ -104,7 +107,7 @@ class TestUnwatchedChildren:
         labels = world.the("Deployment", BLUE_NAME)["metadata"]["labels"]
         assert labels[CONTROLLER_LABEL] == "bluegreen"
         assert world.contested() == []
-        assert world.insides.cache.child_store("Deployment", "default").get(("default", BLUE_NAME))
+        assert cached(world) == 2
 
     async def test_busy_neighbours_do_not_hide_our_own_answers(self):
         # The watch of its kind is past our write before the answer to that is here.

@@ -11,8 +11,7 @@ import pytest
 
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD, FieldPolicy
 from hedgerow.runtime.namespaces import LOOK_AGAIN
-from hedgerow.runtime.state import MOST_REPEATS
-from runtime.scenes import IMAGE, annotate, settled, take_image, writes_of
+from runtime.scenes import IMAGE, MOST_REPEATS, annotate, settled, take_image, writes_of
 from runtime.world import World, pods
 
 Object = dict[str, Any]
@@ -336,6 +335,8 @@ class TestRewrittenByAdmission:
             f"apply Deployment default/{name}" for name in (BLUE, "demogreen-deployment")
         ]
         assert world.server.version == before
+        applied = {"controller": "bluegreen", "action": "unchanged"}
+        assert world.life.measured("hedgerow_apply_total", **applied) == 2
         assert await writes_of(world, world.life.look) == []
 
     @pytest.mark.parametrize("said", [*UNSAID, *OF_CONTAINERS], ids=str)

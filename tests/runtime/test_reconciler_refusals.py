@@ -9,11 +9,11 @@ from uuid import UUID
 import pytest
 
 from hedgerow.kube import errors
-from hedgerow.runtime.state import MOST_REPEATS
 from hedgerow.testing.memory.cluster import Sent
 from runtime.scenes import (
     BLUE,
     CREATION,
+    MOST_REPEATS,
     forbid_reads,
     meddle,
     occupy,

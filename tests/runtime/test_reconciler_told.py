@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from hedgerow.kube import errors
-from hedgerow.runtime.state import MOST_REPEATS
 from hedgerow.testing.memory.cluster import Sent
-from runtime.scenes import IMAGE, refuse, settled, take_image, writes_of
+from runtime.scenes import IMAGE, MOST_REPEATS, refuse, settled, take_image, writes_of
 from runtime.world import World, pods
 
 Object = dict[str, Any]

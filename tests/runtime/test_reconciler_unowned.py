@@ -140,7 +140,7 @@ def forget(world: World, manager: str) -> None:
     live = world.the("Deployment", CHILD)
     meta = live["metadata"]
     meta["managedFields"] = [one for one in meta["managedFields"] if one["manager"] != manager]
-    world.server._put(world.server._key(live), live, "MODIFIED")
+    world.server.put(live)
 
 
 def hold(world: World) -> None:

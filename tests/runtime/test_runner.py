@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from datetime import timedelta
 from typing import Any
 
@@ -9,18 +10,33 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from hedgerow.contract import Key
-from hedgerow.kube.watch import Bookmark, Changed, Snapshot
+from hedgerow.contract import Desired, Key
+from hedgerow.controllers.bluegreen.controller import SELECTED
 from hedgerow.runtime.cache.caches import Cache
 from hedgerow.runtime.large import LARGE, USUAL, PassLimits, Turns
 from hedgerow.runtime.reconciler import Reconciler
 from hedgerow.runtime.resource_pass import Outcome
-from hedgerow.runtime.runner import WALL_CHECK, WORKERS, ControllerRunner
+from hedgerow.runtime.runner import ControllerRunner
+from hedgerow.testing.memory import kinds
 from hedgerow.testing.memory.cluster import Sent
-from hedgerow.testing.virtual import EPOCH, VirtualClock
+from hedgerow.testing.virtual import VirtualClock
+from runtime.scenes import settled
 from runtime.shop import Shop, quiet
+from runtime.world import CONTROLLER
 
 pytestmark = pytest.mark.anyio
+
+
+WORKERS = 16
+"""The most passes at a time (ADR 36)."""
+WALL_CHECK = 10.0
+"""Seconds between two looks at the wall clock."""
+
+
+def passes(shop: Shop) -> float:
+    """Return how many passes were made without trouble."""
+    made = {"controller": "bluegreen", "outcome": "success"}
+    return shop.meters.registry.get_sample_value("hedgerow_reconcile_total", made) or 0.0
 
 
 class TestRunning:
@@ -168,23 +184,20 @@ class TestRunning:
 class TestWall:
     @pytest.mark.parametrize("jump", [timedelta(hours=1), timedelta(hours=-1)])
     async def test_when_it_jumps_every_resource_is_looked_at_anew(self, monkeypatch, jump):
-        shop, seen = Shop(), []
+        shop = Shop()
         for name in ("one", "two"):
             shop.world.apply(name)
         async with shop.open():
             await quiet()
-            add = shop.insides.queue.add
-            monkeypatch.setattr(
-                shop.insides.queue, "add", lambda key, *lane: (seen.append(key), add(key, *lane))
-            )
+            before = passes(shop)
             await anyio.sleep(3 * WALL_CHECK)
-            assert seen == []
+            assert passes(shop) == before
 
             now = VirtualClock.now
             monkeypatch.setattr(VirtualClock, "now", lambda clock: now(clock) + jump)
             await anyio.sleep(3 * WALL_CHECK)
 
-        assert seen == [("default", "one"), ("default", "two")]
+        assert passes(shop) == before + 2
         assert len(shop.logged("clock jumped")) == 1
 
     async def test_it_is_wrong_for_a_moment_in_which_a_pass_is_made(self, monkeypatch):
@@ -203,69 +216,51 @@ class TestWall:
 
     async def test_it_becomes_wrong_for_a_moment_while_a_pass_is_made(self, monkeypatch):
         """What the pass decided by the wrong clock, such as when the next one is due, is redone."""
-        shop = Shop()
-        shop.world.apply("one")
-        async with shop.open():
-            await quiet()
-            reconcile, now = shop.insides._reconciler.reconcile, VirtualClock.now
-            with monkeypatch.context() as wrong:
+        now = VirtualClock.now
+        with monkeypatch.context() as wrong:
+            is_wrong = False
 
-                async def set_back(key: Any, limits: PassLimits) -> Any:
+            def set_back(*about: Any) -> Desired:
+                if is_wrong:
                     wrong.setattr(
                         VirtualClock, "now", lambda clock: now(clock) - timedelta(hours=1)
                     )
-                    return await reconcile(key, limits)
+                return CONTROLLER.compose(*about)
 
-                wrong.setattr(shop.insides._reconciler, "reconcile", set_back)
+            shop = Shop(compose=set_back)
+            shop.world.apply("one")
+            async with shop.open():
+                await quiet()
+                is_wrong = True
                 shop.look(("default", "one"))
                 await anyio.sleep(WALL_CHECK / 10)
-            await anyio.sleep(2 * WALL_CHECK)
+                is_wrong = False
+                wrong.undo()
+                await anyio.sleep(2 * WALL_CHECK)
 
         assert len(shop.logged("clock jumped")) == 2
 
 
-class TestTaking:
-    """What a watch tells goes into its store."""
+class TestRestoredStore:
+    """The API server's store is restored from a backup; the watches list what it had."""
 
-    def test_a_bookmark_makes_answers_up_to_it_old_news(self):
-        shop = Shop()
-        source = next(iter(shop.insides.cache))
+    async def test_what_was_done_since_is_done_anew(self):
+        world = await settled()
+        backup = deepcopy(vars(world.server))
+        world.apply(greenSpec=None)
+        await world.settle()
+        assert world.get("Deployment", "demogreen-deployment") is None
 
-        assert shop.insides.watches.take(source, Bookmark("7")) == ()
-        assert source.store.version == 7
+        vars(world.server).update(backup)
+        world.life.relist(rewound=True)
+        assert world.life.is_due
+        world.apply(greenSpec=None)
+        await world.settle()
 
-    def test_what_is_no_news_leads_to_no_pass(self):
-        shop = Shop()
-        source = next(iter(shop.insides.cache))
-        meta = {"name": "demo", "namespace": "default", "resourceVersion": "5"}
-        event = Changed("ADDED", {"metadata": meta}, "5")
-
-        assert [len(changes) for changes in shop.insides.watches.take(source, event)] == [1]
-        assert shop.insides.watches.take(source, event) == ()
-
-
-class TestRewinding:
-    async def test_what_a_restored_store_has_is_taken_and_what_was_done_since_is_done_anew(self):
-        shop = Shop()
-        shop.world.apply("one")
-        async with shop.open():
-            await quiet()
-            source = next(iter(shop.insides.cache))
-            (state,) = shop.insides._reconciler.states.values()
-            state.pruned["Service", "one"] = "a uid"
-            assert state.may_send_event(("Deployment", "one"), ".spec", "somebody", EPOCH)
-            live = source.store.get(("default", "one"))
-            older = {**live, "metadata": {**live["metadata"], "resourceVersion": "1"}}
-            event = Snapshot((older,), "2", rewound=True)
-
-            assert [(live, older)] in list(shop.insides.watches.take(source, event))
-            shop.insides.watches.rewind(source)
-            shop.insides.watches.rewind(source)
-
-            assert len(shop.insides.queue) == 1
-            assert state.pruned == {}
-            assert state.may_send_event(("Deployment", "one"), ".spec", "somebody", EPOCH)
-            assert len(shop.logged("versions went back: the store was restored")) == 1
+        assert world.get("Deployment", "demogreen-deployment") is None
+        line = "versions went back: the store was restored"
+        told = [entry["watched"] for entry in world.logs.entries if entry["event"] == line]
+        assert len(told) == len(set(told)) > 1
 
 
 class TestStopping:
@@ -279,9 +274,9 @@ class TestStopping:
 
         shop.cluster.before = hook
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(shop.insides.run)
+            tasks.start_soon(shop.run)
             await quiet()
-            shop.insides.stop()
+            shop.stop()
             shop.edit(shop.world.apply, "two")
             await quiet()
             gate.set()
@@ -317,7 +312,7 @@ class TestStopping:
 
         shop.cluster.before = hook
         with anyio.move_on_after(1):
-            await shop.insides.run()
+            await shop.run()
 
         assert shop.cluster.open == 0
         assert len(shop.writes) == 3
@@ -331,18 +326,21 @@ class TestStopping:
 
 class TestPods:
     async def test_a_waiting_pods_change_leads_to_a_pass_over_its_bluegreen(self):
-        # The model has no pods: their events are told by hand.
         shop = Shop()
+        shop.world.server.serve(kinds.POD)
         shop.world.apply()
+        managed_by, _, manager = SELECTED.partition("=")
+        labels = {"app.kubernetes.io/name": "demo", managed_by: manager}
+        pod = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "p", "namespace": "default", "labels": labels},
+            "spec": {"containers": [{"name": "c", "image": "x"}]},
+        }
         async with shop.open():
             await quiet()
-            seen: list[Any] = []
-            queue = shop.insides.queue
-            add = queue.add
-            queue.add = lambda key, *lane: (seen.append(key), add(key, *lane))[1]  # type: ignore[method-assign]
-            source = shop.insides.cache.related[0]
-            labels = {"app.kubernetes.io/name": "demo"}
-            meta = {"name": "p", "namespace": "default", "resourceVersion": "1", "labels": labels}
-            shop.insides.watches.enqueue(source, [(None, {"metadata": meta})])
+            before = passes(shop)
+            shop.edit(shop.world.server.create, pod, "kubelet")
+            await quiet()
 
-            assert seen == [("default", "demo")]
+            assert passes(shop) == before + 1

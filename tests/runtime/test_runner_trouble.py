@@ -95,7 +95,7 @@ class TestTrouble:
             await quiet()
 
         assert shop.world.selected() == "Green"
-        assert len(shop.insides.queue) == 0
+        assert shop.retried == ()
 
     async def test_a_bug_is_met_again_with_growing_patience(self):
         shop = Shop(compose=crashing)
@@ -105,7 +105,10 @@ class TestTrouble:
 
         (failed,) = shop.logged("pass failed")
         assert failed["object"] == "default/bad"
-        assert 10 < shop.insides.queue._failures["default", "bad"] < 30
+        failed = {"controller": "bluegreen", "outcome": "failed"}
+        tries = shop.meters.registry.get_sample_value("hedgerow_reconcile_total", failed)
+        assert tries
+        assert 10 < tries < 30
 
     async def test_an_unreachable_server_puts_the_pass_off_and_says_for_how_long(self):
         shop = Shop()
@@ -201,20 +204,17 @@ class TestTrouble:
         shop.world.apply()
         async with shop.open():
             await quiet()
-            assert shop.insides.watches.refused() == ""
+            assert shop.refused() == ""
             for kind in ("BlueGreen", *(view.api.kind for view in bluegreen.CONTROLLER.read)):
                 shop.cluster.broken[kind] = errors.Unauthenticated("who are you?", code=401)
             shop.cluster.wake()
             await anyio.sleep(600)
-            assert (
-                shop.insides.watches.refused()
-                == "bluegreen: all its watches are refused: who are you?"
-            )
+            assert shop.refused() == "bluegreen: all its watches are refused: who are you?"
 
             del shop.cluster.broken["BlueGreen"]
             shop.edit(shop.world.apply, routeTo="Green")
             await anyio.sleep(600)
-            assert shop.insides.watches.refused() == ""
+            assert shop.refused() == ""
 
     async def test_a_runner_one_of_whose_watches_stays_garbled_says_so(self):
         shop = Shop()
@@ -224,14 +224,14 @@ class TestTrouble:
             shop.cluster.broken["Pod"] = errors.Garbled("the watch sent no event")
             shop.cluster.wake()
             await anyio.sleep(30)
-            assert shop.insides.watches.refused() == ""
+            assert shop.refused() == ""
             await anyio.sleep(600)
             told = "bluegreen: a watch cannot be read: the watch sent no event"
-            assert shop.insides.watches.refused() == told
+            assert shop.refused() == told
 
             shop.cluster.broken["Pod"] = errors.Forbidden("may not", code=403)
             await anyio.sleep(600)
-            assert shop.insides.watches.refused() == ""
+            assert shop.refused() == ""
 
     async def test_objects_that_no_strict_decoder_reads_are_counted(self):
         class Odd(Watched):
@@ -261,7 +261,7 @@ class TestTrouble:
             shop.cluster.wake()
             await anyio.sleep(600)
             assert shop.logged("watch in trouble")
-            assert shop.insides.watches.refused() == ""
+            assert shop.refused() == ""
 
     async def test_a_watch_that_fails_later_loses_nothing(self):
         shop = Shop()

@@ -197,7 +197,7 @@ class World:
         return self.server.apply(body, "user")[0]
 
     def target(self, kind: str, name: str, namespace: str = NS) -> Object:
-        api = next(of.api for of in self.server._kinds.values() if of.api.kind == kind)
+        api = next(api for api in self.server.apis if api.kind == kind)
         metadata = {"name": name, "namespace": namespace}
         return {"apiVersion": api.group_version, "kind": kind, "metadata": metadata}
 

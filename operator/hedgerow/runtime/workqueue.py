@@ -313,29 +313,21 @@ class WorkQueue:
         self._passes = _Passes(share)
         self._again: dict[Key, Priority] = {}
         self._delays = _Delays()
-        self._failures: dict[Key, int] = {}
+        self.failures: dict[Key, int] = {}
+        """How often in a row a pass of a key has failed."""
         self._barred: dict[Key, float] = {}
         self._closed = False
         self._waiting = _Waiting()
 
     def __len__(self) -> int:
         """Return the number of keys that are ready."""
+        self._mature()
         more = 0 if self._of_all is None else len(self._everyone())
         return len(self._ready) + len(self._later) + more
-
-    def due(self) -> int:
-        """Return the number of keys that are ready, or whose time has come."""
-        self._mature()
-        return len(self)
 
     def next_due(self) -> float:
         """Return the instant at which the next delayed key is due; infinite without one."""
         return self._delays.next()
-
-    @property
-    def failing(self) -> tuple[Key, ...]:
-        """The keys whose last pass is to be tried again."""
-        return tuple(self._failures)
 
     @property
     def idle(self) -> bool:
@@ -410,7 +402,7 @@ class WorkQueue:
         most 300, the key is not handed out for any other request either: the server asked us to
         wait that long.
         """
-        self._failures[key] = failures = self._failures.get(key, 0) + 1
+        self.failures[key] = failures = self.failures.get(key, 0) + 1
         least, draw = min(least, LONGEST_RETRY), self._clock.jitter()
         delay = backoff(failures, draw, least, first=FIRST_RETRY, longest=LONGEST_RETRY)
         if least > 0:
@@ -421,11 +413,11 @@ class WorkQueue:
 
     def forget(self, key: Key) -> None:
         """Reset the key's backoff after a pass that succeeded."""
-        self._failures.pop(key, None)
+        self.failures.pop(key, None)
 
     def revive(self) -> None:
         """Request a pass now for every key that waits for its backoff: the cause may be gone."""
-        failed, self._failures = self._failures, {}
+        failed, self.failures = self.failures, {}
         for key in failed:
             self._delays.discard(key)
             self.add(key)

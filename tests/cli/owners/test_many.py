@@ -32,7 +32,7 @@ def relabel(garden: Garden, of: str, operation: str, **more: str) -> None:
     for entry in live["metadata"]["managedFields"]:
         if (entry["manager"], entry["operation"]) == (of, operation):
             entry.update(more)
-    garden.model._put(garden.model._key(live), live, "MODIFIED")
+    garden.model.put(live)
 
 
 def scale(garden: Garden) -> None:

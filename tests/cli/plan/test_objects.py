@@ -66,7 +66,7 @@ class Plan:
         self.world = World()
         self.server = self.world.server
         more = [*CLUSTER_SCOPED, *([custom(WIDGET)] if served else [])]
-        self.server._kinds |= {kind.key: kind for kind in more}
+        self.server.serve(*more)
         self.cluster = Asked(self.server, *lacks)
         self.forecaster = ObjectForecaster(
             Forecaster(cast("Any", self.cluster), self.world.clock, applier=applier), NS
@@ -145,8 +145,9 @@ class TestApplied:
         plan = Plan(applier=FORCE)
         spec = {"ports": [{"port": 80, "protocol": "TCP", "name": "a"}]}
         plan.server.apply(of_kind("v1", "Service", "s", {"spec": spec}, namespace=NS), "argo")
-        [stored] = plan.server._objects.values()
+        [stored] = plan.server.all().values()
         stored["metadata"]["managedFields"] = []
+        plan.server.put(stored)
         applied = plan.cluster.apply
 
         async def apply(api: ApiResource, body: Any, **more: Any) -> Any:
@@ -412,8 +413,9 @@ class TestUnserved:
         plan = Plan()
         plan.cluster.served = list(served)
         plan.server.apply(widget({"size": 2}, namespace=NS), "old")
-        [stored] = plan.server._objects.values()
+        [stored] = plan.server.all().values()
         stored["metadata"]["managedFields"][0]["apiVersion"] = "plan.example.com/v1alpha1"
+        plan.server.put(stored)
         plan.cluster.refuse = {"Widget": Unavailable("request to convert CR", code=500)}
         return plan
 

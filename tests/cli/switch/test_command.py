@@ -37,7 +37,7 @@ def hold(garden: Garden, *entries: Object) -> None:
     there = live(garden)
     [written] = [one for one in there["metadata"]["managedFields"] if "subresource" not in one]
     there["metadata"]["managedFields"] = [{**written, **one} for one in entries]
-    garden.model._put(garden.model._key(there), there, "MODIFIED")
+    garden.model.put(there)
 
 
 def apply(garden: Garden, manager: str = "kubectl", **spec: Any) -> None:

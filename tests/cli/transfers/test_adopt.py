@@ -82,7 +82,7 @@ class TestDone:
         old["fieldsV1"]["f:spec"]["f:gone"] = {f"f:{name}": {} for name in names}
         live = garden.live
         live["metadata"]["managedFields"] = entries
-        garden.model._put(garden.model._key(live), live, "MODIFIED")
+        garden.model.put(live)
 
         _, out, _ = typed(CHILD, *FROM, "--dry-run")
 
@@ -111,7 +111,7 @@ class TestDone:
         old["fieldsV1"]["f:spec"]["f:gone"] = {}
         live = garden.live
         live["metadata"]["managedFields"] = entries
-        garden.model._put(garden.model._key(live), live, "MODIFIED")
+        garden.model.put(live)
 
         assert "(absent)" in typed(CHILD, *FROM, "--dry-run")[1]
         told = json.loads(typed(CHILD, *FROM, "--dry-run", "-o", "json")[1])

@@ -193,7 +193,7 @@ class TestWithoutManagedFields:
     def test_it_gets_them_by_an_apply_of_nothing(self, garden, typed):
         live = garden.live
         live["metadata"]["managedFields"] = []
-        garden.model._put(garden.model._key(live), live, "MODIFIED")
+        garden.model.put(live)
         words = (CHILD, "--from", "old,before-first-apply", *TO)
 
         assert "would be adopted by helm" in typed(*words)[1]
@@ -275,7 +275,7 @@ class TestRepair:
         live = garden.live
         for entry in live["metadata"]["managedFields"]:
             entry["apiVersion"] = "apps/v1beta1"
-        garden.model._put(garden.model._key(live), live, "MODIFIED")
+        garden.model.put(live)
 
         assert "first `hedgerow adopt --repair`" in typed(CHILD, "--from", "old")[2]
         assert "would be repaired" in typed("--repair", "--all")[1]

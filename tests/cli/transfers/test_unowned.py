@@ -151,7 +151,7 @@ def garden(monkeypatch) -> Garden:
     there = garden.live
     entries = [one for one in there["metadata"]["managedFields"] if one["manager"] != "gone"]
     there["metadata"]["managedFields"] = entries
-    garden.model._put(garden.model._key(there), there, "MODIFIED")
+    garden.model.put(there)
     monkeypatch.setattr(client, "connect", garden.connect)
     monkeypatch.setattr("hedgerow.cli.transfers.writing.LONGEST_PAUSE", 0.01)
     return garden

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 from hedgerow.cli.plan.forecast import Forecast
 from hedgerow.contract import Controller
 from hedgerow.fields.diff import DifferenceKind, Line, difference
 from hedgerow.kube.cluster import Cluster
-from hedgerow.objects import PLACEHOLDER, Installation, controller_of, metadata
+from hedgerow.kube.watch import Snapshot
+from hedgerow.objects import PLACEHOLDER, controller_of, metadata
 from hedgerow.plan.status import said
-from hedgerow.runtime.applier import Applier
-from hedgerow.runtime.cache.caches import Cache, build
-from hedgerow.runtime.events.publisher import EventPublisher
-from hedgerow.runtime.events.recorder import Recorder
-from hedgerow.runtime.observation import ResourcePlanner
-from hedgerow.runtime.reconciler import Reconciler
 from hedgerow.testing.memory.inmemory import any_claims
+from hedgerow.testing.memory.life import operator
 from hedgerow_schemas.base import Resource
 
 Object = dict[str, Any]
@@ -71,26 +67,23 @@ class Operator:
     controller: Controller[Resource]
     clock: FixedClock
     namespace: str
-    cache: Cache = field(init=False)
 
     async def settle(self, name: str) -> None:
         """Make passes until one changes nothing."""
-        self.cache = build(self.controller, Installation(), (self.namespace,))
-        planner = ResourcePlanner(
-            controller=self.controller,
-            installation=Installation(),
-            cache=self.cache,
-            clock=self.clock,
-            permission=any_claims,
+        runner = operator(
+            cast("Any", self.cluster),
+            self.controller,
+            self.clock,
+            any_claims,
+            namespaces=(self.namespace,),
+            server_time=lambda: None,
         )
-        manager = Installation().field_manager(self.controller.name)
-        recorder = Recorder(self.cluster, self.clock, manager)
-        publisher = EventPublisher(planner, recorder)
-        reconciler = Reconciler(planner, Applier(self.cluster, manager), publisher)
         for _ in range(MOST):
-            before = await self._watch()
-            await reconciler.reconcile((self.namespace, name))
-            if await self._watch() == before:
+            before = await self._watch(runner.watches)
+            runner.queue.add((self.namespace, name))
+            await runner.step()
+            assert not runner.failures
+            if await self._watch(runner.watches) == before:
                 return
         raise AssertionError(f"{name} does not settle")
 
@@ -103,13 +96,13 @@ class Operator:
             found |= {f"{kind.api.kind}/{metadata(obj)['name']}": obj for obj in ours}
         return found
 
-    async def _watch(self) -> list[object]:
+    async def _watch(self, watches: Any) -> list[object]:
         seen: list[object] = []
-        for source in self.cache:
+        for source in watches.sources:
             listing = await self.cluster.list(
                 source.api, self.namespace, labels=source.labels, reduce=source.reduce
             )
-            for _ in source.store.replacing(listing.items, listing.version):
+            for _ in watches.take(source, Snapshot(listing.items, listing.version)):
                 pass
             seen += [metadata(obj).get("resourceVersion") for obj in listing.items]
         return seen

@@ -137,7 +137,7 @@ class Life:
     @property
     def is_due(self) -> bool:
         """Whether a resource is due for a pass."""
-        return bool(self.runner.queue.due())
+        return len(self.runner.queue) > 0
 
     @property
     def next_due(self) -> float:
@@ -147,7 +147,7 @@ class Life:
     @property
     def retried(self) -> tuple[Key, ...]:
         """The resources whose last pass is to be tried again, with growing patience."""
-        return self.runner.queue.failing
+        return tuple(self.runner.queue.failures)
 
     def measured(self, metric: str, **labels: str) -> float:
         """Return the value of a metric; 0 if it was never written."""

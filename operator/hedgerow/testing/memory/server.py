@@ -152,7 +152,30 @@ class Server:
         """Begin to delete a namespace: nothing is created in it any more."""
         self._namespaces[namespace] = "Terminating"
 
+    def forget_namespace(self, name: str) -> None:
+        """Have a namespace gone."""
+        self._namespaces.pop(name, None)
+
+    # --- what no request does -----------------------------------------------------------------
+
+    def put(self, obj: Object) -> Object:
+        """Store an object as it is, as an older server or another definition let it through."""
+        return self._put(self._key(obj), copy.deepcopy(obj), "MODIFIED")
+
+    def serve(self, *kinds: ServedKind) -> None:
+        """Serve more kinds from now on."""
+        self._kinds |= {kind.key: kind for kind in kinds}
+
     # --- reads --------------------------------------------------------------------------------
+
+    @property
+    def apis(self) -> tuple[ApiResource, ...]:
+        """What discovery lists."""
+        return tuple(kind.api for kind in self._kinds.values())
+
+    def all(self) -> dict[StoredKey, Object]:
+        """Return every object there is, by its key."""
+        return copy.deepcopy(self._objects)
 
     def is_terminating(self, namespace: str) -> bool:
         """Return whether a namespace is being deleted."""
