@@ -103,6 +103,8 @@ class Struck:
             run.reference, run.patience = self.known, OUTAGE_TIMEOUT
             if isinstance(self.what, Restored):
                 run.heard_too = frozenset({"FieldRestored"})  # what it says on an object is undone
+            else:
+                run.unheard = _told_by(self.known, number + 1)  # each is tried once
 
             def between(run: Run, at: int) -> None:
                 if at != number:
@@ -138,6 +140,11 @@ class Struck:
         if self._is_first():
             act()
         self.barrier.wait()
+
+
+def _told_by(known: Reference, step: int) -> frozenset[str]:
+    """Return the reasons of the Events that a step leads to."""
+    return frozenset(reason for _, reason, _ in {*known.told[step]} - {*known.told[step - 1]})
 
 
 def started(sandbox: Sandbox, components: Sequence[str]) -> None:
