@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from hedgerow.contract import Key
-from hedgerow.texts import cut, printable
+from hedgerow.texts import command_line, cut, printable, within
 from hedgerow_schemas.base import View
 
 if TYPE_CHECKING:
@@ -160,8 +160,8 @@ def _is_held(deployment: Deployment) -> bool:
 def _whys(deployment: Deployment) -> Iterator[str]:
     """Yield why pods are missing, as the Deployment says: the same words until somebody acts."""
     if _is_held(deployment):
-        where = f" -n {deployment.namespace}" if deployment.namespace else ""
-        resume = f"kubectl rollout resume deployment/{deployment.name}{where}"
+        words = ("resume", f"deployment/{deployment.name}", *within(deployment.namespace))
+        resume = command_line("kubectl", "rollout", *words)
         yield f"it is paused (`{resume}` ends that)"
     if deployment.reason("Progressing") == DEADLINE_EXCEEDED:
         yield "its rollout has made no progress for spec.progressDeadlineSeconds"

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
+from hedgerow.cli.commands import LAZY
 from hedgerow.cli.install import definitions
 from hedgerow.cli.install.command import told
 from hedgerow.cli.owners.by_manager import CountScope
@@ -24,15 +25,16 @@ from hedgerow_schemas.base import ApiResource, ContestedField
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.builtin import Service
 from support.code.sources import ROOT, modules
+from support.programs.printed import documented, in_code, in_help, refusal
 
 NASTY = """it's "$(touch here)"; `x` & a -b *"""
 PROGRAMS = ("typed", "program_name", "program", "called", "command", "self.program")
 """What a program's name comes from, where it begins a command."""
-VERBS = "adopt audit check demo install manifests owners plan promote release rollback run"
-KUBECTL = "annotate apply auth create delete describe edit explain get label patch scale set"
 QUOTED = ("quote(", "shlex.quote(", "option(")
 """What returns words as a shell takes them."""
 VALUE = "\x00"
+NAMES = {f"hedgerow sandbox {VALUE}"}
+"""What is called like a command: the subject of a certificate."""
 PROGRAM = "\x01"
 COMMAND = re.compile(
     rf"(?:(?:kubectl|{PROGRAM}|hedgerow) (?:[a-z]+)\b)[^`\n]*",
@@ -60,12 +62,11 @@ def by_hand(source: str) -> list[str]:
     """Return the commands in f-strings into which values are put without a shell's quotes."""
     texts = (flat(node) for node in ast.walk(ast.parse(source)) if isinstance(node, ast.JoinedStr))
     found = (match[0] for text in texts for match in COMMAND.finditer(text))
-    ours = {*VERBS.split(), "tree", "watch", "schedule", "uninstall", "new"}
+    verbs = ((one, one.split()[1]) for one in found if VALUE in one and one not in NAMES)
     return [
         one
-        for one in found
-        if VALUE in one
-        and one.split()[1] in (KUBECTL.split() if one.startswith("kubectl ") else ours)
+        for one, verb in verbs
+        if (verb != "cannot" if one.startswith("kubectl ") else verb in LAZY)
     ]
 
 
@@ -86,6 +87,7 @@ class TestCode:
             """f"do `kubectl delete {kind} {name}`" """,
             """f"do `{typed()} adopt {name} --yes` and then" """,
             """f"see {program} owners " f"{name}" """,
+            """f"`kubectl rollout resume {name}`" """,
         ],
     )
     def test_one_that_does_is_found(self, source):
@@ -101,6 +103,24 @@ class TestCode:
     )
     def test_one_that_does_not_is_let_pass(self, source):
         assert by_hand(source) == []
+
+
+class TestPrograms:
+    """`tests/cluster/test_printed_commands.py` asks kubectl about its own."""
+
+    @pytest.mark.parametrize("source", [documented, in_help, in_code])
+    def test_hedgerow_takes_each_of_its_commands_that_is_printed(self, source):
+        ours = [one for one in source() if one.words[0] == "hedgerow"]
+
+        assert len(ours) > 30
+        assert [f"{one} -> {why}" for one in ours if (why := refusal(one.words))] == []
+
+    @pytest.mark.parametrize(
+        "line",
+        ["hedgerow grow", "hedgerow tree --deep", "hedgerow tree -o svg", "hedgerow sandbox upp"],
+    )
+    def test_one_that_it_does_not_take_is_found(self, line):
+        assert refusal(tuple(line.split()))
 
 
 class Printed(NamedTuple):

@@ -19,6 +19,7 @@ from hedgerow.cli.exits import CommandError, Exit
 from hedgerow.cli.log_form import logs_json
 from hedgerow.cli.output import echo, echo_lines
 from hedgerow.cli.program import ProgramCall
+from hedgerow.cli.unfolded import UnfoldedCommand
 from hedgerow.objects import PROGRAM, Installation
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def hedgerow(
         echo_lines(context.get_help())
 
 
-@app.command("version")
+@app.command("version", cls=UnfoldedCommand)
 def show_version(
     output: Annotated[
         Literal["text", "json"], typer.Option("--output", "-o", help="The output format.")

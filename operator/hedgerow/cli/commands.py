@@ -9,10 +9,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import typer
-from typer.core import TyperGroup
 
 from hedgerow.cli.exits import leaving_on_sigterm
 from hedgerow.cli.program import program, program_name, typed
+from hedgerow.cli.unfolded import UnfoldedCommand, UnfoldedGroup
 from hedgerow.errors import OneLineError
 from hedgerow.objects import PROGRAM, renamed
 
@@ -77,7 +77,7 @@ class Lazy:
             command.name = name
             return told_by(command, program_name())
         single = typer.Typer(add_completion=False, rich_markup_mode="markdown")
-        single.command(name)(found)
+        single.command(name, cls=UnfoldedCommand)(found)
         command: Any = typer.main.get_command(single)
         if getattr(found, "takes_options", False):
             from hedgerow.cli.flags import controller_options  # noqa: PLC0415 - for these alone
@@ -183,7 +183,7 @@ def _nothing() -> None:
     """Stand in for a command until it is called."""
 
 
-class Commands(TyperGroup):
+class Commands(UnfoldedGroup):
     """A group whose commands are imported only when they are called."""
 
     def __init__(self, **attributes: Any) -> None:

@@ -13,13 +13,16 @@ from hedgerow.cli.options import Build, Output
 from hedgerow.cli.output import echo, echo_data
 from hedgerow.cli.program import typed
 from hedgerow.cli.progress import progress_shown
+from hedgerow.cli.unfolded import UnfoldedCommand, UnfoldedGroup
 from hedgerow.sandbox.cluster import Options, Sandbox, default_directory, option
 from hedgerow.sandbox.status import SandboxStatus
 from hedgerow.terminal import Terminal
 
 app = typer.Typer(
     name="sandbox",
+    cls=UnfoldedGroup,
     no_args_is_help=True,
+    rich_markup_mode="markdown",
     help="A throwaway cluster of real Kubernetes servers, for trying things out and for tests.\n\n"
     "A sandbox has etcd and kube-apiserver, and on request kube-controller-manager, kube-scheduler "
     "and simulated nodes. All of them listen on the loopback address only. No container engine is "
@@ -41,7 +44,7 @@ Directory = Annotated[
 ]
 
 
-@app.command()
+@app.command(cls=UnfoldedCommand)
 def up(  # noqa: PLR0917 -- the parameters are the command's flags, never positional
     directory: Directory,
     nodes: Annotated[
@@ -84,7 +87,7 @@ def up(  # noqa: PLR0917 -- the parameters are the command's flags, never positi
 ) -> None:
     """Bring the sandbox up and wait until it is ready; does nothing if it is up already.
 
-    Ctrl-C at any moment leaves nothing running. Afterwards: eval "$(hedgerow sandbox env)"
+    Ctrl-C at any moment leaves nothing running. Afterwards: `eval "$(hedgerow sandbox env)"`
     """
     if nodes and controllers is False:
         raise typer.BadParameter("nodes are of no use without the controllers: drop one of the two")
@@ -110,7 +113,7 @@ def up(  # noqa: PLR0917 -- the parameters are the command's flags, never positi
         )
 
 
-@app.command()
+@app.command(cls=UnfoldedCommand)
 def down(directory: Directory) -> None:
     """End the sandbox and remove its directory; does nothing if there is none.
 
@@ -121,7 +124,7 @@ def down(directory: Directory) -> None:
         interrupts.run(lambda: sandbox.down(progress))
 
 
-@app.command()
+@app.command(cls=UnfoldedCommand)
 def status(
     directory: Directory,
     output: Output = "text",
@@ -141,9 +144,9 @@ def status(
         raise typer.Exit(1)
 
 
-@app.command()
+@app.command(cls=UnfoldedCommand)
 def env(directory: Directory) -> None:
-    """Print what puts the sandbox into a shell, for eval "$(hedgerow sandbox env)".
+    """Print what puts the sandbox into a shell, for `eval "$(hedgerow sandbox env)"`.
 
     KUBECONFIG names its kubeconfig, and PATH leads to its kubectl unless it does so already. When
     the sandbox is not up, nothing is printed, and the exit code is 1.

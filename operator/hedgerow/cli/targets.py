@@ -52,7 +52,7 @@ def is_meant(controller: Controller[Resource], word: str) -> bool:
     }
 
 
-def not_installed(controller: Controller[Any], command: str) -> str:
+def not_installed(controller: Controller[Resource], command: str) -> str:
     """Return that a controller's kind is not installed, and how to install it.
 
     `command` is how the program is called.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import shlex
 from typing import TYPE_CHECKING, Final
 
 from hedgerow.fields.managed_fields import managers
 from hedgerow.objects import PROGRAM, PROGRAM_NAME, Installation, metadata
+from hedgerow.texts import command_line
 
 if TYPE_CHECKING:
     from hedgerow_schemas.base import Object
@@ -42,18 +42,22 @@ def named(instance: str) -> str:
     return f"instance {instance!r}" if instance else "the instance without a name"
 
 
-def giving_up(installation: Installation) -> str:
-    """Return the command that gives up all that an installation holds."""
-    return f"{installation.program} release --instance {shlex.quote(installation.instance)} --all"
+def giving_up(installation: Installation, command: str = "") -> str:
+    """Return the command that gives up all that an installation holds.
+
+    `command` is how its program is called, if not by its name.
+    """
+    words = ("release", "--instance", installation.instance, "--all")
+    return command_line(command or installation.program, *words)
 
 
-def remedy(manager: str, operation: str | None, program: str = PROGRAM) -> str:
+def remedy(manager: str, operation: str | None, program: str = PROGRAM, command: str = "") -> str:
     """Return the command that settles a conflict with this holder; empty if it is not ours.
 
     An `Update` entry under such a name gets no command: no apply can give up its fields.
     """
     instance = instance_of(manager, program) if operation == "Apply" else None
-    return "" if instance is None else giving_up(Installation(instance, program))
+    return "" if instance is None else giving_up(Installation(instance, program), command)
 
 
 def doubly_reported(live: Object, program: str = PROGRAM) -> str:

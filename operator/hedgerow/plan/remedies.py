@@ -75,7 +75,7 @@ def remedies(
     `annotations` are the owner's; the commands keep what they already yield and claim. They are
     those of the `program` that manages it, which is called by `command`.
     """
-    if released := remedy(field.manager or "", field.operation, program):
+    if released := remedy(field.manager or "", field.operation, program, command):
         return (Remedy(renamed(LET_GO, program), released),)
     return tuple(_remedies(owner, annotations, field, command or program))
 

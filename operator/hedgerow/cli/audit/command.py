@@ -152,7 +152,8 @@ def audit_command(
     - `hedgerow audit --crds config/crd/bases --samples config/samples -- bin/manager`
     - `hedgerow audit --crds crds --samples samples --rights config/rbac/role.yaml -- kopf run
       operator.py`
-    - `hedgerow audit … --baseline known.txt -o html=audit.html -o junit=audit.xml -- bin/manager`
+    - `hedgerow audit --crds crds --samples samples --baseline known.txt -o html=audit.html -o
+      junit=audit.xml -- bin/manager`
 
     Exit codes: 0 no new finding of the rules that fail an audit, 3 some, 1 the report is partial,
     or nothing could be tried, 2 wrong usage, 130 interrupted.

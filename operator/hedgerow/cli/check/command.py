@@ -61,14 +61,16 @@ def check_command(
     - the context and the version of the API server
     - each definition: whether it is installed, and that of this version
     - who runs the operator, as the Lease says: an operator without leader election has none
-    - the rights that the controllers need and that you lack; the operator's own are asked for with
-      `kubectl exec -n hedgerow-system deployment/hedgerow -- hedgerow check`
+    - the rights that the controllers need and that you lack
 
     What is missing is marked with ✗. Exit code 0: nothing is missing; 1: something is, or it cannot
     be found out.
 
-    By hand: kubectl version; kubectl get crd -l app.kubernetes.io/part-of=hedgerow; kubectl get
-    lease -n hedgerow-system; kubectl auth can-i --list
+    - `kubectl exec -n hedgerow-system deployment/hedgerow -- hedgerow check` asks for the rights of
+      the operator itself
+    - `kubectl get crd,clusterrole -l app.kubernetes.io/part-of=hedgerow` lists what is installed
+    - `kubectl get lease -n hedgerow-system` shows who leads
+    - `kubectl auth can-i --list` lists your own rights
     """
     from hedgerow.cli.check.state import state  # noqa: PLC0415 - not needed for the help
     from hedgerow.kube.kubeconfig import choose  # noqa: PLC0415

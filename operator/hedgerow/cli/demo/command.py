@@ -9,11 +9,12 @@ import typer
 from hedgerow.cli import interrupts
 from hedgerow.cli.demo import lesson
 from hedgerow.cli.options import Build
+from hedgerow.cli.unfolded import UnfoldedCommand, UnfoldedGroup
 from hedgerow.demo.page import Page
 from hedgerow.demo.stage import Target
 from hedgerow.demo.story import perform
 
-app = typer.Typer(invoke_without_command=True, rich_markup_mode="markdown")
+app = typer.Typer(cls=UnfoldedGroup, invoke_without_command=True, rich_markup_mode="markdown")
 
 
 @app.callback()
@@ -49,7 +50,7 @@ def demo(
     interrupts.run(lambda: perform(Page(), target))
 
 
-@app.command("crd-install")
+@app.command("crd-install", cls=UnfoldedCommand)
 def crd_install_command(
     *,
     kubeconfig: Annotated[

@@ -99,8 +99,8 @@ def install_command(
     `roles` has the `name`, the `action` and the `conflicts` of each ClusterRole; the action may be
     foreign, or forbidden to you, as well. `dryRun` says whether it was only tried.
 
-    By hand: hedgerow install --dry-run | kubectl apply --server-side
-    --field-manager=hedgerow-install -f -
+    - `hedgerow install --dry-run | kubectl apply --server-side
+      --field-manager=hedgerow-install -f -` does it by hand
     """
     names = Settings(controllers=tuple(controllers or ())).controllers
     if told := registry().unknown(names):
@@ -145,8 +145,9 @@ def uninstall_command(
     ones. One kind of resource can still be lost: the API server had accepted it before that, and
     stores it more than three seconds later, because an admission webhook kept it waiting.
 
-    By hand: kubectl delete customresourcedefinition bluegreens.app.demo.kakao.com
-    memcacheds.memcached.cache.example.com cronjobs.batch.tutorial.kubebuilder.io
+    - `kubectl delete customresourcedefinition bluegreens.app.demo.kakao.com
+      memcacheds.memcached.cache.example.com cronjobs.batch.tutorial.kubebuilder.io` does it by
+      hand, and deletes every resource of these kinds
     """
     resources = registry().resources
 

@@ -94,7 +94,7 @@ def owners_command(
     the replicas of an autoscaler that is gone, and fields of API versions that the server does not
     serve; each with the command that settles it.
 
-    By hand: kubectl get KIND NAME -o yaml --show-managed-fields
+    - `kubectl get deployment web -o yaml --show-managed-fields` shows what the API server has
     """
     if by_manager or selector is not None:
         if target or manager or contested or output in {"svg", "html"} or not by_manager:

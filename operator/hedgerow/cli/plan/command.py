@@ -82,7 +82,7 @@ ServerSide = Annotated[
     bool,
     typer.Option(
         "--server-side",
-        help="The files would be applied by `kubectl apply --server-side`.",
+        help="The files would be applied on the server side.",
     ),
 ]
 AsManager = Annotated[
@@ -125,8 +125,8 @@ def plan_command(
     objects of any kind. hedgerow need not be installed.
 
     Otherwise: what applying hedgerow's resources would do. The API server gets the resource as a
-    dry run of `kubectl apply -f FILE`, or with --server-side of `kubectl apply --server-side -f
-    FILE`. Then the command makes the passes that the operator would make.
+    dry run of `kubectl apply`, or with --server-side of `kubectl apply --server-side`. Then the
+    command makes the passes that the operator would make.
 
     Each write is a server-side dry run, so that defaults, validation and admission take part. The
     output names every field that would change, and its present field managers. It also names the

@@ -8,13 +8,13 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
 from hedgerow.cli.options import TableOutput
 from hedgerow.cli.output import echo, echo_data
 from hedgerow.cli.program import typed
 from hedgerow.cli.schedule.explain import explain_command
 from hedgerow.cli.times import local, moment, utc
+from hedgerow.cli.unfolded import UnfoldedCommand, UnfoldedGroup
 from hedgerow.cli.widths import page_terminal
 from hedgerow.controllers.cronjob import schedule as cron
 
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import tzinfo
 
-app = typer.Typer(name="schedule", no_args_is_help=True, rich_markup_mode="markdown")
+app = typer.Typer(
+    name="schedule", cls=UnfoldedGroup, no_args_is_help=True, rich_markup_mode="markdown"
+)
 
 _HYPHEN = re.compile(r"-(?:[\d*?]|[^-].*\s)")
 """The start of a word that is no option: those have a letter, and no blank."""
@@ -30,7 +32,7 @@ _SKIPPED_SHOWN = 3
 _YEARS = range(2, 9990)
 _MOST = 1000
 
-app.command("explain")(explain_command)
+app.command("explain", cls=UnfoldedCommand)(explain_command)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,7 @@ def schedule() -> None:
     """
 
 
-class _Next(TyperCommand):
+class _Next(UnfoldedCommand):
     """The command whose argument, a schedule, may begin with a hyphen by mistake."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

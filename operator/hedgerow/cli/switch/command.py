@@ -71,7 +71,8 @@ def promote_command(
     tool holds it, such as kubectl: you asked for it by name. It is left to Helm, Argo CD, Flux and
     whoever else would put it back; the command says what to change there (exit code 3).
 
-    By hand: kubectl patch bluegreen NAME --type merge -p '{"spec":{"promoted":"HASH"}}'
+    - `hedgerow promote demo --wait 5m` waits until the switch has ended
+    - `kubectl patch bluegreen demo --type merge -p '{"spec":{"promoted":"HASH"}}'` does it by hand
     """
     order = _Order(name, decision.promotion, "promote", duration("--wait", wait), dry_run, output)
     _run(order, namespace, kubeconfig, context)
@@ -98,7 +99,7 @@ def rollback_command(
     tool holds it, such as kubectl: you asked for it by name. It is left to Helm, Argo CD, Flux and
     whoever else would put it back; the command says what to change there (exit code 3).
 
-    By hand: kubectl patch bluegreen NAME --type merge -p '{"spec":{"routeTo":"Blue"}}'
+    - `kubectl patch bluegreen demo --type merge -p '{"spec":{"routeTo":"Blue"}}'` does it by hand
     """
     order = _Order(name, decision.rollback, "rollback", duration("--wait", wait), dry_run, output)
     _run(order, namespace, kubeconfig, context)

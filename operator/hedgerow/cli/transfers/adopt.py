@@ -180,15 +180,14 @@ def adopt_command(
     an apply cannot do.
 
     Many objects of any kind, such as those of a release that goes from client-side apply or Helm 3
-    to server-side apply, are shown first and written with --yes:
+    to server-side apply, are shown first and written with --yes. So is one object that kubectl
+    gets, with `--to kubectl`.
 
     - `hedgerow adopt -f release.yaml --from kubectl-client-side-apply --to helm`
     - `hedgerow adopt -l app=web --from Helm --to helm --yes --save undo.json`
     - `hedgerow adopt -k overlays/prod --from kustomize-controller --to argocd-controller --yes`
     - `hedgerow adopt --undo undo.json --yes`
     - `hedgerow adopt --repair --all -n shop`
-
-    So is one object that kubectl gets, with `--to kubectl`.
 
     After that, an apply of the same manifests as the new manager meets no conflict with the former
     ones, and removes what the manifests leave out later. Other names of client-side apply and of

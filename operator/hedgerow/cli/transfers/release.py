@@ -148,8 +148,6 @@ def release_command(
     default: the command refuses that (exit code 3), unless --to names a field manager that holds
     the field from then on.
 
-    By hand: kubectl annotate KIND NAME 'hedgerow.dev/yield=Deployment/web: spec.replicas'
-
     With --unowned, the command is about fields of any object that nobody holds, such as defaults
     and what is left of a manager that is gone: no apply removes them, not even a forced one. The
     command applies such a field with its value, unforced, and then leaves it out. With --to, the
@@ -160,8 +158,11 @@ def release_command(
     With --all, the command gives up everything that an installation holds in children and status,
     in all namespaces or in that of -n. The installation must have stopped for good; with
     --controller, that controller must have stopped. Without --yes the command only shows what it
-    would do. `hedgerow release --instance two --all` gives up what the instance `two` left behind;
-    --instance '' means the installation without a name.
+    would do. --instance '' means the installation without a name.
+
+    - `kubectl annotate bluegreen demo 'hedgerow.dev/yield=Deployment/web: spec.replicas'` yields a
+      field by hand
+    - `hedgerow release --instance two --all` shows what the instance `two` left behind
     """
     patience = duration("--wait", wait)
     check_manager("--to", to)

@@ -57,7 +57,8 @@ def tree_command(
     are below it. Below each object are its contested fields. The command only reads. It reports
     which kinds it may not read, and leaves them out.
 
-    By hand: kubectl get deployments,replicasets,pods,jobs,services -o yaml --show-managed-fields
+    - `kubectl get deployments,replicasets,pods,jobs,services -o yaml --show-managed-fields` shows
+      what the API server has
     """
     from hedgerow.cli import following  # noqa: PLC0415 - not needed for the help
     from hedgerow.cli.tree.look import WatchedTrees  # noqa: PLC0415

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from itertools import groupby
-from shlex import quote
 from typing import TYPE_CHECKING, Final, Literal
 
 from rich.text import Text
@@ -17,7 +16,7 @@ from hedgerow.cli.widths import Note, hanging, shortened_apart, wrapped
 from hedgerow.plan.conditions import LONGEST_MESSAGE, UNMATCHED
 from hedgerow.plan.conflict_messages import OTHER_VALUE, sentence
 from hedgerow.plan.remedies import overview
-from hedgerow.texts import escaped, numbered, printable
+from hedgerow.texts import command_line, escaped, numbered, printable, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -150,7 +149,7 @@ def _notes(node: TreeNode, now: datetime) -> Iterator[Note]:
     yield from (Note(printable(why, LONGEST_MESSAGE)) for why in dict.fromkeys(whys) if why)
     yield from (Note(_held(conflict, now), True) for conflict in node.conflicts)
     if node.held:
-        what = f"{typed()} promote {quote(node.name)} -n {quote(node.namespace)}"
+        what = command_line(typed(), "promote", node.name, *within(node.namespace))
         yield Note(escaped(what), is_command=True)
     if node.conflicts:
         group = node.api_version.rpartition("/")[0]

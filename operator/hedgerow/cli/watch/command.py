@@ -62,7 +62,7 @@ def watch_command(
     the objects again: it prints each deletion that happened meanwhile once, and invents none. It
     never prints values.
 
-    By hand: kubectl get KIND --watch -o yaml --show-managed-fields, and compare
+    - `kubectl get deployments --watch -o yaml --show-managed-fields` shows whole objects to compare
     """
     if namespace and all_namespaces:
         raise typer.BadParameter("--namespace and --all-namespaces exclude each other")

@@ -1,0 +1,105 @@
+"""Unfolded: the help of commands, in which no command is broken into lines, however narrow it is.
+
+A list item that begins with a command in backticks is an example. Examples come last, each on a
+line of its own, so that whoever copies one can paste it. Other commands in backticks are short
+ones within a sentence.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from contextlib import contextmanager, redirect_stdout
+from inspect import cleandoc
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any, Final
+
+from typer.core import TyperCommand, TyperGroup
+
+from hedgerow.cli.output import echo
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_EXAMPLE: Final = re.compile(r"^- `([^`]*\s[^`]*)`(.*(?:\n  .*)*)\n*", re.MULTILINE)
+_SHORT: Final = re.compile(r"`[^`]*`")
+_GLUE: Final = "\ue000"
+"""Stands for the blanks of a command while a page is laid out, which breaks lines at blanks."""
+_WIDTH: Final = 80
+_INDENT: Final = 3
+_WHOLE: Final = {"break_long_words": False, "break_on_hyphens": False}
+
+
+class UnfoldedCommand(TyperCommand):
+    """A command whose help folds no command."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help."""
+        with _laid_out(self):
+            super().format_help(ctx, formatter)
+        _print_examples(self)
+
+
+class UnfoldedGroup(TyperGroup):
+    """A group whose help folds no command."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help."""
+        with _laid_out(self):
+            super().format_help(ctx, formatter)
+        _print_examples(self)
+
+
+def parted(text: str) -> tuple[str, list[tuple[str, str]]]:
+    """Return a help text without its examples, and these: each a command, and words about it."""
+    text = cleandoc(text)
+    found = [(_line(code), _line(words)) for code, words in _EXAMPLE.findall(text)]
+    return _EXAMPLE.sub("", text).rstrip(), found
+
+
+@contextmanager
+def _laid_out(command: Any) -> Iterator[None]:
+    """Leave the examples out of a command's help meanwhile, and have no other command broken."""
+    parts = (command, *command.params)
+    given = [(part, part.help) for part in parts if getattr(part, "help", None)]
+    try:
+        for part, text in given:
+            part.help = _SHORT.sub(_glued, parted(text)[0] if part is command else text)
+        with redirect_stdout(_Unglued(sys.stdout)):
+            yield
+    finally:
+        for part, text in given:
+            part.help = text
+
+
+class _Unglued:
+    """Standard output in which glue is a blank again."""
+
+    def __init__(self, out: Any) -> None:
+        self._out = out
+
+    def write(self, text: str) -> int:
+        return self._out.write(text.replace(_GLUE, " "))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._out, name)
+
+
+def _print_examples(command: Any) -> None:
+    examples = parted(command.help or "")[1]
+    if examples:
+        echo(" Examples:")
+    for line, words in examples:
+        echo(f"{' ' * _INDENT}{line}")
+        blanks = " " * 2 * _INDENT
+        for told in wrap(words, _WIDTH, initial_indent=blanks, subsequent_indent=blanks, **_WHOLE):
+            echo(told)
+
+
+def _glued(found: re.Match[str]) -> str:
+    return _line(found[0]).replace(" ", _GLUE)
+
+
+def _line(text: str) -> str:
+    """Return a text in one line, with single blanks."""
+    return " ".join(text.split())
