@@ -51,6 +51,11 @@ def test_one_within_a_sentence_is_short_in_options_as_well(path):
     assert [one for text in texts for one in commands(text or "") if len(one) > NARROW] == []
 
 
+@pytest.mark.parametrize("path", COMMANDS)
+def test_none_is_in_the_words_that_a_list_of_commands_shows(path):
+    assert commands((COMMANDS[path].help or "").partition("\n\n")[0]) == []
+
+
 class TestParted:
     def test_a_list_item_that_begins_with_a_command_is_an_example(self):
         text = """Do it.

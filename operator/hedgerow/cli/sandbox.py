@@ -146,10 +146,11 @@ def status(
 
 @app.command(cls=UnfoldedCommand)
 def env(directory: Directory) -> None:
-    """Print what puts the sandbox into a shell, for `eval "$(hedgerow sandbox env)"`.
+    """Print what puts the sandbox into a shell.
 
-    KUBECONFIG names its kubeconfig, and PATH leads to its kubectl unless it does so already. When
-    the sandbox is not up, nothing is printed, and the exit code is 1.
+    It is for `eval "$(hedgerow sandbox env)"`. KUBECONFIG names its kubeconfig, and PATH leads to
+    its kubectl unless it does so already. When the sandbox is not up, nothing is printed, and the
+    exit code is 1.
     """
     for name, value in Sandbox(directory).environment().items():
         echo(f"export {name}={_quoted(value)}")

@@ -19,15 +19,14 @@ from typer.core import TyperCommand, TyperGroup
 from hedgerow.cli.output import echo
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
 _EXAMPLE: Final = re.compile(r"^- `([^`]*\s[^`]*)`(.*(?:\n  .*)*)\n*", re.MULTILINE)
 _SHORT: Final = re.compile(r"`[^`]*`")
 _GLUE: Final = "\ue000"
 """Stands for the blanks of a command while a page is laid out, which breaks lines at blanks."""
-_WIDTH: Final = 80
-_INDENT: Final = 3
-_WHOLE: Final = {"break_long_words": False, "break_on_hyphens": False}
+_MARGIN: Final = " " * 3
+_WIDTH: Final = 80 - 2 * len(_MARGIN)
 
 
 class UnfoldedCommand(TyperCommand):
@@ -58,7 +57,7 @@ def parted(text: str) -> tuple[str, list[tuple[str, str]]]:
 
 
 @contextmanager
-def _laid_out(command: Any) -> Iterator[None]:
+def _laid_out(command: Any) -> Generator[None]:
     """Leave the examples out of a command's help meanwhile, and have no other command broken."""
     parts = (command, *command.params)
     given = [(part, part.help) for part in parts if getattr(part, "help", None)]
@@ -81,6 +80,9 @@ class _Unglued:
     def write(self, text: str) -> int:
         return self._out.write(text.replace(_GLUE, " "))
 
+    def flush(self) -> None:
+        self._out.flush()
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._out, name)
 
@@ -90,10 +92,9 @@ def _print_examples(command: Any) -> None:
     if examples:
         echo(" Examples:")
     for line, words in examples:
-        echo(f"{' ' * _INDENT}{line}")
-        blanks = " " * 2 * _INDENT
-        for told in wrap(words, _WIDTH, initial_indent=blanks, subsequent_indent=blanks, **_WHOLE):
-            echo(told)
+        echo(f"{_MARGIN}{line}")
+        for told in wrap(words, _WIDTH, break_long_words=False, break_on_hyphens=False):
+            echo(f"{_MARGIN * 2}{told}")
 
 
 def _glued(found: re.Match[str]) -> str:
