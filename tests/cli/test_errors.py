@@ -21,7 +21,7 @@ CASES = {
     "another authority": (kube.Untrusted("bad", sent=False), 4, "certificate-authority"),
     "unknown credentials": (kube.Unauthenticated("who?"), 4, "log in again"),
     "no permission": (kube.Forbidden("you may not"), 1, "ask for the right"),
-    "no such kind": (kube.Missing("not served"), 1, "`hedgerow install`"),
+    "no such kind": (kube.Missing("not served"), 1, "not served"),
     "a busy server": (kube.Throttled("slower"), 1, "try again later"),
     "any other answer": (kube.Garbled("no JSON"), 1, "--debug shows where"),
     "the sandbox": (SandboxError("no Go", "install it"), 1, "no Go; install it"),
@@ -111,6 +111,8 @@ def test_of_a_kind_that_is_not_installed_it_says_first_how_to_install_it(request
     line, code = explain(unserved(request_))
 
     assert (line.startswith(begins), code) == (True, Exit.FAILED), line
+    # It is no remedy for a kind of others.
+    assert ("hedgerow install" in line) == ("not installed here" in begins)
 
 
 def test_an_object_that_is_missing_is_no_kind_that_is():

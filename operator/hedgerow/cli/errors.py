@@ -26,11 +26,7 @@ _SANDBOX = (
     'for a throwaway one: `hedgerow sandbox up --nodes 1`, then `eval "$(hedgerow sandbox env)"`'
 )
 _REMEDIES: tuple[tuple[type[kube.KubeError], Exit, str], ...] = (
-    (
-        kube.NoCluster,
-        Exit.USAGE,
-        _SANDBOX,
-    ),
+    (kube.NoCluster, Exit.USAGE, _SANDBOX),
     (kube.ConfigError, Exit.USAGE, ""),
     (
         kube.Untrusted,
@@ -52,7 +48,7 @@ _REMEDIES: tuple[tuple[type[kube.KubeError], Exit, str], ...] = (
         Exit.FAILED,
         "ask for the right, or choose another user with --context",
     ),
-    (kube.Missing, Exit.FAILED, "run `hedgerow install` if the kind is one of hedgerow's own"),
+    (kube.Missing, Exit.FAILED, ""),
     (kube.Throttled, Exit.FAILED, "the server has too much to do; try again later"),
     (kube.KubeError, Exit.FAILED, "--debug shows where it happened"),
 )
