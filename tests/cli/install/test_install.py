@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.install import definitions as installing
 from hedgerow.cli.install.command import (
+    Again,
     install_command,
     installed,
     show,
@@ -781,7 +782,20 @@ class TestRoles:
         assert list(told_of_role(viewer)) == [
             f"{VIEWER} conflicted",
             "  .rules is held by kubectl with another value: left as it is",
+            f"  to take it over: `{Again().taking_over(plain=False)}`",
         ]
+
+    def test_what_is_typed_again_is_about_the_same_kinds_and_the_same_cluster(self):
+        again = Again(controllers=("guestbook",), kubeconfig="a b", context="dev")
+        same = "--kubeconfig 'a b' --context dev"
+
+        assert again.command("--breaking") == (
+            f"hedgerow install --breaking --controllers guestbook {same}"
+        )
+        assert again.taking_over(plain=True) == (
+            f"hedgerow install --dry-run --plain --controllers guestbook {same} | kubectl apply"
+            f" --server-side --force-conflicts --field-manager=hedgerow-install {same} -f -"
+        )
 
     async def test_without_the_right_they_are_left_out_and_that_is_told(self, cluster):
         cluster.may_grant = False

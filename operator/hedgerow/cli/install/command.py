@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import anyio
@@ -23,7 +23,7 @@ from hedgerow.texts import command_line
 from hedgerow.version import untested
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rich.console import Console
 
@@ -121,7 +121,8 @@ def install_command(
             return changes, await grant(cluster, resources, known, dry_run=dry_run, program=name)
 
     changes, roles = anyio.run(carry_out) if resources else ((), ())
-    show(changes, roles, plain=plain, dry_run=dry_run, output=output)
+    again = Again(tuple(controllers or ()), kubeconfig, context)
+    show(changes, roles, again, plain=plain, dry_run=dry_run, output=output)
     actions = {change.action for change in (*changes, *roles)}
     if "refused" in actions:
         raise typer.Exit(Exit.FAILED)
@@ -187,9 +188,42 @@ async def uninstalled(
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Again:
+    """What was typed with `install`, and has to be typed with it once more."""
+
+    controllers: tuple[str, ...] = ()
+    kubeconfig: str | None = None
+    context: str | None = None
+
+    def command(self, *options: str) -> str:
+        """Return the command with these options."""
+        chosen = (word for name in self.controllers for word in ("--controllers", name))
+        return command_line(typed(), "install", *options, *chosen, *self._cluster())
+
+    def taking_over(self, *, plain: bool) -> str:
+        """Return the command that takes over what other field managers hold."""
+        printed = self.command("--dry-run", *_plain(plain))
+        manager = f"--field-manager={field_manager(program_name())}"
+        forced = ("--server-side", "--force-conflicts", manager, *self._cluster(), "-f", "-")
+        return f"{printed} | {command_line('kubectl', 'apply', *forced)}"
+
+    def _cluster(self) -> Iterator[str]:
+        for option, value in (("--kubeconfig", self.kubeconfig), ("--context", self.context)):
+            yield from (option, value) if value else ()
+
+
+_ALONE = Again()
+
+
+def _plain(plain: bool) -> tuple[str, ...]:
+    return ("--plain",) if plain else ()
+
+
 def show(
     changes: Sequence[DefinitionChange],
     roles: Sequence[RoleChange] = (),
+    again: Again = _ALONE,
     *,
     plain: bool,
     dry_run: bool,
@@ -205,9 +239,9 @@ def show(
         echo_lines(to_yaml(*printed, *(one.role for one in roles if one.role)), nl=False)
     shown = Terminal(stderr=dry_run)
     for change in changes:
-        _say(shown, *told(change, plain=plain, dry_run=dry_run))
+        _say(shown, *told(change, again, plain=plain, dry_run=dry_run))
     for role in roles:
-        _say(shown, *told_of_role(role, dry_run=dry_run))
+        _say(shown, *told_of_role(role, again, plain=plain, dry_run=dry_run))
 
 
 def as_data(
@@ -235,11 +269,12 @@ def _listed(change: DefinitionChange) -> dict[str, Any]:
     }
 
 
-def told(change: DefinitionChange, *, plain: bool, dry_run: bool = False) -> Iterable[str]:
+def told(
+    change: DefinitionChange, again: Again = _ALONE, *, plain: bool, dry_run: bool = False
+) -> Iterable[str]:
     """Yield the lines of a change: what happened, conflicts and losses, and what to do of them."""
     kind = "without upstream descriptions" if plain else "described by this cluster's OpenAPI"
     size = f"{definitions.size(change.definition) / 1000:.0f} kB"
-    option = ("--plain",) if plain else ()
     yield f"{change}{' (dry run)' if dry_run else ''}: {size}, {kind}"
     for held in change.conflicts:
         yield f"  {held.path} is held by {held.manager} with another value: left as it is"
@@ -249,20 +284,21 @@ def told(change: DefinitionChange, *, plain: bool, dry_run: bool = False) -> Ite
     if change.action == "refused":
         yield (
             "  objects would lose something, so it is left as it is; to apply it all the same:"
-            f" `{command_line(typed(), 'install', *option, '--breaking')}`"
+            f" `{again.command(*_plain(plain), '--breaking')}`"
         )
     if change.conflicts:
-        manager = f"--field-manager={field_manager(program_name())}"
-        printed = command_line(typed(), "install", "--dry-run", *option)
-        forced = ("--server-side", "--force-conflicts", manager, "-f", "-")
-        yield f"  to take it over: `{printed} | {command_line('kubectl', 'apply', *forced)}`"
+        yield f"  to take it over: `{again.taking_over(plain=plain)}`"
 
 
-def told_of_role(role: RoleChange, *, dry_run: bool = False) -> Iterable[str]:
+def told_of_role(
+    role: RoleChange, again: Again = _ALONE, *, plain: bool = False, dry_run: bool = False
+) -> Iterable[str]:
     """Yield the lines of a role: what happened to it, and why nothing did."""
     yield f"{role}{' (dry run)' if dry_run else ''}{_NOT_APPLIED.get(role.action, '')}"
     for held in role.conflicts:
         yield f"  {held.path} is held by {held.manager} with another value: left as it is"
+    if role.conflicts:
+        yield f"  to take it over: `{again.taking_over(plain=plain)}`"
 
 
 _NOT_APPLIED = {
