@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 from anyio.abc import ObjectSendStream
 
-from hedgerow.kube.errors import KubeError
+from hedgerow.kube.errors import KubeError, Missing, discovery_of
 from hedgerow.kube.watch import Bookmark, Changed, Listing
 from hedgerow_schemas.base import ApiResource
 
@@ -27,6 +27,7 @@ class Grove:
     def __init__(self, *objects: Object) -> None:
         self.objects: dict[tuple[str, str, str], Object] = {}
         self.refusals: dict[str, Exception] = {}
+        self.unserved: set[str] = set()
         self.lists: list[tuple[str, str, str]] = []
         self.watches: list[tuple[str, str]] = []
         self.asked: list[Object] = []
@@ -51,6 +52,10 @@ class Grove:
         found = self._there(api.kind, namespace)
         named = (obj for obj in found if name in {"", obj["metadata"]["name"]})
         return Listing(tuple(reduce(copy.deepcopy(obj)) for obj in named), "1")
+
+    async def resource(self, group_version: str, kind: str) -> None:
+        if kind in self.unserved:
+            raise Missing("not served", request=discovery_of(kind, group_version))
 
     async def read(self, api: ApiResource, name: str, namespace: str = "", **_: Any) -> Any:
         self._refuse(api.kind)

@@ -5,11 +5,13 @@ Each remedy that is offered settles its conflict, typed as it is printed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
 
+from hedgerow.plan.yield_and_claim import CLAIM
 from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.testing.api import Api
 from hedgerow.testing.audit_log import AuditLog
@@ -23,6 +25,7 @@ from support.cluster.situations import (
     Contested,
     Situation,
     deployment,
+    image,
 )
 from support.cluster.trials import (
     TRIALS,
@@ -210,6 +213,28 @@ class TestRemedies:
             within=60,
             what=f"{line}: {trial.expected}",
         )
+
+    def test_after_a_claim_that_is_not_allowed_it_is_the_label_that_is_missing(
+        self, world: Looks, nodes_sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+    ):
+        """Fact: a shell, kubectl and the server take the line that is told in both places."""
+        manifest = bluegreens.bluegreen(world.namespace, "demo", greenSpec=None)
+        world.api.apply(manifest, "user").must()
+        eventually(lambda: world.said("BlueGreen", "demo", "Ready") == "True/Serving", within=60)
+        world.set_image(deployment("demo"), "blue", "set/echo:9")
+        claim = {"metadata": {"annotations": {CLAIM: "*/*: **"}}}
+        world.edit("BlueGreen", "demo", claim, "annotator")
+        eventually(lambda: world.said("BlueGreen", "demo", "Stalled") == "True/ClaimRefused")
+
+        [line] = re.findall("`(.+)`", world.message("BlueGreen", "demo", "Stalled"))
+        typed = typing(nodes_sandbox.kubeconfig, world.namespace, capsys)
+        shown = typed("owners", f"deploy/{deployment('demo')}", "--contested").out
+        assert line in [told.strip() for told in shown.splitlines()]
+        assert f"{CLAIM}=" not in shown
+        Shell(nodes_sandbox).type(line)
+
+        # The label is read once a minute.
+        eventually(lambda: image(world, "demo") == "example/echo:1", within=90)
 
 
 class TestAdmission:

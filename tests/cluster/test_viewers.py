@@ -10,6 +10,7 @@ import pytest
 
 from hedgerow.testing.api import Api
 from hedgerow.testing.waiting import eventually
+from support.cluster import bluegreens
 from support.programs.typed import Garden, answer
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ def without_roles(api) -> Iterator[None]:
 
 @pytest.fixture
 def garden(api) -> Garden:
+    bluegreens.prepare(api)
     namespace = api.namespace(f"viewers-{secrets.token_hex(3)}")
     garden = Garden(api, namespace)
     garden.declare()

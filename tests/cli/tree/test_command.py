@@ -282,8 +282,23 @@ class TestRights:
 
         code, out, err = typed()
 
+        assert (code, out, err) == (1, "", f"hedgerow: {error}\n")
+
+    def test_a_kind_that_may_not_be_read_and_is_not_installed_is_not_missed(self, typed, cluster):
+        cluster.refusals["Memcached"] = Forbidden("you may not")
+        cluster.unserved.add("Memcached")
+
+        assert shown(typed()) == TREE
+
+    def test_who_may_read_nothing_is_told_that_nothing_is_installed(self, typed, cluster):
+        names = {resource.api.kind for resource in ALL.resources}
+        cluster.refusals |= dict.fromkeys(names, Forbidden("you may not"))
+        cluster.unserved |= names
+
+        code, out, err = typed()
+
         assert (code, out) == (1, "")
-        assert err.startswith(f"hedgerow: {error}; ")
+        assert err.startswith("hedgerow: BlueGreen is not installed here: run `hedgerow install`; ")
 
     def test_when_nothing_of_ours_may_be_read_the_kinds_are_counted(self, typed, cluster):
         names = sorted(resource.api.kind for resource in ALL.resources)

@@ -68,7 +68,7 @@ def check_command(
 
     - `kubectl exec -n hedgerow-system deployment/hedgerow -- hedgerow check` asks for the rights of
       the operator itself
-    - `kubectl get crd,clusterrole -l app.kubernetes.io/part-of=hedgerow` lists what is installed
+    - `kubectl get crd -l app.kubernetes.io/part-of=hedgerow` lists the definitions
     - `kubectl get lease -n hedgerow-system` shows who leads
     - `kubectl auth can-i --list` lists your own rights
     """

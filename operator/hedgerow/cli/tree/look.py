@@ -50,6 +50,7 @@ class WatchedTrees:
         self._namespace = namespace
         self._name = name
         self._asked = asked
+        self._cluster = cluster
         self._mirror = Mirror(cluster)
         self._objects, self._problems = self._mirror.objects, self._mirror.problems
         self.changed = self._mirror.changed
@@ -97,7 +98,7 @@ class WatchedTrees:
         to follow. Kinds that Kubernetes has built in are served anyway: they count only if there
         are resources of ours, and nobody misses one that may not be read.
         """
-        unserved: list[KubeError] = []
+        unserved: dict[ApiResource, KubeError] = {}
         async with anyio.create_task_group() as group:
             for controller in self.controllers:
                 group.start_soon(self._list, controller.resource.api, self._name, unserved)
@@ -114,7 +115,7 @@ class WatchedTrees:
         if refused and ((self._name and not is_found) or (lasting and not counted)):
             raise refused[0]
         if unserved and not (refused or counted):
-            raise unserved[0]
+            raise next(unserved[c.resource.api] for c in asked if c.resource.api in unserved)
         for controller in asked:
             if not controller.is_custom:
                 self._problems.pop(controller.resource.api, None)
@@ -153,18 +154,31 @@ class WatchedTrees:
         )
 
     async def _list(
-        self, api: ApiResource, name: str = "", unserved: list[KubeError] | None = None
+        self, api: ApiResource, name: str = "", unserved: dict[ApiResource, KubeError] | None = None
     ) -> None:
         fields = f"metadata.name={name}" if name else ""
         try:
             await self._mirror.read(api, self._namespace, reduced, fields=fields)
         except Forbidden as error:
-            self._problems[api] = error
+            if unserved is None or (missing := await self._unserved(api)) is None:
+                self._problems[api] = error
+            else:
+                unserved[api] = missing
         except Missing as error:
             if unserved is None:
                 self._problems[api] = error
             else:
-                unserved.append(error)
+                unserved[api] = error
+
+    async def _unserved(self, api: ApiResource) -> KubeError | None:
+        """Return that a kind is not served, which a refusal to read it does not tell."""
+        try:
+            await self._cluster.resource(api.group_version, api.kind)
+        except Missing as error:
+            return error
+        except Forbidden:
+            pass
+        return None
 
 
 def descendants(controllers: Iterable[Controller[Resource]]) -> list[ApiResource]:
