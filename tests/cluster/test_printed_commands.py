@@ -38,6 +38,7 @@ def kubectl(nodes_sandbox):
 
 
 def test_each_is_taken(kubectl):
+    """Fact: which subcommands and options the kubectl of that version has."""
     commands = words()
 
     assert len(commands) > 50
@@ -46,4 +47,5 @@ def test_each_is_taken(kubectl):
 
 @pytest.mark.parametrize("given", [("label", "--nope", "x"), ("nope",), ("get", "-o")])
 def test_one_that_is_not_is_found(kubectl, given):
+    """Fact: kubectl reads all options before it shows a help."""
     assert kubectl(*given)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -52,7 +52,7 @@ def is_meant(controller: Controller[Resource], word: str) -> bool:
     }
 
 
-def not_installed(controller: Controller[Resource], command: str) -> str:
+def not_installed(controller: Controller[Any], command: str) -> str:
     """Return that a controller's kind is not installed, and how to install it.
 
     `command` is how the program is called.

@@ -21,7 +21,7 @@ from hedgerow.cli.output import echo
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-_EXAMPLE: Final = re.compile(r"^- `([^`]*\s[^`]*)`(.*(?:\n  .*)*)\n*", re.MULTILINE)
+_EXAMPLE: Final = re.compile(r"^- `([^`]*+)`(.*+(?:\n  .*+)*+)\n*+", re.MULTILINE)
 _SHORT: Final = re.compile(r"`[^`]*`")
 _GLUE: Final = "\ue000"
 """Stands for the blanks of a command while a page is laid out, which breaks lines at blanks."""
@@ -51,9 +51,16 @@ class UnfoldedGroup(TyperGroup):
 
 def parted(text: str) -> tuple[str, list[tuple[str, str]]]:
     """Return a help text without its examples, and these: each a command, and words about it."""
-    text = cleandoc(text)
-    found = [(_line(code), _line(words)) for code, words in _EXAMPLE.findall(text)]
-    return _EXAMPLE.sub("", text).rstrip(), found
+    found: list[tuple[str, str]] = []
+
+    def left(item: re.Match[str]) -> str:
+        code, words = map(_line, item.groups())
+        if " " not in code:
+            return item[0]
+        found.append((code, words))
+        return ""
+
+    return _EXAMPLE.sub(left, cleandoc(text)).rstrip(), found
 
 
 @contextmanager

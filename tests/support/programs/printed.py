@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import shlex
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
@@ -53,7 +54,9 @@ def documented() -> Iterator[PrintedCommand]:
 
 def helped() -> Iterator[tuple[str, Any]]:
     """Yield every command of the command line, below the words that call it."""
-    yield "hedgerow", typer.main.get_command(app)
+    root: Any = typer.main.get_command(app)
+    yield "hedgerow", root
+    yield "hedgerow version", root.commands["version"]
     for name, lazy in LAZY.items():
         yield from _below(f"hedgerow {name}", lazy.load(name))
 
@@ -75,27 +78,32 @@ def in_code() -> Iterator[PrintedCommand]:
                 yield from _made(module.name, node)
 
 
+@cache
+def _commands() -> dict[str, Any]:
+    return dict(helped())
+
+
 def refusal(words: tuple[str, ...]) -> str:
     """Return why hedgerow's own command line does not take these words; empty if it does.
 
     `--debug` may be anywhere. A command that is only named takes what else it needs later.
     """
-    group: Any = typer.main.get_command(app)
-    name, left, parent = words[0], [word for word in words[1:] if word != DEBUG], None
+    path, *left = [word for word in words if word != DEBUG]
     if left[:1] and left[0] in _PLACEHOLDERS:
         return ""
-    while True:
-        try:
-            parent = group.make_context(name, left, parent=parent)
-            left = [*getattr(parent, "_protected_args", ()), *parent.args]
-            if not left or not hasattr(group, "resolve_command"):
-                return ""
-            name, group, left = group.resolve_command(parent, left)
-        except typer.Exit:
-            return ""
-        except Exception as error:  # noqa: BLE001 - whatever it says is the answer
-            told = f"{type(error).__name__} {getattr(error, 'message', error)}"
-            return "" if any(word in told for word in _INCOMPLETE) else told
+    commands = _commands()
+    while left and f"{path} {left[0]}" in commands:
+        path = f"{path} {left.pop(0)}"
+    if left and hasattr(commands[path], "commands") and not left[0].startswith("-"):
+        return f"there is no command {left[0]}"
+    try:
+        commands[path].make_context(path, left)
+    except typer.Exit:
+        return ""
+    except Exception as error:  # noqa: BLE001 - whatever it says is the answer
+        told = f"{type(error).__name__} {getattr(error, 'message', error)}"
+        return "" if any(word in told for word in _INCOMPLETE) else told
+    return ""
 
 
 def _below(path: str, command: Any) -> Iterator[tuple[str, Any]]:
