@@ -42,7 +42,9 @@ _PODS = {
     for name in ("front", "smoke")
 }
 _CHECKS = [
-    {"name": name, "job": {"spec": {"template": {"spec": pod}}}} for name, pod in _PODS.items()
+    # After a fault people wait for several minutes; no check may end by itself meanwhile.
+    {"name": name, "timeoutSeconds": 3600, "job": {"spec": {"template": {"spec": pod}}}}
+    for name, pod in _PODS.items()
 ]
 _PORTS = [{"name": "http", "port": 80, "protocol": "TCP", "targetPort": 8080}]
 

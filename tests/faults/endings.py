@@ -11,13 +11,13 @@ from faults.scenario import Object, People, Scenario
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 _UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _START = re.compile(r"\b(\w+)-(\d{10})\b")
-_CHECK = re.compile(r"\b(\w+-check)-[0-9a-f]{8}\b")
+CHECK = re.compile(r"\b(\w+-check)-[0-9a-f]{8}\b")
 """The Job of a check: it has another name where the answer to its creation was lost."""
 _GENERATION = re.compile(r"generation \d+")
 _ADDRESSES = ("clusterIP", "clusterIPs")
 _COUNTS = ("missed",)
 """What goes on with time alone."""
-_ATTEMPTS = ("attempts", "insteadOf")
+ATTEMPTS = ("attempts", "insteadOf")
 """What a check is run again for: a Job is not believed if the answer to its creation was lost."""
 
 
@@ -52,7 +52,7 @@ def warnings(people: People, namespace: str) -> list[tuple[str, str, str]]:
     found: list[tuple[str, str, str]] = []
     for event in events:
         about = event.get("regarding", {})
-        note = _CHECK.sub(r"\1", _TIME.sub("some time", event.get("note", "")))
+        note = CHECK.sub(r"\1", _TIME.sub("some time", event.get("note", "")))
         note = _UID.sub("uid", _START.sub(r"\1-start", note)).replace(namespace, "here")
         name = _START.sub(r"\1-start", f"{about.get('kind')}/{about.get('name')}")
         ours = event.get("reportingController") == "hedgerow.dev/controller"
@@ -110,10 +110,10 @@ def _plain(live: Object) -> Object:
         condition.pop("observedGeneration", None)
     held = (entry.get("fieldsV1", {}).get("f:status", {}).get("f:checks", {}) for entry in entries)
     for fields in (field for checks in held for field in checks.values()):
-        for name in _ATTEMPTS:
+        for name in ATTEMPTS:
             fields.pop(f"f:{name}", None)
     for check in _checks(live):
-        for name in _ATTEMPTS:
+        for name in ATTEMPTS:
             check.pop(name, None)
     spec = {key: value for key, value in live.get("spec", {}).items() if not _given(key, value)}
     return {

@@ -10,6 +10,7 @@ from typing import Any
 
 import anyio
 
+from faults.endings import ATTEMPTS, CHECK
 from faults.inmemory.apiserver import Entry, Exchange
 from faults.inmemory.machine import Machine
 from faults.inmemory.people import HOME, ModelPeople
@@ -26,7 +27,11 @@ _UID = re.compile(r"00000000-0000-4000-8000-\d{12}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _JOB = re.compile(r"\bcron-\d+")
 _ADDRESS = re.compile(r"10\.96\.\d+\.\d+")
-_CHANCE = ("resourceVersion", "generation", "observedGeneration", "missed", "time")
+_CHANCE = {
+    *("resourceVersion", "generation", "observedGeneration", "missed", "time"),
+    *ATTEMPTS,
+    *(f"f:{name}" for name in ATTEMPTS),
+}
 _PRIVATE = {"Event", "Lease", "Namespace", "Pod", "EndpointSlice"}
 """Kinds that are told of elsewhere, and those that only people make."""
 
@@ -126,13 +131,15 @@ class Teller:
 def everything(objects: dict[Any, Object]) -> str:
     """Write down all there is in the scenarios' namespace, but for what time and chance gave."""
     kept = [
-        _plain(obj) for (_, kind, home, _), obj in sorted(objects.items())
+        _plain(obj) for (_, kind, home, _), obj in objects.items()
         if home == HOME and kind not in _PRIVATE
     ]  # fmt: skip
-    text = json.dumps(kept, sort_keys=True)
-    for pattern, name in ((_UID, "UID"), (_TIME, "TIME"), (_JOB, "cron-N"), (_ADDRESS, "IP")):
-        text = pattern.sub(name, text)
-    return text
+    told = [json.dumps(each, sort_keys=True) for each in kept]
+    for pattern, name in (
+        (_UID, "UID"), (_TIME, "TIME"), (_JOB, "cron-N"), (CHECK, r"\1"), (_ADDRESS, "IP"),
+    ):  # fmt: skip
+        told = [pattern.sub(name, text) for text in told]
+    return "\n".join(sorted(told))
 
 
 def _plain(value: Any) -> Any:
