@@ -304,7 +304,10 @@ class TestComposeFailed:
         [
             (None, "compose returned NoneType, not Desired"),
             (Desired((child(), child())), "compose returned ConfigMap/hello twice"),
-            (Desired((Keep(ConfigMap, cast("str", None)),)), WITHOUT_A_NAME),
+            (
+                Desired((Keep(ConfigMap, cast("str", None)),)),
+                "compose returned NoneType as `children[0].name`, not str",
+            ),
             (Desired((Keep(ConfigMap, ""),)), WITHOUT_A_NAME),
             (Desired(claims=(Claim(ConfigMap, "", {}),)), WITHOUT_A_NAME),
             (

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from copy import copy, deepcopy
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -16,19 +16,27 @@ import pytest
 
 from hedgerow import (
     ApiResource,
+    Apply,
     BuiltIn,
+    Claim,
     Claimable,
     ConfigMap,
     Controller,
     ControllerOptions,
+    Create,
     CustomResource,
     Desired,
+    Keep,
     Lag,
+    Notice,
+    Observed,
     Option,
     Relation,
     Secret,
     View,
+    contract,
 )
+from hedgerow.contract.hints import hints_of, misfits
 from hedgerow.contract.mistakes import CheckedArguments, RegistrationError
 from hedgerow.registry import Registry, ours
 from library.greeter import GREETER, Greeting, compose
@@ -166,12 +174,12 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "an argument of nothing": (
         made("e", Greeting, compose, (ConfigMap,), backoff=3),
-        "Controller has no `backoff`; it has `name`, `resource`, `compose`, `owns`, `relates`,",
+        "Controller has no `backoff`; it has name, resource, compose, owns, relates,",
     ),
-    "arguments that lack": (made("e", Greeting), "Controller lacks `compose` and `owns`"),
+    "arguments that lack": (made("e", Greeting), "missing a required argument: 'compose'"),
     "too many arguments": (
         made("e", Greeting, compose, (), ()),
-        "Controller takes `name`, `resource`, `compose` and `owns` without names; it was given 5",
+        "Controller: too many positional arguments",
     ),
     "a misspelt one of a relation": (
         lambda: Relation(Secret, label="app"),  # type: ignore[call-arg]
@@ -262,17 +270,45 @@ DECLARED = (
     Option("a", "b"),
     ControllerOptions((), lambda _: GREETER),
     Lag("a", "b", lambda _: None),
-    Relation(Secret),
+    Relation(Secret, of=lambda _: ()),
     Claimable(Secret, (("data",),)),
+)
+RETURNED = (
+    Desired(),
+    Apply(ConfigMap, "a", {}),
+    Create(ConfigMap, "a", {}),
+    Keep(ConfigMap, "a"),
+    Claim(ConfigMap, "a", {}),
+    Notice("A", "b"),
 )
 
 
 def test_each_declaration_can_be_copied():
-    assert {type(one).__name__ for one in DECLARED} == {
-        one.__name__ for one in CheckedArguments.__subclasses__()
-    }
+    assert all(isinstance(one, CheckedArguments) for one in DECLARED)
     for declared in DECLARED:
         assert copy(declared) == deepcopy(declared) == declared
+
+
+FIELDS = [
+    pytest.param(part, field.name, id=f"{type(part).__name__}-{field.name}")
+    for part in (*DECLARED, *RETURNED, ConfigMap.api)
+    for field in fields(part)
+]
+
+
+@pytest.mark.parametrize(("part", "name"), FIELDS)
+def test_each_field_of_each_part_is_held_to_its_type(part, name):
+    odd = "no" if hints_of(type(part))[name] is bool else object()
+    [told] = misfits(replace(part, **{name: odd}), type(part))
+
+    assert told.startswith(f"{type(odd).__name__} as `{name}`, not ")
+    assert list(misfits(part, type(part))) == []
+
+
+def test_no_part_of_the_contract_is_left_out():
+    parts = {one for one in vars(contract).values() if isinstance(one, type) and is_dataclass(one)}
+
+    assert {type(one) for one in (*DECLARED, *RETURNED)} == parts - {Observed}
 
 
 PROGRAM = """from hedgerow import *

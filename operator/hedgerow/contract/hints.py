@@ -2,88 +2,69 @@
 
 from __future__ import annotations
 
+import collections.abc
+import datetime as dt
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import datetime, timedelta
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Final, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
-from hedgerow.contract.controller import BuiltIn, Controller, ControllerOptions, Lag, Option
-from hedgerow.contract.desired import Apply, Child, Claim, Create, Desired, Keep, Notice
-from hedgerow.contract.observed import Observed
-from hedgerow.contract.relations import Claimable, Fields, Key, Relation
-from hedgerow.validation import FieldError
-from hedgerow_schemas.base import ApiResource, Object, Status, View
+from hedgerow import contract, validation
+from hedgerow_schemas import base
 
-PARTS: Final = (
-    Controller, BuiltIn, Relation, Claimable, ControllerOptions, Option, Lag, ApiResource,
-    Desired, Apply, Create, Keep, Claim, Notice,
-)  # fmt: skip
-NAMES: Final[Mapping[str, Any]] = {
-    "Callable": Callable, "Child": Child, "FieldError": FieldError, "Fields": Fields,
-    "Iterable": Iterable,
-    "Key": Key, "Mapping": Mapping, "Object": Object, "Observed": Observed, "Status": Status,
-    "View": View, "datetime": datetime, "timedelta": timedelta,
-    **{part.__name__: part for part in PARTS},
-}  # fmt: skip
-"""The names in annotations of the contract, many of which are imported for them alone."""
+_NAMES: Final[dict[str, Any]] = {
+    name: value
+    for module in (collections.abc, dt, base, validation, contract)
+    for name, value in vars(module).items()
+}
+"""What the contract's modules import for their annotations alone."""
 _CALLABLE: Final = cast("object", Callable)
-_LENIENT: Final = (Desired, Apply, Create, Keep, Claim, Notice)
-"""What compose returns: names have a sentence of their own there, and anything is true or false."""
+_PLAIN: Final = frozenset({str, dict, bool})
 
 
 def misfits(value: object, hint: Any, place: str = "") -> Iterator[str]:
     """Yield each value that is not of its type, such as "int as `requeue_after`, not timedelta".
 
-    A list is as good as a tuple. The parts of a dataclass of the contract are looked at as well.
+    The parts of a dataclass are looked at as well. A list is as good as a tuple; and anything but a
+    text is true or false.
     """
     if get_origin(hint) is UnionType:
         hint = next((each for each in get_args(hint) if _fits(value, each)), hint)
-    origin = get_origin(hint)
-    if origin is tuple and isinstance(value, tuple | list):
-        for number, item in enumerate(cast("list[object]", value)):
-            yield from misfits(item, get_args(hint)[0], f"{place}[{number}]")
-    elif origin is Mapping and isinstance(value, Mapping):
-        for key, inner in cast("Mapping[object, object]", value).items():
-            yield from _misfits_of_entry(key, inner, hint, place)
-    elif origin is _CALLABLE and callable(value):
-        if wrong := _wrong_call(value, len(get_args(hint)[0])):
-            yield f"a function as `{place}` {wrong}"
-    elif not _fits(value, hint):
+    if not _fits(value, hint):
         yield f"{class_of(value)} as `{place}`, not {_words(hint)}{_advice(value, hint)}"
+    elif get_origin(hint) is _CALLABLE:
+        if wrong := _wrong_call(cast("Any", value), len(get_args(hint)[0])):
+            yield f"a function as `{place}` {wrong}"
     else:
-        yield from _misfits_within(value, place)
+        for part, its_hint, at in _parts(value, hint, place):
+            yield from misfits(part, its_hint, at)
 
 
-def _misfits_within(value: object, place: str) -> Iterator[str]:
-    part = next((part for part in PARTS if isinstance(value, part)), None)
-    for name, inner, plain in _hints(part) if part else ():
-        given: object = getattr(cast("object", value), name)
-        if not isinstance(given, plain):
-            yield from misfits(given, inner, f"{place}.{name}".removeprefix("."))
-
-
-def _misfits_of_entry(key: object, value: object, hint: Any, place: str) -> Iterator[str]:
-    of_key, of_value = get_args(hint)
-    yield from misfits(key, of_key, f"a key of {place}")
-    name = key.__name__ if isinstance(key, type) else key
-    yield from misfits(value, of_value, f"{place}[{name}]")
+def _parts(value: Any, hint: Any, place: str) -> Iterator[tuple[object, Any, str]]:
+    """Yield what a value consists of, each with its type and place."""
+    if get_origin(hint) is tuple:
+        for number, item in enumerate(value):
+            yield item, get_args(hint)[0], f"{place}[{number}]"
+    elif get_origin(hint) is Mapping:
+        of_key, of_value = get_args(hint)
+        for key, inner in value.items():
+            yield key, of_key, f"a key of {place}"
+            yield inner, of_value, f"{place}[{key.__name__ if isinstance(key, type) else key}]"
+    elif is_dataclass(hint):
+        for name, of_field in hints_of(hint).items():
+            part = getattr(value, name)
+            if not (type(part) is of_field and of_field in _PLAIN):  # as most are
+                yield part, of_field, f"{place}.{name}".removeprefix(".")
 
 
 @cache
-def _hints(part: type[Any]) -> tuple[tuple[str, Any, tuple[type[Any], ...]], ...]:
-    """Return a dataclass's fields: name, type, and the classes of which every object is right."""
-    hints = get_type_hints(part, localns=dict(NAMES))
-    left_out = ("name", "anew") if part in _LENIENT else ("_",)
-    return tuple((name, hint, _plain(hint)) for name, hint in hints.items() if name not in left_out)
-
-
-def _plain(hint: Any) -> tuple[type[Any], ...]:
-    if get_origin(hint) is UnionType:
-        return tuple(one for each in get_args(hint) for one in _plain(each))
-    kind: Any = dict if get_origin(hint) is dict else hint
-    return (kind,) if isinstance(kind, type) and kind not in PARTS else ()
+def hints_of(part: type[Any]) -> Mapping[str, Any]:
+    """Return the types of a dataclass's fields, by their names."""
+    hints = get_type_hints(part, localns=_NAMES)
+    found = {field.name: hints[field.name] for field in fields(part)}
+    return {name: dict if get_origin(hint) is dict else hint for name, hint in found.items()}
 
 
 def _fits(value: object, hint: Any) -> bool:
@@ -94,7 +75,9 @@ def _fits(value: object, hint: Any) -> bool:
         return value in get_args(hint)
     if origin is type:
         return isinstance(value, type) and issubclass(value, _bound(hint))
-    return isinstance(value, origin or hint)
+    if hint is bool:
+        return not isinstance(value, str)
+    return isinstance(value, (tuple, list) if origin is tuple else origin or hint)
 
 
 def _bound(hint: Any) -> type[Any]:
@@ -138,13 +121,11 @@ def _advice(value: object, hint: Any) -> str:
         return ": write the class, without quotes"
     if get_origin(hint) is tuple:
         (item, *_) = get_args(hint)
-        if isinstance(value, str) and get_origin(item) is type and value.isidentifier():
-            return f": write `({value},)`"
-        if isinstance(value, str) and item is str:
-            return f": write `({value!r},)`"
+        if isinstance(value, str) and (item is str or get_origin(item) is type):
+            return f": write `({value!r},)`" if item is str else f": write `({value},)`"
         if _fits(value, item):
             return f": write `({value.__name__ if isinstance(value, type) else '…'},)`"
-    if timedelta in (hint, *get_args(hint)) and isinstance(value, int | float):
+    if dt.timedelta in (hint, *get_args(hint)) and isinstance(value, int | float):
         return f": write `timedelta(seconds={value})`"
     return ""
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 import traceback
-from dataclasses import MISSING, Field, fields
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path, PurePath
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hedgerow.errors import OneLineError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from types import TracebackType
     from typing import Self
 
@@ -59,34 +59,19 @@ class CheckedArguments:
 
         A copy is made without any.
         """
-        known: tuple[Field[Any], ...] = fields(cls)  # pyright: ignore[reportArgumentType]
-        if (given or named) and (wrong := _wrong_arguments(known, given, named)):
-            raise RegistrationError(f"{cls.__name__} {wrong}")
+        if given or named:
+            _check_arguments(cls, given, named)
         return super().__new__(cls)
 
 
-def _wrong_arguments(
-    known: Iterable[Field[Any]], given: tuple[Any, ...], named: dict[str, Any]
-) -> str:
-    """Return what is wrong with the arguments of a dataclass with these fields; or nothing."""
-    init = {one.name: one for one in known if one.init}
-    by_position = [name for name, one in init.items() if not one.kw_only]
-    if unknown := next((name for name in named if name not in init), None):
-        meant = get_close_matches(unknown, init, 1)
-        question = f": did you mean `{meant[0]}`?" if meant else ""
-        return f"has no `{unknown}`{question or f'; it has {_list(init)}'}"
-    if len(given) > len(by_position):
-        allowed = f"{_list(by_position)} without names" if by_position else "named arguments alone"
-        return f"takes {allowed}; it was given {len(given)}"
-    there = {*by_position[: len(given)], *named}
-    lacking = [
-        name
-        for name, one in init.items()
-        if name not in there and one.default is MISSING and one.default_factory is MISSING
-    ]
-    return f"lacks {_list(lacking)}" if lacking else ""
-
-
-def _list(names: Iterable[str]) -> str:
-    *before, last = (f"`{name}`" for name in names)
-    return f"{', '.join(before)} and {last}" if before else last
+def _check_arguments(declared: type[Any], given: tuple[Any, ...], named: dict[str, Any]) -> None:
+    signature = inspect.signature(declared.__init__)
+    known = list(signature.parameters)[1:]
+    if unknown := next((name for name in named if name not in known), ""):
+        meant = get_close_matches(unknown, known, 1)
+        question = f": did you mean `{meant[0]}`?" if meant else f"; it has {', '.join(known)}"
+        raise RegistrationError(f"{declared.__name__} has no `{unknown}`{question}")
+    try:
+        signature.bind(None, *given, **named)
+    except TypeError as error:
+        raise RegistrationError(f"{declared.__name__}: {error}") from None
