@@ -27,14 +27,20 @@ _GROUP = re.compile(rf"{_LABEL}(\.{_LABEL})+")
 _KIND = re.compile(r"[A-Z][A-Za-z0-9]*")
 _KUBERNETES = re.compile(r"(.*\.)?(k8s|kubernetes)\.io")
 _IMPORTED = frozenset({"Any", "ClassVar", "CONTROLLER", "NOW", "UTC"})
-_LIKE_DIGITS = frozenset({"I", "O"})
-_TAKEN = frozenset({PROGRAM, "manifests", "tests", "wheels", *OTHER_MANAGERS})
-"""Folders of the scaffold, packages that it uses, and field managers of every program."""
+_MISREAD = frozenset({"I", "O", "N", "No", "Null", "Off", "On", "Y", "Yes"})
+"""What linters take for a digit, or YAML for another value than a text."""
+_TAKEN = frozenset({PROGRAM, "conftest", "manifests", "tests", "wheels", *OTHER_MANAGERS})
+"""Parts of the scaffold, packages that it uses, and field managers of every program."""
 _COMMANDS = frozenset(
     {"buildah", "docker", "git", "kopf", "kubectl", "pip", "podman", "pyright", "pytest", "python"}
     | {"python3", "ruff", "task"}
+    | {"alias", "bg", "builtin", "case", "cd", "command", "coproc", "dirs", "do", "done", "echo"}
+    | {"esac", "eval", "exec", "exit", "export", "false", "fg", "fi", "function", "getopts", "hash"}
+    | {"jobs", "kill", "let", "local", "popd", "printf", "pushd", "pwd", "read", "set", "shift"}
+    | {"source", "test", "then", "time", "times", "trap", "true", "type", "ulimit", "umask"}
+    | {"unset", "until", "wait"}
 )
-"""Programs that are used beside it: its own script would be found instead."""
+"""Programs that are used beside it, and the words of a shell: one of the two would be run."""
 _PACKAGES = frozenset({"hatchling", "kubernetes", "pydantic", "yaml"})
 """Packages that may not be installed here, but with the scaffold or beside it."""
 
@@ -45,9 +51,7 @@ def package(name: str) -> str:
     if keyword.iskeyword(name) or name in sys.stdlib_module_names | _PACKAGES | _TAKEN | _needed():
         raise ValueError(f"{name!r} is a reserved word of Python, or an existing package")
     if name in _COMMANDS:
-        raise ValueError(
-            f"{name!r} is the name of an existing program, and yours would be run instead"
-        )
+        raise ValueError(f"{name!r} is a program that is used beside yours, or a word of the shell")
     return name
 
 
@@ -83,8 +87,8 @@ def kind(name: str) -> str:
     taken = _IMPORTED.union(hedgerow.__all__, dir(builtins), keyword.kwlist)
     if name in taken:
         raise ValueError(f"{name!r} is a name of the library or of Python: take another kind")
-    if name in _LIKE_DIGITS:
-        raise ValueError(f"{name!r} looks like a digit, and linters refuse it: take another kind")
+    if name in _MISREAD:
+        raise ValueError(f"{name!r} is misread, by YAML or as a digit: take another kind")
     return name
 
 
