@@ -42,6 +42,7 @@ from library.greeter import GREETER, ConfigMap, GreetingStatus
 
 API = "greeter.example.com/v1"
 HELLO = target(API, "Greeting", "hello", "default")
+NOT_OF_MODEL = "a GreetingStatus with a value that its model does not take"
 WITHOUT_A_NAME = "compose returned a ConfigMap without a name"
 CHILD = target("v1", "ConfigMap", "hello", "default")
 
@@ -242,6 +243,12 @@ class OtherConfigMap(View):
     api: ClassVar[ApiResource] = ApiResource("v1", "ConfigMap", "configmaps")
 
 
+class OtherStatus(Status):
+    """A status of another resource."""
+
+    count: int = 5
+
+
 class BareView(View):
     """A child whose author forgot its `api`."""
 
@@ -355,6 +362,12 @@ class TestComposeFailed:
         [
             ({"status": {}}, "dict as `status`, not Status"),
             ({"status": GreetingStatus}, "the class GreetingStatus as `status`, not Status"),
+            ({"status": OtherStatus()}, "OtherStatus as `status`, not GreetingStatus"),
+            *(
+                ({"status": GreetingStatus().model_copy(update={"text": odd})}, NOT_OF_MODEL)
+                for odd in (5, {SECRET}, object(), "\ud800")
+            ),
+            ({"status": GreetingStatus.model_construct(conditions=({},))}, NOT_OF_MODEL),
             ({"requeue_after": 30}, "int as `requeue_after`, not timedelta"),
             ({"requeue_after": 0.5}, "float as `requeue_after`, not timedelta"),
             ({"children": None}, "NoneType as `children`, not tuple"),
@@ -447,7 +460,9 @@ class TestComposeFailed:
 
     def test_lists_enumerations_and_what_is_true_will_do(self, in_memory):
         again: Any = Desired(
-            [replace(child(data={Word.HELLO: Word.HELLO}), anew=cast("Any", 0))], events=[]
+            status=Status(),
+            events=[],
+            children=[replace(child(data={Word.HELLO: Word.HELLO}), anew=cast("Any", 0))],
         )
         cluster = greeting(in_memory, returning(again))
         cluster.assert_settled()

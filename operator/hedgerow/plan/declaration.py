@@ -9,13 +9,15 @@ import math
 import traceback
 from dataclasses import fields, is_dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Final, cast
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Final, cast, get_args
 
 from pydantic import BaseModel
+from pydantic_core import PydanticSerializationError
 
 from hedgerow.contract import Apply, Create, Desired
 from hedgerow.contract.hints import class_of, misfits
-from hedgerow.encoding import DEEPEST
+from hedgerow.encoding import DEEPEST, encode
 from hedgerow.plan.conditions import Problem
 from hedgerow_schemas.base import ApiResource
 
@@ -65,7 +67,7 @@ def checked(desired: object, controller: Controller[Any], owner: ObjectRef) -> D
     """
     if not isinstance(desired, Desired):
         raise DeclarationError(f"compose returned {class_of(desired)}, not Desired")
-    if misfit := next(misfits(desired, Desired), ""):
+    if misfit := next(misfits(desired, Desired), "") or _wrong_status(desired, controller):
         raise DeclarationError(f"compose returned {misfit}")
     seen = set[tuple[str, str]]()
     for child in desired.children:
@@ -78,6 +80,32 @@ def checked(desired: object, controller: Controller[Any], owner: ObjectRef) -> D
         if wrong := _wrong_fields(claim.fields):
             raise DeclarationError(f"compose claims {'/'.join(target)}{wrong}")
     return desired
+
+
+def _wrong_status(desired: Desired, controller: Controller[Any]) -> str:
+    """Return why a status cannot be that of the resource, which could not say so then; or nothing.
+
+    One of a class from which that of the resource is derived has a part of its fields. A copy with
+    updates may have values that its model does not take.
+    """
+    status, field = desired.status, controller.resource.model_fields.get("status")
+    if status is None:
+        return ""
+    if field is not None and controller.is_custom:
+        hints = get_args(field.annotation) or (field.annotation,)
+        kinds = [hint for hint in hints if isinstance(hint, type) and hint is not NoneType]
+        if kinds and not any(_are_related(type(status), kind) for kind in kinds):
+            expected = " or ".join(kind.__name__ for kind in kinds)
+            return f"{class_of(status)} as `status`, not {expected}"
+    try:
+        encode(status.model_dump(mode="json", warnings="error"))
+    except (PydanticSerializationError, UnicodeError):
+        return f"a {class_of(status)} with a value that its model does not take"
+    return ""
+
+
+def _are_related(one: type, other: type) -> bool:
+    return issubclass(one, other) or issubclass(other, one)
 
 
 def _named_target(part: Child | Claim) -> tuple[str, str]:
