@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -347,10 +348,19 @@ class TestAProgram:
         ],
     )
     def test_ends_with_one_line(self, tmp_path, case, told):
-        err = self.run(tmp_path, case, "run")
+        err = self.run(tmp_path, case, "version")
 
         assert err.count("\n") == 1
         assert f"RegistrationError: {told}" in err
+
+    @pytest.mark.parametrize(
+        ("case", "told"),
+        [("main", "the controller e has str"), ("name", "'My-Shop' is no program")],
+    )
+    def test_ends_with_a_line_of_its_log_if_that_is_json(self, tmp_path, case, told):
+        [line] = self.run(tmp_path, case, "run").splitlines()
+
+        assert json.loads(line)["error"].startswith(told)
 
     def test_shows_the_traceback_if_asked(self, tmp_path):
         err = self.run(tmp_path, "made", "--debug")

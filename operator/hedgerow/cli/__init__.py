@@ -107,17 +107,23 @@ def operate(controllers: Iterable[Controller[Any]], name: str = PROGRAM) -> NoRe
     The program's field managers, Lease, labels, environment variables, installed objects and
     commands are called after its `name`; without one they are hedgerow's. Help and hints call it as
     it was typed. Raises RegistrationError, a ValueError, for a name that will not do, and for what
-    a controller may not declare: where nobody catches it, it is one line.
+    a controller may not declare: where nobody catches it, it is one line. A command whose log are
+    JSON lines says it in one and exits.
     """
     from hedgerow.contract.mistakes import RegistrationError  # noqa: PLC0415 - as below
     from hedgerow.registry import Registry  # noqa: PLC0415 - not needed for the help
 
+    program = _typed() or name
     try:
-        named = Installation(program=name)
+        registry = Registry.of_all(controllers)
+        Installation(program=name)
     except ValueError as error:
-        raise RegistrationError(str(error)) from None
-    registry = Registry.of_all(controllers)
-    main(program=_typed() or named.program, registry=registry, name=name)
+        mistake = RegistrationError(str(error)).with_traceback(error.__traceback__)
+        if logs_json(sys.argv[1:], name):
+            call = ProgramCall(None, name=name, command=program, logs_json=True)
+            sys.exit(_tell(mistake, call, debug=DEBUG in sys.argv))
+        raise mistake from None
+    main(program=program, registry=registry, name=name)
 
 
 def _typed() -> str:
