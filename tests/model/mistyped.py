@@ -36,6 +36,11 @@ def mistyped(kind: ServedKind) -> Iterator[tuple[str, Any]]:
             yield path, body
 
 
+def is_dropped(kind: ServedKind, path: str) -> bool:
+    """Whether a POST drops what is there: what is unknown, and a custom resource's status."""
+    return UNKNOWN in path or (not kind.builtin and path.startswith(".status"))
+
+
 def _wrong(schema: TypedSchema | Items) -> Iterator[tuple[str, Any]]:
     if isinstance(schema, Atomic):
         if schema.within is not None:

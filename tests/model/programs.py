@@ -29,13 +29,14 @@ class Outcome:
     """What came of a request: HTTP status (0: nothing was asked), the object or the Status.
 
     `error` is the class of `hedgerow.kube.errors` that the Status stands for, `conflicts` are the
-    fields that other managers hold.
+    fields that other managers hold. `causes` are the fields of an invalid object.
     """
 
     code: int
     body: Object | None = None
     error: str = ""
     conflicts: tuple[str, ...] = ()
+    causes: frozenset[str] = frozenset()
 
     @property
     def version(self) -> str:
@@ -52,7 +53,8 @@ def refused(code: int, status: Object) -> Outcome:
     fields = {c["field"] for c in causes if c["reason"] == "FieldManagerConflict"}
     error = errors.from_status({**status, "code": code})
     terminating = ".terminating" if getattr(error, "terminating", False) else ""
-    return Outcome(code, None, type(error).__name__ + terminating, tuple(sorted(fields)))
+    told = frozenset(cause["field"] for cause in causes if code == 422)
+    return Outcome(code, None, type(error).__name__ + terminating, tuple(sorted(fields)), told)
 
 
 class World(Protocol):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from hedgerow.testing.memory import answers
 from hedgerow.testing.memory.schema import Atomic, Items, Keyed, Map, Struct, takes_null
-from hedgerow.testing.memory.typed import child
+from hedgerow.testing.memory.typed import child, mistyped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -18,6 +18,17 @@ if TYPE_CHECKING:
     Wrong = tuple[str, str]
 
 KEPT = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
+
+
+def read(kind: ServedKind, body: Object, live: Object | None, subresource: str) -> Object:
+    """Return a body that is written as it is, without what is left out unread; raises Refused."""
+    if kind.status and not kind.builtin and not subresource:
+        body = {name: value for name, value in body.items() if name != "status"}
+    if text := mistyped(kind.schema, body):
+        if kind.builtin or text.startswith(".metadata"):  # what Go cannot read
+            raise answers.bad_request(text)
+        _refuse(kind.validate(body, live))
+    return body
 
 
 def created(kind: ServedKind, body: Object, *, uid: str, stamp: str, number: int) -> Object:

@@ -83,15 +83,18 @@ def invalid(wrong: dict[str, str]) -> Refused:
 
 def _reason(message: str) -> str:
     """Return the reason of a cause whose message begins as those of that reason do."""
-    begin = message.partition(":")[0]
-    return _REASONS.get(begin, "FieldValueInvalid")
+    found = (reason for begin, reason in _REASONS.items() if message.startswith(begin))
+    return next(found, "FieldValueInvalid")
 
 
 _REASONS = {
     "Duplicate value": "FieldValueDuplicate",
     "Forbidden": "FieldValueForbidden",
+    "Invalid value: must be of type": "FieldValueTypeInvalid",
     "Not found": "FieldValueNotFound",
     "Required value": "FieldValueRequired",
+    "Too long": "FieldValueTooLong",
+    "Too many": "FieldValueTooMany",
     "Unsupported value": "FieldValueNotSupported",
 }
 

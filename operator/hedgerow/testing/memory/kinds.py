@@ -147,7 +147,6 @@ NAMESPACE = ServedKind(
 CONDITION = Struct(
     {
         **dict.fromkeys(["type", "status", "reason", "message"], STRING),
-        "observedGeneration": INTEGER,
         **dict.fromkeys(["lastTransitionTime", "lastUpdateTime"], SCALAR),
     },
     derive=lambda condition: {"lastUpdateTime": None, "lastTransitionTime": None, **condition},

@@ -54,13 +54,17 @@ def _accounts(pod: Object) -> Object:
     return {**pod, "serviceAccountName": name, "serviceAccount": name} if name else pod
 
 
+_SECURITY: Final = {
+    **dict.fromkeys(["runAsGroup", "runAsUser"], INTEGER),
+    "runAsNonRoot": BOOLEAN,
+    "seccompProfile": Struct({"type": STRING}),
+}
+POD_SECURITY: Final = Struct({**_SECURITY, "fsGroup": INTEGER, "fsGroupChangePolicy": STRING})
 SECURITY: Final = Struct(
     {
-        **dict.fromkeys(["runAsGroup", "runAsUser"], INTEGER),
-        **dict.fromkeys(["runAsNonRoot", "allowPrivilegeEscalation"], BOOLEAN),
+        **_SECURITY,
+        **dict.fromkeys(["allowPrivilegeEscalation", "readOnlyRootFilesystem"], BOOLEAN),
         "capabilities": Struct({"add": TEXTS, "drop": TEXTS}),
-        "readOnlyRootFilesystem": BOOLEAN,
-        "seccompProfile": Struct({"type": STRING}),
     }
 )
 PROBE: Final = Struct(
@@ -166,7 +170,7 @@ POD_SPEC: Final = Struct(
         "schedulerName": TEXT,
         "hostNetwork": FLAG,
         "terminationGracePeriodSeconds": INTEGER,
-        "securityContext": SECURITY,
+        "securityContext": POD_SECURITY,
         "automountServiceAccountToken": BOOLEAN,
         "enableServiceLinks": BOOLEAN,
         "topologySpreadConstraints": Keyed(("topologyKey", "whenUnsatisfiable"), SPREAD),

@@ -35,7 +35,7 @@ class Scalar:
         if isinstance(value, bool):
             return self.kind in {"boolean", "scalar"}
         if self.kind == "bytes" and isinstance(value, str):
-            return _is_base64(value)
+            return is_base64(value)
         if self.kind == "integer" and isinstance(value, float):
             return value.is_integer()
         return isinstance(value, TYPES[self.kind])
@@ -61,7 +61,8 @@ TYPES: Mapping[str, tuple[type[Any], ...]] = {
 and what is a number or a text."""
 
 
-def _is_base64(text: str) -> bool:
+def is_base64(text: str) -> bool:
+    """Return whether a text is base64."""
     try:
         base64.b64decode("".join(text.splitlines()), validate=True)
     except ValueError:

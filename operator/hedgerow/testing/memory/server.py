@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from hedgerow.kube.watch import Changed, Listing
 from hedgerow.testing.memory import admission, answers, updater
 from hedgerow.testing.memory.kinds import BUILTIN
-from hedgerow.testing.memory.typed import Untyped, check, mistyped, same
+from hedgerow.testing.memory.typed import Untyped, check, same
 from hedgerow.testing.memory.updater import BEFORE_FIRST_APPLY, Conflicts, Entry, Identity, Manager
 
 if TYPE_CHECKING:
@@ -86,6 +86,7 @@ class Server:
         """POST: every field, defaults included, is the manager's. Raises Refused."""
         kind, key = self._kind(body), self._key(body)
         self._admit_create(key[2])
+        body = admission.read(kind, body, None, "")
         if key in self._objects:
             # Whether one of its name exists is looked up last, when all else would be accepted.
             admission.created(kind, body, uid="", stamp="", number=0)
@@ -96,6 +97,7 @@ class Server:
         """PUT. Raises Refused."""
         kind, key = self._kind(body), self._key(body)
         live = self._live(key)
+        body = admission.read(kind, body, live, subresource)
         return self._store_update(kind, key, live, body, manager, subresource)
 
     def merge(self, target: Object, patch: Object, manager: str, subresource: str = "") -> Object:
@@ -275,10 +277,6 @@ class Server:
         manager: str,
         subresource: str,
     ) -> Object:
-        if (text := mistyped(kind.schema, body)) and kind.builtin:
-            raise answers.bad_request(text)
-        if text:
-            raise answers.invalid({text.partition(":")[0].removeprefix("."): "Invalid value"})
         given, new = body["metadata"].get("managedFields"), kind.schema.normal(body)
         who = Manager("Update", manager, kind.api.group_version, subresource)
         if live is not None and (given == [{}] or (given == [] and kind.builtin)):
