@@ -26,7 +26,7 @@ PATCHING = {"setattr", "delattr", "getattr"}
 
 GOING = {
     "controllers/secretsync/syncing.py": "Budget",
-    "controllers/secretsync/test_controller.py": "Budget insides",
+    "controllers/secretsync/test_controller.py": "Budget",
     "manifests/test_monitoring.py": "Budget _labelnames _names_to_collectors",
     "runtime/cache/test_budget.py": (
         "Budget Kept RESERVE UNLIMITED Weigher _shelf budget insides most_for_caches smallest_limit"

@@ -7,13 +7,11 @@ from collections.abc import Callable
 import pytest
 from prometheus_client import generate_latest
 
-from controllers.secretsync.syncing import HOME, MANAGER, Syncing, coded, namespace, secret
-from hedgerow import Secret, View
+from controllers.secretsync.syncing import HOME, MANAGER, Syncing, coded, secret
+from hedgerow import View
 from hedgerow.controllers.secretsync.options import Selection
 from hedgerow.controllers.secretsync.sources import (
-    DOMAIN,
     SOURCE,
-    TARGET_NAME,
     TARGET_TYPE,
     CopiedSecret,
 )
@@ -78,28 +76,6 @@ class TestCopies:
             assert copy["metadata"]["annotations"] == {SOURCE: f"{HOME}/app"}
         assert sync.get("app", "kube-system") is None
 
-    async def test_nothing_is_written_to_a_source_nor_to_a_namespace(self):
-        sync = Syncing("team-a")
-        made = sync.source("app", {"password": "one"}, target="No Name")
-        before = sync.server.get(namespace("team-a"))
-        await sync.settle()
-
-        assert sync.get("app") == made
-        assert sync.server.get(namespace("team-a")) == before
-
-    async def test_once_settled_nothing_is_written_nor_after_a_restart(self):
-        sync = Syncing()
-        sync.source("app", {"password": "one"})
-        sync.source("more", {"user": "two"}, target="other")
-        await sync.settle()
-        before = len(sync.world.writes)
-        await sync.settle()
-        assert sync.world.writes[before:] == []
-
-        sync.restart()
-        await sync.settle()
-        assert sync.world.writes == []
-
     async def test_a_new_namespace_gets_its_copies_in_one_pass(self):
         sync = Syncing()
         for number in range(50):
@@ -125,35 +101,6 @@ class TestCopies:
         assert sync.get("app", "team-a") is not None
         assert not [line for line in sync.writes if "team-b" in line]
 
-    async def test_a_change_reaches_all_copies_and_a_key_that_goes_is_pruned(self):
-        sync = Syncing()
-        sync.source("app", {"password": "one", "user": "two"})
-        await sync.settle()
-        sync.source("app", {"password": "three"})
-        await sync.settle()
-
-        assert sync.data("app", "team-a") == {"password": coded("three")}
-        assert sync.data("app", "team-b") == {"password": coded("three")}
-
-    async def test_a_copy_that_is_deleted_comes_back(self):
-        sync = Syncing()
-        sync.source("app", {"password": "one"})
-        await sync.settle()
-        sync.delete("app", "team-a")
-        await sync.settle()
-
-        assert sync.data("app", "team-a") == {"password": coded("one")}
-
-    async def test_a_source_that_moves_to_another_target_leaves_the_first(self):
-        sync = Syncing()
-        sync.source("mail", {"smtp": "two"}, target="app")
-        await sync.settle()
-        sync.source("mail", {"smtp": "two"}, target="mail")
-        await sync.settle()
-
-        assert sync.get("app", "team-a") is None
-        assert sync.data("mail", "team-a") == {"smtp": coded("two")}
-
     def test_a_long_name_has_a_label_that_is_short_and_its_own(self):
         one, other = (
             CopiedSecret(View({"metadata": {"name": "x" * 70 + end}})).label for end in ("a", "b")
@@ -164,54 +111,6 @@ class TestCopies:
 
 
 class TestKeysOfOthers:
-    async def test_they_live_on_beside_ours(self):
-        sync = Syncing()
-        sync.source("app", {"password": "one", "user": "two"})
-        await sync.settle()
-        sync.put("app", "team-a", {"theirs": "kept"})
-        sync.source("app", {"password": "three"})
-        await sync.settle()
-
-        assert sync.data("app", "team-a") == {"password": coded("three"), "theirs": coded("kept")}
-
-    async def test_a_key_that_somebody_holds_is_contested_and_told_on_the_source(self):
-        sync = Syncing()
-        sync.source("app", {"password": "one"})
-        await sync.settle()
-        sync.put("app", "team-a", {"password": "mine"})
-        sync.source("app", {"password": "two", "user": "three"})
-        await sync.settle()
-
-        assert sync.data("app", "team-a") == {"password": coded("mine"), "user": coded("three")}
-        assert sync.data("app", "team-b") == {"password": coded("two"), "user": coded("three")}
-        told = sync.told("app")["FieldConflict"]
-        assert told.startswith("in team-a: Secret/app: .data.password")
-        assert "held by somebody (Apply)" in told
-        assert "kubectl annotate namespaces team-a" in told
-        assert sync.events() == [(HOME, "app", "FieldConflict")]
-        assert sync.events("Namespace") == []
-        before = len(sync.world.writes)
-        await sync.settle()
-        assert sync.world.writes[before:] == []
-
-        sync.put("app", "team-a", {})
-        await sync.settle()
-        assert sync.data("app", "team-a") == {"password": coded("two"), "user": coded("three")}
-
-    async def test_one_that_is_not_ours_is_never_written(self):
-        sync = Syncing()
-        sync.put("app", "team-a", {"password": "theirs"})
-        sync.source("app", {"password": "one"})
-        await sync.settle()
-
-        assert managed_fields.entry(sync.the("app", "team-a"), MANAGER) is None
-        assert sync.told("app")["NameTaken"].startswith("in team-a: Secret/app exists")
-        assert sync.data("app", "team-b") == {"password": coded("one")}
-
-        sync.delete("app", "team-a")
-        await sync.settle()
-        assert sync.data("app", "team-a") == {"password": coded("one")}
-
     async def test_a_copy_with_emptied_managed_fields_stays_ours_with_its_keys_contested(self):
         sync = Syncing("team-a")
         sync.source("app", {"password": "one"})
@@ -243,153 +142,7 @@ class TestKeysOfOthers:
         assert "NotOurs" in {entry["reason"] for entry in sync.problems}
 
 
-class TestOneSourceForATarget:
-    @pytest.mark.parametrize("restarted", [False, True])
-    async def test_the_older_one_has_it_and_the_second_is_told(self, restarted):
-        sync = Syncing()
-        sync.source("old", {"password": "one"}, target="app")
-        await sync.settle()
-        sync.source("new", {"user": "two"}, target="app")
-        if restarted:
-            sync.restart()
-        await sync.settle()
-
-        for name in ("team-a", "team-b"):
-            assert sync.data("app", name) == {"password": coded("one")}
-        assert sync.told("new") == {
-            "TargetTaken": (
-                "Secret/app is the copy of Secret/old, so this Secret is not copied: a target has"
-                f" one source, the oldest. Choose another {TARGET_NAME}"
-            )
-        }
-        assert sync.told("old") == {}
-
-    async def test_of_two_that_are_there_at_the_start_it_is_the_older_one_too(self):
-        sync = Syncing()
-        sync.source("z-old", {"password": "one"}, target="app")
-        sync.server.now += 1
-        sync.source("a-new", {"password": "two"}, target="app")
-        await sync.settle()
-
-        assert sync.data("app", "team-a") == {"password": coded("one")}
-        assert sync.data("app", "team-b") == {"password": coded("one")}
-
-    @pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])
-    async def test_of_two_of_one_second_the_name_decides(self, order):
-        sync = Syncing()
-        for name in order:
-            sync.source(name, {"from": name}, target="app")
-            sync.server.now -= 1
-        await sync.settle()
-
-        assert sync.data("app", "team-a") == sync.data("app", "team-b") == {"from": coded("a")}
-
-    async def test_once_the_older_one_goes_the_other_one_has_it(self):
-        sync = Syncing("team-a")
-        sync.source("old", {"password": "one", "shared": "old"}, target="app")
-        sync.source("new", {"user": "two", "shared": "new"}, target="app")
-        await sync.settle()
-        first = sync.the("app", "team-a")
-        sync.delete("old")
-        await sync.settle()
-
-        copy = sync.the("app", "team-a")
-        assert copy["data"] == {"user": coded("two"), "shared": coded("new")}
-        assert copy["metadata"]["uid"] == first["metadata"]["uid"]
-        assert "source.k8s.ziwon.dev/old" not in copy["metadata"]["labels"]
-        assert copy["metadata"]["annotations"] == {SOURCE: f"{HOME}/new"}
-
-    @pytest.mark.parametrize("target", ["app", "No Name"], ids=["its type", "its name"])
-    async def test_one_that_is_mistaken_keeps_it(self, target):
-        sync = Syncing("team-a")
-        sync.source("old", {"password": "one"}, target="app")
-        await sync.settle()
-        wrong = {TARGET_TYPE: Secret.CREDENTIALS[0]} if target == "app" else {}
-        sync.source("old", {"password": "three"}, target=target, annotations=wrong)
-        sync.source("new", {"user": "two"}, target="app")
-        await sync.settle()
-
-        assert sync.data("app", "team-a") == {"password": coded("one")}
-        assert "its copies stay as they are" in sync.told("old")["InvalidAnnotation"]
-        assert "is the copy of Secret/old" in sync.told("new")["TargetTaken"]
-
-
-class TestMistakes:
-    async def test_a_name_that_cannot_be_read_leaves_the_copies_as_they_are(self):
-        sync = Syncing()
-        sync.source("db", {"user": "one"}, target="app")
-        await sync.settle()
-        sync.source("db", {"user": "two"}, target="No Name")
-        await sync.settle()
-
-        assert sync.data("app", "team-a") == {"user": coded("one")}
-        assert "no name of a Secret" in sync.told("db")["InvalidAnnotation"]
-        sync.delete("db")
-        await sync.settle()
-        assert sync.get("app", "team-a") is None
-
-    async def test_an_annotation_that_means_nothing_is_told_and_changes_nothing(self):
-        sync = Syncing()
-        sync.source("db", {"user": "one"}, annotations={f"{DOMAIN}/target-nam": "app"})
-        await sync.settle()
-
-        assert sync.data("db", "team-a") == {"user": coded("one")}
-        assert sync.told("db") == {
-            "UnknownAnnotation": f"{DOMAIN}/target-nam means nothing:"
-            f" there are {TARGET_NAME} and {TARGET_TYPE}"
-        }
-        assert len(sync.events()) == 1
-
-    @pytest.mark.parametrize("type_", Secret.CREDENTIALS)
-    async def test_a_type_that_gives_somebodys_rights_is_not_copied(self, type_: str):
-        sync = Syncing()
-        sync.source("db", {"user": "one"}, annotations={TARGET_TYPE: type_})
-        await sync.settle()
-
-        assert sync.get("db", "team-a") is None
-        assert f"type {type_} gives somebody's rights" in sync.told("db")["InvalidAnnotation"]
-
-
 class TestRemoval:
-    async def test_a_source_goes_at_once_and_its_copies_follow(self):
-        sync = Syncing()
-        sync.source("app", {"password": "one"})
-        await sync.settle()
-        sync.delete("app")
-        assert sync.get("app") is None
-        await sync.settle()
-
-        assert sync.get("app", "team-a") is None
-        assert sync.get("app", "team-b") is None
-
-    async def test_of_one_that_others_keep_in_deletion_the_copies_go_too(self):
-        sync = Syncing()
-        sync.source("app", {"password": "one"})
-        await sync.settle()
-        sync.server.merge(secret("app", HOME), {"metadata": {"finalizers": ["a.example/x"]}}, "me")
-        sync.delete("app")
-        await sync.settle()
-
-        assert sync.get("app") is not None
-        assert sync.get("app", "team-a") is None
-
-    async def test_a_copy_with_keys_of_others_is_given_back_instead(self):
-        sync = Syncing()
-        sync.source("app", {"password": "one"})
-        await sync.settle()
-        sync.put("app", "team-a", {"theirs": "kept"})
-        sync.delete("app")
-        await sync.settle()
-
-        assert sync.get("app", "team-b") is None
-        live = sync.the("app", "team-a")
-        assert live["data"] == {"theirs": coded("kept")}
-        assert not live["metadata"].get("labels")
-        assert not live["metadata"].get("ownerReferences")
-        assert (
-            sync.world.insides.cache.child_store("Secret", "team-a").get(("team-a", "app")) is None
-        )
-
     @pytest.mark.parametrize("restarted", [False, True])
     @pytest.mark.parametrize("holds", list(HOLDS))
     async def test_nothing_that_a_tenant_does_to_a_copy_holds_anything_up(self, holds, restarted):
@@ -409,46 +162,6 @@ class TestRemoval:
         assert sync.data("more", "team-b") == {"user": coded("two")}
         if holds != "a namespace that is being deleted":
             assert sync.data("more", "team-a") == {"user": coded("two")}
-
-    async def test_a_source_that_is_made_again_meanwhile_is_copied_once_that_is_gone(self):
-        sync = Syncing()
-        sync.source("app", {"password": "one"})
-        await sync.settle()
-        keep(sync)
-        sync.delete("app")
-        await sync.settle()
-        sync.source("app", {"password": "two"})
-        await sync.settle()
-        assert sync.data("app", "team-a") == {"password": coded("one")}
-        assert sync.data("app", "team-b") == {"password": coded("two")}
-
-        sync.server.merge(secret("app", "team-a"), {"metadata": {"finalizers": None}}, "tenant")
-        await sync.settle()
-        assert sync.data("app", "team-a") == {"password": coded("two")}
-
-    async def test_it_goes_as_well_while_the_operator_is_down(self):
-        sync = Syncing()
-        sync.source("app", {"password": "one"})
-        sync.source("other", {"password": "two"})
-        await sync.settle()
-        sync.delete("app")
-        sync.restart()
-        await sync.settle()
-
-        assert sync.get("app", "team-a") is None
-        assert sync.data("other", "team-a") == {"password": coded("two")}
-
-    async def test_a_source_that_is_made_anew_in_the_meantime_keeps_the_copies(self):
-        sync = Syncing()
-        sync.source("app", {"password": "one"})
-        await sync.settle()
-        sync.delete("app")
-        sync.source("app", {"password": "two"})
-        sync.restart()
-        await sync.settle()
-
-        assert sync.data("app", "team-a") == {"password": coded("two")}
-        assert not [line for line in sync.writes if line.startswith("delete")]
 
     @pytest.mark.parametrize(
         "options",
@@ -485,57 +198,6 @@ class TestRemoval:
 
 class TestMadeAnew:
     """What the API server lets nobody change: the type, and the values of an immutable copy."""
-
-    async def test_copies_may_have_another_type_and_are_made_anew_for_it(self):
-        sync = Syncing("team-a")
-        sync.source("app", {"password": "one"}, annotations={TARGET_TYPE: "Opaque"})
-        await sync.settle()
-        first = sync.the("app", "team-a")
-        assert first["type"] == "Opaque"
-
-        sync.source("app", {"password": "one"}, annotations={TARGET_TYPE: "example.com/app"})
-        await sync.settle()
-        second = sync.the("app", "team-a")
-        assert second["type"] == "example.com/app"
-        assert second["metadata"]["uid"] != first["metadata"]["uid"]
-
-    async def test_an_immutable_copy_is_made_anew_when_its_source_was(self):
-        sync = Syncing("team-a")
-        sync.source("app", {"password": "one"}, immutable=True)
-        await sync.settle()
-        first = sync.the("app", "team-a")
-        assert first["immutable"] is True
-
-        sync.delete("app")
-        sync.source("app", {"password": "two"}, immutable=True)
-        await sync.settle()
-        second = sync.the("app", "team-a")
-        assert second["data"] == {"password": coded("two")}
-        assert second["metadata"]["uid"] != first["metadata"]["uid"]
-        before = len(sync.writes)
-        await sync.settle()
-        assert sync.writes[before:] == []
-
-    async def test_an_immutable_copy_with_a_key_that_its_source_lacks_is_made_anew(self):
-        sync = Syncing("team-a")
-        sync.source("app", {"password": "one", "user": "two"}, immutable=True)
-        await sync.settle()
-        sync.delete("app")
-        sync.source("app", {"password": "one"}, immutable=True)
-        await sync.settle()
-
-        assert sync.data("app", "team-a") == {"password": coded("one")}
-
-    async def test_one_with_keys_of_others_is_not_and_the_source_says_so(self):
-        sync = Syncing("team-a")
-        sync.source("app", {"password": "one"})
-        await sync.settle()
-        sync.put("app", "team-a", {"theirs": "kept"})
-        sync.source("app", {"password": "one"}, annotations={TARGET_TYPE: "Opaque"})
-        await sync.settle()
-
-        assert sync.data("app", "team-a") == {"password": coded("one"), "theirs": coded("kept")}
-        assert sync.told("app")["Immutable"].startswith("in team-a: Secret/app cannot be changed")
 
     @pytest.mark.parametrize(
         ("error", "reason"),
@@ -689,29 +351,6 @@ class TestWhatIsTold:
         assert sync.events() == [(HOME, "app", "InvalidAnnotation")]
         assert len(sync.problems) == sync.counted == 1
 
-    async def test_it_is_told_anew_once_the_source_has_changed(self):
-        sync = Syncing("team-a")
-        sync.source("app", {"password": "one"}, target="No Name")
-        await sync.settle()
-        sync.source("app", {"password": "one"})
-        await sync.settle()
-        sync.source("app", {"password": "one"}, target="No Name")
-        await sync.settle()
-
-        assert sync.events() == [(HOME, "app", "InvalidAnnotation")] * 2
-
-    async def test_what_is_mended_and_wrong_again_is_told_once_more_for_all_namespaces(self):
-        sync = Syncing("team-a", "team-b", "team-c")
-        sync.source("old", {"password": "one"}, target="app")
-        await sync.settle()
-        for target in ("app", "other", "app"):
-            sync.source("young", {"user": "two"}, target=target)
-            await sync.settle()
-            sync.restart()
-            await sync.settle()
-
-        assert sync.events() == [(HOME, "young", "TargetTaken")] * 2
-
     async def test_one_that_is_refused_is_told_when_the_namespace_is_next_looked_at(self):
         sync = Syncing("team-a")
         sync.source("old", {"password": "one"}, target="app")
@@ -731,20 +370,6 @@ class TestWhatIsTold:
         await sync.settle()
 
         assert sync.events() == [(HOME, "young", "TargetTaken")]
-
-    async def test_a_restart_tells_nothing_again(self):
-        sync = Syncing("team-a")
-        sync.put("app", "team-a", {"password": "theirs"})
-        sync.source("app", {"password": "one"})
-        sync.source("more", {"password": "one"}, target="No Name")
-        await sync.settle()
-        told = sync.events()
-        sync.restart()
-        before = sync.server.version
-        await sync.settle()
-
-        assert sync.server.version == before
-        assert sync.events() == told
 
     async def test_many_in_one_namespace_are_no_flood_of_events(self):
         names = tuple(f"team-{number:03}" for number in range(60))
@@ -793,19 +418,3 @@ class TestWhatIsTold:
 
         assert sync.data("app", "team-a") == {"password": coded("one")}
         assert not [line for line in sync.world.writes if "Namespace" in line]
-
-
-class TestWhatOthersWriteOnACopy:
-    @pytest.mark.parametrize("text", ["", "7", "elsewhere/app", "x" * 100_000])
-    async def test_nothing_in_its_annotation_stops_us(self, text):
-        sync = Syncing("team-a")
-        sync.source("app", {"password": "one"})
-        await sync.settle()
-        copy = sync.the("app", "team-a")
-        sync.server.merge(copy, {"metadata": {"annotations": {SOURCE: text}}}, "somebody")
-        await sync.settle()
-        sync.restart()
-        sync.source("app", {"password": "two"})
-        await sync.settle()
-
-        assert sync.data("app", "team-a") == {"password": coded("two")}
