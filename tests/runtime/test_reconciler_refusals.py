@@ -83,27 +83,6 @@ class TestIds:
 
 
 class TestRefusals:
-    @pytest.mark.parametrize(
-        ("error", "reason"),
-        [
-            (errors.Forbidden("may not", code=403), "Forbidden"),
-            (errors.Invalid("denied", code=422), "Rejected"),
-        ],
-    )
-    async def test_a_deletion_that_is_refused_is_told_and_tried_again(self, error, reason):
-        world = await settled()
-        refused = refuse(world, error, "demogreen-deployment", times=4)
-        world.apply(greenSpec=None)
-        world.deliver()
-
-        await world.work()
-
-        assert len(refused) == 1
-        assert world.condition("Stalled") == f"True/{reason}"
-        await world.settle(rounds=20)
-        assert world.condition("Stalled") == ""
-        assert world.get("Deployment", "demogreen-deployment") is None
-
     async def test_a_forbidden_look_at_a_name_is_told(self, world):
         occupy(world)
         forbid_reads(world)
@@ -126,22 +105,6 @@ class TestRefusals:
 
         assert world.condition("Stalled") == "True/NameTaken"
         assert "x:2" in str(world.the("Deployment", "demoblue-deployment"))
-
-    async def test_what_is_invalid_is_told_once_and_sent_again_with_patience(self):
-        world = World()
-        refuse(world, errors.Invalid("bad pod", code=422), "demoblue-deployment")
-        world.apply()
-        await world.settle()
-        before = world.writes.count(f"apply {BLUE}")
-        for _ in range(60):
-            world.life.look(DEMO)
-            world.server.now += 10
-            world.deliver()
-            await world.work()
-
-        assert world.condition("Stalled") == "True/Rejected"
-        assert 2 <= world.writes.count(f"apply {BLUE}") - before <= 5
-        assert world.events() == ["Rejected"]
 
     async def test_what_is_invalid_is_sent_again_with_another_declaration(self):
         world = World()
@@ -230,16 +193,6 @@ class TestRefusals:
         assert world.events() == ["FieldConflict"]
         assert world.condition("Ready") == "False/FieldConflict"
         assert len({target for target, _, _ in world.contested()}) == 2
-
-    async def test_a_kind_that_the_server_does_not_serve_puts_the_pass_off(self):
-        world = World()
-        refuse(world, errors.Missing("no such path", code=404), "demo/status", times=1)
-        world.apply()
-        world.deliver()
-        await world.work()
-
-        (told,) = [e for e in world.logs.entries if e["log_level"] == "warning"]
-        assert (told["event"], told["error"]) == ("pass put off", "no such path")
 
     async def test_a_child_that_never_settles_is_given_up_for_this_pass(self, world):
         # Admission that keeps changing its mind: no mark ever fits.

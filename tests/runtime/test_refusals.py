@@ -78,33 +78,6 @@ class TestTable:
         assert set(TABLE[answer]) == set(RequestKind)
         assert {refusals.kind_of(error) for error in ANSWERS[answer]} == {answer}
 
-    def test_only_the_end_of_a_namespace_ends_a_request(self):
-        ends = {
-            (answer, request)
-            for answer, row in TABLE.items()
-            for request, rule in row.items()
-            if rule.reaction is Reaction.END
-        }
-
-        children = {
-            RequestKind.CREATE,
-            RequestKind.APPLY,
-            RequestKind.DELETE,
-            RequestKind.STATUS,
-        }
-        ending = {(RefusalKind.TERMINATING, request) for request in children}
-        assert ends == ending
-
-    def test_what_is_told_on_the_resource_is_told_of_its_children(self):
-        told = {
-            request
-            for row in TABLE.values()
-            for request, rule in row.items()
-            if rule.reason and rule.reaction in (Reaction.BACK_OFF, Reaction.REREAD)
-        }
-
-        assert told == {RequestKind.CREATE, RequestKind.APPLY, RequestKind.DELETE}
-
 
 class TestRefusals:
     def waits(self, number: int, **how: Any) -> list[float]:
@@ -193,6 +166,20 @@ def flip(world: World) -> None:
     world.apply(routeTo="Green")
 
 
+def said(world: World, name: str) -> str:
+    """Return the reason of `Stalled`, or else that of `Ready`; empty without a status."""
+    return world.condition("Stalled", name) or world.condition("Ready", name)
+
+
+STALLING = {RefusalKind.FORBIDDEN: "Forbidden", RefusalKind.INVALID: "Rejected"}
+"""What only a person can mend: the reason of `Stalled`, and of an Event."""
+TOLD = {
+    RefusalKind.EXISTS: "False/Refused",
+    RefusalKind.STALE: "False/Refused",
+    RefusalKind.FIELD_CONFLICT: "False/FieldConflict",
+    RefusalKind.FAILED: "False/Refused",
+}
+"""What `Ready` says of another refusal of a child; what concerns the server is not told."""
 TROUBLE = ("Forbidden", "Rejected", "StatusRefused")
 REQUESTS: dict[RequestKind, tuple[Act, Callable[[Sent], bool]]] = {
     RequestKind.CREATE: (create, lambda s: s.verb == "apply" and s.api.kind == "Deployment"),
@@ -205,8 +192,8 @@ REQUESTS: dict[RequestKind, tuple[Act, Callable[[Sent], bool]]] = {
 class TestWayBack:
     """The API server refuses for ten minutes, and nothing tells us that it stopped."""
 
-    usual: ClassVar[dict[RequestKind, object]] = {}
-    """How each story ends in which nothing is refused."""
+    usual: ClassVar[dict[RequestKind, tuple[str, object]]] = {}
+    """What each story says, and how it ends, if nothing is refused."""
 
     async def story(self, act: Act, matches: Callable[[Sent], bool], error: KubeError | None):
         shop = Shop()
@@ -225,33 +212,46 @@ class TestWayBack:
             broken = True
             shop.edit(act, shop.world)
             await anyio.sleep(600)
-            broken = False
+            broken, told = False, said(shop.world, "second" if act is create else "demo")
             await anyio.sleep(400)
-        return shop, met, (everything(shop.world), shop.world.events())
+        return shop, met, told, (everything(shop.world), shop.world.events())
 
     @pytest.mark.parametrize(
-        ("request_", "error"),
+        ("request_", "answer", "error"),
         [
-            pytest.param(request, error, id=f"{request.value}-{error.code}-{error}")
+            pytest.param(request, answer, error, id=f"{request.value}-{error.code}-{error}")
             for request in REQUESTS
             for answer, several in ANSWERS.items()
-            if TABLE[answer][request].reaction is not Reaction.END
+            if answer is not RefusalKind.TERMINATING
             for error in several
             # That an object is gone is what a deletion is for.
             if (request, str(error)) != (RequestKind.DELETE, "gone")
         ],
     )
-    async def test_it_ends_as_if_nothing_had_been_refused(self, request_, error):
+    async def test_it_is_told_and_ends_as_if_nothing_had_been_refused(
+        self, request_, answer, error
+    ):
         act, matches = REQUESTS[request_]
         if request_ not in self.usual:
-            self.usual[request_] = self.children((await self.story(act, matches, None))[2])
+            _, _, said, ended = await self.story(act, matches, None)
+            self.usual[request_] = said, self.children(ended)
+        calm, usual = self.usual[request_]
 
-        shop, met, ended = await self.story(act, matches, error)
+        shop, met, said, ended = await self.story(act, matches, error)
 
         told = shop.logged("refused") + shop.logged("pass put off")
         assert 2 <= met <= 40, "it is tried again, and not too often"
         assert [entry for entry in told if entry["log_level"] == "warning"] or error.code == 404
-        assert self.children(ended) == self.usual[request_]
+        assert self.children(ended) == usual
+        if request_ is RequestKind.STATUS:
+            event = "StatusRefused" if answer in STALLING else ""
+            wanted = calm
+        else:
+            unsaid = "" if request_ is RequestKind.CREATE else calm
+            event = STALLING.get(answer, "")
+            wanted = f"True/{event}" if event else TOLD.get(answer, unsaid)
+        assert said == wanted
+        assert [reason for reason in ended[1] if reason in TROUBLE] == [event][: bool(event)]
         assert shop.retried == ()
 
     @staticmethod
