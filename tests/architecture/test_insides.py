@@ -78,7 +78,6 @@ LEFT = {
     "kube/test_transport.py": (
         "_idle _idle_since _open _options _raw _ssl_buffer _ssl_protocol _transport"
     ),
-    "runtime/events/test_recorder.py": "_published _warnings",
     "runtime/leaderelection/test_record.py": "_looked",
     "runtime/test_namespaces.py": "_answers",
     "runtime/world.py": "ControllerRunner",
