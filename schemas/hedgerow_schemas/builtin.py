@@ -51,8 +51,7 @@ def _kept_conditions(pod: View) -> Iterator[Object]:
         found = _entry(pod.items("status", "conditions"), "type", kind)
         view = View(found)
         if found and (kind == "Ready" or view.text("status") == "False"):
-            text = view.text("message")
-            yield found if len(text) <= LONGEST_TEXT else {**found, "message": text[:LONGEST_TEXT]}
+            yield {key: v[:LONGEST_TEXT] if isinstance(v, str) else v for key, v in found.items()}
 
 
 class WithConditions(View):

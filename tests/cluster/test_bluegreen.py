@@ -244,6 +244,10 @@ class Missing:
 
 ENFORCED = {"pod-security.kubernetes.io/enforce": "restricted"}
 LIMITS = [{"type": "Pod", "max": {"memory": "1Mi"}}]
+ON_ONE_NODE = {"kubernetes.io/hostname": "node-0"}
+AT_A_PORT = {"name": "blue", "image": "i", "ports": [{"containerPort": 8081, "hostPort": 8081}]}
+HUGE = {"name": "blue", "image": "i", "resources": {"requests": {"memory": "1Pi"}}}
+CLAIMED = {"name": "data", "persistentVolumeClaim": {"claimName": "none-such"}}
 MISSING = [
     Missing(
         "a quota",
@@ -270,7 +274,56 @@ MISSING = [
     ),
     Missing("a PriorityClass", "PriorityClass", {"priorityClassName": "none-such"}),
     Missing("a ServiceAccount", "none-such", {"serviceAccountName": "none-such"}),
+    Missing(
+        "a RuntimeClass", 'RuntimeClass "none-such" not found', {"runtimeClassName": "none-such"}
+    ),
+    Missing(
+        "a quota that asks for what no container says",
+        "must specify requests.cpu for: blue",
+        objects=(
+            {
+                "kind": "ResourceQuota",
+                "metadata": {"name": "cpu"},
+                "spec": {"hard": {"requests.cpu": "1"}},
+            },
+        ),
+    ),
     Missing("a node selector", "nodes are available: ", {"nodeSelector": {"no": "node"}}),
+    Missing("memory", "Insufficient memory", {"containers": [HUGE]}),
+    Missing(
+        "a port of the node",
+        "free ports for the requested pod ports",
+        {"nodeSelector": ON_ONE_NODE, "containers": [AT_A_PORT]},
+        (
+            {
+                "kind": "Pod",
+                "metadata": {"name": "first"},
+                "spec": {"nodeSelector": ON_ONE_NODE, "containers": [AT_A_PORT]},
+            },
+        ),
+    ),
+    Missing("a claim", 'persistentvolumeclaim "none-such" not found', {"volumes": [CLAIMED]}),
+    Missing(
+        "a claim without a volume",
+        "unbound immediate PersistentVolumeClaims",
+        {"volumes": [CLAIMED]},
+        (
+            {
+                "kind": "PersistentVolumeClaim",
+                "metadata": {"name": "none-such"},
+                "spec": {
+                    "accessModes": ["ReadWriteOnce"],
+                    "resources": {"requests": {"storage": "1Gi"}},
+                    "storageClassName": "",
+                },
+            },
+        ),
+    ),
+    Missing(
+        "a readiness gate",
+        "ReadinessGatesNotReady",
+        {"readinessGates": [{"conditionType": "a.b/c"}]},
+    ),
     Missing("a scheduling gate", "gates", {"schedulingGates": [{"name": "a.b/c"}]}),
 ]
 
@@ -291,6 +344,13 @@ class TestServing:
         eventually(lambda: world.condition("Stalled") == f"True/{stuck}", what="Stalled")
         said = [world.condition(kind) for kind in ("Available", "Ready", "Reconciling")]
         assert said == ["True/Serving", f"False/{stuck}", ""]
+        overdue = "its rollout has made no progress for spec.progressDeadlineSeconds"
+        assert world.message("Stalled") == f"Blue: {overdue}"
+        ready_says = world.message("Ready")
+        assert ready_says.startswith(
+            f"Blue: 1 of 3 replicas are up to date: {overdue}, pod demoblue"
+        )
+        assert "nodes are available: " in ready_says
         assert served(world) == {"http": 3}
         [event] = [one for one in world.events() if one["reason"] == stuck]
         assert event["type"] == "Warning"

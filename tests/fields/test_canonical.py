@@ -135,25 +135,19 @@ class TestSame:
 
 
 class TestCompleted:
-    """Each default of `defaults.go` for an empty value, and what is none of the server's."""
+    """What an empty value leaves unsaid, and what is none of the server's."""
 
+    @pytest.mark.parametrize("empty", ["", [], {}], ids=repr)
     @pytest.mark.parametrize(
         ("name", "filled"),
         [
-            ("apiGroup", "rbac.authorization.k8s.io"), ("clusterIP", "10.0.0.1"),
-            ("concurrencyPolicy", "Allow"), ("dnsPolicy", "ClusterFirst"),
-            ("externalTrafficPolicy", "Cluster"), ("imagePullPolicy", "Always"),
-            ("imagePullPolicy", "IfNotPresent"), ("podManagementPolicy", "OrderedReady"),
-            ("protocol", "TCP"), ("pullPolicy", "Always"), ("restartPolicy", "Always"),
-            ("schedulerName", "default-scheduler"), ("scheme", "HTTP"),
-            ("serviceAccount", "reader"), ("sessionAffinity", "None"), ("targetPort", 80),
-            ("terminationMessagePath", "/dev/termination-log"),
-            ("terminationMessagePolicy", "File"), ("type", "ClusterIP"), ("type", "Opaque"),
-            ("type", "RollingUpdate"), ("path", "/"), ("pool", "rbd"), ("whenScaled", "Retain"),
+            ("schedulerName", "default-scheduler"), ("clusterIP", "10.0.0.1"),
+            ("imagePullPolicy", "Always"), ("protocol", "TCP"), ("targetPort", 80),
+            ("ipFamilies", ["IPv4"]), ("policyTypes", ["Ingress"]), ("resources", {"a": "b"}),
         ],
     )  # fmt: skip
-    def test_an_empty_text_is_filled_in(self, name: str, filled: Any) -> None:
-        assert is_completed("", filled, ("f:spec", f"f:{name}"))
+    def test_what_is_empty_is_filled_in(self, name: str, filled: Any, empty: Any) -> None:
+        assert is_completed(empty, filled, ("f:spec", f"f:{name}"))
         assert not is_completed("other", filled, ("f:spec", f"f:{name}"))
 
     @pytest.mark.parametrize(
@@ -179,11 +173,8 @@ class TestCompleted:
             (False, True, "automountServiceAccountToken"),
             (False, True, "periodSeconds"),
             ("", "gold", "storageClassName"),
-            ("", "x", "value"),
-            ("", "Sometimes", "imagePullPolicy"),
             ("a:1", "mirror/a:1", "image"),
             ("a", None, "image"),
-            ([], ["sh"], "command"),
             ([1], [1, 2], "args"),
             ([1], [2], "args"),
             ({"a": 1}, None, "any"),

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hedgerow.contract import Apply
+from hedgerow.contract import Apply, Create
 from hedgerow.fields import ownership
 from hedgerow.objects import controller_reference
 from hedgerow.plan.conditions import LONGEST_MESSAGE
@@ -105,6 +105,17 @@ class TestNames:
         assert problem.reason == "NameTaken"
         assert ("`kubectl patch ConfigMap/settings --type=merge -p " in problem.message) is offered
         assert "delete or rename one of the two" in problem.message
+
+    def test_of_what_is_created_once_nothing_is_offered(self):
+        """With an owner it would still not be what we created, and so count for nothing."""
+        left = former()
+        del left["metadata"]["ownerReferences"]
+        once = Create(ConfigMap, "settings", {})
+
+        [problem] = planned(plan_input(name_conflict=left), once).problems
+
+        assert problem.reason == "NameTaken"
+        assert "kubectl" not in problem.message
 
     def test_of_many_so_many_are_named_as_a_message_has_room_for(self):
         children = [Apply(ConfigMap, f"c{n}-{'x' * 50}", {}) for n in range(40)]

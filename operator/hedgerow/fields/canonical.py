@@ -39,50 +39,16 @@ _DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "serviceAccountToken": {"expirationSeconds": 3600},
 }
 """What the server adds inside the atomic fields of a PodSpec; no other kind of default is owned."""
-_FILLED_IN: Final[Mapping[str, tuple[Any, ...]]] = {
-    "apiGroup": ("rbac.authorization.k8s.io",),
-    "apiVersion": ("v1",),
-    "concurrencyPolicy": ("Allow",),
-    "divisor": ("0",),
-    "dnsPolicy": ("ClusterFirst",),
-    "externalTrafficPolicy": ("Cluster",),
-    "failureThreshold": (3,),
-    "fsType": ("xfs",),
-    "imagePullPolicy": ("Always", "IfNotPresent"),
-    "iscsiInterface": ("default",),
-    "keyring": ("/etc/ceph/keyring",),
-    "path": ("/",),
-    "periodSeconds": (10,),
-    "persistentVolumeReclaimPolicy": ("Retain",),
-    "podManagementPolicy": ("OrderedReady",),
-    "pool": ("rbd",),
-    "protocol": ("TCP",),
-    "pullPolicy": ("Always", "IfNotPresent"),
-    "restartPolicy": ("Always",),
-    "schedulerName": ("default-scheduler",),
-    "scheme": ("HTTP",),
-    "sessionAffinity": ("None",),
-    "status": ("True",),
-    "storageMode": ("ThinProvisioned",),
-    "successThreshold": (1,),
-    "terminationMessagePath": ("/dev/termination-log",),
-    "terminationMessagePolicy": ("File",),
-    "timeoutSeconds": (1,),
-    "type": ("ClusterIP", "Opaque", "RollingUpdate"),
-    "user": ("admin",),
-    "whenDeleted": ("Retain",),
-    "whenScaled": ("Retain",),
-}
-"""The server's defaults in the place of an empty value, by the field's name.
-
-Source: `defaults.go` and `+default` of Kubernetes's own API groups. A field whose Go type is a
-pointer is not among them: there an empty value is a value.
-"""
-_ALLOCATED: Final = frozenset({
-    "clusterIP", "clusterIPs", "healthCheckNodePort", "hostPort", "ipFamilies", "metrics",
-    "nodePort", "policyTypes", "serviceAccount", "targetPort", "volumeLifecycleModes",
+_NEVER_ZERO: Final = frozenset({
+    "failureThreshold", "healthCheckNodePort", "hostPort", "nodePort", "periodSeconds",
+    "successThreshold", "targetPort", "timeoutSeconds",
 })  # fmt: skip
-"""Fields in which the server puts what it chooses, or what it takes from another field."""
+"""Numbers that the server fills in if they are 0: their Go types are no pointers, and have defaults.
+
+Source: `defaults.go` of Kubernetes's own API groups, and the allocators of ports.
+"""
+_MEANT_EMPTY: Final = frozenset({"storageClassName"})
+"""Texts of which Kubernetes takes an empty one for a value: here that no class is meant."""
 _LARGEST: Final = (2**63 - 1) * _NANO
 """The server caps binary quantities at this amount, and no others."""
 _KIBI: Final = 1024
@@ -149,10 +115,11 @@ def _is_stored(want: Any, live: Any) -> bool:
 
 
 def is_completed(want: Any, live: Any, field_path: Sequence[str]) -> bool:
-    """Return whether the server's own defaults make `live` of a declared value of a built-in kind.
+    """Return whether `live` is a declared value of a built-in kind, with what that leaves unsaid.
 
-    It fills in what is empty, or leaves it out, and adds to maps. A list item with an empty key
-    becomes another item: its key gets the default.
+    An empty text, list or map says nothing, as if it were absent: the server leaves it out, or
+    fills in its default. So does 0 where that is no value. A list item with an empty key becomes
+    another item: its key gets the default.
     """
     if any("" in parse(step).values for step in field_path if step.startswith("k:")):
         return True
@@ -169,7 +136,7 @@ def _is_completed(want: Any, live: Any, name: str) -> bool:
         return True
     if want or want is False:
         return False
-    return name in _ALLOCATED or any(identical(live, one) for one in _FILLED_IN.get(name, ()))
+    return name in _NEVER_ZERO if want == 0 else name not in _MEANT_EMPTY
 
 
 def canonical(value: Any, field_path: Sequence[str] = ()) -> Any:

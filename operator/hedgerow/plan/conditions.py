@@ -136,7 +136,7 @@ def by_admission(changes: Sequence[str]) -> str:
     """Return the message about what was changed of what we applied; empty without changes."""
     if not changes:
         return ""
-    who = "mutating admission, or by the API server, which fills in defaults"
+    who = "mutating admission, or by the API server itself"
     return f"{'; '.join(changes)}, by {who}: declare the value that it stores"
 
 

@@ -534,7 +534,13 @@ def _way_back(owner: ObjectRef, left: Iterable[ObjectRef]) -> str:
 
 
 def _is_left(plan_input: PlanInput, child: Child) -> bool:
-    """Return whether an object with the name of a child is labelled as ours, and has no owner."""
+    """Return whether an object with the name of a child is labelled as ours, and has no owner.
+
+    One that is created once, such as a Job, is not: with an owner it would still not be the one
+    that we created.
+    """
+    if not isinstance(child, Apply):
+        return False
     found = plan_input.name_conflicts.get(ChildId(child.kind.api.kind, child.name), {})
     is_ours = plan_input.installation.is_labelled(found, plan_input.controller)
     return is_ours and not metadata(found).get("ownerReferences")

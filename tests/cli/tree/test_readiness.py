@@ -102,7 +102,7 @@ CASES = (
     Case("ready again", POD, pod("Running", {**RUNNING, "restartCount": 1},
          conditions=[cond("Ready")]), "Current", "Ready, 1 restart"),
     Case("not ready", POD, pod("Running", RUNNING, conditions=[cond("Ready", "False")]),
-         "InProgress", "Running, not ready"),
+         "InProgress", "Running: Because"),
     Case("nothing is known", POD, {}, "InProgress", "Pending, not ready"),
     Case("starting", POD, pod("Pending", waiting("ContainerCreating")),
          "InProgress", "Pending: ContainerCreating"),

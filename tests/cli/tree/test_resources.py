@@ -295,6 +295,13 @@ class TestMissing:
         (absent,) = [node for node in root.walk() if not node.uid]
         assert (str(absent), absent.readiness.words) == ("Service/x", "missing: Forbidden")
 
+    def test_what_a_webhook_names_is_no_child(self):
+        told = "resource Deployment/ns/web was blocked due to Service/other"
+        message = f"Blue: 0 of 1 replicas are up to date: {told}"
+        root = tree(of=kin.resource(message, "Unavailable", "False"))
+
+        assert all(node.uid for node in root.walk())
+
     @pytest.mark.parametrize("ready", ["True", "Unknown"])
     def test_only_what_keeps_it_from_being_ready_is_taken_at_its_word(self, ready):
         root = tree(of=kin.resource("Service/x", ready=ready))

@@ -140,8 +140,8 @@ def _waits(view: View) -> Iterator[tuple[str, bool]]:
     yield from ((reason, False) for _, reason in told)
     yield from ((ending, True) for ending in _endings(view))
     # Of a container that starts up, and of a readiness gate that is not met.
-    if (unready := _holds(view, "Ready", "False")) and unready.text("message"):
-        yield unready.text("message"), False
+    if (unready := _holds(view, "Ready", "False")) and _said(unready):
+        yield _said(unready), False
 
 
 def _endings(view: View) -> Iterator[str]:

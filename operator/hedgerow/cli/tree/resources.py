@@ -290,9 +290,8 @@ class _TreeBuilder:
         for condition in unmet:
             told = condition.message.partition(UNMATCHED)[0]
             for kind, name, after in _MENTION.findall(told):
-                if name:
-                    reason = "NameTaken" if after else condition.reason
-                    spoken.setdefault(f"{kind}/{name}", reason)
+                reason = "NameTaken" if after else condition.reason
+                spoken.setdefault(f"{kind}/{name}", reason)
         for ref in self._contested:
             spoken.setdefault(ref, "FieldConflict")
         for ref, reason in spoken.items():
@@ -309,8 +308,11 @@ class _TreeBuilder:
         return Readiness("NotFound", f"missing: {reason}")
 
 
-_MENTION: Final = re.compile(rf"(\w++)(?:/([a-z0-9](?:[a-z0-9.-]*[a-z0-9])?)( {TAKEN})?)?")
-"""A word of a message; of a child also its name, and the words that say that it is taken."""
+_MENTION: Final = re.compile(rf"(?:\A|; )(\w++)/([a-z0-9](?:[a-z0-9.-]*[a-z0-9])?)( {TAKEN})?")
+"""The child that a sentence of a message begins with; it may say that the name is taken.
+
+What stands later may be somebody else's words: why the server made no pod, or refused a write.
+"""
 
 
 def last_change(live: Object) -> Holder | None:
