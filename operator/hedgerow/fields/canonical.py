@@ -43,7 +43,7 @@ _NEVER_ZERO: Final = frozenset({
     "failureThreshold", "healthCheckNodePort", "hostPort", "nodePort", "periodSeconds",
     "successThreshold", "targetPort", "timeoutSeconds",
 })  # fmt: skip
-"""Numbers that the server fills in if they are 0: their Go types are no pointers, and have defaults.
+"""Numbers that the server fills in if they are 0: they have defaults, and Go types without pointer.
 
 Source: `defaults.go` of Kubernetes's own API groups, and the allocators of ports.
 """
