@@ -210,17 +210,20 @@ class TestNulls:
             assert (code, err) == (2, "")
             assert f"+ {given['kind']}/generated would be created" in out
 
-    @pytest.mark.parametrize("field", ["suspend", "startingDeadlineSeconds"])
-    def test_another_null_is_left_out_of_a_create_and_refused_of_an_apply(
-        self, namespace, typed, field
+    @pytest.mark.parametrize(
+        ("field", "is_refused"), [("suspend", False), ("startingDeadlineSeconds", True)]
+    )
+    def test_another_null_is_left_out_of_a_create_and_refused_of_an_apply_without_a_default(
+        self, api, namespace, typed, field, is_refused
     ):
         """Fact: a POST drops nulls that an apply is refused for."""
         given = generated.cronjob(namespace, **{field: None})
 
         assert typed(given)[0] == 2
         code, out, _ = typed(given, "--server-side")
-        assert code == 1
-        assert f"spec.{field}" in out
+        assert code == (1 if is_refused else 2)
+        assert (f"spec.{field}: Invalid value" in out) is is_refused
+        assert api.apply(given, "user", dry_run=True).ok is not is_refused
 
 
 class TestRefused:

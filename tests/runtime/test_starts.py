@@ -223,6 +223,11 @@ class TestGenerated:
 
         assert world.made == [world.job(1)]
 
+    async def test_a_null_in_place_of_a_default_is_none(self):
+        world = await started(suspend=None)
+
+        assert world.the("CronJob")["spec"]["suspend"] is False
+
     async def test_a_null_elsewhere_is_refused_as_the_api_server_does(self):
         pod = {**generated.POD, "nodeSelector": None}
         with pytest.raises(Refused, match="null"):

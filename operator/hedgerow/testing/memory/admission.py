@@ -138,14 +138,19 @@ def _nulls(kind: ServedKind, body: Object) -> dict[str, str]:
 
 
 def _nulls_in(schema: TypedSchema | Items | None, value: Any, path: str) -> Iterator[Wrong]:
-    """Yield the nulls where a schema takes none; where there is no schema, null is a value."""
+    """Yield the nulls where a schema takes none; where there is no schema, null is a value.
+
+    A default takes the place of null.
+    """
     if value is None and schema is not None and not takes_null(schema):
         yield path.removeprefix("."), "Invalid value: null"
     if isinstance(schema, Atomic):
         schema = schema.within
     if isinstance(value, dict) and isinstance(schema, Struct | Map):
+        defaults = schema.defaults if isinstance(schema, Struct) else {}
         for name, inner in cast("Object", value).items():
-            yield from _nulls_in(child(schema, f"f:{name}"), inner, f"{path}.{name}")
+            if inner is not None or name not in defaults:
+                yield from _nulls_in(child(schema, f"f:{name}"), inner, f"{path}.{name}")
     elif isinstance(value, list) and isinstance(schema, Keyed | Items):
         for index, inner in enumerate(cast("list[Any]", value)):
             yield from _nulls_in(schema.item, inner, f"{path}[{index}]")
