@@ -429,7 +429,9 @@ class TestServing:
         eventually(lambda: world.status().get("phase") == "Baking", what="Green is routed")
         assert (world.selected(), world.condition("Ready")) == ("Green", "True/Baking")
 
-    def test_a_port_that_only_the_next_colour_has_comes_with_the_switch(self, world: World):
+    def test_a_port_that_only_the_next_colour_has_comes_with_the_switch(
+        self, world: World, nodes_sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+    ):
         """Fact: EndpointSlices follow a Service's ports and selector together."""
         port = {"name": "http", "port": 80}
         blue = {"containers": [{"name": "c", "image": "i", "ports": [HTTP]}]}
@@ -444,8 +446,13 @@ class TestServing:
         eventually(lambda: world.condition("Available") == "True/Serving", what="Blue serves")
         assert served(world) == {"http": 1}
 
-        template = world.status()["switch"]["template"]
-        world.apply(route_to="Green", promoted=template, **spec)
+        typed = typing(nodes_sandbox.kubeconfig, world.namespace, capsys)
+        shown = typed("tree", "demo").out
+        assert " 1 to decide" in shown.splitlines()[0]
+        [command] = re.findall(r"what to do: (hedgerow promote .*)$", shown, re.MULTILINE)
+        assert shlex.split(command) == ["hedgerow", "promote", "demo", "-n", world.namespace]
+        promoted = typed(*shlex.split(command)[1:3])
+        assert promoted.code == 0, promoted.err
         eventually(lambda: world.status().get("routeTo") == "Green", what="Green is routed")
         [there] = world.get("Service", "demo")["spec"]["ports"]
         assert there["targetPort"] == "web"
