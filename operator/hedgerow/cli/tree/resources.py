@@ -289,9 +289,9 @@ class _TreeBuilder:
         spoken: dict[str, str] = {}
         for condition in unmet:
             told = condition.message.partition(UNMATCHED)[0]
-            for kind, name, after in _MENTION.findall(told):
-                reason = "NameTaken" if after else condition.reason
-                spoken.setdefault(f"{kind}/{name}", reason)
+            for found in filter(None, map(_MENTION.match, told.split("; "))):
+                reason = "NameTaken" if found[2] else condition.reason
+                spoken.setdefault(found[1], reason)
         for ref in self._contested:
             spoken.setdefault(ref, "FieldConflict")
         for ref, reason in spoken.items():
@@ -308,7 +308,7 @@ class _TreeBuilder:
         return Readiness("NotFound", f"missing: {reason}")
 
 
-_MENTION: Final = re.compile(rf"(?:\A|; )(\w++)/([a-z0-9](?:[a-z0-9.-]*[a-z0-9])?)( {TAKEN})?")
+_MENTION: Final = re.compile(rf"(\w++/[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?)( {TAKEN})?")
 """The child that a sentence of a message begins with; it may say that the name is taken.
 
 What stands later may be somebody else's words: why the server made no pod, or refused a write.

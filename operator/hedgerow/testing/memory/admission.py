@@ -147,9 +147,9 @@ def _nulls_in(schema: TypedSchema | Items | None, value: Any, path: str) -> Iter
     if isinstance(schema, Atomic):
         schema = schema.within
     if isinstance(value, dict) and isinstance(schema, Struct | Map):
-        defaults = schema.defaults if isinstance(schema, Struct) else {}
+        filled = schema.defaults.keys() if isinstance(schema, Struct) else ()
         for name, inner in cast("Object", value).items():
-            if inner is not None or name not in defaults:
+            if inner is not None or name not in filled:
                 yield from _nulls_in(child(schema, f"f:{name}"), inner, f"{path}.{name}")
     elif isinstance(value, list) and isinstance(schema, Keyed | Items):
         for index, inner in enumerate(cast("list[Any]", value)):
