@@ -449,7 +449,7 @@ class TestServing:
         typed = typing(nodes_sandbox.kubeconfig, world.namespace, capsys)
         shown = typed("tree", "demo").out
         assert " 1 to decide" in " ".join(shown.split())
-        [command] = re.findall(r"what to do: (hedgerow promote .*)$", shown, re.MULTILINE)
+        [command] = re.findall(r"what to do:\s+(hedgerow promote .*)$", shown, re.MULTILINE)
         assert shlex.split(command) == ["hedgerow", "promote", "demo", "-n", world.namespace]
         promoted = typed(*shlex.split(command)[1:3])
         assert promoted.code == 0, promoted.err
