@@ -18,12 +18,7 @@ from hedgerow.process.rights import RightsCheck, tell_unserved
 from hedgerow.process.services import Services
 from hedgerow.process.stopping import GRACE, Stop
 from hedgerow.registry import Registry
-from hedgerow.runtime.cache.budget import (
-    Budget,
-    memory_limit,
-    most_for_caches,
-    smallest_limit,
-)
+from hedgerow.runtime.cache.budget import RESERVE, Budget, memory_limit, most_for_caches
 from hedgerow.runtime.cache.caches import build
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.runtime.events.recorder import Limits
@@ -179,7 +174,7 @@ def warn_of_memory(settings: Settings, limit: int | None) -> None:
 
     With less the process is killed, again and again, whatever the caches leave out.
     """
-    needed = smallest_limit(settings.memory_budget)
+    needed = RESERVE + (settings.memory_budget or 0)
     if limit is not None and limit < needed:
         log.warning(
             "the memory limit is too low",

@@ -46,10 +46,10 @@ def test_each_is_one_line_with_its_remedy_and_exit_code(error, code, said):
 
 
 IN_POD = {
-    "another authority": (kube.Untrusted("bad", sent=False), 4, "the ca.crt of the pod's"),
+    "another authority": (kube.Untrusted("bad", sent=False), 4, "its ServiceAccount's ca.crt"),
     "no server": (kube.Unreachable("cannot reach it", sent=False), 4, "NetworkPolicies and DNS"),
     "a cut connection": (kube.Dropped("cut"), 4, "NetworkPolicies and DNS"),
-    "unknown credentials": (kube.Unauthenticated("who?"), 4, "the pod's ServiceAccount exists"),
+    "unknown credentials": (kube.Unauthenticated("who?"), 4, "check that the ServiceAccount or"),
     "no permission": (kube.Forbidden("you may not"), 1, "bind a role that grants it"),
 }
 
@@ -71,7 +71,6 @@ def test_in_a_pod_nobody_is_told_to_log_in_or_to_choose_a_context(monkeypatch, e
     assert given == code
     assert "log in" not in line
     assert "--context" not in line
-    assert "kubeconfig" not in line
 
 
 def unserved(request: str) -> kube.KubeError:

@@ -34,6 +34,7 @@ ENDS: dict[str, tuple[BaseException, int]] = {
     "a taken port": (ExceptionGroup("tasks", [ListenError("cannot listen on :8080")]), 1),
     "a file": (PermissionError(13, "Permission denied", "/x/y"), 1),
     "an exit with words": (SystemExit("enough\nof it"), 1),
+    "an exit with a value": (SystemExit({"enough": True}), 1),
     "a mistake": (ValueError("boo\nhoo"), 1),
     "an abort": (typer.Abort(), 130),
     "text that steers a terminal": (ValueError("\x1b[2J\x7f\u202e"), 1),

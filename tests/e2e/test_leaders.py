@@ -1,12 +1,13 @@
 """Leaders: one that is cut off, while there always is something to write."""
 
+import json
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 import psutil
 import pytest
 
-from e2e.deployment import ACCOUNT, Deployment
+from e2e.deployment import ACCOUNT, NAMESPACE, Deployment
 from e2e.leaders import claims, ended, stolen, strays, terms, writes
 from e2e.load import Load
 from e2e.node.node import Node
@@ -52,6 +53,11 @@ class Scene:
     def _holder(self) -> str:
         return self.deployment.lease()["spec"].get("holderIdentity", "")
 
+    def said_before_it_restarted(self, pod: Object) -> list[str]:
+        """Return the lines of the log of a pod's process before the one that is there."""
+        asked = ("logs", "--previous", "-n", NAMESPACE, pod["metadata"]["name"])
+        return self.node.kubectl(*asked).splitlines()
+
     def must_end_well(self, former: str, since: datetime) -> None:
         """All changes are carried out, and nothing was written by who did not lead."""
         self.load.repeat()
@@ -90,6 +96,10 @@ class TestLeader:
                 end = scene.ended(process, former)
                 scene.another_leads(former)
             must_restart(scene.load.api, pod)
+            said = scene.said_before_it_restarted(pod)
             scene.load.goes_on()
         scene.must_end_well(former, since)
+        last = [json.loads(line) for line in said][-1]
+        assert (last["event"], last["exit_code"]) == ("ended", 1)
+        assert last["error"].startswith("the lease was not renewed for 10 s (")
         print(f"the one cut off had ended after {(end - since).total_seconds():.2f} s")

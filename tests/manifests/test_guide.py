@@ -11,28 +11,15 @@ from hedgerow.objects import Installation
 from hedgerow.registry import Registry
 from support.cluster.policies import ACCOUNT, DIRECTORY
 from support.code.sources import ROOT
+from support.code.documents import GUIDES, commands, guide, section
 from support.operator.registered import REGISTRY
 
-GUIDES = ROOT / "docs/guides"
-GUIDE = (GUIDES / "in-cluster.md").read_text("utf-8")
+GUIDE = guide("in-cluster")
 BASE = Installation().base
 CREATED = re.compile(r"kubectl create (clusterrolebinding|rolebinding) ([\w.-]+)")
 APPLIED = re.compile(r"kubectl apply [^\n]*-k (manifests/[\w/-]+)")
 ADDED = re.compile(r"`\.\./(rbac/[\w/-]+)`")
 """What a reader is told to add to the resources of an overlay."""
-
-
-def section(heading: str, page: str = GUIDE) -> str:
-    """Return the text below a heading, up to the next one of its level or above."""
-    level = heading.partition(" ")[0]
-    _, found, below = page.partition(f"\n{heading}\n")
-    assert found, heading
-    return re.split(rf"\n#{{1,{len(level)}}} ", below)[0]
-
-
-def commands(text: str) -> str:
-    """Return what is in blocks of commands, with continued lines joined."""
-    return "\n".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL)).replace("\\\n", "")
 
 
 def everything() -> str:
@@ -50,14 +37,14 @@ class TestRemoval:
 
     def test_each_binding_that_a_guide_creates_is_deleted_there(self):
         made = set(CREATED.findall(everything()))
-        removal = commands(section("## Removal"))
+        removal = commands(section("## Removal", GUIDE))
         forgotten = [(kind, name) for kind, name in made if f"delete {kind} {name}" not in removal]
 
         assert made
         assert forgotten == []
 
     def test_helm_does_not_know_of_it_and_its_guide_says_so(self):
-        told = section("## Uninstall", (GUIDES / "helm.md").read_text("utf-8"))
+        told = section("## Uninstall", guide("helm"))
         made = CREATED.findall(everything())
 
         assert [name for kind, name in made if f"delete {kind} {name}" not in told] == []
@@ -71,7 +58,7 @@ class TestRemoval:
             for folder in applied | added
             if folder not in overlays and not folder.startswith("manifests/samples")
         }
-        removal = section("## Removal")
+        removal = section("## Removal", GUIDE)
 
         assert {"manifests/monitoring", "manifests/policy", "manifests/rbac/metrics-auth"} <= beside
         assert [one for one in sorted(beside) if f"-k {one} " not in removal] == []
@@ -80,7 +67,7 @@ class TestRemoval:
 class TestAnotherOverlay:
     @pytest.mark.parametrize("overlay", ["no-webhook", "namespaced"])
     def test_what_gives_rights_and_is_not_in_it_is_deleted_before(self, overlay):
-        text = section("## Overlays")
+        text = section("## Overlays", GUIDE)
         both = re.findall(r"```sh\nkubectl delete (.*?)\n```", text)
         assert len(both) == 2
         named = " ".join(both if overlay == "namespaced" else both[:1]).split()
@@ -96,12 +83,12 @@ class TestAnotherOverlay:
 
 class TestServingKey:
     def test_the_secret_that_is_deleted_is_the_one_that_replicas_share(self):
-        told = commands(section("### Replace the serving key"))
+        told = commands(section("### Replace the serving key", GUIDE))
 
         assert told.startswith(f"kubectl delete secret {BASE}-serving --namespace {BASE}-system\n")
 
     def test_what_is_deleted_with_it_is_printed_and_so_comes_back(self):
-        told = commands(section("### Replace the serving key"))
+        told = commands(section("### Replace the serving key", GUIDE))
         named = re.findall(r"(validatingwebhookconfiguration|deployment)/([\w-]+)", told)
         known = {(kind.lower(), name) for kind, name in printed("cluster")}
 

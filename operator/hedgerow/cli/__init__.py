@@ -164,10 +164,10 @@ def main(
     except Exception as error:  # noqa: BLE001 - nothing may reach the user as a traceback
         code = _tell(error, call, debug=debug)
     except SystemExit as end:
-        if not isinstance(end.code, str):
+        if end.code is None or isinstance(end.code, int):
             raise
-        # Python would print its text as it is.
-        error = CommandError(end.code).with_traceback(end.__traceback__)
+        # Python would print it as it is.
+        error = CommandError(str(end.code)).with_traceback(end.__traceback__)
         code = _tell(error, call, debug=debug)
     sys.exit(code if isinstance(code, int) else Exit.DONE)
 

@@ -55,7 +55,7 @@ _REMEDIES: tuple[tuple[type[kube.KubeError], Exit, str], ...] = (
 _IN_POD: tuple[tuple[type[kube.KubeError], str], ...] = (
     (
         kube.Untrusted,
-        "the ca.crt of the pod's ServiceAccount is not the authority of this server",
+        "its ServiceAccount's ca.crt, or the kubeconfig's, is not the authority of this server",
     ),
     (
         kube.Unreachable,
@@ -63,11 +63,14 @@ _IN_POD: tuple[tuple[type[kube.KubeError], str], ...] = (
     ),
     (
         kube.Unauthenticated,
-        "check that the pod's ServiceAccount exists, and delete the pod: the next has a new token",
+        "check that the ServiceAccount or the kubeconfig's user exists; a new pod has a new token",
     ),
-    (kube.Forbidden, "bind a role that grants it to the pod's ServiceAccount"),
+    (
+        kube.Forbidden,
+        "bind a role that grants it to the ServiceAccount, or to the kubeconfig's user",
+    ),
 )
-"""What to do in a pod, where nobody logs in or chooses a context."""
+"""What to do in a pod, where nobody logs in or chooses a context; it may mount a kubeconfig."""
 
 
 def explain(error: BaseException, program: str = PROGRAM, command: str = "") -> tuple[str, int]:

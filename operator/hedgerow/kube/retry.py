@@ -19,6 +19,9 @@ ATTEMPTS = 5
 FIRST = 0.2
 """Seconds: the longest first wait."""
 LONGEST = 30.0
+LONGEST_AFTER = 60.0
+"""Seconds: the longest Retry-After that a process respects while it can do nothing else; a load
+balancer may ask for hours."""
 
 
 def _loop_time() -> float:

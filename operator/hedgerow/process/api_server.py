@@ -12,7 +12,7 @@ import anyio
 import structlog
 
 from hedgerow.kube.errors import Throttled, Unavailable, Unreachable, Untrusted
-from hedgerow.kube.retry import backoff
+from hedgerow.kube.retry import LONGEST_AFTER, backoff
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -23,8 +23,6 @@ T = TypeVar("T")
 
 FIRST, LONGEST = 1.0, 10.0
 """Seconds between two attempts: they double from one to the other."""
-LONGEST_RETRY_AFTER = 60.0
-"""Seconds: the longest Retry-After that is respected; a load balancer may ask for hours."""
 
 log = structlog.get_logger(__name__)
 
@@ -54,7 +52,7 @@ class ApiServerCheck:
             except (Throttled, Unavailable, Unreachable) as error:
                 failures += 1
                 self._wait(str(error))
-                draw, after = self._clock.jitter(), min(error.after, LONGEST_RETRY_AFTER)
+                draw, after = self._clock.jitter(), min(error.after, LONGEST_AFTER)
                 await anyio.sleep(backoff(failures, draw, after, first=FIRST, longest=LONGEST))
             else:
                 if failures:

@@ -17,7 +17,6 @@ from hedgerow.runtime.cache.budget import (
     Kept,
     Weigher,
     most_for_caches,
-    smallest_limit,
 )
 from hedgerow.runtime.cache.store import Store
 from hedgerow.runtime.metrics import Meters
@@ -74,10 +73,6 @@ class TestLimit:
 
     def test_of_a_small_limit_they_take_a_quarter(self):
         assert most_for_caches(128 * MIB) == 32 * MIB
-
-    def test_the_least_limit_has_the_reserve_and_what_the_caches_were_given(self):
-        assert smallest_limit(None) == RESERVE == 320 * MIB
-        assert smallest_limit(64 * MIB) == 384 * MIB
 
     def test_without_a_limit_there_is_one_all_the_same(self):
         assert most_for_caches(None) == UNLIMITED

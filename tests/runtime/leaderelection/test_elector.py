@@ -565,7 +565,7 @@ class TestTrouble:
             (errors.Unreachable("away", sent=False), False),
             (errors.Unavailable("ill", code=503), False),
             (errors.Throttled("later", code=429), False),
-            (errors.Unauthenticated("who?", code=401), False),
+            (errors.Unauthenticated("who?", code=401), True),
             (errors.Stale("changed", code=409), False),
         ],
         ids=lambda error: type(error).__name__,

@@ -1,4 +1,4 @@
-"""Documents: where the links of a Markdown page lead, and which anchors its headings have."""
+"""Documents: links, headings, sections and commands of Markdown pages."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 _FENCED = re.compile(r"^ *```.*?^ *```", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"(\]\(|^\[[^\]]+\]: )([^)\s]+)", re.MULTILINE)
+GUIDES = ROOT / "docs/guides"
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
@@ -59,3 +60,21 @@ def anchors(path: Path) -> set[str]:
 def anchor(heading: str) -> str:
     """Return the anchor of a heading, as Git hosts make it."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def guide(name: str) -> str:
+    """Return a guide's text."""
+    return (GUIDES / f"{name}.md").read_text("utf-8")
+
+
+def section(heading: str, text: str) -> str:
+    """Return the text below a heading, up to the next one of its level or above."""
+    level = heading.partition(" ")[0]
+    _, found, below = text.partition(f"\n{heading}\n")
+    assert found, heading
+    return re.split(rf"\n#{{1,{len(level)}}} ", below)[0]
+
+
+def commands(text: str) -> str:
+    """Return what is in blocks of commands, with continued lines joined."""
+    return "\n".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL)).replace("\\\n", "")

@@ -145,14 +145,6 @@ def most_for_caches(limit: int | None) -> int:
     return UNLIMITED if limit is None else max(limit - RESERVE, limit // 4)
 
 
-def smallest_limit(budget: int | None) -> int:
-    """Return the least limit, in bytes, that leaves the reserve beside the caches.
-
-    `budget` is what somebody has given the caches; None if they take what the limit leaves.
-    """
-    return RESERVE if budget is None else RESERVE + budget
-
-
 class Shelf(Protocol):
     """The part of a store that the budget uses."""
 

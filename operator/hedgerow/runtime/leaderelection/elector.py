@@ -18,8 +18,9 @@ from hedgerow.kube.errors import (
     KubeError,
     Missing,
     Stale,
+    Unauthenticated,
 )
-from hedgerow.kube.retry import backoff
+from hedgerow.kube.retry import LONGEST_AFTER, backoff
 from hedgerow.runtime.clock import unique
 from hedgerow.runtime.leaderelection.record import (
     LEASES,
@@ -43,16 +44,14 @@ __all__ = ["Elector", "LeadershipLost", "Timing", "identity"]
 
 RELEASE = 2.0
 """Seconds for releasing the Lease."""
-LONGEST_RETRY_AFTER = 60.0
-"""Seconds: the longest Retry-After that is respected; nobody may be leading during that time."""
 SOON = 0.01
 """Seconds after which a Lease that has run out is taken: not a moment too early."""
 DEAD = 60.0
 """Seconds after which a loop that does not turn counts as dead (ADR 22)."""
 _ATTEMPTS = 3
 _RIVALS = (Stale, AlreadyExists)
-_REFUSALS = (Forbidden, Invalid, Missing)
-"""Answers that stay the same until somebody changes rights, policies or namespaces."""
+_REFUSALS = (Forbidden, Invalid, Missing, Unauthenticated)
+"""Answers that stay the same until somebody changes rights, policies, namespaces or accounts."""
 
 log = structlog.get_logger(__name__)
 
@@ -351,7 +350,7 @@ class Elector:
             usual = min(wait, retry) if self._failures else retry * (0.8 + 0.2 * draw)
         else:
             usual = max(retry / 2 * (0.8 + 0.4 * draw), min(wait, self._timing.duration))
-        return max(usual, min(after, LONGEST_RETRY_AFTER) * (1 + draw / 4))
+        return max(usual, min(after, LONGEST_AFTER) * (1 + draw / 4))
 
     def _log_failure(self, error: KubeError) -> None:
         # Once is a race with another candidate: the next look shows who won. Twice in a row is not.

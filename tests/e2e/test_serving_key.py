@@ -1,0 +1,65 @@
+"""Serving key: one that somebody may have read, replaced by the commands of the guide."""
+
+import shlex
+
+import pytest
+
+from e2e.deployment import Deployment
+from e2e.node.images import ROOT
+from e2e.node.node import Node
+from e2e.scraping import trusted
+from e2e.serving import shown, stored
+from e2e.test_admission import create, invalid
+from hedgerow.testing.api import Api
+from hedgerow.testing.waiting import eventually
+from support.code.documents import commands, guide, section
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(360)]
+
+SOON = 90.0
+TOLD = commands(section("### Replace the serving key", guide("in-cluster"))).splitlines()
+
+
+def test_nobody_trusts_it_any_more(node: Node, api: Api, deployment: Deployment, namespace: str):
+    deployment.leader()
+    former = stored(api)
+    bundle = trusted(api)
+    assert former is not None
+
+    _, *whole = TOLD
+    for line in whole:
+        node.kubectl(*typed(line))
+    deployment.ready()
+
+    now = trusted(api)
+    made = eventually(lambda: stored(api), SOON, "another Secret")
+    assert made.public_key() != former.public_key()
+    assert not certificates(bundle) & certificates(now)
+    eventually(
+        lambda: (
+            {shown(pod["status"]["podIP"]) for pod in deployment.pods()} == {made.serial_number}
+        ),
+        SOON,
+        "one certificate",
+    )
+    refused = eventually(lambda: judged(api, namespace), SOON, "the webhooks")
+    assert "61 * * * *" in refused
+
+
+def typed(line: str) -> list[str]:
+    """Return the words of a line after `kubectl`; folders are those of this checkout."""
+    kubectl, *words = shlex.split(line)
+    assert kubectl == "kubectl"
+    return [str(ROOT / word) if word.startswith("manifests/") else word for word in words]
+
+
+def certificates(bundle: str) -> set[str]:
+    """Return the certificates of a bundle in PEM, each as text."""
+    end = "-----END CERTIFICATE-----"
+    return {one.strip() for one in bundle.split(end) if one.strip()}
+
+
+def judged(api: Api, namespace: str) -> str:
+    """Return what the webhook says of a CronJob with errors; nothing while it is not reached."""
+    reply = create(api, invalid(namespace))
+    return str(reply.body["message"]) if reply.status == 422 else ""
