@@ -10,7 +10,6 @@ from hedgerow.deploy.overlays import OVERLAYS, parts
 from hedgerow.objects import Installation
 from hedgerow.registry import Registry
 from support.cluster.policies import ACCOUNT, DIRECTORY
-from support.code.sources import ROOT
 from support.code.documents import GUIDES, commands, guide, section
 from support.operator.registered import REGISTRY
 
