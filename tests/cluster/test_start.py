@@ -28,6 +28,7 @@ def reading(port: int) -> str:
         return ""
 
 
+@pytest.mark.usefixtures("api")  # it has no custom resources to watch otherwise
 def test_it_is_alive_and_not_ready_until_the_api_server_comes(
     sandbox: Sandbox, namespace: str, tmp_path: Path
 ):
