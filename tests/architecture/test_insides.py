@@ -29,7 +29,7 @@ GOING = {
     "controllers/secretsync/test_controller.py": "Budget",
     "manifests/test_monitoring.py": "Budget _labelnames _names_to_collectors",
     "runtime/cache/test_budget.py": (
-        "Budget Kept RESERVE UNLIMITED Weigher _shelf budget insides most_for_caches smallest_limit"
+        "Budget Kept RESERVE UNLIMITED Weigher _shelf budget insides most_for_caches"
     ),
     "runtime/cache/test_caches.py": "Cache Source build concerned",
     "runtime/cache/test_cgroups.py": "memory_limit",
