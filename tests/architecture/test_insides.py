@@ -72,14 +72,12 @@ LEFT = {
     "cli/transfers/test_adopt_many.py": "_interrupted",
     "cli/tree/test_command.py": "_seen",
     "cluster/conftest.py": "_get_local_constants",
-    "cluster/test_odd_objects.py": "Source build",
     "kube/test_kr8s_contract.py": "_session",
     "kube/test_session_login.py": "_login _session",
     "kube/test_transport.py": (
         "_idle _idle_since _open _options _raw _ssl_buffer _ssl_protocol _transport"
     ),
     "runtime/leaderelection/test_record.py": "_looked",
-    "runtime/test_namespaces.py": "_answers",
     "runtime/world.py": "ControllerRunner",
     "sandbox/test_binaries.py": "_PATIENCE _candidates",
     "sandbox/test_build.py": "_TELL_EVERY",

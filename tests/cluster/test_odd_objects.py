@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -21,12 +21,13 @@ from hedgerow.controllers.cronjob.starts import SCHEDULED_AT
 from hedgerow.controllers.scaler.windows import OUT_REPLICAS, SCALE_IN, SCALE_OUT
 from hedgerow.controllers.secretsync.sources import SOURCE as SOURCE_ANNOTATION
 from hedgerow.controllers.secretsync.sources import TARGET_NAME, TARGET_TYPE
-from hedgerow.objects import Installation
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
-from hedgerow.runtime.cache.caches import Source, build
+from hedgerow.runtime.clock import SystemClock
 from hedgerow.sandbox.cluster import Options, Sandbox
 from hedgerow.testing.api import Api
+from hedgerow.testing.memory import life
+from hedgerow.testing.memory.inmemory import any_claims
 from hedgerow.testing.sandboxes import running
 from hedgerow.testing.waiting import eventually
 from support.operator.registered import ALL
@@ -130,9 +131,13 @@ class Odd:
             self.create(body, ODD[odd])
 
 
-def sources() -> list[Source]:
+def sources() -> list[Any]:
     """Return every watch of every controller."""
-    return [watched for one in ALL.controllers for watched in build(one, Installation(), ())]
+    runners = [
+        life.operator(cast("Any", None), one, SystemClock(), any_claims, server_time=lambda: None)
+        for one in ALL.controllers
+    ]
+    return [source for runner in runners for source in runner.watches.sources]
 
 
 class Neighbours:

@@ -101,4 +101,4 @@ class TestPermission:
         await known.permission("b")
         await known.permission("c")
 
-        assert sorted(known._answers) == ["b", "c"]
+        assert sorted(known.known) == ["b", "c"]

@@ -63,6 +63,11 @@ class Namespaces:
                 self._forget(now)
         return answer.permission
 
+    @property
+    def known(self) -> tuple[str, ...]:
+        """The namespaces whose answers are remembered."""
+        return tuple(self._answers)
+
     async def _read(self, name: str) -> bool:
         try:
             found = await self._cluster.read(NAMESPACES, name)
