@@ -21,7 +21,7 @@ CASES = {
     "another authority": (kube.Untrusted("bad", sent=False), 4, "certificate-authority"),
     "unknown credentials": (kube.Unauthenticated("who?"), 4, "log in again"),
     "no permission": (kube.Forbidden("you may not"), 1, "ask for the right"),
-    "no such kind": (kube.Missing("not served"), 1, "not served"),
+    "no such kind": (kube.Missing("not served"), 1, "`hedgerow install`"),
     "a busy server": (kube.Throttled("slower"), 1, "try again later"),
     "any other answer": (kube.Garbled("no JSON"), 1, "--debug shows where"),
     "the sandbox": (SandboxError("no Go", "install it"), 1, "no Go; install it"),

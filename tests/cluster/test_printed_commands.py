@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 
@@ -27,7 +28,7 @@ def kubectl(nodes_sandbox):
         """Return what kubectl has against a command, of which it does nothing but show its help."""
         ended = subprocess.run(
             ["kubectl", *given, "--help"],
-            env=nodes_sandbox.environment(),
+            env={**os.environ, **nodes_sandbox.environment()},
             capture_output=True,
             text=True,
             check=False,

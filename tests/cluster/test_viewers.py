@@ -131,3 +131,6 @@ class TestView:
         owners = answer(capsys, "owners", f"deploy/{garden.NAME}", "--contested", *place)
         assert (owners.code, owners.err) == (0, "")
         assert owners.out.endswith("no field is contested\n")
+        # Of a kind that no installation brings by default, RBAC says the same as of any other.
+        planned = answer(capsys, "plan", "demo", *place)
+        assert "guestbook" not in planned.out + planned.err

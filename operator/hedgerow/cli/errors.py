@@ -48,7 +48,7 @@ _REMEDIES: tuple[tuple[type[kube.KubeError], Exit, str], ...] = (
         Exit.FAILED,
         "ask for the right, or choose another user with --context",
     ),
-    (kube.Missing, Exit.FAILED, ""),
+    (kube.Missing, Exit.FAILED, "run `hedgerow install` if the kind is one of hedgerow's own"),
     (kube.Throttled, Exit.FAILED, "the server has too much to do; try again later"),
     (kube.KubeError, Exit.FAILED, "--debug shows where it happened"),
 )
@@ -99,6 +99,8 @@ def _explained(error: BaseException, program: str, command: str) -> tuple[str, E
             return f"{absent}; {error}", Exit.FAILED
         case kube.KubeError():
             code, remedy = next((c, r) for kind, c, r in _REMEDIES if isinstance(error, kind))
+            if isinstance(error, kube.Missing) and error.request:
+                remedy = ""  # it names another kind, or an object
             if in_pod():
                 remedy = next((r for kind, r in _IN_POD if isinstance(error, kind)), remedy)
             line = f"{error}; {renamed(remedy, program, command)}" if remedy else str(error)

@@ -11,7 +11,7 @@ from hedgerow.cli.exits import CommandError
 from hedgerow.cli.program import installation, program_name, registry, say
 from hedgerow.fields import managed_fields
 from hedgerow.kube.discovery import find, spelled
-from hedgerow.kube.errors import Missing, discovery_of
+from hedgerow.kube.errors import Forbidden, Missing, discovery_of
 from hedgerow.objects import ObjectRef, Salvaged, controller_of, metadata
 from hedgerow.plan.installations import installation_of
 from hedgerow.plan.oversized import why_unreadable
@@ -60,6 +60,20 @@ def not_installed(controller: Controller[Any], command: str) -> str:
     chosen = ("--controllers", controller.name) if controller.opt_in else ()
     install = command_line(command, "install", *chosen)
     return f"{controller.resource.api.kind} is not installed here: run `{install}`"
+
+
+async def unserved_kind(cluster: Cluster, api: ApiResource) -> Missing | None:
+    """Return that a kind is not served, which a refusal to read it does not tell; else None.
+
+    Raises KubeError.
+    """
+    try:
+        await cluster.resource(api.group_version, api.kind)
+    except Missing as error:
+        return error
+    except Forbidden:
+        pass
+    return None
 
 
 def joined(words: Sequence[str]) -> str:

@@ -30,7 +30,7 @@ from hedgerow.contract import Notice
 from hedgerow.fields.diff import Line
 from hedgerow.fields.managed_fields import Holder
 from hedgerow.kube import client
-from hedgerow.kube.errors import Missing, Unreachable
+from hedgerow.kube.errors import Forbidden, Missing, Unreachable
 from hedgerow.objects import PLACEHOLDER, ObjectRef
 from hedgerow.plan.conditions import condition, ready
 from hedgerow.plan.conflict_messages import OTHER_VALUE
@@ -630,6 +630,26 @@ class TestTyped:
 
         assert code == 1
         assert "run `hedgerow install`" in err
+
+    def test_a_kind_that_may_not_be_read_is_told_unless_it_is_not_installed(
+        self, typed, monkeypatch
+    ):
+        read, served = typed.cluster.read, True
+
+        async def refused(api: Any, *words: Any, **more: Any) -> Any:
+            if api.kind == "Guestbook":
+                raise Forbidden("you may not")
+            return await read(api, *words, **more)
+
+        async def resource(group_version: str, kind: str) -> None:
+            if not served:
+                raise Missing("not served")
+
+        monkeypatch.setattr(typed.cluster, "read", refused)
+        monkeypatch.setattr(typed.cluster, "resource", resource, raising=False)
+        assert "you may not" in typed("demo")[2]
+        served = False
+        assert "demo does not exist in namespace" in typed("demo")[2]
 
     def test_kubectl_apply_is_what_is_planned_unless_it_is_told_otherwise(self, typed):
         typed(text=text())

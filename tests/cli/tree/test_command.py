@@ -282,7 +282,8 @@ class TestRights:
 
         code, out, err = typed()
 
-        assert (code, out, err) == (1, "", f"hedgerow: {error}\n")
+        assert (code, out) == (1, "")
+        assert err.startswith(f"hedgerow: {error}; ")
 
     def test_a_kind_that_may_not_be_read_and_is_not_installed_is_not_missed(self, typed, cluster):
         cluster.refusals["Memcached"] = Forbidden("you may not")

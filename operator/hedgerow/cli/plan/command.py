@@ -30,8 +30,8 @@ from hedgerow.cli.plan.forecaster import Forecaster
 from hedgerow.cli.plan.objects import ObjectForecaster
 from hedgerow.cli.plan.submission import UserApply
 from hedgerow.cli.program import installation, program_name, registry, say, typed
-from hedgerow.cli.targets import is_meant
-from hedgerow.kube.errors import Missing
+from hedgerow.cli.targets import is_meant, unserved_kind
+from hedgerow.kube.errors import Forbidden, Missing
 from hedgerow.manifest import objects_in, sources
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.settings import Settings
@@ -294,6 +294,11 @@ async def _named(forecaster: Forecaster, given: str, namespace: str) -> list[For
             forecast = await forecaster.of_name(controller, name, namespace)
         except Missing as error:
             unserved.append(error)
+        except Forbidden:
+            missing = await unserved_kind(forecaster.cluster, controller.resource.api)
+            if missing is None:
+                raise
+            unserved.append(missing)
         else:
             found += [forecast] if forecast else []
     if len(unserved) == len(controllers):

@@ -8,6 +8,7 @@ import anyio
 
 from hedgerow.cli.mirror import Mirror
 from hedgerow.cli.program import program_name
+from hedgerow.cli.targets import unserved_kind
 from hedgerow.cli.tree.resources import ObjectIndex, is_ours, reduced, resource_tree
 from hedgerow.kube.errors import Forbidden, KubeError, Missing
 from hedgerow.objects import metadata
@@ -160,7 +161,7 @@ class WatchedTrees:
         try:
             await self._mirror.read(api, self._namespace, reduced, fields=fields)
         except Forbidden as error:
-            if unserved is None or (missing := await self._unserved(api)) is None:
+            if unserved is None or (missing := await unserved_kind(self._cluster, api)) is None:
                 self._problems[api] = error
             else:
                 unserved[api] = missing
@@ -169,16 +170,6 @@ class WatchedTrees:
                 self._problems[api] = error
             else:
                 unserved[api] = error
-
-    async def _unserved(self, api: ApiResource) -> KubeError | None:
-        """Return that a kind is not served, which a refusal to read it does not tell."""
-        try:
-            await self._cluster.resource(api.group_version, api.kind)
-        except Missing as error:
-            return error
-        except Forbidden:
-            pass
-        return None
 
 
 def descendants(controllers: Iterable[Controller[Resource]]) -> list[ApiResource]:
