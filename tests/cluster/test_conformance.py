@@ -13,15 +13,16 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from hedgerow.testing.api import Api, Object
+from hedgerow.testing.memory.admission import patched
 from hedgerow.testing.memory.kind import ServedKind, custom
 from hedgerow.testing.memory.kinds import BUILTIN
 from hedgerow.testing.memory.server import Server
 from model.bodies import NAMESPACE
 from model.bounds import of_bounds, values
-from model.mistyped import is_dropped, mistyped
+from model.mistyped import UNKNOWN, is_dropped, mistyped
 from model.ours import bluegreen, cronjob, guestbook, memcached
 from model.programs import ModelWorld, Outcome, Request, World, laid, programs
-from model.subjects import SUBJECTS
+from model.subjects import SUBJECTS, Subject
 from support.cluster.definitions import define
 from support.cluster.worlds import RealWorld, with_custom_resources
 
@@ -114,7 +115,7 @@ def told(outcome: Outcome) -> tuple[Any, ...]:
     return outcome.code, outcome.error, {at for at in outcome.causes if at[:1] not in {"<", "."}}
 
 
-KINDS = [*BUILTIN, memcached(), guestbook(), cronjob()]
+KINDS = [*BUILTIN, bluegreen(), memcached(), guestbook(), cronjob()]
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.api.kind)
@@ -138,6 +139,37 @@ def test_both_refuse_a_value_of_another_type_and_an_unknown_field(
                 other.append(f"{verb} of {path}: {told(real)} and {told(model)}")
 
     assert (taken, other) == ([], [])
+
+
+@pytest.mark.parametrize("name", SUBJECTS)
+def test_both_refuse_it_from_others_who_patch_and_replace(api: Api, name: str) -> None:
+    """Fact: what the real server answers to a merge patch and a PUT with a wrong type."""
+    subject, other = SUBJECTS[name], list[str]()
+    [kind] = [kind for kind in KINDS if kind.api.kind == name and not _is_upstream(kind, subject)]
+    metadata = {"name": f"edited-{RUN}", "namespace": NAMESPACE}
+    target = {"apiVersion": subject.api_version, "kind": name, "metadata": metadata}
+    worlds: list[World] = [RealWorld(api), ModelWorld(Server([kind], [NAMESPACE]))]
+    for world in worlds:
+        world.apply(laid(target, subject.first), "one").must()
+    for path, body in mistyped(kind):
+        if UNKNOWN in path:
+            continue
+        asked = [
+            [world.merge(target, body, "x", subresource) for world in worlds]
+            for subresource in ("", "status")[: 1 + kind.status]
+        ]
+        asked += [[world.put(patched(world.get(target), body), "x") for world in worlds]]
+        other += [
+            f"{path}: {told(real)} and {told(model)}"
+            for real, model in asked
+            if real.code != model.code
+        ]
+
+    assert other == []
+
+
+def _is_upstream(kind: ServedKind, subject: Subject) -> bool:
+    return kind.api.group_version != subject.api_version
 
 
 def test_both_hold_a_custom_resource_to_the_bounds_of_its_definition(api: Api) -> None:

@@ -53,7 +53,8 @@ def _wrong(schema: TypedSchema | Items) -> Iterator[tuple[str, Any]]:
     is_map = isinstance(schema, Struct | Map)
     yield "", "text" if is_map else {"a": "b"}
     if isinstance(schema, Struct):
-        yield f".{UNKNOWN}", {UNKNOWN: 1}
+        if not schema.preserves:
+            yield f".{UNKNOWN}", {UNKNOWN: 1}
         for name, inner in schema.fields.items():
             yield from ((f".{name}{path}", {name: body}) for path, body in _wrong(inner))
     elif isinstance(schema, Map):

@@ -24,6 +24,9 @@ def read(kind: ServedKind, body: Object, live: Object | None, subresource: str) 
     """Return a body that is written as it is, without what is left out unread; raises Refused."""
     if kind.status and not kind.builtin and not subresource:
         body = {name: value for name, value in body.items() if name != "status"}
+    elif live is not None and not kind.builtin and subresource == "status":
+        written = {name: body[name] for name in ("metadata", "status") if name in body}
+        body = {name: value for name, value in live.items() if name != "status"} | written
     if text := mistyped(kind.schema, body):
         if kind.builtin or text.startswith(".metadata"):  # what Go cannot read
             raise answers.bad_request(text)

@@ -90,12 +90,14 @@ class Atomic:
 class Struct:
     """A map of named fields; `derive` fills what depends on the rest.
 
-    `defaults` fills what is absent, and what Go would leave out as empty.
+    `defaults` fills what is absent, and what Go would leave out as empty. With `preserves`, fields
+    that are not known are values as they are.
     """
 
     fields: Mapping[str, TypedSchema]
     defaults: Mapping[str, Any] = field(default_factory=dict[str, Any])
     derive: Derive | None = None
+    preserves: bool = False
 
     def normal(self, value: Object) -> Object:
         """Return the value as the server stores it."""
@@ -115,6 +117,8 @@ class Struct:
             if name in self.fields
         }
         kept = {name: inner for name, inner in kept.items() if not self.fields[name].omits(inner)}
+        if self.preserves:
+            kept |= {name: inner for name, inner in given.items() if name not in self.fields}
         return self.derive(kept) if self.derive else kept
 
     def omits(self, _value: Any) -> bool:

@@ -102,9 +102,13 @@ class Server:
 
     def merge(self, target: Object, patch: Object, manager: str, subresource: str = "") -> Object:
         """Patch by JSON merge patch. Raises Refused."""
-        return self.update(
-            admission.patched(self._live(self._key(target)), patch), manager, subresource
-        )
+        body = admission.patched(self._live(self._key(target)), patch)
+        try:
+            return self.update(body, manager, subresource)
+        except answers.Refused as error:
+            if error.status["reason"] != "BadRequest":
+                raise
+            raise answers.invalid({"patch": f"Invalid value: {error}"}) from error
 
     def scale(self, target: Object, replicas: int, manager: str) -> Object:
         """Write the scale subresource, as `kubectl scale` and autoscalers do. Raises Refused."""

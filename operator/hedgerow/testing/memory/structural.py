@@ -37,7 +37,8 @@ def shape(schema: Object) -> TypedSchema:
     if "properties" in schema:
         fields = {name: shape(inner) for name, inner in schema["properties"].items()}
         defaults = _defaults(schema)
-        struct = Struct(fields, defaults)
+        preserves = schema.get("x-kubernetes-preserve-unknown-fields") is True
+        struct = Struct(fields, defaults, preserves=preserves)
         return Atomic(struct) if schema.get("x-kubernetes-map-type") == "atomic" else struct
     if "additionalProperties" in schema:
         atomic = schema.get("x-kubernetes-map-type") == "atomic"

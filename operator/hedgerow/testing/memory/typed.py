@@ -72,7 +72,7 @@ def from_tree(tree: Object, above: Path = ()) -> PathSet:
 def child(schema: TypedSchema, element: str) -> TypedSchema | None:
     """Return the schema below one element."""
     if isinstance(schema, Struct):
-        return schema.fields.get(element[2:])
+        return schema.fields.get(element[2:], Scalar() if schema.preserves else None)
     if isinstance(schema, Map):
         return schema.values
     if isinstance(schema, Keyed):
