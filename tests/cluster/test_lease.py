@@ -21,7 +21,7 @@ from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.testing.api import Api, Object
 from hedgerow.testing.audit_log import AuditLog, must_be_unforced_applies
 from hedgerow.testing.waiting import eventually, throughout
-from runtime.leases import Server
+from runtime.leases import Leases
 from support.cluster.rights import grant
 from support.operator.contender import LEASE, LEASE_MANAGER, LEDGER, SHORT, Contender, leadership
 from support.operator.held_up import HeldUp
@@ -247,7 +247,7 @@ class TestTheModel:
     @pytest.mark.parametrize("edited", [False, True])
     async def test_answers_as_the_server_does(self, sandbox, namespace, api, edited):
         """Fact: the answers of the server on which the elections in memory lean."""
-        model = Server()
+        model = Leases()
         async with clusters(sandbox, 1) as [cluster]:
 
             async def real(step: Take) -> Object:
@@ -256,15 +256,14 @@ class TestTheModel:
                 return (await cluster.apply(LEASES, body, manager=LEASE_MANAGER)).object
 
             async def modelled(step: Take) -> Object:
-                return model.apply(step.meta, step.spec)
+                return model.take(step.meta, step.spec)
 
             def edit_really() -> Object:
                 patch = {"spec": {"holderIdentity": "x"}}
                 return api.merge(lease(namespace), patch, "kubectl-edit").must()
 
             def edit_in_the_model() -> Object:
-                model.update(holderIdentity="x")
-                return model.read() or {}
+                return model.edit(holderIdentity="x")
 
             told = [
                 await self.story(apply, edit if edited else None)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import anyio
 import pytest
 
 from hedgerow.kube import errors
@@ -123,3 +124,17 @@ async def test_a_lost_request_does_nothing_and_a_lost_answer_has_done_all(
     with pytest.raises(errors.Unreachable):
         await cluster.apply(API, body(), manager=OURS)
     assert 1 == cluster.model.writes
+
+
+@pytest.mark.parametrize("place", ["before", "after"])
+async def test_what_is_not_answered_in_time_may_have_been_carried_out(
+    cluster: MemoryCluster, place: str
+) -> None:
+    async def wait(_sent: Sent) -> None:
+        await anyio.sleep_forever()
+
+    setattr(cluster, place, wait)
+    with pytest.raises(errors.Unreachable, match="no answer in time") as raised:
+        await cluster.apply(API, body(), manager=OURS, timeout=0.01)
+    assert raised.value.sent
+    assert ("after" == place) is bool(cluster.model.writes)

@@ -1,145 +1,74 @@
-"""Leases: one Lease in memory, refused and answered as the API server refuses and answers it."""
+"""Leases: the model with one Lease, as candidates take it and people change it."""
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-import anyio
-
-from hedgerow.kube.cluster import ApplyResult
-from hedgerow.kube.errors import Cause, Conflict, Stale, Unreachable
-from hedgerow_schemas.base import ApiResource
+from hedgerow.kube import errors
+from hedgerow.runtime.leaderelection.record import LEASES
+from hedgerow.testing.memory.answers import Refused
+from hedgerow.testing.memory.kinds import LEASE
+from hedgerow.testing.memory.server import Server
 
 Object = dict[str, Any]
 MANAGER = "hedgerow-lease"
 NAME, NAMESPACE = "hedgerow", "hedgerow-system"
 
 
-class Server:
-    """Knows versions, uids, and which field manager holds which field of the spec."""
+class Leases(Server):
+    """What is asked by value raises the errors of `hedgerow.kube`."""
 
-    def __init__(self) -> None:
-        self.lease: Object | None = None
-        self.owners: dict[str, str] = {}
-        self._version = 100
-        self._uids = 0
-        self.history: list[str] = []
-        """Every holder that the Lease has had, in order."""
+    def __init__(self, name: str = NAME) -> None:
+        super().__init__((LEASE,), (NAMESPACE,))
+        metadata = {"name": name, "namespace": NAMESPACE}
+        self.target: Object = {
+            "apiVersion": LEASES.group_version, "kind": LEASES.kind, "metadata": metadata
+        }  # fmt: skip
 
-    def read(self) -> Object | None:
-        return copy.deepcopy(self.lease)
-
-    def apply(self, meta: Mapping[str, Any], spec: Object, manager: str = MANAGER) -> Object:
-        live = self.lease
-        if live is None:
-            if meta.get("uid"):
-                raise Stale("uid mismatch", code=409)
-            self._uids += 1
-            live = {"metadata": {"name": NAME, "uid": f"uid-{self._uids}"}, "spec": {}}
-            self.owners = {}
-        else:
-            self._refuse(live, meta, spec, manager)
-        marks = {"annotations": meta.get("annotations", {}), "labels": meta.get("labels", {})}
-        self._store({**live["metadata"], **marks}, dict(spec))
-        self.owners |= dict.fromkeys(spec, manager)
-        return copy.deepcopy(self.lease)
-
-    def _refuse(self, live: Object, meta: Mapping[str, Any], spec: Object, manager: str) -> None:
-        other = [
-            name
-            for name, value in spec.items()
-            if self.owners.get(name, manager) != manager and live["spec"].get(name) != value
-        ]
-        if other:
-            causes = [Cause(f".spec.{name}", self.owners[name], "") for name in other]
-            raise Conflict("held", causes=causes, code=409)
-        if meta.get("uid") not in (None, live["metadata"]["uid"]):
-            raise Stale("field is immutable", code=422)
-        if meta["resourceVersion"] != live["metadata"]["resourceVersion"]:
-            raise Stale("the object has been modified", code=409)
-
-    def delete(self, uid: str, version: str) -> bool:
-        live = self.lease
-        if live is None or live["metadata"]["uid"] != uid:
-            return False
-        if live["metadata"]["resourceVersion"] != version:
-            raise Stale("the precondition failed", code=409)
-        self.lease = None
-        return True
-
-    # --- people, and other operators ----------------------------------------------------------
-
-    def update(self, manager: str = "kubectl-edit", **spec: Any) -> None:
-        """Write fields as an Update does, which asks nobody; None takes one away."""
-        live = self.lease or {"metadata": {"name": NAME, "uid": f"uid-of-{manager}"}, "spec": {}}
-        spec = {k: v for k, v in spec.items() if live["spec"].get(k) != v}
-        merged = live["spec"] | spec
-        self._store(live["metadata"], {k: v for k, v in merged.items() if v is not None})
-        self.owners |= {k: manager for k, v in spec.items() if v is not None}
-        self.owners = {k: v for k, v in self.owners.items() if k in merged and k in self.spec}
-
-    def annotate(self) -> None:
-        assert self.lease is not None
-        self._store(self.lease["metadata"], self.spec)
+    @property
+    def lease(self) -> Object | None:
+        return self.get(self.target)
 
     @property
     def spec(self) -> Object:
-        return self.lease["spec"] if self.lease else {}
+        return (self.lease or {}).get("spec", {})
 
-    def _store(self, metadata: Object, spec: Object) -> None:
-        self._version += 1
-        metadata = {**metadata, "resourceVersion": str(self._version)}
-        self.lease = {"metadata": metadata, "spec": spec}
-        holder = spec.get("holderIdentity", "")
-        if [holder] != self.history[-1:]:
-            self.history.append(holder)
+    @property
+    def history(self) -> list[str]:
+        """Every holder that the Lease has had, in order."""
+        told = [event.object.get("spec", {}) for event in self.events_since(0)]
+        holders = [spec.get("holderIdentity", "") for spec in told]
+        return [one for n, one in enumerate(holders) if n == 0 or one != holders[n - 1]]
+
+    def take(self, meta: Mapping[str, Any], spec: Object, manager: str = MANAGER) -> Object:
+        """Apply as a candidate does; raises Conflict and Stale."""
+        body = {**self.target, "metadata": {**self.target["metadata"], **meta}, "spec": spec}
+        return _asked(lambda: self.apply(body, manager)[0])
+
+    def remove(self, uid: str = "", version: str = "") -> bool:
+        """Delete it, if it has that uid and version; raises Stale."""
+        live = self.lease
+        if live is None or uid not in {"", live["metadata"]["uid"]}:
+            return False
+        _asked(lambda: self.delete(self.target, uid=uid, version=version))
+        return True
+
+    def edit(self, manager: str = "kubectl-edit", **spec: Any) -> Object:
+        """Write fields as an Update does, which asks nobody; None takes one away."""
+        if self.lease is None:
+            given = {name: value for name, value in spec.items() if value is not None}
+            return self.create({**self.target, "spec": given}, manager)
+        return self.merge(self.target, {"spec": spec}, manager)
+
+    def annotate(self) -> None:
+        """Change nothing of it but its version."""
+        note = {"metadata": {"annotations": {"note": str(self.version)}}}
+        self.merge(self.target, note, "kubectl-edit")
 
 
-Hook = Callable[[str], Awaitable[None]]
-
-
-async def _at_once(_verb: str) -> None:
-    """Nothing is in the way."""
-
-
-class Cluster:
-    """One candidate's way to it: `before` and `after` may wait, or raise what went wrong.
-
-    What `after` raises is an answer that was lost: the server has acted.
-    """
-
-    def __init__(self, server: Server) -> None:
-        self.server = server
-        self.before: Hook = _at_once
-        self.after: Hook = _at_once
-        self.sent: list[str] = []
-
-    async def read(
-        self, api: ApiResource, name: str, namespace: str, *, timeout: float = 10
-    ) -> Any:
-        assert (api.plural, name, namespace) == ("leases", NAME, NAMESPACE)
-        return await self._ask("read", timeout, self.server.read)
-
-    async def apply(
-        self, api: ApiResource, body: Mapping[str, Any], *, manager: str, timeout: float = 10
-    ) -> ApplyResult:
-        meta, spec = body["metadata"], body["spec"]
-        answer = await self._ask("apply", timeout, lambda: self.server.apply(meta, spec, manager))
-        return ApplyResult(answer, created=meta["resourceVersion"] == "1")
-
-    async def delete(
-        self, api: ApiResource, *where: str, uid: str, version: str, timeout: float = 10
-    ) -> bool:
-        return await self._ask("delete", timeout, lambda: self.server.delete(uid, version))
-
-    async def _ask(self, verb: str, timeout: float, act: Callable[[], Any]) -> Any:
-        self.sent.append(verb)
-        with anyio.move_on_after(timeout):
-            await self.before(verb)
-            try:
-                return act()
-            finally:
-                await self.after(verb)
-        raise Unreachable("no answer in time", sent=True)
+def _asked(act: Callable[[], Any]) -> Any:
+    try:
+        return act()
+    except Refused as refused:
+        raise errors.from_status(refused.status) from None

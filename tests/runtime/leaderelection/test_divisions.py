@@ -24,7 +24,7 @@ from hedgerow.runtime.leaderelection.record import (
     seen,
 )
 from hedgerow.shard import Shard, lease_name
-from runtime.leases import Server
+from runtime.leases import Leases
 
 BASE, USUAL = "hedgerow", Timing()
 WALL = datetime(2026, 1, 1, tzinfo=UTC)
@@ -169,9 +169,11 @@ class Operators(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.servers = {lease_name(BASE, shard): Server() for shard in SHARDS}
+        self.servers = {
+            name: Leases(name) for name in (lease_name(BASE, shard) for shard in SHARDS)
+        }
         for server in self.servers.values():
-            server.apply({"resourceVersion": "1"}, {})  # nobody has held it yet
+            server.take({"resourceVersion": "1"}, {})  # nobody has held it yet
         self.now, self.number = 1000.0, 0
         self.alive: list[Operator] = []
         self.worked: set[int] = set()
@@ -198,13 +200,13 @@ class Operators(RuleBasedStateMachine):
         election, server = operator.election, self.servers[lease_name(BASE, operator.shard)]
         election.doubt()
         assert isinstance(election.next(self.now, WALL), Read)
-        election.looked(seen(server.read()), self.now)
+        election.looked(seen(server.lease), self.now)
         step = election.next(self.now, WALL)
         if not isinstance(step, Take):
             assert not isinstance(step, Remove)
             return
         try:
-            answer = server.apply(step.meta, step.spec)
+            answer = server.take(step.meta, step.spec)
         except Stale:
             return
         if is_answered:
@@ -216,7 +218,7 @@ class Operators(RuleBasedStateMachine):
         """Have it list all Leases: they are as they are now, whenever it hears of them."""
         operator = self.one(number)
         if operator and operator.is_elected and operator.listed is None and not operator.works:
-            leases = {name: found for name, s in self.servers.items() if (found := seen(s.read()))}
+            leases = {name: found for name, s in self.servers.items() if (found := seen(s.lease))}
             operator.listed = leases
 
     @rule(number=st.integers(0, 9))
@@ -271,7 +273,7 @@ class Operators(RuleBasedStateMachine):
             if step is not None:
                 server = self.servers[lease_name(BASE, operator.shard)]
                 try:
-                    server.apply(step.meta, step.spec)
+                    server.take(step.meta, step.spec)
                 except Stale:
                     return
 

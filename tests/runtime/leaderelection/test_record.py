@@ -23,7 +23,7 @@ from hedgerow.runtime.leaderelection.record import (
     micro_time,
     seen,
 )
-from runtime.leases import Server
+from runtime.leases import Leases
 
 WALL = datetime(2026, 1, 1, tzinfo=UTC)
 USUAL = Timing()
@@ -355,6 +355,7 @@ class Candidate:
 
     election: Election
     waiting: Flight | None = None
+    has_looked: bool = False
 
 
 @dataclass(eq=False)
@@ -378,7 +379,7 @@ class Elections(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.server, self.now = Server(), 1000.0
+        self.server, self.now = Leases(), 1000.0
         self.alive: list[Candidate] = []
         self.flights: list[Flight] = []
         self.names = 0
@@ -445,11 +446,11 @@ class Elections(RuleBasedStateMachine):
     def _carry_out(self, step: Any) -> Any:
         match step:
             case Read():
-                return self.server.read()
+                return self.server.lease
             case Take(meta, spec):
-                return self.server.apply(meta, spec)
+                return self.server.take(meta, spec)
             case Remove(uid, version):
-                return self.server.delete(uid, version)
+                return self.server.remove(uid, version)
 
     @rule(candidate=candidates)
     def hear(self, candidate: Candidate) -> None:
@@ -467,10 +468,11 @@ class Elections(RuleBasedStateMachine):
                 candidate.election.removed()
             case found:
                 candidate.election.looked(seen(found), self.now)
+                candidate.has_looked = True
 
     @rule(manager=st.sampled_from(["client-go", "kubectl-edit"]), holder=st.sampled_from("xy"))
     def another_manager_writes(self, manager: str, holder: str) -> None:
-        self.server.update(
+        self.server.edit(
             manager,
             holderIdentity=holder,
             renewTime=f"{manager}-{holder}-{self.now}",
@@ -480,7 +482,7 @@ class Elections(RuleBasedStateMachine):
     @precondition(lambda self: self.server.lease)
     @rule(emptied=st.sampled_from(["", None]))
     def somebody_empties_it(self, emptied: str | None) -> None:
-        self.server.update(holderIdentity=emptied)
+        self.server.edit(holderIdentity=emptied)
 
     @precondition(lambda self: self.server.lease)
     @rule()
@@ -492,13 +494,13 @@ class Elections(RuleBasedStateMachine):
         waiting = [flight for c in self.alive if (flight := c.waiting) is not None]
         unaware = [flight for flight in waiting if flight.handled and flight.answer is None]
         creates = [flight for flight in self.flights if flight.creates]
-        unseen = [c for c in self.alive if c.election._looked and c.election.seen is None]
+        unseen = [c for c in self.alive if c.has_looked and c.election.seen is None]
         return not (unaware or creates or unseen)
 
     @precondition(everybody_knows)
     @rule()
     def somebody_deletes_it(self) -> None:
-        self.server.lease = None
+        self.server.remove()
 
     @invariant()
     def at_most_one_leads(self) -> None:

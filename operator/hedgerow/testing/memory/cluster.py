@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+
+import anyio
 
 from hedgerow.kube import errors
 from hedgerow.kube.cluster import ApplyResult
@@ -55,7 +58,8 @@ class MemoryCluster:
     """One user of the model; every method raises the errors of `hedgerow.kube.errors`.
 
     `before` and `after` are awaited around each request and may wait or raise: what `after` raises
-    is an answer lost on its way, the server has acted. `sent` is every request so far.
+    is an answer lost on its way, the server has acted. One that is not answered in time raises
+    Unreachable. `sent` is every request so far.
     """
 
     server = "https://model.invalid"
@@ -106,12 +110,13 @@ class MemoryCluster:
         whole: Object = {"apiVersion": api.group_version, "kind": api.kind, **body}
         name, namespace = whole["metadata"]["name"], whole["metadata"].get("namespace", "")
         sent = Sent("apply", api, namespace, name, whole, manager, subresource, force, dry_run)
-        live, created = await self._ask(
-            sent,
-            lambda: self.model.apply(
-                whole, manager, subresource=subresource, force=force, dry_run=dry_run
-            ),
-        )
+        with _in_time(timeout, sent):
+            live, created = await self._ask(
+                sent,
+                lambda: self.model.apply(
+                    whole, manager, subresource=subresource, force=force, dry_run=dry_run
+                ),
+            )
         return ApplyResult(live, created)
 
     async def dry_run_create(
@@ -149,7 +154,8 @@ class MemoryCluster:
         """Return the object, or None; a `partial` one has nothing but metadata and its kind."""
         target = _target(api, name, namespace)
         sent = Sent("read", api, namespace, name, {})
-        live = await self._ask(sent, lambda: self.model.get(target))
+        with _in_time(timeout, sent):
+            live = await self._ask(sent, lambda: self.model.get(target))
         return {**target, "metadata": live["metadata"]} if live and partial else live
 
     async def list(
@@ -188,7 +194,8 @@ class MemoryCluster:
         target = _target(api, name, namespace)
         sent = Sent("delete", api, namespace, name, {"uid": uid, "version": version})
         try:
-            await self._ask(sent, lambda: self.model.delete(target, uid=uid, version=version))
+            with _in_time(timeout, sent):
+                await self._ask(sent, lambda: self.model.delete(target, uid=uid, version=version))
         except errors.Missing as error:
             if not error.served:
                 raise
@@ -216,6 +223,16 @@ class MemoryCluster:
             raise errors.from_status(refused.status, request=str(sent)) from None
         await self.after(sent)
         return answer
+
+
+@contextmanager
+def _in_time(seconds: float, sent: Sent) -> Iterator[None]:
+    """Bound the time of a request; it may have been carried out all the same."""
+    try:
+        with anyio.fail_after(seconds):
+            yield
+    except TimeoutError:
+        raise errors.Unreachable("no answer in time", sent=True, request=str(sent)) from None
 
 
 def selects(labels: str, item: Object) -> bool:
