@@ -18,11 +18,12 @@ from typing import Any
 import anyio
 
 import hedgerow
-from faults.inmemory.apiserver import Entry, Exchange
 from faults.inmemory.machine import Machine
 from faults.inmemory.people import ModelPeople
 from faults.inmemory.trial import BY_NAME
 from faults.scenarios import DEMO
+from support.server.apiserver import Exchange
+from support.server.store import Entry
 
 ROOT = Path(hedgerow.__file__).parent
 

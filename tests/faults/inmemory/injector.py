@@ -13,18 +13,10 @@ from dataclasses import dataclass
 import anyio
 import httpx
 
-from faults.inmemory.apiserver import (
-    LATENCY,
-    Exchange,
-    Opening,
-    Reply,
-    Stream,
-    expired,
-    line,
-    refusal,
-)
 from faults.inmemory.machine import Machine, Process
 from faults.inmemory.story import is_write
+from support.server.apiserver import LATENCY, Exchange, Reply, expired, refusal
+from support.server.streams import Opening, Stream, line
 
 MINUTES = 150.0
 """Seconds that a fault lasts which lasts for minutes."""

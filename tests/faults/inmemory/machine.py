@@ -25,11 +25,9 @@ import anyio
 import httpx
 import structlog
 
-from faults.inmemory.apiserver import EPOCH, ApiServer
 from hedgerow import app
 from hedgerow.kube import client
 from hedgerow.kube.cluster import Cluster
-from hedgerow.kube.fallback import HttpxExchange
 from hedgerow.kube.retry import RetryClock
 from hedgerow.kube.session import Session, unheard
 from hedgerow.kube.transport import Exchange
@@ -42,6 +40,8 @@ from hedgerow.settings import Settings
 from hedgerow.testing.virtual import run as virtually
 from support.operator.inline import inline
 from support.operator.registered import ALL
+from support.server.apiserver import EPOCH, ApiServer
+from support.server.connected import Login
 
 RESTART = 2.0
 """Seconds until a process that ended is started again, as a kubelet does."""
@@ -52,27 +52,19 @@ _current: ContextVar[Process] = ContextVar("process")
 _connect, _apart, _receiver = client.connect, thread.own_thread, anyio.open_signal_receiver
 
 
-class Login:
+class ProcessLogin(Login):
     """The way of one process to the API server; none any more once the process is dead."""
 
-    server, namespace, closed = "https://model.invalid", "default", False
-
     def __init__(self, process: Process) -> None:
+        super().__init__(process.machine.api, process.name)
         self._process, self._life = process, process.life
 
     @asynccontextmanager
     async def exchange(self, request: Request, *, read: float) -> AsyncGenerator[Exchange]:
         if self._process.life != self._life:
             raise httpx.ConnectError("the process is dead")
-        api, watch = self._process.machine.api, request.verb == "watch"
-        async with api.call(self._process.name, request, read=read, watch=watch) as response:
-            yield HttpxExchange(response)
-
-    async def retire(self) -> None:
-        """Nothing is open."""
-
-    async def aclose(self) -> None:
-        """Nothing is open."""
+        async with super().exchange(request, read=read) as answer:
+            yield answer
 
 
 class Process:
@@ -199,10 +191,10 @@ async def connect(
 ) -> AsyncGenerator[Cluster]:
     """Connect the process that asks."""
     process = _current.get()
-    login = Login(process)
+    login: Any = ProcessLogin(process)
 
-    async def log_in() -> Login:
-        return Login(process)
+    async def log_in() -> Any:
+        return ProcessLogin(process)
 
     timing = RetryClock(draw=process.dice.random, elapsed=anyio.current_time)
     session = Session(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from faults.inmemory.apiserver import Store
 from faults.inmemory.machine import SYSTEM
 from hedgerow.testing.memory.answers import Refused
 from hedgerow.testing.memory.schema import Object
+from support.server.store import Store
 
 HOME = "default"
 LEASE: Object = {

@@ -10,8 +10,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from faults.inmemory.apiserver import Entry
 from hedgerow.testing.memory.schema import Object
+from support.server.store import Entry
 
 PHASES = ("Blue", "Green")
 _PHASE = "app.kubernetes.io/phase"

@@ -11,11 +11,12 @@ from typing import Any
 import anyio
 
 from faults.endings import ATTEMPTS, CHECK
-from faults.inmemory.apiserver import Entry, Exchange
 from faults.inmemory.machine import Machine
 from faults.inmemory.people import HOME, ModelPeople
 from faults.scenario import Scenario
 from hedgerow.testing.memory.schema import Object
+from support.server.apiserver import Exchange
+from support.server.store import Entry
 
 WAIT_TIMEOUT = 900.0
 """Seconds that the operator may take to answer to a step, faults of some minutes included."""

@@ -13,7 +13,6 @@ from typing import Any
 import anyio
 
 from faults.inmemory import more, routing
-from faults.inmemory.apiserver import Exchange
 from faults.inmemory.injector import ANSWERS, LOSSES, MINUTES, REFUSALS, Fault, Injector
 from faults.inmemory.machine import Machine
 from faults.inmemory.story import Ending, Teller, everything, is_write
@@ -21,6 +20,7 @@ from faults.scenario import Scenario
 from faults.scenarios import CUSTOM
 from hedgerow.controllers.cronjob.starts import SCHEDULED_AT
 from hedgerow.kube.wire import APPLY
+from support.server.apiserver import Exchange
 
 AFTER = 60.0
 """Seconds that a new life has for taking the Lease and writing something that nobody asked for."""
