@@ -12,70 +12,33 @@ import pytest
 
 from hedgerow.cli import main
 from hedgerow.kube import client
-from hedgerow.kube.errors import Forbidden, Unreachable
-from hedgerow.kube.watch import Listing
+from hedgerow.kube.errors import Unreachable
+from hedgerow.testing.memory.kind import ServedKind
+from hedgerow_schemas.base import ApiResource
+from support.server.apiserver import Act, ApiServer, Exchange, Reply, refusal
 
-RESOURCES = {
-    "v1": [("pods", "Pod", True, ["po"]), ("nodes", "Node", False, ["no"])],
-    "app.demo.kakao.com/v1": [("bluegreens", "BlueGreen", True, ["bg"])],
-    "apps/v1": [("deployments", "Deployment", True, ["deploy"])],
-    "batch/v1": [("cronjobs", "CronJob", True, ["cj"])],
-    "batch.tutorial.kubebuilder.io/v1": [("cronjobs", "CronJob", True, [])],
-}
 NAMES = {
-    ("deployments", "shop"): ["web", "web-old", "api\n"],
-    ("deployments", "farm"): ["barn"],
-    ("deployments", ""): ["web", "barn"],
-    ("bluegreens", "shop"): ["demo", "web"],
-    ("bluegreens", "farm"): ["barn"],
-    ("nodes", ""): ["node-1"],
-    ("cronjobs", "shop"): ["report"],
+    ("apps/v1", "Deployment", "shop"): ["web", "web-old", "api\n"],
+    ("apps/v1", "Deployment", "farm"): ["barn"],
+    ("app.demo.kakao.com/v1", "BlueGreen", "shop"): ["demo", "web"],
+    ("app.demo.kakao.com/v1", "BlueGreen", "farm"): ["barn"],
+    ("v1", "Node", ""): ["node-1"],
+    ("batch/v1", "CronJob", "shop"): ["report"],
+    ("batch.tutorial.kubebuilder.io/v1", "CronJob", "shop"): ["report"],
 }
-
-
-class Cluster:
-    namespace = "shop"
-
-    def __init__(self) -> None:
-        self.asked: list[Any] = []
-        self.forbidden = ""
-
-    async def get(self, path: str, **_: Any) -> Any:
-        if path == "/api":
-            return {"versions": ["v1"]}
-        if path == "/apis":
-            found = [{"groupVersion": name} for name in RESOURCES if "/" in name]
-            return {"groups": [{"preferredVersion": one, "versions": [one]} for one in found]}
-        kinds = RESOURCES[path.removeprefix("/apis/").removeprefix("/api/")]
-        return {
-            "resources": [
-                {
-                    "name": plural, "kind": kind, "singularName": kind.lower(),
-                    "namespaced": namespaced, "shortNames": short, "verbs": ["get", "list"],
-                }
-                for plural, kind, namespaced, short in kinds
-            ]
-        }  # fmt: skip
-
-    async def list(self, api: Any, namespace: str, *, reduce: Any, partial: bool) -> Listing:
-        assert partial
-        if api.group_version == self.forbidden:
-            raise Forbidden("you may not", code=403)
-        named = NAMES.get((api.plural, namespace), [])
-        return Listing(tuple(reduce({"metadata": {"name": one}}) for one in named), "1")
+NODE = ServedKind(ApiResource("v1", "Node", "nodes", namespaced=False), {})
+CRONJOB = ServedKind(ApiResource("batch/v1", "CronJob", "cronjobs"), {})
 
 
 @pytest.fixture
-def cluster(monkeypatch) -> Cluster:
-    made = Cluster()
-
-    @asynccontextmanager
-    async def connect(**given: Any):
-        made.asked.append((given["kubeconfig"], given["context"]))
-        yield made
-
-    monkeypatch.setattr(client, "connect", connect)
-    return made
+def cluster(server) -> ApiServer:
+    for kind in (NODE, CRONJOB):
+        server.store.serve(kind)
+    for (version, kind, namespace), names in NAMES.items():
+        for name in names:
+            metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
+            server.store.put({"apiVersion": version, "kind": kind, "metadata": metadata})
+    return server
 
 
 @pytest.fixture
@@ -122,7 +85,7 @@ class TestNames:
             ("owners deploy/web-", ["deploy/web-old"]),
             ("owners deploy ", ["web", "web-old"]),
             ("owners -n farm Deployment.apps b", ["barn"]),
-            ("tree -A deploy ", ["barn", "web"]),
+            ("tree -A deploy ", ["barn", "web", "web-old"]),
             ("adopt no/", ["no/node-1"]),
             ("release deploy/x", []),
             ("plan deploy/web", ["deploy/web", "deploy/web-old"]),
@@ -141,10 +104,15 @@ class TestNames:
     def test_kubeconfig_and_context_choose_the_cluster(self, cluster, offered):
         offered("hedgerow owners --kubeconfig file --context there deploy/")
 
-        assert cluster.asked == [("file", "there")]
+        [login] = cluster.logins
+        assert (login["kubeconfig"], login["context"]) == ("file", "there")
 
     def test_a_kind_that_may_not_be_listed_is_left_out(self, cluster, offered):
-        cluster.forbidden = "batch/v1"
+        def refused(exchange: Exchange, act: Act) -> Reply:
+            is_refused = exchange.api.group == "batch"
+            return refusal(403, "Forbidden", "you may not") if is_refused else act()
+
+        cluster.answers["list CronJob"] = refused
 
         assert offered("hedgerow tree cronjob/") == ["cronjob/report"]
 
@@ -158,7 +126,7 @@ class TestKinds:
         ("line", "found"),
         [
             ("owners dep", ["deployments"]),
-            ("tree c", ["cronjobs", "cronjobs.batch.tutorial.kubebuilder.io"]),
+            ("tree cr", ["cronjobs", "cronjobs.batch.tutorial.kubebuilder.io"]),
             ("watch no", ["nodes"]),
             ("plan dep", []),
         ],

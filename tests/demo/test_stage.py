@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import subprocess
-from contextlib import asynccontextmanager
 
 import pytest
 from rich.console import Console
@@ -14,17 +13,10 @@ from hedgerow.demo.errors import DemoError, UnheardError
 from hedgerow.demo.page import Page
 from hedgerow.demo.stage import Target, folder, given, sandboxed
 from hedgerow.sandbox.errors import SandboxError
+from support.server.apiserver import ApiServer
+from support.server.connected import connect
 
 pytestmark = pytest.mark.anyio
-
-
-class Cluster:
-    """A cluster that tells its version."""
-
-    server = "https://there"
-
-    async def get(self, _path):
-        return {"gitVersion": "v1.37.2"}
 
 
 @pytest.fixture
@@ -35,15 +27,9 @@ def page(shown):
 @pytest.fixture
 def asked(monkeypatch):
     """What the connection was asked for."""
-    asked = []
-
-    @asynccontextmanager
-    async def connect(**terms):
-        asked.append(terms)
-        yield Cluster()
-
-    monkeypatch.setattr(stages, "connect", connect)
-    return asked
+    server = ApiServer(latency=0)
+    monkeypatch.setattr(stages, "connect", connect(server))
+    return server.logins
 
 
 class TestGiven:

@@ -15,18 +15,22 @@ from hedgerow.demo.shell import Shell
 from hedgerow.demo.stage import Stage, Target
 from hedgerow.demo.story import OTHER_IMAGE, farewell, resources
 from hedgerow.sandbox.processes import Started
+from support.server.apiserver import ApiServer, Reply
+from support.server.connected import connected
 
 pytestmark = pytest.mark.anyio
 
 
-class Cluster:
-    """A cluster in which a definition is what it was made with, once `hedgerow install` ran."""
+def cluster(*definitions):
+    """Return a cluster in which a definition is the next of these at each look."""
+    server, found = ApiServer(latency=0), list(definitions)
 
-    def __init__(self, before, after):
-        self.answers = [before, after]
+    def look(_exchange, act):
+        one = found.pop(0)
+        return Reply(200, one) if one else act()
 
-    async def read(self, _api, _name):
-        return self.answers.pop(0)
+    server.answers["read CustomResourceDefinition"] = look
+    return connected(server)
 
 
 def definition(established="True", manager="hedgerow-install"):
@@ -59,14 +63,14 @@ def typed(shown) -> list[str]:
 
 class TestResources:
     async def test_a_definition_that_is_there_is_left_alone(self, stage, shown):
-        async with resources(stage(Cluster(definition(), None))) as ours:
+        async with resources(stage(cluster(definition(), None))) as ours:
             assert not ours
 
         assert typed(shown) == []
         assert "is installed already, and is left as it is" in shown.getvalue()
 
     async def test_one_that_it_installed_goes_at_the_end(self, stage, shown):
-        async with resources(stage(Cluster(None, definition()))) as ours:
+        async with resources(stage(cluster(None, definition()))) as ours:
             assert ours
             assert typed(shown) == ["hedgerow install --context there"]
 
@@ -74,7 +78,7 @@ class TestResources:
 
     async def test_one_that_somebody_uses_by_now_stays(self, stage, shown):
         script = 'case "$1" in uninstall) echo "3 bluegreens exist"; exit 1;; esac'
-        async with resources(stage(Cluster(None, definition()), script)):
+        async with resources(stage(cluster(None, definition()), script)):
             pass
 
         assert "It stays: `hedgerow uninstall --context there` exits with 1" in shown.getvalue()
@@ -91,7 +95,7 @@ class TestResources:
         self, stage, shown, after, said
     ):
         with pytest.raises(DemoError, match=said):
-            async with resources(stage(Cluster(None, after))):
+            async with resources(stage(cluster(None, after))):
                 pytest.fail("it went on")
 
         assert typed(shown)[-1] == "hedgerow uninstall --context there"

@@ -21,14 +21,14 @@ def anyio_backend() -> object:
     return BACKEND
 
 
-class ApiServer:
-    """One that answers with an error until it is healed; `asked` has the time of each request."""
+class Asking:
+    """The question of a start: when it was asked, and the error that it ends in, if any."""
 
-    def __init__(self, error: Exception | None) -> None:
+    def __init__(self, error: Exception | None = None) -> None:
         self.error = error
         self.asked: list[float] = []
 
-    async def ask(self) -> str:
+    async def __call__(self) -> str:
         self.asked.append(anyio.current_time())
         if self.error:
             raise self.error
@@ -43,7 +43,7 @@ def check() -> ApiServerCheck:
 async def test_the_first_answer_is_returned_and_nothing_is_said(check):
     with capture_logs() as logs:
         assert check.check() == "the API server has not answered yet"
-        assert await check.answer(ApiServer(None).ask) == "v1"
+        assert await check.answer(Asking()) == "v1"
 
     assert (check.check(), logs) == ("", [])
 
@@ -59,14 +59,14 @@ async def test_the_first_answer_is_returned_and_nothing_is_said(check):
     ids=lambda error: type(error).__name__,
 )
 async def test_what_passes_is_waited_for_with_growing_pauses_and_said_once(check, error):
-    server = ApiServer(error)
+    ask = Asking(error)
     with capture_logs() as logs:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(check.answer, server.ask)
+            tasks.start_soon(check.answer, ask)
             await anyio.sleep(600)
             assert check.check() == f"the API server does not answer: {error}"
-            assert 600 / LONGEST <= len(server.asked) <= 600 / LONGEST * 2 + 5
-            server.error = None
+            assert 600 / LONGEST <= len(ask.asked) <= 600 / LONGEST * 2 + 5
+            ask.error = None
             await anyio.sleep(LONGEST)
             assert check.check() == ""
 
@@ -74,29 +74,29 @@ async def test_what_passes_is_waited_for_with_growing_pauses_and_said_once(check
         "waiting for the API server",
         "the API server answers",
     ]
-    pauses = [b - a for a, b in zip(server.asked, server.asked[1:], strict=False)]
+    pauses = [b - a for a, b in zip(ask.asked, ask.asked[1:], strict=False)]
     assert pauses[0] < pauses[-1] <= LONGEST
 
 
 @pytest.mark.parametrize("after", [60, 3600])
 async def test_it_is_not_asked_again_before_it_said_within_bounds(check, after):
-    server = ApiServer(errors.Throttled("later", code=429, after=after))
+    ask = Asking(errors.Throttled("later", code=429, after=after))
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(check.answer, server.ask)
+        tasks.start_soon(check.answer, ask)
         await anyio.sleep(59)
-        assert len(server.asked) == 1
+        assert len(ask.asked) == 1
         await anyio.sleep(20)
-        assert len(server.asked) == 2
+        assert len(ask.asked) == 2
         tasks.cancel_scope.cancel()
 
 
 async def test_another_reason_is_said_anew(check):
-    server = ApiServer(AWAY)
+    ask = Asking(AWAY)
     with capture_logs() as logs:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(check.answer, server.ask)
+            tasks.start_soon(check.answer, ask)
             await anyio.sleep(30)
-            server.error = errors.Unavailable("starting", code=503)
+            ask.error = errors.Unavailable("starting", code=503)
             await anyio.sleep(30)
             tasks.cancel_scope.cancel()
 
@@ -116,4 +116,4 @@ async def test_another_reason_is_said_anew(check):
 )
 async def test_what_does_not_pass_by_itself_is_raised(check, error):
     with pytest.raises(type(error)):
-        await check.answer(ApiServer(error).ask)
+        await check.answer(Asking(error))

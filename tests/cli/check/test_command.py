@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
-from copy import deepcopy
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import httpx
 import pytest
 
 from hedgerow.cli.check import state
 from hedgerow.cli.install.definitions import packaged_document
-from hedgerow.kube import client, kubeconfig
-from hedgerow.kube.errors import Forbidden, Missing, Unreachable
+from hedgerow.kube import kubeconfig
 from hedgerow.kube.kubeconfig import ClusterAccess
-from hedgerow.kube.reviews import RULES
-from hedgerow.kube.watch import Listing
 from hedgerow.runtime.leaderelection.record import LEASES
 from hedgerow.testing.virtual import EPOCH
 from hedgerow_schemas.crd import CRD, crd_name, render
 from hedgerow_schemas.openapi import DOCUMENT_PATH
 from support.operator.registered import RESOURCES
+from support.server.apiserver import ApiServer, Reply, refusal
 
 NAME = "bluegreens.app.demo.kakao.com"
 SHARDS = "hedgerow-system/hedgerow-shard"
-DENIED = Forbidden("you may not", code=403)
-AWAY = Unreachable("connection refused", sent=False)
+DENIED = refusal(403, "Forbidden", "you may not")
+AWAY = httpx.ConnectError("connection refused")
 
 
 def definitions(*, describe: bool = False) -> dict[str, Any]:
@@ -39,7 +35,9 @@ def definitions(*, describe: bool = False) -> dict[str, Any]:
 
 def lease(name: str = "hedgerow", holder: str = "a_1", seconds: int = 3) -> dict[str, Any]:
     return {
-        "metadata": {"name": name, "namespace": "hedgerow-system", "uid": "1"},
+        "apiVersion": LEASES.group_version,
+        "kind": LEASES.kind,
+        "metadata": {"name": name, "namespace": "hedgerow-system"},
         "spec": {
             "holderIdentity": holder,
             "leaseDurationSeconds": 15,
@@ -48,53 +46,13 @@ def lease(name: str = "hedgerow", holder: str = "a_1", seconds: int = 3) -> dict
     }
 
 
-@dataclass
-class Cluster:
-    """What is there; `errors` are raised by what is asked of a kind, or of "rights"."""
-
-    server = "https://there:6443"
-    version: str = "v1.37.2"
-    crds: dict[str, Any] = field(default_factory=definitions)
-    leases: list[Any] = field(default_factory=lambda: [lease()])
-    denied: set[tuple[str, str]] = field(default_factory=set)
-    errors: dict[str, Exception] = field(default_factory=dict)
-    served: bool = True
-    asked: list[Any] = field(default_factory=list)
-
-    def server_time(self) -> None:
-        """Return None: its answers have no date."""
-
-    async def get(self, path: str) -> Any:
-        self._refuse(path)
-        return {"gitVersion": self.version} if path == "/version" else packaged_document()
-
-    async def read(self, api: Any, name: str, namespace: str = "") -> Any:
-        self._refuse(f"read {api.kind}")
-        if api == CRD:
-            return deepcopy(self.crds.get(name))
-        return next((one for one in self.leases if one["metadata"]["name"] == name), None)
-
-    async def list(self, api: Any, namespace: str) -> Listing:
-        self._refuse(f"list {api.kind}")
-        self.asked.append((api, namespace))
-        return Listing(tuple(self.leases), "1")
-
-    async def resource(self, _group_version: str, _kind: str) -> None:
-        if not self.served:
-            raise Missing("not served")
-
-    async def review(self, kind: str, spec: dict[str, Any], **_: Any) -> Any:
-        self._refuse("rights")
-        if kind == RULES:
-            self.asked.append(spec["namespace"])
-            every = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
-            return {"resourceRules": [] if self.denied else [every]}
-        asked = spec["resourceAttributes"]
-        return {"allowed": (asked["verb"], asked["resource"]) not in self.denied}
-
-    def _refuse(self, what: str) -> None:
-        if what in self.errors:
-            raise self.errors[what]
+def lay_out(server: ApiServer, *leases: Any, crds: dict[str, Any] | None = None) -> None:
+    """Have these Leases and definitions, by default ours, and no others."""
+    for kind in (CRD, LEASES):
+        for obj in [one for key, one in server.store.all().items() if key[1] == kind.kind]:
+            server.store.drop(obj)
+    for obj in (*leases, *(definitions() if crds is None else crds).values()):
+        server.store.put(obj)
 
 
 class Clock:
@@ -103,21 +61,16 @@ class Clock:
 
 
 @pytest.fixture
-def cluster(monkeypatch) -> Cluster:
-    made = Cluster()
-
-    @asynccontextmanager
-    async def connect(**given: Any):
-        made.asked.append(given)
-        yield made
+def cluster(server, monkeypatch) -> ApiServer:
+    lay_out(server, lease())
+    server.answers[DOCUMENT_PATH] = Reply(200, packaged_document())
 
     async def choose(_file: str | None, context: str | None) -> ClusterAccess:
         return ClusterAccess({}, context or "dev", "default")
 
-    monkeypatch.setattr(client, "connect", connect)
     monkeypatch.setattr(kubeconfig, "choose", choose)
     monkeypatch.setattr(state, "SystemClock", Clock)
-    return made
+    return server
 
 
 @pytest.fixture
@@ -138,7 +91,7 @@ class TestAll:
 
         assert code == 0
         assert lines == [
-            "✓ context: dev, https://there:6443",
+            "✓ context: dev, https://model.invalid",
             "✓ server: v1.37.2",
             *(f"✓ definition {crd_name(r)}: installed, of this version" for r in RESOURCES),
             "✓ operator: a_1 (Lease hedgerow-system/hedgerow, renewed 3s ago)",
@@ -152,9 +105,11 @@ class TestAll:
         )  # fmt: skip
 
         assert (code, len(lines)) == (0, 5)
-        assert lines[0] == "✓ context: there, https://there:6443"
-        assert cluster.asked[0]["context"] == "there"
-        assert cluster.asked[1:] == [(LEASES, "own"), "a", "b"]
+        assert lines[0] == "✓ context: there, https://model.invalid"
+        assert cluster.logins[0]["context"] == "there"
+        assert cluster.asked("list") == [("Lease", "own", "")]
+        reviews = [one.body["spec"] for one in cluster.exchanges if one.verb == "review"]
+        assert reviews == [{"namespace": "a"}, {"namespace": "b"}]
 
     @pytest.mark.parametrize(
         ("words", "told"),
@@ -169,14 +124,14 @@ class TestAll:
 
 class TestServer:
     def test_one_that_is_not_supported_is_missing_something(self, typed, cluster):
-        cluster.version = "v1.29.1"
+        cluster.answers["/version"] = Reply(200, {"gitVersion": "v1.29.1"})
         code, lines = typed()
 
         assert code == 1
         assert lines[1].startswith("✗ server: v1.29.1: Kubernetes 1.29 is not supported")
 
     def test_one_that_does_not_answer_is_told_as_by_every_command(self, typing, cluster):
-        cluster.errors["/version"] = AWAY
+        cluster.answers["/version"] = AWAY
         code, _, err = typing("check")
 
         assert code == 4
@@ -190,7 +145,7 @@ class TestDefinitions:
         return code, line
 
     def test_with_the_descriptions_that_install_adds_it_is_of_this_version(self, typed, cluster):
-        cluster.crds = definitions(describe=True)
+        lay_out(cluster, lease(), crds=definitions(describe=True))
 
         assert self.line(typed) == (
             0,
@@ -198,7 +153,7 @@ class TestDefinitions:
         )
 
     def test_one_that_is_not_installed_names_the_remedy(self, typed, cluster):
-        cluster.crds = {}
+        lay_out(cluster, lease(), crds={})
 
         assert self.line(typed) == (
             1,
@@ -206,8 +161,10 @@ class TestDefinitions:
         )
 
     def test_one_that_lacks_a_field_is_not_of_this_version(self, typed, cluster):
-        [version] = cluster.crds["bluegreens.app.demo.kakao.com"]["spec"]["versions"]
+        crds = definitions()
+        [version] = crds[NAME]["spec"]["versions"]
         del version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["promotion"]
+        lay_out(cluster, lease(), crds=crds)
 
         assert self.line(typed) == (
             1,
@@ -222,8 +179,9 @@ class TestDefinitions:
         ],
     )
     def test_who_may_read_none_is_told_whether_it_is_served(self, typed, cluster, served, expected):
-        cluster.errors["read CustomResourceDefinition"] = DENIED
-        cluster.served = served
+        cluster.answers["read CustomResourceDefinition"] = DENIED
+        if not served:
+            cluster.answers["/apis/app.demo.kakao.com/v1"] = refusal(404, "NotFound", "not served")
         code, mark, found = expected
 
         assert self.line(typed) == (
@@ -239,8 +197,10 @@ class TestDefinitions:
         ],
     )
     def test_what_cannot_be_found_out_is_no_success(self, typed, cluster, asked, told):
-        cluster.crds["bluegreens.app.demo.kakao.com"]["spec"]["scope"] = "Cluster"
-        cluster.errors[asked] = AWAY
+        crds = definitions()
+        crds[NAME]["spec"]["scope"] = "Cluster"
+        lay_out(cluster, lease(), crds=crds)
+        cluster.answers[asked] = AWAY
         code, line = self.line(typed)
 
         assert code == 1
@@ -256,7 +216,7 @@ class TestOperators:
     def test_each_shard_has_a_line_and_leases_of_others_have_none(self, typed, cluster):
         others = [lease("hedgerow-x"), lease("hedgerow-shard-9-of-2"), lease("other")]
         shards = [lease("hedgerow-shard-0-of-2"), lease("hedgerow-shard-1-of-2", "b_2", 9)]
-        cluster.leases = [*others, *shards]
+        lay_out(cluster, *others, *shards)
 
         assert self.lines(typed) == (
             0,
@@ -267,33 +227,33 @@ class TestOperators:
         )
 
     def test_whoever_has_not_renewed_it_in_time_is_not_told_to_run_it(self, typed, cluster):
-        cluster.leases = [lease(seconds=40)]
+        lay_out(cluster, lease(seconds=40))
 
         assert self.lines(typed) == (
             0, ["✓ operator: nobody; a_1 renewed Lease hedgerow-system/hedgerow 40s ago"],
         )  # fmt: skip
 
     def test_of_a_released_lease_and_of_none_nobody_is_told(self, typed, cluster):
-        cluster.leases = [lease(holder="")]
+        lay_out(cluster, lease(holder=""))
         assert self.lines(typed) == (
             0, ["✓ operator: nobody; Lease hedgerow-system/hedgerow was released"],
         )  # fmt: skip
-        cluster.leases = []
+        lay_out(cluster)
         assert self.lines(typed) == (
             0, ["✓ operator: no elected one: no Lease hedgerow-system/hedgerow"],
         )  # fmt: skip
 
     def test_without_the_right_to_list_the_one_lease_is_read(self, typed, cluster):
-        cluster.errors["list Lease"] = DENIED
+        cluster.answers["list Lease"] = DENIED
         assert self.lines(typed)[1][0].startswith("✓ operator: a_1 (Lease")
-        cluster.leases = []
+        lay_out(cluster)
         assert self.lines(typed)[0] == 0
-        cluster.errors["read Lease"] = DENIED
+        cluster.answers["read Lease"] = DENIED
         code, [line] = self.lines(typed)
         assert (code, line.startswith("✗ operator: its Lease cannot be read: ")) == (1, True)
 
     def test_what_cannot_be_read_is_no_success(self, typed, cluster):
-        cluster.errors["list Lease"] = AWAY
+        cluster.answers["list Lease"] = AWAY
         code, [line] = self.lines(typed)
 
         assert (code, "connection refused" in line) == (1, True)
@@ -301,7 +261,7 @@ class TestOperators:
 
 class TestRights:
     def test_each_that_lacks_is_a_line(self, typed, cluster):
-        cluster.denied = {("watch", "jobs"), ("create", "services")}
+        cluster.denied = {"watch jobs", "create services"}
         code, lines = typed("--controllers", "bluegreen,cronjob")
 
         assert code == 1
@@ -311,7 +271,7 @@ class TestRights:
         ]
 
     def test_where_the_question_is_refused_that_is_no_success(self, typed, cluster):
-        cluster.errors["rights"] = DENIED
+        cluster.answers["review SelfSubjectRulesReview"] = DENIED
         code, lines = typed()
 
         assert code == 1

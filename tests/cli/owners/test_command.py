@@ -2,77 +2,46 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import re
-from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any
 from xml.dom.minidom import parseString
 
 import pytest
 import yaml
 
 from cli.owned import IMAGE, LIVE, OWNER
-from hedgerow.kube import client
-from hedgerow.kube.errors import Forbidden, Missing, Unavailable
+from hedgerow.testing.memory.kind import ServedKind
+from hedgerow_schemas.base import ApiResource
 from support.objects.judged import Object
+from support.server.apiserver import ApiServer, refusal
+from support.server.store import Store
+
+NODE = ServedKind(ApiResource("v1", "Node", "nodes", namespaced=False), {})
+OWNER_IN_SHOP = {**OWNER, "metadata": {**OWNER["metadata"], "namespace": "shop"}}
 
 
-def kind(plural: str, name: str, **more: Any) -> Object:
-    return {"name": plural, "kind": name, "namespaced": True, "verbs": ["get"], **more}
-
-
-class Fake:
-    """A cluster of these objects, by kind and name."""
-
-    def __init__(self, **objects: Any) -> None:
-        self.objects: dict[str, Any] = {"Deployment": LIVE, "BlueGreen": OWNER, **objects}
-        self.namespace = "shop"
-        self.reads: list[tuple[str, str, str]] = []
-        self.paths: dict[str, Any] = {
-            "/api": {"versions": ["v1"]},
-            "/apis": {"groups": [self._group("apps/v1"), self._group("app.demo.kakao.com/v1")]},
-            "/api/v1": {"resources": [kind("nodes", "Node", namespaced=False)]},
-            "/apis/apps/v1": {"resources": [kind("deployments", "Deployment")]},
-            "/apis/app.demo.kakao.com/v1": {"resources": [kind("bluegreens", "BlueGreen")]},
-        }
-
-    def _group(self, version: str) -> Object:
-        return {"preferredVersion": {"groupVersion": version}}
-
-    async def get(self, path: str, **_: Any) -> Any:
-        if isinstance(self.paths[path], Exception):
-            raise self.paths[path]
-        return self.paths[path]
-
-    async def read(self, api: Any, name: str, namespace: str = "") -> Any:
-        self.reads.append((api.kind, name, namespace))
-        found = self.objects.get(api.kind)
-        if isinstance(found, Exception):
-            raise found
-        return copy.deepcopy(found)
+PATH = "/apis/app.demo.kakao.com/v1/namespaces/shop/bluegreens/demo"
 
 
 @pytest.fixture
-def cluster(monkeypatch) -> Fake:
-    fake = Fake()
-    fake.asked = []
-
-    @asynccontextmanager
-    async def connect(**given: Any):
-        fake.asked.append(given)
-        yield fake
-
-    monkeypatch.setattr(client, "connect", connect)
+def cluster(server, monkeypatch) -> Store:
+    """Return a store with a Deployment of a BlueGreen's in it."""
     monkeypatch.setenv("COLUMNS", "100")
-    return fake
+    server.store.serve(NODE)
+    server.store.put(LIVE)
+    server.store.put(OWNER_IN_SHOP)
+    return server.store
 
 
 @pytest.fixture
 def typed(cluster, typing):
     """Type `hedgerow owners …`; give the exit code, standard output and standard error."""
     return partial(typing, "owners")
+
+
+def reads(server: ApiServer) -> list[tuple[str, str, str]]:
+    return [(kind, name, namespace) for kind, namespace, name in server.asked("read")]
 
 
 class TestBuiltIn:
@@ -92,68 +61,66 @@ class TestBuiltIn:
         }  # fmt: skip
 
     def test_its_own_fields_are_shown_with_what_settles_them(self, typed, cluster):
-        cluster.objects["Deployment"] = self.deployment("Deployment/web", ".spec.replicas")
+        cluster.put(self.deployment("Deployment/web", ".spec.replicas"))
         code, out, err = typed("deployment/web", "--contested")
 
         assert (code, err) == (0, "")
         assert "kubectl annotate deployments.apps web" in out
         assert "hedgerow.dev/claim=Deployment/web: spec.replicas" in out
 
-    def test_those_of_an_object_that_it_claims_are_shown_too(self, typed, cluster):
+    def test_those_of_an_object_that_it_claims_are_shown_too(self, typed, cluster, server):
         name = "HorizontalPodAutoscaler"
-        cluster.objects["Deployment"] = self.deployment(f"{name}/hpa", ".spec.minReplicas")
+        cluster.put(self.deployment(f"{name}/hpa", ".spec.minReplicas"))
         target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
         entry = {
             "manager": "rival", "operation": "Apply", "fieldsV1": {"f:spec": {"f:minReplicas": {}}}
         }  # fmt: skip
-        cluster.objects[name] = {
-            "apiVersion": "autoscaling/v2",
-            "kind": name,
-            "metadata": {"name": "hpa", "namespace": "shop", "managedFields": [entry]},
-            "spec": {"scaleTargetRef": target, "minReplicas": 2},
-        }
-        cluster.paths["/apis"]["groups"].append(cluster._group("autoscaling/v2"))
-        cluster.paths["/apis/autoscaling/v2"] = {
-            "resources": [kind("horizontalpodautoscalers", name)]
-        }
+        cluster.put(
+            {
+                "apiVersion": "autoscaling/v2",
+                "kind": name,
+                "metadata": {"name": "hpa", "namespace": "shop", "managedFields": [entry]},
+                "spec": {"scaleTargetRef": target, "minReplicas": 2},
+            }
+        )
         code, out, _ = typed("horizontalpodautoscaler/hpa", "--contested")
 
         assert code == 0
-        assert cluster.reads == [(name, "hpa", "shop"), ("Deployment", "web", "shop")]
+        assert reads(server) == [(name, "hpa", "shop"), ("Deployment", "web", "shop")]
         assert f"hedgerow.dev/claim={name}/hpa: spec.minReplicas" in out
 
     def test_one_that_says_nothing_is_anybodys(self, typed, cluster):
         live = self.deployment("Deployment/web", ".spec.replicas")
         del live["metadata"]["annotations"]
-        cluster.objects["Deployment"] = live
+        cluster.put(live)
 
         assert "no field is contested" in typed("deployment/web", "--contested")[1]
 
 
 class TestAsked:
-    def test_the_object_is_read_where_the_context_says(self, typed, cluster):
+    def test_the_object_is_read_where_the_context_says(self, typed, server):
         assert typed("deployment/web")[0] == 0
-        assert cluster.reads == [("Deployment", "web", "shop"), ("BlueGreen", "demo", "shop")]
+        assert reads(server) == [("Deployment", "web", "shop"), ("BlueGreen", "demo", "shop")]
 
-    def test_flags_choose_cluster_and_namespace(self, typed, cluster):
+    def test_flags_choose_cluster_and_namespace(self, typed, server):
         typed("deployment/web", "-n", "other", "--context", "there", "--kubeconfig", "file")
 
-        assert cluster.reads[0] == ("Deployment", "web", "other")
-        assert cluster.asked[0]["context"] == "there"
-        assert cluster.asked[0]["kubeconfig"] == "file"
-        assert re.fullmatch(r"hedgerow/\d.*", cluster.asked[0]["user_agent"])
+        assert reads(server)[0] == ("Deployment", "web", "other")
+        assert server.logins[0]["context"] == "there"
+        assert server.logins[0]["kubeconfig"] == "file"
+        assert re.fullmatch(r"hedgerow/\d.*", server.logins[0]["user_agent"])
 
-    def test_what_is_cluster_wide_is_read_without_namespace(self, typed, cluster):
+    def test_what_is_cluster_wide_is_read_without_namespace(self, typed, cluster, server):
         node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "x"}}
-        cluster.objects["Node"] = node
+        cluster.put(node)
 
         assert typed("node/x", "-n", "other")[0] == 0
-        assert cluster.reads == [("Node", "x", "")]
+        assert reads(server) == [("Node", "x", "")]
 
-    def test_a_resource_of_ours_tells_itself_what_is_contested_in_it(self, typed, cluster):
+    def test_a_resource_of_ours_tells_itself_what_is_contested_in_it(self, typed, server):
         _, out, _ = typed("bluegreen/demo", "-o", "json")
 
-        assert cluster.reads == [("BlueGreen", "demo", "shop")]
+        assert reads(server) == [("BlueGreen", "demo", "shop")]
         assert json.loads(out)["missing"] == [
             {
                 "path": ".status.routeTo",
@@ -161,59 +128,61 @@ class TestAsked:
                 "remedies": [
                     {
                         "effect": "To write it again",
-                        "command": "hedgerow adopt BlueGreen.app.demo.kakao.com/demo --from x",
+                        "command": "hedgerow adopt BlueGreen.app.demo.kakao.com/demo --from x"
+                        " -n shop",
                     }
                 ],
             }
         ]
 
-    @pytest.mark.parametrize(
-        "owner", [None, {**OWNER, "metadata": {"name": "demo", "uid": "another"}}]
-    )
-    def test_an_owner_that_is_not_the_one_contests_nothing(self, typed, cluster, owner):
-        cluster.objects["BlueGreen"] = owner
+    @pytest.mark.parametrize("uid", ["", "another"])
+    def test_an_owner_that_is_not_the_one_contests_nothing(self, typed, cluster, uid):
+        cluster.drop(OWNER_IN_SHOP)
+        if uid:
+            cluster.put({**OWNER, "metadata": {**OWNER_IN_SHOP["metadata"], "uid": uid}})
 
         assert typed("deployment/web", "--contested")[1].endswith("no field is contested\n")
 
     @pytest.mark.parametrize("references", [[], [{"kind": "ReplicaSet", "controller": True}]])
-    def test_an_owner_that_is_not_ours_is_not_read(self, typed, cluster, references):
+    def test_an_owner_that_is_not_ours_is_not_read(self, typed, cluster, server, references):
         metadata = {**LIVE["metadata"], "ownerReferences": references}
-        cluster.objects["Deployment"] = {**LIVE, "metadata": metadata}
+        cluster.put({**LIVE, "metadata": metadata})
         typed("deployment/web")
 
-        assert cluster.reads == [("Deployment", "web", "shop")]
+        assert reads(server) == [("Deployment", "web", "shop")]
 
-    def test_an_owner_that_cannot_be_read_is_told_and_the_rest_is_shown(self, typed, cluster):
-        cluster.objects["BlueGreen"] = Missing("not served")
+    def test_an_owner_that_cannot_be_read_is_told_and_the_rest_is_shown(self, typed, server):
+        server.answers["read BlueGreen"] = refusal(404, "NotFound", "not served")
         code, out, err = typed("deployment/web")
 
-        assert (code, err) == (0, "hedgerow: contested fields are not marked: not served\n")
+        told = f"hedgerow: contested fields are not marked: GET {PATH}: not served\n"
+        assert (code, err) == (0, told)
         assert "contested" not in out
 
     @pytest.mark.parametrize("flags", [(), ("--contested",), ("--contested", "-o", "json")])
-    def test_a_kind_that_may_not_be_read_is_left_out_and_counted(self, typed, cluster, flags):
-        cluster.objects["BlueGreen"] = Forbidden("you may not")
+    def test_a_kind_that_may_not_be_read_is_left_out_and_counted(self, typed, server, flags):
+        server.answers["read BlueGreen"] = refusal(403, "Forbidden", "you may not")
         code, out, err = typed("deployment/web", *flags)
 
         assert code == 0
         assert err == (
-            "hedgerow: 1 kind is left out, which you may not read here: BlueGreen; you may not;"
-            " it is not known which fields are contested\n"
+            "hedgerow: 1 kind is left out, which you may not read here: BlueGreen;"
+            f" GET {PATH}: you may not; it is not known which fields are contested\n"
         )
         assert "no field is contested" not in out
         assert out.endswith("it is not known which fields are contested\n") == (
             flags == ("--contested",)
         )
 
-    def test_but_contested_fields_alone_need_its_kind(self, typed, cluster):
-        cluster.objects["BlueGreen"] = Missing("not served")
+    def test_but_contested_fields_alone_need_its_kind(self, typed, server):
+        server.answers["read BlueGreen"] = refusal(404, "NotFound", "not served")
         code, out, err = typed("deployment/web", "--contested")
 
         assert (code, out) == (1, "")
         assert "not served" in err
 
-    def test_groups_that_do_not_answer_are_told(self, typed, cluster):
-        cluster.paths["/apis/app.demo.kakao.com/v1"] = Unavailable("down")
+    def test_groups_that_do_not_answer_are_told(self, typed, server):
+        server.answers["/apis/app.demo.kakao.com/v1"] = refusal(503, "ServiceUnavailable", "down")
 
         code, _, err = typed("deployment/web")
 
@@ -221,15 +190,15 @@ class TestAsked:
         assert err == "hedgerow: no answer about the kinds of app.demo.kakao.com/v1\n"
 
     def test_a_kind_that_could_be_another_is_told(self, typed, cluster):
-        cluster.paths["/api/v1"]["resources"].append(kind("deployments", "Deployment"))
+        cluster.serve(ServedKind(ApiResource("v1", "Deployment", "deployments"), {}))
 
-        assert typed("deployments/web")[2] == (
+        assert typed("deployments/web")[2].startswith(
             "hedgerow: deployments is taken for deployments.v1.;"
             " it could also mean deployments.v1.apps\n"
         )
 
     def test_an_object_that_is_not_there_is_one_line(self, typed, cluster):
-        cluster.objects["Deployment"] = None
+        cluster.drop(LIVE)
 
         assert typed("deployment/web") == (
             1,
@@ -266,6 +235,7 @@ class TestPrinted:
             "namespace": "shop",
             "name": "web",
             "uid": "child",
+            "resourceVersion": "101",
         }
         assert fields[".spec.replicas"] == {
             "path": ".spec.replicas",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
 from types import SimpleNamespace
@@ -14,10 +13,8 @@ import pytest
 
 from hedgerow.cli.schedule import explain
 from hedgerow.controllers.scaler.windows import BEFORE, DOMAIN
-from hedgerow.kube import client
-from hedgerow.kube.watch import Listing
-from hedgerow_schemas.base import ApiResource
-from hedgerow_schemas.builtin import Deployment, HorizontalPodAutoscaler, Service, StatefulSet
+from hedgerow_schemas.builtin import HorizontalPodAutoscaler
+from support.server.store import Store
 
 Object = dict[str, Any]
 NOW = datetime(2026, 3, 27, 18, 30, tzinfo=UTC)
@@ -43,45 +40,18 @@ def workload(kind: str, notes: Object, replicas: int = 2, **holders: str) -> Obj
 
 def autoscaler(name: str, kind: str = "Deployment") -> Object:
     target = {"apiVersion": "apps/v1", "kind": kind, "name": "web"}
-    return {"metadata": {"name": name}, "spec": {"scaleTargetRef": target, "minReplicas": 3}}
-
-
-class Cluster:
-    """A cluster with these objects in the namespace shop."""
-
-    namespace = "shop"
-
-    def __init__(self) -> None:
-        self.objects: dict[str, Object] = {}
-        self.autoscalers: list[Object] = []
-
-    async def read(self, api: ApiResource, name: str, namespace: str) -> Object | None:
-        return self.objects.get(api.kind) if (name, namespace) == ("web", "shop") else None
-
-    async def list(self, api: ApiResource, namespace: str) -> Listing:
-        assert (api, namespace) == (HorizontalPodAutoscaler.api, "shop")
-        return Listing(tuple(self.autoscalers), "1")
+    api = HorizontalPodAutoscaler.api
+    return {
+        "apiVersion": api.group_version, "kind": api.kind,
+        "metadata": {"name": name, "namespace": "shop"},
+        "spec": {"scaleTargetRef": target, "minReplicas": 3},
+    }  # fmt: skip
 
 
 @pytest.fixture
-def cluster(monkeypatch) -> Cluster:
-    made = Cluster()
-
-    @asynccontextmanager
-    async def connect(**_: Any):
-        yield made
-
-    async def find(_: Any, word: str) -> Any:
-        apis = (Deployment.api, StatefulSet.api, Service.api)
-        return SimpleNamespace(
-            api=next(a for a in apis if a.kind.lower() == word), others=(), failed=()
-        )
-
-    monkeypatch.delenv("COLUMNS", raising=False)  # with it, lines are as long as it says
-    monkeypatch.setattr(client, "connect", connect)
-    monkeypatch.setattr("hedgerow.cli.targets.find", find)
+def cluster(server, monkeypatch) -> Store:
     monkeypatch.setattr(explain, "SystemClock", lambda: SimpleNamespace(now=lambda: NOW))
-    return made
+    return server.store
 
 
 @pytest.fixture
@@ -93,7 +63,7 @@ def typed(cluster, typing, monkeypatch):
 
 class TestTable:
     def test_a_week_of_windows_and_what_each_sets(self, cluster, typed):
-        cluster.objects["Deployment"] = workload("Deployment", OFFICE)
+        cluster.put(workload("Deployment", OFFICE))
         code, out, err = typed("deployment/web")
 
         assert (code, err) == (0, "")
@@ -111,7 +81,7 @@ class TestTable:
 
     @pytest.mark.parametrize(("width", "zone"), [(80, "Europe/Berlin"), (80, LONG), (40, LONG)])
     def test_nothing_is_lost_on_a_narrow_terminal(self, cluster, typed, monkeypatch, width, zone):
-        cluster.objects["Deployment"] = workload("Deployment", OFFICE | {"time-zone": zone})
+        cluster.put(workload("Deployment", OFFICE | {"time-zone": zone}))
         _, wide, _ = typed("deployment/web")
         monkeypatch.setenv("COLUMNS", str(width))
         _, narrow, _ = typed("deployment/web")
@@ -123,7 +93,7 @@ class TestTable:
         assert texts[1] - texts[0] == Counter(f"({zone})")
 
     def test_on_eighty_columns_times_and_numbers_are_not_wrapped(self, cluster, typed, monkeypatch):
-        cluster.objects["Deployment"] = workload("Deployment", OFFICE)
+        cluster.put(workload("Deployment", OFFICE))
         monkeypatch.setenv("COLUMNS", "80")
         out = typed("deployment/web")[1]
 
@@ -131,19 +101,19 @@ class TestTable:
         assert len(out.splitlines()) == 14
 
     def test_who_holds_the_field_is_told(self, cluster, typed):
-        cluster.objects["StatefulSet"] = workload("StatefulSet", OFFICE, 3, helm="Apply")
+        cluster.put(workload("StatefulSet", OFFICE, 3, helm="Apply"))
 
         assert "spec.replicas is 3, held by helm: another number" in typed("statefulset/web")[1]
 
     def test_more_than_asked_for_is_counted(self, cluster, typed):
-        cluster.objects["Deployment"] = workload("Deployment", OFFICE)
+        cluster.put(workload("Deployment", OFFICE))
         out = typed("deployment/web", "--limit", "2")[1]
 
         assert out.endswith("There are more: see --limit.\n")
 
     def test_a_window_that_never_comes_is_told(self, cluster, typed):
         notes = OFFICE | {"scale-out": "0 0 31 2 *", "scale-in-replicas": "4"}
-        cluster.objects["Deployment"] = workload("Deployment", notes)
+        cluster.put(workload("Deployment", notes))
         out = typed("deployment/web")[1]
 
         assert "no window (now)  4" in out
@@ -152,8 +122,9 @@ class TestTable:
 
 class TestJson:
     def test_it_has_the_recorded_number_and_the_autoscalers_field(self, cluster, typed):
-        cluster.objects["Deployment"] = workload("Deployment", OFFICE)
-        cluster.autoscalers = [autoscaler("a"), autoscaler("b", "StatefulSet")]
+        cluster.put(workload("Deployment", OFFICE))
+        cluster.put(autoscaler("a"))
+        cluster.put(autoscaler("b", "StatefulSet"))
         found = json.loads(typed("deployment/web", "-o", "json", "--to", "2026-03-31")[1])
 
         assert found["sets"] == {"object": "HorizontalPodAutoscaler/a", "field": "spec.minReplicas"}
@@ -164,7 +135,7 @@ class TestJson:
     def test_in_a_window_the_former_number_is_that_of_the_record(self, cluster, typed):
         notes = OFFICE | {BEFORE: '{"replicas":5,"takenFrom":"helm"}'}
         held = {"hedgerow-scaler": "Apply"}
-        cluster.objects["Deployment"] = workload("Deployment", notes, 10, **held)
+        cluster.put(workload("Deployment", notes, 10, **held))
         found = json.loads(typed("deployment/web", "-o", "json")[1])
 
         assert (found["phases"][0]["replicas"], found["heldBy"]) == (5, [])
@@ -190,7 +161,7 @@ class TestRefused:
         ],
     )
     def test_it_says_what_is_wrong(self, cluster, typed, words, code, why):
-        cluster.objects["Deployment"] = workload("Deployment", OFFICE)
+        cluster.put(workload("Deployment", OFFICE))
         ended, out, err = typed(*words)
 
         assert (ended, out) == (code, "")
@@ -201,14 +172,15 @@ class TestRefused:
         [({}, "has none of the annotations"), ({"scale-in": "0 99 * * *"}, "99 is above 23")],
     )
     def test_an_object_without_windows_has_none_to_show(self, cluster, typed, notes, why):
-        cluster.objects["Deployment"] = workload("Deployment", notes)
+        cluster.put(workload("Deployment", notes))
         ended, out, err = typed("deployment/web")
 
         assert (ended, out) == (1, "")
         assert why in err
 
     def test_nor_has_one_with_several_autoscalers(self, cluster, typed):
-        cluster.objects["Deployment"] = workload("Deployment", OFFICE)
-        cluster.autoscalers = [autoscaler("a"), autoscaler("b")]
+        cluster.put(workload("Deployment", OFFICE))
+        cluster.put(autoscaler("a"))
+        cluster.put(autoscaler("b"))
 
         assert "hedgerow scales nothing until only one of them does" in typed("deployment/web")[2]

@@ -128,6 +128,8 @@ class ApiServer:
         """The rights that nobody has, as in `patch services` or `patch bluegreens/status`."""
         self.rules: list[Object] | None = None
         """The rights that are shown: by default all, and none where any is denied."""
+        self.logins: list[dict[str, Any]] = []
+        """What its clients were connected with."""
         self.warnings: tuple[str, ...] = ()
         """What each write is answered with besides."""
         self.hook: Callable[[Exchange, Act], Any] = self._through
@@ -206,8 +208,8 @@ class ApiServer:
         steps = [unquote(step) for step in request.path.split("/")[1:]]
         root, steps = steps[0], steps[1:]
         body = decode(request.content) if request.content else {}
-        version = steps[0] if root == "api" else "/".join(steps[:2])
-        steps = steps[1:] if root == "api" else steps[2:]
+        depth = 1 if root == "api" else 2
+        version, steps = "/".join(steps[:depth]), steps[depth:]
         if root not in {"api", "apis"} or not steps:
             api = ApiResource("", "", "", namespaced=False)
             return Exchange(number, client, request, "get", api, "", "", "", body, now)

@@ -73,14 +73,13 @@ def connected(
 
 
 def connect(
-    api: ApiServer, namespace: str = "default", asked: list[dict[str, Any]] | None = None
+    api: ApiServer, namespace: str = "default"
 ) -> Callable[..., AbstractAsyncContextManager[Cluster]]:
-    """Return what stands in for `client.connect`; what it is asked for is added to `asked`."""
+    """Return what stands in for `client.connect`."""
 
     @asynccontextmanager
     async def connecting(**given: Any) -> AsyncGenerator[Cluster]:
-        if asked is not None:
-            asked.append(given)
+        api.logins.append(given)
         yield connected(api, namespace)
 
     return connecting

@@ -11,20 +11,26 @@ from typing import Any
 from hedgerow.testing.memory import kinds
 from hedgerow.testing.memory.answers import Refused
 from hedgerow.testing.memory.kind import ServedKind
-from hedgerow.testing.memory.schema import Object
+from hedgerow.testing.memory.schema import Atomic, Object
 from hedgerow.testing.memory.server import Server, StoredKey
 from hedgerow_schemas.base import ApiResource
-from model import ours
+from hedgerow_schemas.crd import CRD
+from model import ours, scaled
 
+DEFINITION = ServedKind(CRD, {"spec": Atomic(), "status": Atomic()}, status=True)
+"""Enough to be read, applied and deleted; a new one changes nothing of what is served."""
 KINDS = (
     *kinds.BUILTIN,
     kinds.NAMESPACE,
     kinds.POD,
+    DEFINITION,
     kinds.ENDPOINT_SLICE,
     ours.bluegreen(),
     ours.cronjob(),
     ours.guestbook(),
     ours.memcached(),
+    scaled.STATEFUL_SET,
+    scaled.HORIZONTAL_POD_AUTOSCALER,
 )
 
 
