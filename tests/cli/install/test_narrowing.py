@@ -8,6 +8,8 @@ import pytest
 
 from hedgerow.cli.install.losses import NAMED, TOLD, losses, stored_without
 from hedgerow.cli.install.narrowing import limits
+from hedgerow.testing.memory.kind import ServedKind
+from hedgerow_schemas.base import ApiResource
 from support.objects.narrowed import (
     GROUP,
     HARMLESS,
@@ -19,6 +21,8 @@ from support.objects.narrowed import (
     root,
     text,
 )
+from support.server.apiserver import ApiServer
+from support.server.connected import connected
 
 pytestmark = pytest.mark.anyio
 
@@ -28,17 +32,14 @@ def broken(before: Any, after: Any, value: Any) -> list[str]:
     return [what for one in limits(root(before), root(after)) for what in one.broken_by(obj)]
 
 
-class Cluster:
-    """One that has objects, and lists them once."""
-
-    def __init__(self, *objects: Any) -> None:
-        self.objects = objects
-        self.listed: list[Any] = []
-
-    async def list(self, api: Any, *, reduce: Any) -> Any:
-        self.listed.append(api)
-        reduced = tuple(reduce(one) for one in self.objects)
-        return type("Listing", (), {"items": reduced})
+def laid_out(definition: Any, *objects: Any) -> ApiServer:
+    """Return a server with objects of the definition's stored version."""
+    server, names = ApiServer(latency=0), definition["spec"]["names"]
+    version = f"{GROUP}/{definition['spec']['versions'][0]['name']}"
+    server.store.serve(ServedKind(ApiResource(version, names["kind"], names["plural"]), {}))
+    for one in objects:
+        server.store.put({"apiVersion": version, "kind": names["kind"], **one})
+    return server
 
 
 def thing(name: str, x: Any, **meta: Any) -> Any:
@@ -94,49 +95,53 @@ class TestLosses:
     before, after = definition(of(a=text(), b=text())), definition(of(a=text()))
 
     async def test_the_first_objects_are_named_and_all_are_counted(self):
-        cluster = Cluster(*(thing(f"t{number}", {"b": "1"}) for number in range(9)), thing("x", {}))
+        server = laid_out(
+            self.before, *(thing(f"t{number}", {"b": "1"}) for number in range(9)), thing("x", {})
+        )
 
-        [loss] = await losses(cluster, self.before, self.after)  # pyright: ignore[reportArgumentType]
+        [loss] = await losses(connected(server), self.before, self.after)
         assert (loss.what, loss.count) == (".spec.x.b: would be lost", 9)
         assert loss.objects == tuple(f"shop/t{number}" for number in range(NAMED))
-        assert [api.group_version for api in cluster.listed] == [f"{GROUP}/v1"]
+        [listed] = server.exchanges
+        assert listed.request.path == f"/apis/{GROUP}/v1/things"
 
     async def test_without_a_difference_nothing_is_listed(self):
-        cluster = Cluster(thing("a", {"b": "1"}))
+        server = laid_out(self.before, thing("a", {"b": "1"}))
 
-        assert await losses(cluster, self.before, self.before) == ()  # pyright: ignore[reportArgumentType]
-        assert await losses(cluster, self.after, self.before) == ()  # pyright: ignore[reportArgumentType]
-        assert cluster.listed == []
+        assert await losses(connected(server), self.before, self.before) == ()
+        assert await losses(connected(server), self.after, self.before) == ()
+        assert server.exchanges == []
 
     async def test_they_have_a_bound_however_many_keys_somebody_made_up(self):
         before, after = definition({"type": "object", **KEPT}), definition(of(a=text()))
-        cluster = Cluster(
-            *(thing(f"t{n}", {f"k{n}-{key}": "" for key in range(1000)}) for n in range(3))
+        server = laid_out(
+            before, *(thing(f"t{n}", {f"k{n}-{key}": "" for key in range(1000)}) for n in range(3))
         )
 
-        assert len(await losses(cluster, before, after)) == TOLD  # pyright: ignore[reportArgumentType]
+        assert len(await losses(connected(server), before, after)) == TOLD
 
     async def test_a_key_is_cut(self):
         before, after = definition({"type": "object", **KEPT}), definition(of(a=text()))
+        server = laid_out(before, thing("t", {"k" * 10_000: ""}))
 
-        [loss] = await losses(Cluster(thing("t", {"k" * 10_000: ""})), before, after)  # pyright: ignore[reportArgumentType]
+        [loss] = await losses(connected(server), before, after)
         assert len(loss.what) < 200
 
     async def test_managed_fields_of_a_version_that_goes_are_told(self):
         before = definition(of(a=text()), "v1", "v1beta1")
         entries = [{"apiVersion": f"{GROUP}/v1beta1"}, {"apiVersion": f"{GROUP}/v1"}]
         old = thing("old", {"a": "1"}, managedFields=entries)
-        cluster = Cluster(old, thing("new", {"a": "1"}, managedFields=entries[1:]))
+        server = laid_out(before, old, thing("new", {"a": "1"}, managedFields=entries[1:]))
 
-        [loss] = await losses(cluster, before, self.after)  # pyright: ignore[reportArgumentType]
+        [loss] = await losses(connected(server), before, self.after)
         assert loss.objects == ("shop/old",)
         assert loss.what == f".metadata.managedFields of {GROUP}/v1beta1: no apply would pass"
 
     async def test_the_stored_version_is_compared_with_another_that_takes_its_place(self):
         before = definition(of(a=text(), b=text()), "v1")
-        cluster = Cluster(thing("t", {"b": "1"}))
+        server = laid_out(before, thing("t", {"b": "1"}))
 
-        [loss] = await losses(cluster, before, definition(of(a=text()), "v2"))  # pyright: ignore[reportArgumentType]
+        [loss] = await losses(connected(server), before, definition(of(a=text()), "v2"))
         assert loss.what == ".spec.x.b: would be lost"
 
     def test_a_version_in_which_something_is_stored_may_not_go(self):

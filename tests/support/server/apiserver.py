@@ -8,7 +8,7 @@ and an end. What goes wrong on the way is decided by the `hook` that each reques
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from email.utils import formatdate
@@ -100,7 +100,7 @@ class Reply:
 
 
 Act = Callable[[], Reply]
-Answer = Reply | Exception | Callable[[Exchange, Act], Reply]
+Answer = Reply | Exception | Callable[[Exchange, Act], Reply | Awaitable[Reply]]
 
 
 class ApiServer:
@@ -109,7 +109,7 @@ class ApiServer:
     `hook` is what each exchange goes through: it calls `act` to have the request carried out and
     gives the reply, or raises what httpx raises; it may wait. The usual one gives what `answers`
     has for the verb and kind, as in `list Lease`, or for the path of anything else: a reply, an
-    error that is raised, or a function that may act first.
+    error that is raised, or a function that may wait, and act first.
     """
 
     def __init__(
@@ -148,7 +148,11 @@ class ApiServer:
         answer = self.answers.get(exchange.key)
         if isinstance(answer, Exception):
             raise answer
-        reply = answer if isinstance(answer, Reply) else answer(exchange, act) if answer else act()
+        reply = answer or act()
+        if not isinstance(reply, Reply):
+            reply = reply(exchange, act)
+        if not isinstance(reply, Reply):
+            reply = await reply
         await anyio.sleep(self._latency / 2)
         return reply
 
