@@ -29,7 +29,7 @@ from hedgerow.serving.httpserver.limits import PROBES, REVIEWS, SCRAPES
 from hedgerow.serving.loop_latency import BEAT
 from hedgerow.settings import Settings
 from hedgerow.testing.virtual import BACKEND, VirtualClock
-from serving.certs import Server, shown, unavailable
+from serving.certs import Shared, shown, unavailable
 from serving.serving import pair
 from support.operator.registered import REGISTRY
 
@@ -44,7 +44,7 @@ def anyio_backend() -> object:
     return BACKEND
 
 
-class Judge(Server):
+class Judge(Shared):
     """Also judges tokens: one is known and may read, one is known and may not."""
 
     async def review(self, kind: str, spec: dict[str, Any], **_: Any) -> dict[str, Any]:
@@ -300,19 +300,19 @@ class TestCertificates:
         async with process.started(leader_elect=True):
             assert "certificate" not in await process.ready()
 
-        assert process.cluster.reads == process.cluster.writes == []
+        assert process.cluster.sent == []
 
     async def test_a_run_of_ones_own_signs_for_itself_and_stores_nothing(self, process):
         async with process.started(metrics_secure=True):
             assert shown(process.listening[METRICS].tls)
 
-        assert process.cluster.reads == process.cluster.writes == []
+        assert process.cluster.sent == []
 
     async def test_webhooks_outside_a_cluster_leave_nothing_in_it(self, outside):
         async with outside.started(webhooks=True):
             assert shown(outside.listening[OWN_WEBHOOKS].tls)
 
-        assert outside.cluster.reads == outside.cluster.writes == []
+        assert outside.cluster.sent == []
 
     async def test_without_webhooks_replicas_share_a_secret_and_read_nothing_else(self, process):
         process.cluster.configure()
@@ -320,14 +320,15 @@ class TestCertificates:
             await anyio.sleep(3600)
             assert "[+]certificate ok\n" in await process.ready()
 
-        assert set(process.cluster.reads) == set(process.cluster.writes) == {SECRET.kind}
+        assert {sent.api.kind for sent in process.cluster.sent} == {SECRET.kind}
+        assert process.cluster.writes
 
     async def test_with_webhooks_the_configuration_trusts_what_is_shown(self, process):
         process.cluster.configure()
         async with process.started(webhooks=True):
             assert process.cluster.trusts(shown(process.listening[WEBHOOKS].tls))
 
-        assert process.cluster.writes == [SECRET.kind, VALIDATING.kind]
+        assert process.cluster.asked("apply") == [SECRET.kind, VALIDATING.kind]
 
     @pytest.mark.parametrize("years", [-5, 5])
     async def test_by_a_wrong_clock_what_is_shared_is_not_replaced(
@@ -337,16 +338,15 @@ class TestCertificates:
         right = VirtualClock.now
         process.cluster.time = right(VirtualClock())
         async with process.started(webhooks=True):
-            before = process.cluster.objects[SECRET.kind]
+            before = process.cluster.secret
         wrong = timedelta(days=365 * years)
         monkeypatch.setattr(VirtualClock, "now", lambda clock: right(clock) + wrong)
         async with process.started(webhooks=True):
             assert process.cluster.trusts(shown(process.listening[WEBHOOKS].tls))
 
-        assert process.cluster.objects[SECRET.kind] == before
+        assert process.cluster.secret == before
 
     async def test_an_installation_has_names_and_a_secret_of_its_own(self, process):
-        process.cluster.manager = "hedgerow-two-certificates"
         async with process.started(
             metrics_secure=True, leader_elect=True, instance="two", system_namespace="ops"
         ):
@@ -354,8 +354,9 @@ class TestCertificates:
                 server_names("hedgerow-two", "ops")
             )
 
-        assert process.cluster.objects[SECRET.kind]["metadata"]["name"] == "hedgerow-two-serving"
-        assert process.cluster.objects[SECRET.kind]["metadata"]["namespace"] == "ops"
+        [sent] = process.cluster.writes
+        assert sent.manager == "hedgerow-two-certificates"
+        assert str(sent) == "apply Secret ops/hedgerow-two-serving"
 
     async def test_services_have_the_names_that_a_cluster_gives_them(self):
         assert server_names("hedgerow-two", "ops") == (
@@ -378,7 +379,7 @@ class TestMounted:
             assert shown(process.listening[WEBHOOKS].tls).subject.rfc4514_string() == "CN=tls"
 
         assert files.certificate.exists()
-        assert process.cluster.reads == process.cluster.writes == []
+        assert process.cluster.sent == []
 
 
 class TestBounds:

@@ -1,4 +1,4 @@
-"""Certs: an API server in memory that knows Secrets and a webhook configuration, and replicas."""
+"""Certs: the model with a Secret and a webhook configuration, and replicas that share both."""
 
 from __future__ import annotations
 
@@ -6,25 +6,33 @@ import contextlib
 import ssl
 import tempfile
 from base64 import b64decode
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
 from cryptography import x509
 
-from hedgerow.kube.cluster import ApplyResult
-from hedgerow.kube.errors import Cause, Conflict, KubeError, Stale, Unavailable
+from hedgerow.kube.errors import KubeError, Unavailable
 from hedgerow.serving.admission.configuration import VALIDATING
 from hedgerow.serving.certificates.ca_bundles import Bundles
 from hedgerow.serving.certificates.material import Material, certificates
 from hedgerow.serving.certificates.rotation import Rules
-from hedgerow.serving.certificates.secret import SECRET, SecretStore
+from hedgerow.serving.certificates.secret import SECRET, TYPE, SecretStore
 from hedgerow.serving.certificates.self_signed import SharedCertificates
+from hedgerow.testing.memory.cluster import MemoryCluster, Sent
+from hedgerow.testing.memory.kind import ServedKind
+from hedgerow.testing.memory.kinds import SECRET as SECRET_KIND
+from hedgerow.testing.memory.podspec import STRING
+from hedgerow.testing.memory.schema import Keyed, Struct
+from hedgerow.testing.memory.server import Server
 from hedgerow.testing.virtual import VirtualClock
 from hedgerow.x509 import Pair, key_pem, pem
+from hedgerow_schemas.base import ApiResource
 
 Object = dict[str, Any]
 HOOK = "cronjob.hedgerow.dev"
+SERVING, SYSTEM = "hedgerow-serving", "hedgerow-system"
+URL = {"url": "x"}
 NAMES = ("hedgerow-webhook.hedgerow-system.svc", "localhost", "127.0.0.1")
 VALIDITY = timedelta(hours=1)
 DAY = VALIDITY.total_seconds() / 90
@@ -32,90 +40,103 @@ DAY = VALIDITY.total_seconds() / 90
 RULES = Rules(NAMES, VALIDITY, timedelta(minutes=2))
 
 
-class Server:
-    """Stores objects by kind; `holders` are field managers that are in the way of a kind."""
+CONFIGURATION = ServedKind(
+    VALIDATING,
+    {
+        "webhooks": Keyed(
+            ("name",),
+            Struct(
+                {"name": STRING, "clientConfig": Struct(dict.fromkeys(("url", "caBundle"), STRING))}
+            ),
+        )
+    },
+)
+
+
+class Shared(MemoryCluster):
+    """What replicas share: a Secret, and the configuration of webhooks.
+
+    All requests fail while it is `down`, the reads of one kind while that is `failing`. `races` act
+    before the next applies.
+    """
 
     def __init__(self) -> None:
-        self.manager = "hedgerow-certificates"
-        self.objects: dict[str, Object] = {}
-        self.holders: dict[str, str] = {}
-        self.reads: list[str] = []
-        self.writes: list[str] = []
+        model = Server((SECRET_KIND, CONFIGURATION), ("hedgerow-system", "ops"))
+        super().__init__(model, before=self._meet)
         self.down: KubeError | None = None
         self.failing = ""
-        self.races: list[Any] = []
-        self._version = 100
+        self.races: list[Callable[[], object]] = []
         self.time: datetime | None = None
+
+    async def _meet(self, sent: Sent) -> None:
+        if self.down:
+            raise self.down
+        if sent.verb == "read" and sent.api.kind == self.failing:
+            raise unavailable()
+        if sent.verb == "apply" and self.races:
+            self.races.pop(0)()
 
     def server_time(self) -> datetime | None:
         """Return the time of the API server's clock; None if that is not known."""
         return self.time
 
-    def configure(self) -> None:
-        """Install the webhook configuration, as its manifest does."""
-        hooks = [{"name": name, "clientConfig": {"url": "x"}} for name in (HOOK, "other")]
-        self.put(VALIDATING.kind, {"metadata": {"name": "hedgerow"}, "webhooks": hooks})
+    def asked(self, verb: str, kind: str = "") -> list[str]:
+        """Return the kinds of the requests with a verb, or those of one kind."""
+        kinds = [sent.api.kind for sent in self.sent if sent.verb == verb]
+        return [one for one in kinds if kind in {"", one}]
 
-    def put(self, kind: str, obj: Object) -> None:
-        """Store an object as somebody else does."""
-        self._version += 1
-        meta = {"uid": f"{kind}-{self._version}", **obj["metadata"]}
-        self.objects[kind] = {
-            **obj,
-            "metadata": {**meta, "resourceVersion": str(self._version)},
-        }
+    def configure(self, manager: str = "hedgerow-install", **client: str) -> None:
+        """Install the webhook configuration, with nothing but this in our webhook."""
+        hooks = [{"name": HOOK, "clientConfig": client}, {"name": "other", "clientConfig": URL}]
+        body = {**target(VALIDATING, "hedgerow"), "webhooks": hooks}
+        write = self.model.update if self.model.get(body) else self.model.create
+        write(body, manager)
 
-    async def read(self, api, name, namespace="", **_: Any) -> Object | None:
-        if self.down:
-            raise self.down
-        if api.kind == self.failing:
-            raise unavailable()
-        self.reads.append(api.kind)
-        return self.objects.get(api.kind)
+    def pin(self, manager: str) -> None:
+        """Have somebody else declare the bundle as it is."""
+        hooks = [{"name": HOOK, "clientConfig": self.hooks[0]["clientConfig"]}]
+        self.model.apply({**target(VALIDATING, "hedgerow"), "webhooks": hooks}, manager)
 
-    async def apply(self, api, body, *, manager: str, **_: Any) -> ApplyResult:
-        if self.down:
-            raise self.down
-        if self.races:
-            self.races.pop(0)()
-        assert manager == self.manager
-        meta, live = body["metadata"], self.objects.get(api.kind)
-        expected = live["metadata"]["resourceVersion"] if live else "1"
-        if meta["resourceVersion"] != expected or (not live and "uid" in meta):
-            raise Stale("the object has been modified", code=409)
-        if holder := self.holders.get(api.kind):
-            self.writes.append(f"{api.kind} refused")
-            raise Conflict(f".x is held by {holder}", causes=(Cause(".x", holder, ""),), code=409)
-        self.writes.append(api.kind)
-        self.put(api.kind, _merged(live or {}, body))
-        return ApplyResult(self.objects[api.kind], created=live is None)
+    def store(self, data: Object, manager: str = "hedgerow-certificates") -> None:
+        """Store data in the Secret: as another replica does, or as somebody else."""
+        body = {**target(SECRET, SERVING, SYSTEM), "type": TYPE, "data": data}
+        if manager == "hedgerow-certificates":
+            self.model.apply(body, manager)
+        else:
+            write = self.model.update if self.secret else self.model.create
+            write(body, manager)
+
+    def lose(self) -> None:
+        """Have the Secret deleted."""
+        self.model.delete(target(SECRET, SERVING, SYSTEM))
+
+    @property
+    def secret(self) -> Object | None:
+        found = self.model.list(SECRET.group, SECRET.kind).items
+        return found[0] if found else None
+
+    @property
+    def hooks(self) -> list[Object]:
+        [found] = self.model.list(VALIDATING.group, VALIDATING.kind).items
+        return found["webhooks"]
 
     @property
     def material(self) -> Material:
-        return Material.read(self.objects[SECRET.kind]["data"])
+        assert self.secret is not None
+        return Material.read(self.secret["data"])
 
     def bundle(self) -> list[x509.Certificate]:
-        hook = self.objects[VALIDATING.kind]["webhooks"][0]
-        return certificates(b64decode(hook["clientConfig"]["caBundle"]), "caBundle")
+        return certificates(b64decode(self.hooks[0]["clientConfig"]["caBundle"]), "caBundle")
 
     def trusts(self, served: x509.Certificate) -> bool:
         """Return whether the API server would take this certificate from the webhook."""
         return served in self.bundle()
 
 
-def _merged(live: Object, body: Object) -> Object:
-    hooks = {hook["name"]: hook for hook in body.get("webhooks", ())}
-    merged = {**live, **body, "metadata": {**live.get("metadata", {}), **body["metadata"]}}
-    if "webhooks" in live:
-        merged["webhooks"] = [
-            {
-                **h,
-                "clientConfig": h["clientConfig"]
-                | hooks.get(h["name"], {}).get("clientConfig", {}),
-            }
-            for h in live["webhooks"]
-        ]
-    return merged
+def target(api: ApiResource, name: str, namespace: str = "") -> Object:
+    place = {"namespace": namespace} if namespace else {}
+    metadata = {"name": name, **place}
+    return {"apiVersion": api.group_version, "kind": api.kind, "metadata": metadata}
 
 
 def unavailable() -> KubeError:
@@ -126,10 +147,10 @@ class Replica(SharedCertificates):
     """One replica's certificates; `leaf` is what it serves, to `hook` if it has any."""
 
     def __init__(
-        self, server: Server, rules: Rules = RULES, clock: Any = None, hook: str = HOOK
+        self, server: Shared, rules: Rules = RULES, clock: Any = None, hook: str = HOOK
     ) -> None:
         clock = clock or VirtualClock()
-        how: Object = {"name": "hedgerow-serving", "namespace": "hedgerow-system"}
+        how: Object = {"name": SERVING, "namespace": SYSTEM}
         store = SecretStore(server, manager="hedgerow-certificates", **how)  # type: ignore[arg-type]
         hooks: Object = {"name": "hedgerow", "webhooks": frozenset(filter(None, [hook]))}
         bundles = Bundles(server, manager="hedgerow-certificates", **hooks)  # type: ignore[arg-type]

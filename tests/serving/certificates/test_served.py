@@ -6,6 +6,7 @@ import os
 import ssl
 import subprocess
 import sys
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -25,12 +26,22 @@ from cryptography.hazmat.primitives.serialization import (
 from hedgerow.kube.errors import Cause, Forbidden, Invalid
 from hedgerow.serving.admission.configuration import VALIDATING
 from hedgerow.serving.certificates.material import Material, Served, UnusableError, create
-from hedgerow.serving.certificates.secret import SECRET
 from hedgerow.serving.certificates.self_signed import SelfSigned
 from hedgerow.serving.certificates.tls import LiveContext
 from hedgerow.testing.virtual import BACKEND, EPOCH, VirtualClock
 from hedgerow.x509 import Pair, key_pem, pem
-from serving.certs import DAY, NAMES, RULES, VALIDITY, Replica, Server, shown, unavailable
+from serving.certs import (
+    DAY,
+    HOOK,
+    NAMES,
+    RULES,
+    URL,
+    VALIDITY,
+    Replica,
+    Shared,
+    shown,
+    unavailable,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -43,8 +54,8 @@ def anyio_backend() -> tuple[str, dict[str, Any]]:
 
 
 @pytest.fixture
-def server() -> Server:
-    made = Server()
+def server() -> Shared:
+    made = Shared()
     made.configure()
     return made
 
@@ -53,6 +64,16 @@ def server() -> Server:
 def logged() -> Iterator[list[Any]]:
     with structlog.testing.capture_logs() as entries:
         yield entries
+
+
+HELD = f'.webhooks[name="{HOOK}"].clientConfig.caBundle is held by cainjector'
+GARBAGE = b64encode(b"garbage").decode()
+FOREIGN = b64encode(pem([create(("other",), EPOCH, timedelta(days=1)).certificate])).decode()
+
+
+def uid_of(server: Shared) -> str:
+    assert server.secret is not None
+    return server.secret["metadata"]["uid"]
 
 
 def pair() -> Pair:
@@ -85,57 +106,53 @@ async def until(look: Callable[[], bool]) -> None:
 
 
 class TestFirstStart:
-    async def test_a_secret_is_made_and_trusted_by_the_configuration(self, server: Server):
+    async def test_a_secret_is_made_and_trusted_by_the_configuration(self, server: Shared):
         replica = Replica(server)
         assert replica.check() == "there is no certificate yet"
 
         await replica.prepare()
 
-        secret = server.objects[SECRET.kind]
+        secret = server.secret
+        assert secret is not None
         assert secret["type"] == "kubernetes.io/tls"
         assert set(secret["data"]) == {"tls.crt", "tls.key", "ca.crt"}
         assert server.trusts(replica.leaf)
         assert replica.check() == ""
         assert shown(replica.context) == replica.leaf
 
-    async def test_only_our_webhooks_are_touched(self, server: Server):
+    async def test_only_our_webhooks_are_touched(self, server: Shared):
         await Replica(server).prepare()
 
-        _, other = server.objects[VALIDATING.kind]["webhooks"]
-        assert other == {"name": "other", "clientConfig": {"url": "x"}}
+        assert server.hooks[1] == {"name": "other", "clientConfig": URL}
 
-    async def test_a_second_look_writes_nothing(self, server: Server):
+    async def test_a_second_look_writes_nothing(self, server: Shared):
         replica = Replica(server)
         await replica.prepare()
-        before = list(server.writes)
+        before = server.asked("apply")
         await replica.prepare()
 
-        assert server.writes == before == ["Secret", VALIDATING.kind]
+        assert server.asked("apply") == before == ["Secret", VALIDATING.kind]
 
-    async def test_another_replica_serves_the_same(self, server: Server):
+    async def test_another_replica_serves_the_same(self, server: Shared):
         one, two = Replica(server), Replica(server)
         await one.prepare()
         await two.prepare()
 
         assert one.leaf == two.leaf
-        assert server.writes.count("Secret") == 1
+        assert len(server.asked("apply", "Secret")) == 1
 
-    async def test_of_two_that_make_it_at_once_one_wins(self, server: Server):
+    async def test_of_two_that_make_it_at_once_one_wins(self, server: Shared):
         one, two = Replica(server), Replica(server)
         rival = material()
 
-        def intrude() -> None:
-            meta = {"name": "hedgerow-serving"}
-            server.put("Secret", {"metadata": meta, "data": rival.wire()})
-
-        server.races.append(intrude)
+        server.races.append(lambda: server.store(rival.wire()))
         async with kept(one, two):
             await anyio.sleep(5)
 
         assert one.leaf == two.leaf == rival.current.certificate
 
     async def test_without_configurations_it_is_served_and_those_that_come_later_are_found(self):
-        server = Server()
+        server = Shared()
         replica = Replica(server)
         async with kept(replica):
             assert replica.check() == ""
@@ -146,7 +163,7 @@ class TestFirstStart:
 
 
 class TestRenewing:
-    async def test_each_new_certificate_is_trusted_before_anyone_serves_it(self, server: Server):
+    async def test_each_new_certificate_is_trusted_before_anyone_serves_it(self, server: Shared):
         replicas = [Replica(server), Replica(server)]
         served = set()
         async with kept(*replicas):
@@ -181,16 +198,14 @@ class TestRenewing:
         replica = Replica(server)
         async with kept(replica):
             first = replica.leaf
-            server.holders[VALIDATING.kind] = "cainjector"
+            server.pin("cainjector")
             await until(lambda: server.material.coming is not None)
             await anyio.sleep(15 * 60)
             assert replica.leaf == first
             assert replica.check() == ""
             await anyio.sleep(6 * 60)
             assert replica.leaf != first
-            assert replica.check() == (
-                "ValidatingWebhookConfiguration hedgerow: .x is held by cainjector"
-            )
+            assert replica.check() == (f"ValidatingWebhookConfiguration hedgerow: {HELD}")
 
     async def test_a_replica_that_was_cut_off_serves_what_is_still_trusted(self, server):
         one, late = Replica(server), Replica(server)
@@ -205,7 +220,7 @@ class TestRenewing:
             await late.prepare()
         assert late.leaf == one.leaf
 
-    async def test_expired_certificates_leave_every_bundle(self, server: Server):
+    async def test_expired_certificates_leave_every_bundle(self, server: Shared):
         replica = Replica(server)
         await replica.prepare()
         old = replica.leaf
@@ -215,7 +230,7 @@ class TestRenewing:
         assert old not in server.material.trusted
         assert old not in server.bundle()
 
-    async def test_a_process_that_was_away_too_long_renews_at_once(self, server: Server):
+    async def test_a_process_that_was_away_too_long_renews_at_once(self, server: Shared):
         await Replica(server).prepare()
         await anyio.sleep(200 * DAY)
         late = Replica(server)
@@ -225,7 +240,7 @@ class TestRenewing:
         assert late.check() == ""
         assert server.trusts(late.leaf)
 
-    async def test_what_was_served_goes_on_while_the_server_is_away(self, server: Server, logged):
+    async def test_what_was_served_goes_on_while_the_server_is_away(self, server: Shared, logged):
         replica = Replica(server)
         async with kept(replica):
             server.down = unavailable()
@@ -241,11 +256,11 @@ class TestRenewing:
 
 
 class TestLoss:
-    async def test_a_deleted_secret_is_made_again_with_another_next_pair(self, server: Server):
+    async def test_a_deleted_secret_is_made_again_with_another_next_pair(self, server: Shared):
         one, two = Replica(server), Replica(server)
         async with kept(one, two):
             before = one.leaf
-            del server.objects[SECRET.kind]
+            server.lose()
             await anyio.sleep(60)
             assert one.leaf == two.leaf == before == server.material.current.certificate
             assert server.material.coming is not None
@@ -255,14 +270,14 @@ class TestLoss:
         assert server.trusts(before)
         assert server.trusts(one.leaf)
 
-    async def test_a_next_pair_that_was_lost_is_not_served(self, server: Server):
+    async def test_a_next_pair_that_was_lost_is_not_served(self, server: Shared):
         replica = Replica(server)
         async with kept(replica):
             await until(lambda: server.material.coming is not None)
             lost = server.material.coming
             assert lost is not None
             await anyio.sleep(40)
-            del server.objects[SECRET.kind]
+            server.lose()
             await anyio.sleep(300)
 
         assert replica.leaf != lost.certificate
@@ -272,7 +287,7 @@ class TestLoss:
         one = Replica(server)
         await one.prepare()
         before = one.leaf
-        del server.objects[SECRET.kind]
+        server.lose()
         fresh = Replica(server)
         await fresh.prepare()
         await one.prepare()
@@ -284,26 +299,26 @@ class TestLoss:
             await anyio.sleep(60)
         assert one.leaf == fresh.leaf
 
-    async def test_garbage_is_written_over_in_the_same_secret(self, server: Server):
-        server.put("Secret", {"metadata": {"name": "hedgerow-serving"}, "data": {"tls.crt": "x"}})
-        uid = server.objects[SECRET.kind]["metadata"]["uid"]
+    async def test_garbage_is_written_over_in_the_same_secret(self, server: Shared):
+        server.store({"tls.crt": GARBAGE})
+        uid = uid_of(server)
         replica = Replica(server)
         await replica.prepare()
 
-        assert server.objects[SECRET.kind]["metadata"]["uid"] == uid
+        assert uid_of(server) == uid
         assert replica.check() == ""
 
     async def test_a_pair_that_lives_longer_than_ours_is_replaced_and_not_trusted(self, server):
         long = create(NAMES, EPOCH, timedelta(days=3650))
         stored = Material(long, None, (long.certificate,))
-        server.put("Secret", {"metadata": {"name": "hedgerow-serving"}, "data": stored.wire()})
+        server.store(stored.wire())
         replica = Replica(server)
         await replica.prepare()
 
         assert replica.leaf != long.certificate
         assert server.bundle() == list(server.material.trusted) == [replica.leaf]
 
-    async def test_a_bundle_that_was_emptied_is_filled_again(self, server: Server):
+    async def test_a_bundle_that_was_emptied_is_filled_again(self, server: Shared):
         replica = Replica(server)
         async with kept(replica):
             server.configure()
@@ -313,52 +328,46 @@ class TestLoss:
 
 
 class TestForeigners:
-    async def test_a_secret_that_another_holds_is_told_and_left(self, server: Server, logged):
+    async def test_a_secret_that_another_holds_is_told_and_left(self, server: Shared, logged):
         replica = Replica(server)
         async with kept(replica):
             before = replica.leaf
-            server.put(
-                "Secret", {"metadata": {"name": "hedgerow-serving"}, "data": {"tls.crt": "x"}}
-            )
-            server.holders["Secret"] = "kubectl-edit"
+            server.store({"tls.crt": GARBAGE}, "kubectl-edit")
+            written = server.asked("apply", "Secret")
             await anyio.sleep(10 * DAY)
 
             assert replica.leaf == before
             assert replica.check() == ""
-            assert server.writes.count("Secret refused") == 1
-            del server.holders["Secret"]
-            server.put("Secret", server.objects["Secret"] | {"metadata": {"uid": "u"}})
+            assert len(server.asked("apply", "Secret")) == len(written) + 1
+            server.lose()
             await anyio.sleep(60)
 
         (warning,) = [e["trouble"] for e in logged if e["log_level"] == "warning"]
         assert warning == (
-            "Secret hedgerow-system/hedgerow-serving (tls.crt is no base64):"
-            " .x is held by kubectl-edit"
+            "Secret hedgerow-system/hedgerow-serving (tls.key is missing):"
+            " .data.tls.crt is held by kubectl-edit"
         )
         assert logged[-1]["event"] == "certificates are in order again"
 
-    async def test_without_anything_to_serve_the_reason_is_readiness(self, server: Server):
-        server.put("Secret", {"metadata": {"name": "hedgerow-serving"}, "data": {}})
-        server.holders["Secret"] = "kubectl-edit"
+    async def test_without_anything_to_serve_the_reason_is_readiness(self, server: Shared):
+        server.store({"tls.key": GARBAGE}, "kubectl-edit")
         replica = Replica(server)
         await replica.prepare()
 
         assert "tls.crt is missing" in replica.check()
-        assert ".x is held by kubectl-edit" in replica.check()
+        assert ".data.tls.key is held by kubectl-edit" in replica.check()
 
-    async def test_a_bundle_that_another_holds_is_told_and_left(self, server: Server):
-        server.holders[VALIDATING.kind] = "cainjector"
+    async def test_a_bundle_that_another_holds_is_told_and_left(self, server: Shared):
+        server.configure("cainjector", caBundle=FOREIGN)
         replica = Replica(server)
         async with kept(replica):
             await anyio.sleep(10 * DAY)
 
-            assert replica.check() == (
-                "ValidatingWebhookConfiguration hedgerow: .x is held by cainjector"
-            )
-            assert server.writes.count(f"{VALIDATING.kind} refused") == 1
-            assert "caBundle" not in server.objects[VALIDATING.kind]["webhooks"][0]["clientConfig"]
+            assert replica.check() == (f"ValidatingWebhookConfiguration hedgerow: {HELD}")
+            assert len(server.asked("apply", VALIDATING.kind)) == 1
+            assert server.hooks[0]["clientConfig"] == {"caBundle": FOREIGN}
 
-    async def test_a_missing_bundle_is_told_until_it_is_there(self, server: Server):
+    async def test_a_missing_bundle_is_told_until_it_is_there(self, server: Shared):
         replica = Replica(server)
         await replica.prepare()
         server.configure()
@@ -386,7 +395,7 @@ class TestForeigners:
 
 
 class TestSecrecy:
-    async def test_what_a_server_says_of_a_body_is_not_repeated(self, server: Server, logged):
+    async def test_what_a_server_says_of_a_body_is_not_repeated(self, server: Shared, logged):
         causes = (Cause("data[tls.key]", "", "LS0tLS1CRUdJTi"),)
         server.down = Invalid("LS0tLS1CRUdJTi", causes=causes, code=422, request="PATCH x")
         replica = Replica(server)
@@ -396,7 +405,7 @@ class TestSecrecy:
         assert "LS0t" not in str(logged)
 
     async def test_what_a_webhook_of_others_says_of_the_secret_is_not_repeated(
-        self, server: Server, logged
+        self, server: Shared, logged
     ):
         async def denied(*_: Any, **__: Any) -> None:
             status = {"reason": "Forbidden"}
@@ -409,7 +418,7 @@ class TestSecrecy:
         assert replica.check().startswith("PATCH x: refused with 403 Forbidden")
         assert "LS0t" not in f"{replica.check()} {logged}"
 
-    async def test_nothing_that_is_logged_in_a_year_holds_a_key(self, server: Server, logged):
+    async def test_nothing_that_is_logged_in_a_year_holds_a_key(self, server: Shared, logged):
         replica = Replica(server)
         async with kept(replica):
             await anyio.sleep(365 * DAY)
