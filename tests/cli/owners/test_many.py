@@ -8,9 +8,8 @@ from functools import partial
 import pytest
 
 from cli.gardens import CHILD, NAME, Garden
-from hedgerow.kube import client, errors
-from hedgerow.kube.watch import Listing
-from hedgerow.objects import Salvaged
+from hedgerow.kube import client
+from support.server.apiserver import Reply, refusal
 
 LEFT = "--from a --to a --operation Update"
 SCALED = "--from kube-controller-manager --to a --operation Update --subresource scale"
@@ -21,7 +20,7 @@ def garden(monkeypatch) -> Garden:
     """A Deployment that `a` applies and updates, and that an autoscaler has scaled."""
     garden = Garden()
     garden.declare("a")
-    garden.model.merge(garden.target, {"spec": {"paused": True}}, "a")
+    garden.store.merge(garden.target, {"spec": {"paused": True}}, "a")
     relabel(garden, "a", "Update", apiVersion="apps/v1")
     monkeypatch.setattr(client, "connect", garden.connect)
     return garden
@@ -32,12 +31,12 @@ def relabel(garden: Garden, of: str, operation: str, **more: str) -> None:
     for entry in live["metadata"]["managedFields"]:
         if (entry["manager"], entry["operation"]) == (of, operation):
             entry.update(more)
-    garden.model.put(live)
+    garden.store.put(live)
 
 
 def scale(garden: Garden) -> None:
     """Have its autoscaler write the replicas."""
-    garden.model.merge(garden.target, {"spec": {"replicas": 3}}, "kube-controller-manager")
+    garden.store.merge(garden.target, {"spec": {"replicas": 3}}, "kube-controller-manager")
     relabel(garden, "kube-controller-manager", "Update", subresource="scale")
 
 
@@ -61,7 +60,7 @@ class TestUsage:
     def test_what_makes_no_sense_is_told(self, garden, typed, words, told):
         code, out, err = typed(*words.split())
 
-        assert (code, out, garden.sent) == (2, "", [])
+        assert (code, out, garden.exchanges) == (2, "", [])
         assert told in err
 
 
@@ -88,17 +87,14 @@ class TestCounted:
     @pytest.mark.parametrize("target", [None, NAME, "other"])
     def test_an_autoscaler_that_is_gone_is_told_if_that_can_be_known(self, garden, typed, target):
         scale(garden)
-        scalers = {"spec": {"scaleTargetRef": {"kind": "Deployment", "name": target}}}
-        listing = garden.list
-
-        async def listed(api, *args, reduce, **named):
-            if api.kind != "HorizontalPodAutoscaler":
-                return await listing(api, *args, reduce=reduce, **named)
-            if target is None:
-                raise errors.Forbidden("no", code=403)
-            return Listing((reduce(scalers),), "1")
-
-        garden.list = listed
+        scaler = {
+            "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
+            "metadata": {"name": "hpa", "namespace": "default"},
+            "spec": {"scaleTargetRef": {"kind": "Deployment", "name": target}},
+        }  # fmt: skip
+        garden.store.put(scaler)
+        if target is None:
+            garden.answers["list HorizontalPodAutoscaler"] = refusal(403, "Forbidden", "no")
 
         out = typed("--by-manager")[1]
 
@@ -125,12 +121,7 @@ class TestCounted:
         assert "adopt --all -n default --from before-first-apply --to a\n" in out
 
     def test_what_is_damaged_is_left_out_and_named(self, garden, typed):
-        listing = garden.list
-
-        async def salvaged(*args, reduce, **named):
-            return await listing(*args, reduce=lambda item: reduce(Salvaged(item)), **named)
-
-        garden.list = salvaged
+        garden.odd = {"BlueGreen", "Deployment"}
 
         code, out, err = typed("--by-manager")
 
@@ -140,25 +131,16 @@ class TestCounted:
 
     def test_what_is_nested_too_deep_is_left_out_and_named(self, garden, typed):
         live = garden.live
-        tree: dict = {}
-        for _ in range(5000):
-            tree = {"f:a": tree}
-        live["metadata"]["managedFields"][0]["fieldsV1"] = tree
-        listing = garden.list
-
-        async def deep(*args, reduce, **named):
-            return await listing(
-                *args,
-                reduce=lambda item: reduce(live if item["kind"] == "Deployment" else item),
-                **named,
-            )
-
-        garden.list = deep
+        live["metadata"]["managedFields"][0]["fieldsV1"] = "TREE"
+        tree = '{"f:a":' * 5000 + "{}" + "}" * 5000
+        item = json.dumps(live)
+        listed = '{"metadata": {}, "items": [' + item.replace('"TREE"', tree) + "]}"
+        garden.answers["list Deployment"] = Reply(200, listed.encode())
 
         code, _, err = typed("--by-manager")
 
         assert code == 0
-        assert f"not looked at: Deployment/{NAME}: its managed fields are nested too deep" in err
+        assert f"not looked at: Deployment/{NAME}: its JSON is damaged" in err
 
 
 class TestOne:

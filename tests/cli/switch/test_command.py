@@ -37,15 +37,15 @@ def hold(garden: Garden, *entries: Object) -> None:
     there = live(garden)
     [written] = [one for one in there["metadata"]["managedFields"] if "subresource" not in one]
     there["metadata"]["managedFields"] = [{**written, **one} for one in entries]
-    garden.model.put(there)
+    garden.store.put(there)
 
 
 def apply(garden: Garden, manager: str = "kubectl", **spec: Any) -> None:
-    garden.model.apply(bluegreen("default", **spec), manager)
+    garden.store.apply(bluegreen("default", **spec), manager)
 
 
 def live(garden: Garden) -> Object:
-    found = garden.model.get(RESOURCE)
+    found = garden.store.get(RESOURCE)
     assert found is not None
     return found
 
@@ -141,12 +141,13 @@ class TestWriting:
 
     def test_what_admission_drops_was_not_set(self, garden, typed, monkeypatch):
         report(garden, routeTo="Blue")
-        applied = garden.apply
+        applied = garden.store.apply
 
-        async def admitted(api, body, **more):
-            return await applied(api, {**body, "spec": {**body["spec"], "routeTo": "Blue"}}, **more)
+        def admitted(body, manager, **how):
+            spec = {**body["spec"], "routeTo": "Blue"}
+            return applied({**body, "spec": spec}, manager, **how)
 
-        monkeypatch.setattr(garden, "apply", admitted)
+        monkeypatch.setattr(garden.store, "apply", admitted)
         code, out, err = typed("rollback", "demo")
 
         assert (code, out) == (1, "")
@@ -255,7 +256,7 @@ class TestUsage:
     ):
         code, out, err = typed("rollback", *words)
 
-        assert (code, out, garden.sent) == (2, "", [])
+        assert (code, out, garden.exchanges) == (2, "", [])
         assert told in err
 
     def test_one_that_does_not_exist_is_told(self, garden, typed):

@@ -9,6 +9,8 @@ import pytest
 
 from cli.gardens import CHILD, IMAGE, NAME, OURS, Garden
 from hedgerow.kube import client
+from hedgerow.testing.memory.answers import Refused
+from support.server.apiserver import Reply
 
 FROM = ("--from", "old")
 
@@ -82,7 +84,7 @@ class TestDone:
         old["fieldsV1"]["f:spec"]["f:gone"] = {f"f:{name}": {} for name in names}
         live = garden.live
         live["metadata"]["managedFields"] = entries
-        garden.model.put(live)
+        garden.store.put(live)
 
         _, out, _ = typed(CHILD, *FROM, "--dry-run")
 
@@ -111,7 +113,7 @@ class TestDone:
         old["fieldsV1"]["f:spec"]["f:gone"] = {}
         live = garden.live
         live["metadata"]["managedFields"] = entries
-        garden.model.put(live)
+        garden.store.put(live)
 
         assert "(absent)" in typed(CHILD, *FROM, "--dry-run")[1]
         told = json.loads(typed(CHILD, *FROM, "--dry-run", "-o", "json")[1])
@@ -174,14 +176,14 @@ class TestMeanwhile:
         assert "deleted and created again" in err
 
     def test_admission_that_changes_what_is_applied_ends_it(self, garden, typed, monkeypatch):
-        apply = garden.model.apply
+        apply = garden.store.apply
 
         def admitted(body, manager, **more):
             live, created = apply(body, manager, **more)
             live["spec"]["template"]["spec"]["containers"][0]["image"] = "mirror/old:1"
             return live, created
 
-        monkeypatch.setattr(garden.model, "apply", admitted)
+        monkeypatch.setattr(garden.store, "apply", admitted)
 
         code, _, err = typed(CHILD, *FROM)
 
@@ -189,13 +191,14 @@ class TestMeanwhile:
         assert "image: old:1 → mirror/old:1" in err
         assert "old" in garden.held("image")
 
-    def test_a_conflict_ends_it(self, garden, typed, monkeypatch):
-        from hedgerow.kube.errors import Cause, Conflict
-
-        async def refused(*_, **__):
-            raise Conflict("x", causes=[Cause(".spec.x", "y", "z")])
-
-        monkeypatch.setattr(garden, "apply", refused)
+    def test_a_conflict_ends_it(self, garden, typed):
+        cause = {
+            "reason": "FieldManagerConflict",
+            "message": 'conflict with "y"',
+            "field": ".spec.x",
+        }
+        refused = Refused(409, "Conflict", "x", [cause])
+        garden.answers["apply Deployment"] = Reply(refused.code, refused.status)
 
         code, _, err = typed(CHILD, *FROM)
 
@@ -205,7 +208,7 @@ class TestMeanwhile:
 
 class TestRefused:
     def test_what_is_not_named_and_not_controlled(self, garden, typed):
-        garden.model.delete(garden.owner)
+        garden.store.delete(garden.owner)
 
         code, _, err = typed(CHILD, *FROM)
 

@@ -13,7 +13,6 @@ import pytest
 
 from cli.gardens import CHILD, NAME, OURS, Garden
 from hedgerow.kube import client, errors
-from hedgerow.objects import Salvaged
 
 TO = ("--to", "helm")
 MANIFEST = f"""
@@ -92,14 +91,14 @@ class TestUsage:
     def test_what_makes_no_sense_is_told_and_nothing_is_asked(self, garden, typed, words, told):
         code, out, err = typed(*words.split())
 
-        assert (code, out, garden.sent) == (2, "", [])
+        assert (code, out, garden.exchanges) == (2, "", [])
         assert told in err
 
     def test_an_undo_file_is_read_first(self, garden, typed, file):
         assert typed("--undo", file)[0] == 1
         assert "no file that `hedgerow adopt --save` wrote" in typed("--undo", file)[2]
         assert typed("--undo", "/nowhere")[0] == 1
-        assert garden.sent == []
+        assert garden.exchanges == []
 
 
 class TestFiles:
@@ -178,12 +177,6 @@ class TestSelected:
         assert "failed: it changes all the time; try again" in out
 
         garden.odd = {"Deployment"}
-        listing = garden.list
-
-        async def salvaged(*args, reduce, **named):
-            return await listing(*args, reduce=lambda item: reduce(Salvaged(item)), **named)
-
-        garden.list = salvaged
         code, out, _ = typed("--all", "--from", "old", *TO, "--yes")
         assert code == 1
         assert f"Deployment default/{NAME}: failed: it cannot be read: its JSON" in out
@@ -193,7 +186,7 @@ class TestWithoutManagedFields:
     def test_it_gets_them_by_an_apply_of_nothing(self, garden, typed):
         live = garden.live
         live["metadata"]["managedFields"] = []
-        garden.model.put(live)
+        garden.store.put(live)
         words = (CHILD, "--from", "old,before-first-apply", *TO)
 
         assert "would be adopted by helm" in typed(*words)[1]
@@ -231,7 +224,7 @@ class TestEarlyEnd:
             assert json.loads(out)["complete"] is False
         else:
             assert "It ended early" in out
-        garden.before = garden._interrupted
+        garden.before = garden.interrupted
         code, out, _ = typed("--undo", saved, "--yes")
         assert (code, garden.held("image")) == (0, {"old"})
         assert "fields restored from helm Apply" in out
@@ -275,7 +268,7 @@ class TestRepair:
         live = garden.live
         for entry in live["metadata"]["managedFields"]:
             entry["apiVersion"] = "apps/v1beta1"
-        garden.model.put(live)
+        garden.store.put(live)
 
         assert "first `hedgerow adopt --repair`" in typed(CHILD, "--from", "old")[2]
         assert "would be repaired" in typed("--repair", "--all")[1]

@@ -19,11 +19,11 @@ def garden(monkeypatch) -> Garden:
     garden = Garden()
     garden.declare(replicas=5)
     meta = {**garden.target["metadata"], "annotations": {COPY: "{}"}}
-    garden.model.apply({**garden.target, "metadata": meta, "spec": {"paused": True}}, CLIENT_SIDE)
+    garden.store.apply({**garden.target, "metadata": meta, "spec": {"paused": True}}, CLIENT_SIDE)
     live = garden.live
     for entry in live["metadata"]["managedFields"]:
         entry["operation"] = "Update" if entry["manager"] == CLIENT_SIDE else "Apply"
-    garden.model.put(live)
+    garden.store.put(live)
     garden.also(TWO, minReadySeconds=7)
     monkeypatch.setattr(client, "connect", garden.connect)
     monkeypatch.setattr("hedgerow.cli.transfers.writing.LONGEST_PAUSE", 0.0)
@@ -54,7 +54,7 @@ def test_an_adoption_relabels_entries_instead(garden, typing, is_new):
     live = garden.live
     if is_new:
         live["metadata"]["managedFields"] = []
-        garden.model.put(live)
+        garden.store.put(live)
 
     words = ("adopt", CHILD, "--from", CLIENT_SIDE, *TO)
     assert "nothing was changed. --yes does it" in typing(*words)[1]
@@ -72,7 +72,7 @@ def test_where_there_is_none_or_for_others_it_is_applied(garden, typing, to):
     if to == "kubectl":
         live = garden.live
         del live["metadata"]["annotations"]
-        garden.model.put(live)
+        garden.store.put(live)
 
     words = ("release", CHILD, "--field", "spec.replicas", "--to", to, "--wait", "0s")
 

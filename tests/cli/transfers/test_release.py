@@ -10,6 +10,8 @@ import pytest
 from cli.gardens import CHILD, NAME, OURS, Garden
 from hedgerow.kube import client, errors
 from hedgerow.plan.yield_and_claim import YIELD
+from hedgerow.testing.memory.kind import ServedKind
+from hedgerow_schemas.base import ApiResource
 
 REPLICAS = ("--field", "spec.replicas")
 
@@ -64,7 +66,7 @@ class TestOperator:
 
     def test_one_that_let_go_of_all_at_the_last_moment_leaves_nothing_to_do(self, garden, typed):
         garden.declare("team", replicas=5)
-        garden.interruptions[1] = lambda: garden.model.apply(garden.target, OURS)
+        garden.interruptions[1] = lambda: garden.store.apply(garden.target, OURS)
 
         assert typed(CHILD, *REPLICAS, "--wait", "0")[0] == 0
         assert [sent.manager for sent in garden.writes] == ["hedgerow-cli"]
@@ -109,7 +111,7 @@ class TestMeanwhile:
     def test_a_value_that_somebody_changes_is_told(self, garden, typed):
         garden.also("scaler", replicas=5)
         spec = {**garden.target, "spec": {"replicas": 9}}
-        garden.interruptions[1] = lambda: garden.model.apply(spec, "scaler", force=True)
+        garden.interruptions[1] = lambda: garden.store.apply(spec, "scaler", force=True)
 
         code, out, err = typed(CHILD, *REPLICAS, "--wait", "0")
 
@@ -149,7 +151,7 @@ class TestNewHolder:
         assert (code, out) == (3, "")
         assert f"team cannot hold them: {error.message}; nothing was changed" in err
         assert garden.writes == []
-        assert (garden.model.get(garden.owner) or {})["metadata"].get("annotations", {}) == {}
+        assert (garden.store.get(garden.owner) or {})["metadata"].get("annotations", {}) == {}
 
     def test_a_dry_run_finds_it_out_too(self, garden, typed):
         self.refuse(garden, errors.Invalid("denied by policy", code=422))
@@ -171,7 +173,7 @@ class TestNewHolder:
 
         assert code == 2
         assert "at most 128 printable characters" in err
-        assert garden.sent == []
+        assert garden.exchanges == []
 
     def test_one_of_that_length_is_a_name(self, garden, typed):
         assert typed(CHILD, *REPLICAS, "--to", "x" * 128, "--wait", "0")[0] == 0
@@ -273,7 +275,7 @@ class TestRefused:
         assert "is no KIND/NAME" in err
 
     def test_a_child_whose_resource_is_not_the_one_there(self, garden, typed):
-        garden.model.delete(garden.owner)
+        garden.store.delete(garden.owner)
 
         code, _, err = typed(CHILD)
 
@@ -281,14 +283,16 @@ class TestRefused:
         assert "no child of a hedgerow resource" in err
 
     def test_a_word_of_several_meanings_is_told(self, garden, typed):
-        code, _, err = typed(f"dup/{NAME}", *REPLICAS)
+        other = ApiResource("other.example.com/v1", "Deployment", "deployments")
+        garden.store.serve(ServedKind(other, {}))
+        code, _, err = typed(f"deployments/{NAME}", *REPLICAS)
 
         assert code == 3
-        assert "dup is taken for deployments.v1.apps; it could also mean bluegreens.v1" in err
+        assert "taken for deployments.v1.apps; it could also mean deployments.v1.other" in err
 
     def test_an_annotation_of_another(self, garden, typed):
         meta = {"metadata": {"annotations": {YIELD: "Service/*: a"}}}
-        garden.model.merge(garden.owner, meta, "kubectl-annotate")
+        garden.store.merge(garden.owner, meta, "kubectl-annotate")
 
         code, _, err = typed(CHILD, *REPLICAS, "--to", "team")
 

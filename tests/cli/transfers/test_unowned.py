@@ -151,7 +151,7 @@ def garden(monkeypatch) -> Garden:
     there = garden.live
     entries = [one for one in there["metadata"]["managedFields"] if one["manager"] != "gone"]
     there["metadata"]["managedFields"] = entries
-    garden.model.put(there)
+    garden.store.put(there)
     monkeypatch.setattr(client, "connect", garden.connect)
     monkeypatch.setattr("hedgerow.cli.transfers.writing.LONGEST_PAUSE", 0.01)
     return garden
@@ -290,7 +290,7 @@ class TestTyped:
 
     @pytest.mark.parametrize("number", [1, 2])
     def test_what_admission_changes_by_the_way_is_told(self, garden, typed, monkeypatch, number):
-        apply, count = garden.model.apply, itertools.count(1)
+        apply, count = garden.store.apply, itertools.count(1)
 
         def rewritten(*body: Any, **how: Any) -> tuple[Object, bool]:
             after, created = apply(*body, **how)
@@ -299,7 +299,7 @@ class TestTyped:
                 after["spec"]["template"]["spec"] = images
             return after, created
 
-        monkeypatch.setattr(garden.model, "apply", rewritten)
+        monkeypatch.setattr(garden.store, "apply", rewritten)
 
         code, _, err = typed(CHILD, "--field", "spec.minReadySeconds")
 

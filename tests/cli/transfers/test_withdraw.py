@@ -55,11 +55,11 @@ def report(garden: Garden, manager: str, **status: Any) -> None:
         "metadata": {"name": "demo", "namespace": "default"},
         "status": status,
     }
-    garden.model.apply(body, manager, subresource="status")
+    garden.store.apply(body, manager, subresource="status")
 
 
 def status_of(garden: Garden) -> Any:
-    return garden.model.get(garden.owner).get("status", {})
+    return garden.store.get(garden.owner).get("status", {})
 
 
 ALL = ("--instance", "two", "--all")
@@ -134,15 +134,15 @@ class TestAsDone:
         assert code == 0
         assert "BlueGreen default/demo status: 5 fields handed over, no value changed" in out
         assert status_of(garden) == before
-        entries = garden.model.get(garden.owner)["metadata"]["managedFields"]
+        entries = garden.store.get(garden.owner)["metadata"]["managedFields"]
         assert TWO not in {entry["manager"] for entry in entries}
 
     def test_a_resource_counts_once_with_its_status(self, garden, typed):
         report(garden, OURS, routeTo="Blue")
         report(garden, TWO, routeTo="Blue")
         owner = {**garden.owner, "metadata": {**NAMED, "labels": {"team": "shop"}}}
-        garden.model.apply(owner, TWO)
-        garden.model.apply(owner, "user")
+        garden.store.apply(owner, TWO)
+        garden.store.apply(owner, "user")
 
         _, out, _ = typed(*ALL, "--yes")
 
@@ -157,7 +157,7 @@ class TestAsDone:
         report(garden, OURS, routeTo="Blue")
         report(garden, TWO, routeTo="Blue")
         owner = {**garden.owner, "metadata": {**NAMED, "labels": {"team": "shop"}}}
-        garden.model.apply(owner, TWO)
+        garden.store.apply(owner, TWO)
 
         code, out, err = typed(*ALL, "--yes")
 
@@ -195,7 +195,7 @@ class TestAsDone:
         assert "1 failed" in err
 
     def test_one_that_has_let_go_meanwhile_is_not_told_of(self, garden, typed):
-        garden.interruptions[1] = lambda: garden.model.apply(garden.target, TWO)
+        garden.interruptions[1] = lambda: garden.store.apply(garden.target, TWO)
 
         code, out, _ = typed(*ALL, "--yes")
 
@@ -277,17 +277,16 @@ class TestWhatNobodyElseHolds:
         assert TWO not in managers(garden)
 
     def test_admission_that_changes_it_on_the_way_ends_it(self, garden, typed, monkeypatch):
-        apply = garden.apply
+        apply = garden.store.apply
 
-        async def rewriting(api: Any, body: Any, **how: Any) -> Any:
-            answer = await apply(api, body, **how)
-            if how["manager"] == "team" and not how["dry_run"]:
+        def rewriting(body: Any, manager: str, **how: Any) -> Any:
+            answer = apply(body, manager, **how)
+            if manager == "team" and not how["dry_run"]:
                 spec = {**garden.live["spec"], "minReadySeconds": 9}
-                garden.model.update({**garden.live, "spec": spec}, "webhook")
-                answer = type(answer)(garden.live, created=False)
+                return garden.store.update({**garden.live, "spec": spec}, "webhook"), False
             return answer
 
-        monkeypatch.setattr(garden, "apply", rewriting)
+        monkeypatch.setattr(garden.store, "apply", rewriting)
 
         code, out, _ = typed(*ALL, "--to", "team", "--yes")
 
@@ -312,7 +311,7 @@ class TestWhileItIsAtWork:
             "leaseDurationSeconds": 15,
             "renewTime": micro_time(SystemClock().now()),
         }
-        garden.model.apply({**LEASE, "spec": spec}, "hedgerow-two-lease")
+        garden.store.apply({**LEASE, "spec": spec}, "hedgerow-two-lease")
 
         code, _, err = typed(*ALL, *FROM_DEFAULT, "--yes")
 
@@ -323,7 +322,7 @@ class TestWhileItIsAtWork:
 
     def test_one_that_is_gone_is_not(self, garden, typed):
         spec = {"holderIdentity": "", "leaseDurationSeconds": 1}
-        garden.model.apply({**LEASE, "spec": spec}, "hedgerow-two-lease")
+        garden.store.apply({**LEASE, "spec": spec}, "hedgerow-two-lease")
 
         assert typed(*ALL, *FROM_DEFAULT, "--yes")[0] == 0
 
@@ -364,4 +363,4 @@ class TestUsage:
 
         assert (code, out) == (2, "")
         assert len(err.splitlines()) == 1
-        assert garden.sent == []
+        assert garden.exchanges == []

@@ -63,8 +63,12 @@ class Exchange:
     after: Object | None = None
 
     @property
+    def dry_run(self) -> bool:
+        return "dryRun" in self.request.params
+
+    @property
     def writes(self) -> bool:
-        return self.verb in {"apply", "delete"} and "dryRun" not in self.request.params
+        return self.verb in {"apply", "delete"} and not self.dry_run
 
     @property
     def key(self) -> str:
@@ -132,7 +136,7 @@ class ApiServer:
         """What its clients were connected with."""
         self.warnings: tuple[str, ...] = ()
         """What each write is answered with besides."""
-        self.hook: Callable[[Exchange, Act], Any] = self._through
+        self.hook: Callable[[Exchange, Act], Any] = self.through
         self.watch_hook: Callable[[Exchange, bool], Any] = self._open
         self.compacted = 0
         """Versions below this one are gone: a watch from there gets 410."""
@@ -143,7 +147,8 @@ class ApiServer:
         found = [exchange for exchange in self.exchanges if exchange.verb in verbs]
         return [(one.api.kind, one.namespace, one.name) for one in found]
 
-    async def _through(self, exchange: Exchange, act: Act) -> Reply:
+    async def through(self, exchange: Exchange, act: Act) -> Reply:
+        """Carry a request out, unless there is an answer for it."""
         await anyio.sleep(self._latency / 2)
         answer = self.answers.get(exchange.key)
         if isinstance(answer, Exception):
@@ -265,7 +270,7 @@ class ApiServer:
 
     def _write(self, exchange: Exchange, target: Object, body: Any) -> Reply:
         """Write; the body of an `edit` is a JSON patch."""
-        dry_run, manager = "dryRun" in exchange.request.params, exchange.manager
+        dry_run, manager = exchange.dry_run, exchange.manager
         store = self.store.fork() if dry_run else self.store
         created, live = False, DONE
         match exchange.verb:

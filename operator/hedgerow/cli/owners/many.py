@@ -57,12 +57,7 @@ async def count(cluster: Cluster, namespace: str, labels: str) -> OwnersCount:
         if isinstance(item, Salvaged):
             unreadable[f"{item.get('kind')}/{metadata(item).get('name')}"] = "its JSON is damaged"
             return None
-        try:
-            return {"tally": tally(item, served.versions)}
-        except RecursionError:
-            named = f"{item.get('kind')}/{metadata(item).get('name')}"
-            unreadable[named] = "its managed fields are nested too deep"
-            return None
+        return {"tally": tally(item, served.versions)}
 
     found = await listed(cluster, served, reduce, namespace=namespace, labels=labels)
     objects = [CountedObject(api, made["tally"]) for api, made in found.objects]
