@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
@@ -226,7 +226,7 @@ class MemoryCluster:
 
 
 @contextmanager
-def _in_time(seconds: float, sent: Sent) -> Iterator[None]:
+def _in_time(seconds: float, sent: Sent) -> Generator[None]:
     """Bound the time of a request; it may have been carried out all the same."""
     try:
         with anyio.fail_after(seconds):
