@@ -231,7 +231,7 @@ class ApiServer:
         return Exchange(number, client, request, verb, api, namespace, name, subresource, body, now)
 
     def _api(self, version: str, plural: str, body: Object) -> ApiResource:
-        found = (a for a in self.store.served if (a.group_version, a.plural) == (version, plural))
+        found = (a for a in self.store.apis if (a.group_version, a.plural) == (version, plural))
         return next(found, None) or ApiResource(version, body.get("kind", ""), plural)
 
     def _act(self, exchange: Exchange) -> Reply:
@@ -265,7 +265,7 @@ class ApiServer:
         return Reply(201, {"metadata": {}, "status": status})
 
     def _get(self, exchange: Exchange) -> Reply:
-        found = itself.told(exchange.request.path, self.store.served)
+        found = itself.told(exchange.request.path, self.store.apis)
         return Reply(200, found) if found else Reply(404, unserved().status)
 
     def _write(self, exchange: Exchange, target: Object, body: Any) -> Reply:

@@ -13,7 +13,6 @@ from hedgerow.testing.memory.answers import Refused
 from hedgerow.testing.memory.kind import ServedKind
 from hedgerow.testing.memory.schema import Atomic, Object
 from hedgerow.testing.memory.server import Server, StoredKey
-from hedgerow_schemas.base import ApiResource
 from hedgerow_schemas.crd import CRD
 from model import ours, scaled
 
@@ -65,15 +64,6 @@ class Store(Server):
     def now(self, _second: int) -> None:
         """The clock goes by itself."""
 
-    @property
-    def served(self) -> list[ApiResource]:
-        """What discovery lists."""
-        return [kind.api for kind in self._kinds.values()]
-
-    def serve(self, kind: ServedKind) -> None:
-        """Serve one kind more, or describe one anew."""
-        self._kinds[kind.key] = kind
-
     def fork(self) -> Store:
         other = super().fork()
         assert isinstance(other, Store)
@@ -107,12 +97,6 @@ class Store(Server):
         """Return an object without a copy; not to be changed."""
         return self._objects.get(self._key(target))
 
-    def put(self, given: Object) -> Object:
-        """Store an object as it is given, managed fields and uid too: what no write makes so."""
-        key, metadata = self._key(given), {"uid": f"uid-{self.version}", **given["metadata"]}
-        event = "MODIFIED" if key in self._objects else "ADDED"
-        return self._put(key, copy.deepcopy({**given, "metadata": metadata}), event)
-
     def drop(self, target: Object) -> None:
         """Have an object gone, whatever holds it."""
         self._remove(self._key(target), self._live(self._key(target)))
@@ -138,10 +122,6 @@ class Store(Server):
         self._namespaces = {"": "Active"} | {
             name: "Terminating" if self._is_going(name) else "Active" for name in names
         }
-
-    def forget_namespace(self, name: str) -> None:
-        """Have a namespace gone."""
-        self._namespaces.pop(name, None)
 
     def _is_going(self, namespace: str) -> bool:
         live = self._objects.get(("", "Namespace", "", namespace))

@@ -166,7 +166,12 @@ class Server:
 
     def put(self, obj: Object) -> Object:
         """Store an object as it is, as an older server or another definition let it through."""
-        return self._put(self._key(obj), copy.deepcopy(obj), "MODIFIED")
+        key = self._key(obj)
+        is_new = key not in self._objects
+        self._births += is_new
+        metadata = {**({"uid": _uid(self._births)} if is_new else {}), **obj["metadata"]}
+        stored = copy.deepcopy({**obj, "metadata": metadata})
+        return self._put(key, stored, "ADDED" if is_new else "MODIFIED")
 
     def serve(self, *kinds: ServedKind) -> None:
         """Serve more kinds from now on."""
@@ -312,7 +317,7 @@ class Server:
     ) -> Object:
         if live is None:
             self._births += not dry_run
-            uid = f"00000000-0000-4000-8000-{self._births:012d}"
+            uid = _uid(self._births)
             stamp = self._stamp(self.now)
             stored = admission.created(kind, new, uid=uid, stamp=stamp, number=self._births)
         else:
@@ -375,3 +380,7 @@ def _without_no_replicas(obj: Object) -> Object:
 
 def _second(stamp: str | None) -> int | None:
     return int(datetime.fromisoformat(stamp).timestamp()) if stamp else None
+
+
+def _uid(number: int) -> str:
+    return f"00000000-0000-4000-8000-{number:012d}"
