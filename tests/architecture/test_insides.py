@@ -37,7 +37,6 @@ GOING = {
     "runtime/cache/test_store.py": "_indices",
     "runtime/cache/test_weighing.py": "weight weight_of",
     "runtime/conftest.py": "large",
-    "runtime/leaderelection/test_elector.py": "_election",
     "runtime/shop.py": "Turns insides",
     "runtime/test_claims.py": "Budget",
     "runtime/test_effort.py": "PassLimits ResourcePlanner SHARE USUAL _pass _reconciler insides",
@@ -69,7 +68,6 @@ GOING = {
 }
 """What is tested by parts until the ledger, and the bound at the door, take the parts away."""
 LEFT = {
-    "cli/transfers/test_adopt_many.py": "_interrupted",
     "cli/tree/test_command.py": "_seen",
     "cluster/conftest.py": "_get_local_constants",
     "kube/test_kr8s_contract.py": "_session",
@@ -77,7 +75,6 @@ LEFT = {
     "kube/test_transport.py": (
         "_idle _idle_since _open _options _raw _ssl_buffer _ssl_protocol _transport"
     ),
-    "runtime/leaderelection/test_record.py": "_looked",
     "runtime/world.py": "ControllerRunner",
     "sandbox/test_binaries.py": "_PATIENCE _candidates",
     "sandbox/test_build.py": "_TELL_EVERY",
