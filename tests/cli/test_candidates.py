@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hedgerow.cli import main
+from hedgerow.cli import candidates, main
 from hedgerow.kube import client
 from hedgerow.kube.errors import Unreachable
 from hedgerow.testing.memory.kind import ServedKind
@@ -44,6 +44,9 @@ def cluster(server) -> ApiServer:
 @pytest.fixture
 def offered(monkeypatch, capsys):
     """Press Tab at the end of a line, and return what is offered."""
+
+    # A busy machine may take longer than a shell waits; the process of the tests is not to end.
+    monkeypatch.setattr(candidates, "SECONDS", 600.0)
 
     def press(line: str, shell: str = "bash") -> list[str]:
         monkeypatch.setenv("COMP_WORDS", line)
