@@ -180,31 +180,19 @@ class TestTheOneWrite:
 
         return removing
 
-    def test_another_uid(self, contested, remove):
-        """Fact: the server refuses a JSON patch whose test of the uid fails."""
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"uid": "another"},
+            {"resourceVersion": "1"},
+            {"managedFields": [{"manager": "x"}, {"manager": "another"}]},
+        ],
+        ids=lambda change: f"another {next(iter(change))}",
+    )
+    def test_an_object_that_is_not_as_it_was_looked_at_stays(self, contested, remove, change):
+        """Fact: the server refuses a JSON patch whose test of uid, version or entry fails."""
         live = contested.live()
-        other = {**live, "metadata": {**live["metadata"], "uid": "another"}}
 
         with pytest.raises(Stale):
-            remove(other, {1: ()})
-        assert contested.live() == live
-
-    def test_an_object_that_has_changed_since(self, contested, remove):
-        """Fact: the server refuses a JSON patch whose test of the version fails."""
-        live = contested.live()
-        contested.api.merge(contested.target, {"spec": {"paused": True}}, "kubectl").must()
-        changed = contested.live()
-
-        with pytest.raises(Stale):
-            remove(live, {1: ()})
-        assert contested.live() == changed
-
-    def test_another_entry_at_that_place(self, contested, remove):
-        """Fact: the server refuses a JSON patch whose test of an entry fails."""
-        live = contested.live()
-        entries = [{**e, "time": "2020-01-01T00:00:00Z"} for e in live["metadata"]["managedFields"]]
-        other = {**live, "metadata": {**live["metadata"], "managedFields": entries}}
-
-        with pytest.raises(Stale):
-            remove(other, {1: ()})
+            remove({**live, "metadata": {**live["metadata"], **change}}, {1: ()})
         assert contested.live() == live
