@@ -12,7 +12,8 @@ from hedgerow.kube import client
 from hedgerow.kube.cluster import Cluster
 from hedgerow.kube.fallback import HttpxTransport
 from hedgerow.kube.retry import RetryClock
-from kube.fakes import Clock, Server, write_kubeconfig
+from kube.fakes import Server, write_kubeconfig
+from support.server.connected import Clock
 
 if TYPE_CHECKING:
     from collections.abc import Callable

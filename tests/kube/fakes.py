@@ -1,4 +1,4 @@
-"""Fakes: an API server made of answers, a body in pieces, and time that passes by sleeping."""
+"""Fakes: answers byte by byte, for tests of the transport and the session alone, and a body."""
 
 from __future__ import annotations
 
@@ -9,32 +9,10 @@ import anyio
 import httpx
 import yaml
 
-from hedgerow.kube.retry import RetryClock
-
 if TYPE_CHECKING:
     from pathlib import Path
 
 Answer = httpx.Response | Exception | Callable[[httpx.Request], Awaitable[httpx.Response]]
-
-
-class Clock:
-    """Time that passes only by sleeping."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-        self.slept: list[float] = []
-
-    async def sleep(self, seconds: float) -> None:
-        self.slept.append(round(seconds, 3))
-        self.now += seconds
-        await anyio.lowlevel.checkpoint()
-
-    @property
-    def timing(self) -> RetryClock:
-        """The dice always show the shortest wait: half of the ceiling."""
-        return RetryClock(
-            now=lambda: self.now, sleep=self.sleep, draw=lambda: 0.0, elapsed=lambda: self.now
-        )
 
 
 class Server:
