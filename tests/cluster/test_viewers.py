@@ -10,6 +10,7 @@ import pytest
 
 from hedgerow.testing.api import Api
 from hedgerow.testing.waiting import eventually
+from hedgerow_schemas.guestbook import Guestbook
 from support.cluster import bluegreens
 from support.programs.typed import Garden, answer
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.cluster
 
 RBAC = "rbac.authorization.k8s.io"
+CRDS = "apiextensions.k8s.io/v1"
 VIEWER, EDITOR = "hedgerow-viewer", "hedgerow-editor"
 LEFT_OUT = "which you may not read here: "
 
@@ -74,6 +76,15 @@ def without_roles(api) -> Iterator[None]:
 
 
 @pytest.fixture
+def without_guestbooks(api) -> None:
+    """Take away the definition that another module may have left: no installation brings it."""
+    name = f"{Guestbook.api.plural}.{Guestbook.api.group}"
+    api.delete({"apiVersion": CRDS, "kind": "CustomResourceDefinition", "metadata": {"name": name}})
+    path = f"/apis/{Guestbook.api.group_version}"
+    eventually(lambda: api.raw("GET", path).status == 404, 30, "no Guestbooks")
+
+
+@pytest.fixture
 def garden(api) -> Garden:
     bluegreens.prepare(api)
     namespace = api.namespace(f"viewers-{secrets.token_hex(3)}")
@@ -113,6 +124,7 @@ class TestView:
         assert named.code == 1
         assert "cannot list resource" in named.err
 
+    @pytest.mark.usefixtures("without_guestbooks")
     def test_an_installation_lets_them_see_the_kinds(self, capsys, garden, viewer, api, installed):
         """Fact: the server aggregates our roles into view and edit."""
         ended = installed()
