@@ -258,7 +258,7 @@ def test_what_is_right_passes():
         GREETER,
         owns=[ConfigMap],
         compose=partial(lambda _more, _greeting, _observed: Desired(), 1),
-        relates=[Relation(Secret, of=list)],
+        relates=[Relation(Secret, of=min)],  # which has no signature
     )
 
     assert Registry((lists,)).names == ("greeter",)
@@ -361,6 +361,20 @@ class TestAProgram:
         [line] = self.run(tmp_path, case, "run").splitlines()
 
         assert json.loads(line)["error"].startswith(told)
+
+    def test_any_other_error_ends_as_before(self, monkeypatch):
+        told: list[tuple[Any, ...]] = []
+        monkeypatch.setattr(sys, "excepthook", lambda *ended: told.append(ended))
+        mistake, other = RegistrationError("it is wrong"), ValueError("it is, too")
+        hook = sys.excepthook
+        for error in (mistake, other):
+            hook(type(error), error, None)
+
+        assert [(kind, str(error)) for kind, error, _ in told] == [
+            (RegistrationError, "it is wrong"),
+            (ValueError, "it is, too"),
+        ]
+        assert told[1][1] is other
 
     def test_shows_the_traceback_if_asked(self, tmp_path):
         err = self.run(tmp_path, "made", "--debug")
