@@ -168,9 +168,10 @@ def token(sandbox: Sandbox, admin: Api, made: list[Object]) -> Iterator[Api]:
     probe = specimen(Secret.api, "default")
     eventually(lambda: POLICY in str(dry(api, probe, "x").body), what="the policy in force")
     with webhooks(admin):
-        labelled = {"metadata": {"labels": {"x": "y"}}}
+        # A dry run: one that comes before the policy would leave the next nothing to change.
+        labelled = {"op": "add", "path": "/metadata/labels", "value": {"x": "y"}}
         eventually(
-            lambda: WEBHOOKS in str(api.merge(configured(), labelled, "x").body),
+            lambda: WEBHOOKS in str(patched(api, configured(), labelled, "x").body),
             what="the policy on webhooks in force",
         )
         yield api
