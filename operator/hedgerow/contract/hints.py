@@ -27,8 +27,8 @@ _PLAIN: Final = frozenset({str, dict, bool})
 def misfits(value: object, hint: Any, place: str = "") -> Iterator[str]:
     """Yield each value that is not of its type, such as "int as `requeue_after`, not timedelta".
 
-    The parts of a dataclass are looked at as well. A list is as good as a tuple; and anything but a
-    text is true or false.
+    The parts of a dataclass are looked at as well, but for those that are left at their default. A
+    list is as good as a tuple; and anything but a text is true or false.
     """
     if get_origin(hint) is UnionType:
         hint = next((each for each in get_args(hint) if _fits(value, each)), hint)
@@ -53,9 +53,11 @@ def _parts(value: Any, hint: Any, place: str) -> Iterator[tuple[object, Any, str
             yield key, of_key, f"a key of {place}"
             yield inner, of_value, f"{place}[{key.__name__ if isinstance(key, type) else key}]"
     elif is_dataclass(hint):
+        defaults = _defaults_of(hint)
         for name, of_field in hints_of(hint).items():
             part = getattr(value, name)
-            if not (type(part) is of_field and of_field in _PLAIN):  # as most are
+            is_plain = type(part) is of_field and of_field in _PLAIN
+            if part is not defaults[name] and not is_plain:  # most are one or the other
                 yield part, of_field, f"{place}.{name}".removeprefix(".")
 
 
@@ -65,6 +67,11 @@ def hints_of(part: type[Any]) -> Mapping[str, Any]:
     hints = get_type_hints(part, localns=_NAMES)
     found = {field.name: hints[field.name] for field in fields(part)}
     return {name: dict if get_origin(hint) is dict else hint for name, hint in found.items()}
+
+
+@cache
+def _defaults_of(part: type[Any]) -> Mapping[str, Any]:
+    return {field.name: field.default for field in fields(part)}
 
 
 def _fits(value: object, hint: Any) -> bool:
