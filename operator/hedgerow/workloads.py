@@ -128,7 +128,7 @@ def waits_for(
 
 def _waiting(pods: Iterable[Pod]) -> tuple[str, ...]:
     """Return what the first of some pods by name waits for, in words; empty if none waits."""
-    mine = [(pod.name, why) for pod in pods if pod.active and (why := pod.why_not_ready)]
+    mine = [(pod.name, why) for pod in pods if (why := pod.why_not_ready)]
     return tuple(printable(f"pod {name}: {why}", LONGEST_REASON) for name, why in sorted(mine)[:1])
 
 

@@ -31,7 +31,7 @@ from hedgerow.plan.yield_and_claim import (
 from hedgerow.texts import command_line, within
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from hedgerow.fields.sets import FieldPath
     from hedgerow.objects import ObjectRef
@@ -218,7 +218,8 @@ def _annotate(
         return
     before = annotations.get(word, "")
     written = [one.replace("\n", " ").strip() for one in parts(before)]
-    added = [field for field in fields if not _has_effect(word, annotations, field)]
+    has_effect = _effect_of(word, annotations)
+    added = [field for field in fields if not has_effect(field)]
     if not added:
         if word == CLAIM:
             yield Remedy(ALLOW, allow_claims(owner.namespace))
@@ -228,7 +229,7 @@ def _annotate(
     # What is not printable would be escaped, and mean something else where it is pasted.
     if not text.isprintable():
         return
-    if all(_has_effect(word, {**annotations, word: text}, field) for field in fields):
+    if all(map(_effect_of(word, {**annotations, word: text}), fields)):
         kind = ".".join(filter(None, (owner.api.plural, owner.api.group)))
         overwrite = ("--overwrite",) if word in annotations else ()
         words = (*overwrite, kind, owner.name, f"{word}={text}", *within(owner.namespace))
@@ -236,15 +237,19 @@ def _annotate(
         yield Remedy(f"{effect}{where}", command_line("kubectl", "annotate", *words))
 
 
-def _has_effect(word: str, annotations: Mapping[str, str], field: ContestedField) -> bool:
-    """Return whether a field is yielded by these annotations, or is claimed and not yielded."""
+def _effect_of(word: str, annotations: Mapping[str, str]) -> Callable[[ContestedField], bool]:
+    """Return whether these annotations yield a field, or claim it and do not yield it."""
     try:
         field_policy = field_policy_of(annotations)
     except FieldPolicyError:
-        return False
-    kind, _, name = field.object.partition("/")
-    is_yielded, is_claimed = (
-        any(one.covers(kind, name, field.path) for one in some)
-        for some in (field_policy.yields, field_policy.claims)
-    )
-    return is_yielded if word == YIELD else is_claimed and not is_yielded
+        return lambda _: False
+
+    def has_effect(field: ContestedField) -> bool:
+        kind, _, name = field.object.partition("/")
+        is_yielded, is_claimed = (
+            any(one.covers(kind, name, field.path) for one in some)
+            for some in (field_policy.yields, field_policy.claims)
+        )
+        return is_yielded if word == YIELD else is_claimed and not is_yielded
+
+    return has_effect
