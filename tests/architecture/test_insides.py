@@ -56,9 +56,7 @@ GOING = {
     "runtime/test_runner.py": (
         "Cache ControllerRunner LARGE Outcome PassLimits Reconciler Turns USUAL _pass"
     ),
-    "runtime/test_slow_compose.py": (
-        "PURITY_CHECK_EVERY SILENCE SlowCompose _loop _meter _meters _runners"
-    ),
+    "runtime/test_slow_compose.py": ("SILENCE SlowCompose _loop _meter _meters _runners"),
     "runtime/test_state.py": (
         "MOST_EVENTS_SENT MOST_ONCE MOST_REPEATS MOST_WRITES PastWrite RECHECK_NAME "
         "REPEATED_WITHIN ResourceState STATUS"

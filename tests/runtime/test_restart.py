@@ -11,13 +11,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import timedelta
-from itertools import count
 from typing import Any, cast
 
 import pytest
 
-from hedgerow.contract import Apply, Controller, Desired
+from hedgerow.contract import Controller, Desired
 from hedgerow.controllers import guestbook, memcached
 from hedgerow.controllers.bluegreen import controller as bluegreen
 from hedgerow.controllers.cronjob import controller as cronjob
@@ -31,7 +29,6 @@ from hedgerow.testing.memory.kinds import custom_resource
 from hedgerow.testing.memory.server import Server
 from hedgerow_schemas.base import Resource
 from hedgerow_schemas.bluegreen import BlueGreen
-from hedgerow_schemas.builtin import Service
 from model import ours, scaled
 from runtime.world import EVENTS, NS, World, pods
 
@@ -185,19 +182,6 @@ def raising(*_: Any) -> Desired:
     raise LookupError
 
 
-NUMBERS = count()
-
-
-def another_each_time(_resource: Any, _observed: Any) -> Desired:
-    spec = {"selector": {"app": "x"}, "ports": [{"port": 1, "protocol": "TCP"}]}
-    note = {"annotations": {"number": str(next(NUMBERS))}}
-    return Desired((Apply(Service, "demo", {"metadata": note, "spec": spec}),))
-
-
-def at_once(*_: Any) -> Desired:
-    return Desired(requeue_after=timedelta())
-
-
 BG = of(bluegreen.CONTROLLER, {
     "routeTo": "Blue", "blueSpec": pods("blue"), "greenSpec": pods("green")
 })  # fmt: skip
@@ -235,14 +219,6 @@ CASES = (
     BG(
         "an error of compose", "ComposeFailed",
         controller=replace(bluegreen.CONTROLLER, compose=raising),
-    ),
-    BG(
-        "a compose that is not pure", "NotPure",
-        controller=replace(bluegreen.CONTROLLER, compose=another_each_time),
-    ),
-    BG(
-        "a compose that asks at once", "NotPure",
-        controller=replace(bluegreen.CONTROLLER, compose=at_once),
     ),
     MC("settled", "Ready"),
     MC("a contested field", "FieldConflict", take("Deployment", "demo", SCALED)),

@@ -175,13 +175,14 @@ class TestRepetition:
         known.note(DEMO, "h", NOW)
         assert known.is_undone_too_often(DEMO, "g", NOW)
 
-    def test_writes_that_never_repeat_tire_nobody(self):
+    def test_writes_that_never_repeat_are_bounded_too(self):
         known = state()
-        for number in range(1000):
+        for number in range(MOST_WRITES):
             assert not known.is_undone_too_often(DEMO, str(number), NOW)
             known.note(DEMO, str(number), NOW)
 
-        assert len(known.recent_writes[DEMO]) == MOST_WRITES
+        assert known.is_undone_too_often(DEMO, "new", NOW)
+        assert not known.is_undone_too_often(DEMO, "new", NOW + REPEATED_WITHIN)
 
     @pytest.mark.parametrize(("generation", "field_policy"), [(2, ""), (1, "mine")])
     def test_a_new_declaration_is_tried_anew(self, generation, field_policy):

@@ -282,6 +282,38 @@ class TestDelays:
 
         assert await soon(queue) == A
 
+    async def test_passes_that_are_requested_at_once_come_once_a_second(self, queue):
+        times: list[float] = []
+        for _ in range(5):
+            queue.add_after(A, 0, is_requested=True)
+            times.append(anyio.current_time() if await queue.get() else 0)
+            queue.done(A)
+
+        assert times == [0, 0, 1, 2, 3]  # one may come at once
+
+    async def test_a_requested_time_is_not_missed_after_one_that_came_too_early(self, queue):
+        for seconds, due in ((59.99, 59.99), (0.01, 60), (60, 120), (0, 120)):
+            queue.add_after(A, seconds, is_requested=True)
+            await queue.get()
+            queue.done(A)
+            assert anyio.current_time() == pytest.approx(due)
+
+    async def test_nor_do_other_passes_or_keys_make_it_late(self, queue):
+        for _ in range(10):
+            queue.add(A)
+            queue.add_after(B, 0, is_requested=True)
+            queue.done(await queue.get())
+            queue.done(await queue.get())
+            queue.add_after(A, 0.5, is_requested=True)
+            queue.add(A)
+        queue.done(await queue.get())
+        queue.add_after(A, 0.5, is_requested=True)
+        began = anyio.current_time()
+
+        while await queue.get() != A:
+            queue.done(B)
+        assert anyio.current_time() == pytest.approx(began + 0.5)
+
     async def test_delays_that_were_overtaken_do_not_pile_up(self, queue):
         for _ in range(1000):
             queue.add_after(A, 30 * 86400)

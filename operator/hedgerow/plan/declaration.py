@@ -1,4 +1,4 @@
-"""Declaration: what compose returned, checked, and compared with what it returned before.
+"""Declaration: what compose returned, checked.
 
 The text of an error names kinds, names and paths, and never a value, which may be secret.
 """
@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import math
 import traceback
-from dataclasses import fields, is_dataclass
 from pathlib import PurePath
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Final, cast, get_args
 
-from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError
 
 from hedgerow.contract import Apply, Create, Desired
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import Object, View
 
 FAILED: Final = "ComposeFailed"
-NOT_PURE: Final = "NotPure"
 _TOP: Final = ("apiVersion", "kind", "status")
 _IDENTITY: Final = ("name", "namespace", "uid", "generateName")
 _JSON: Final = "fields are of dict with str as keys, list, str, int, float, bool and None alone"
@@ -43,10 +40,6 @@ class ComposeError(Exception):
 
 class DeclarationError(ComposeError):
     """Compose returned something that no controller may return, or asked for such a kind."""
-
-
-class NotPureError(ComposeError):
-    """Compose returns something else for the same input, or asks to be called at once for ever."""
 
 
 def check_read(kind: type[View], controller: Controller[Any]) -> None:
@@ -215,46 +208,3 @@ def compose_failed(error: Exception) -> Problem:
     frames = traceback.extract_tb(error.__traceback__)
     at = f" in {PurePath(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
     return Problem(FAILED, f"compose raised {type(error).__name__}{at}; the log has the rest")
-
-
-def not_pure(error: NotPureError) -> Problem:
-    """Return the problem of a resource whose compose is not pure."""
-    return Problem(NOT_PURE, str(error))
-
-
-def difference(one: Desired, other: Desired) -> str:
-    """Return where two declarations differ first, such as `ConfigMap/x .data.time`; or nothing."""
-    return "" if one == other else _difference(_named(one), _named(other), "").strip(" .")
-
-
-def _named(desired: Desired) -> dict[str, Any]:
-    """Return the parts of a declaration, children and claims by kind and name."""
-    parts = {part.name: getattr(desired, part.name) for part in fields(desired)}
-    for part in ("children", "claims"):
-        for each in parts.pop(part):
-            parts[f"{each.kind.api.kind}/{each.name} "] = each
-    return parts
-
-
-def _difference(one: Any, other: Any, path: str) -> str:
-    one, other = _parts(one), _parts(other)
-    if isinstance(one, dict) and isinstance(other, dict):
-        first, second = cast("dict[Any, Any]", one), cast("dict[Any, Any]", other)
-        for name in dict.fromkeys((*first, *second)):
-            if name not in first or name not in second:
-                return f"{path}.{name}"
-            if found := _difference(first[name], second[name], f"{path}.{name}"):
-                return found
-        return ""
-    return "" if one == other else path
-
-
-def _parts(value: Any) -> Any:
-    if isinstance(value, BaseModel):
-        return value.model_dump(by_alias=True)
-    if is_dataclass(value) and not isinstance(value, type):
-        parts = {part.name: getattr(value, part.name) for part in fields(value)}
-        return parts.pop("fields", {}) | parts
-    if isinstance(value, list | tuple):
-        return dict(enumerate(cast("list[Any]", value)))
-    return value

@@ -15,11 +15,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hedgerow.contract import CLOCKS_DIFFER
-from hedgerow.plan.declaration import NotPureError, compose_failed, difference, not_pure
 from hedgerow.plan.plan import WAITING
 from hedgerow.plan.writes import Deletion, Write, wave
 from hedgerow.runtime.reads import Reads
-from hedgerow.runtime.state import MOST_IMMEDIATE_REQUEUES
 from hedgerow.runtime.writer import Writer
 
 if TYPE_CHECKING:
@@ -36,11 +34,8 @@ if TYPE_CHECKING:
     from hedgerow.runtime.state import ResourceState
     from hedgerow_schemas.base import Resource
 
-PURITY_CHECK_EVERY = 16
-"""After so many looks of one pass, and after as many more, compose is called again with the same
-input, and must return the same."""
-AT_ONCE_AGAIN = timedelta(milliseconds=10)
-"""A resource that asks to be called again sooner than that asks to be called at once."""
+MOST_LOOKS = 128
+"""The most looks of one pass; it goes on after a backoff, lest it has no end."""
 
 
 class Outcome(Struct, frozen=True):
@@ -48,8 +43,8 @@ class Outcome(Struct, frozen=True):
 
     The earlier of the two counts. `refused`: a request that was refused, now or before, still waits
     for a backoff of its own, which `requeue_after` includes. `is_requested`: the controller asked
-    for that time. `unfinished`: another pass must follow now. `failure`: what is wrong with compose
-    or what it returned; the resource says so.
+    for that time. `unfinished`: another pass must follow, now unless it is a retry. `failure`: what
+    is wrong with compose or what it returned; the resource says so.
     """
 
     retry: bool = False
@@ -81,7 +76,6 @@ class Pass:
         self.has_written = False
         self.reads = Reads(context, key, state)
         self._permission: Permission | None = None
-        self._looks = 0
         self._took_held_back = False
         """Whether a change was held back that no plan has taken in."""
 
@@ -92,14 +86,17 @@ class Pass:
         being deleted or is gone.
         """
         await self.reads.begin()
-        while (found := await self.observe()) is not None:
+        for _ in range(MOST_LOOKS):
+            found = await self.observe()
+            if found is None:
+                return None
             steps = await self.plan(found)
             if steps is None:
                 continue
             outcome = await (self.carry_out(steps) if steps else self.report())
             if outcome is not None:
                 return outcome
-        return None
+        return Outcome(retry=True, unfinished=True)
 
     async def observe(self) -> Observation | None:
         """Return what is cached now; None if nothing may be written for the resource, or not yet.
@@ -136,7 +133,7 @@ class Pass:
         self._took_held_back = False
         if await self.reads.read_kept_children(planned):
             return None
-        self.observation = await self._purity_checked(planned)
+        self.observation = planned
         return self._next_steps()
 
     def _next_steps(self) -> tuple[Write | Deletion, ...]:
@@ -230,37 +227,6 @@ class Pass:
         left = self._permission.until - self.context.clock.monotonic()
         return timedelta(seconds=max(left, 0.0))
 
-    async def _purity_checked(self, observation: Observation) -> Observation:
-        """Return a look, as failed if compose declares something else for the same objects.
-
-        That is tried at every 16th look of a pass, and at each one while it was so before.
-        """
-        if not observation.has_declaration:
-            return observation
-        self._looks += 1
-        state, asked = self.state, observation.desired.requeue_after
-        if self._looks == 1:
-            at_once = asked is not None and asked <= AT_ONCE_AGAIN
-            state.immediate_requeues = state.immediate_requeues + 1 if at_once else 0
-        if state.immediate_requeues > MOST_IMMEDIATE_REQUEUES:
-            why = "compose asks to be called again at once, each time: see requeue_after"
-            return _not_pure(observation, why)
-        if self._looks % PURITY_CHECK_EVERY and not state.is_impure:
-            return observation
-        began = self.context.clock.monotonic()
-        try:
-            again = await self.limits.compute(self.context.planner.compose, observation)
-        except Exception as error:  # noqa: BLE001 - whatever the author's function raises
-            state.is_impure = True
-            return observation.with_failure(compose_failed(error), failure=error)
-        finally:
-            if not self.limits.is_large:
-                self.context.slow_compose.took(self.context.clock.monotonic() - began)
-        path = difference(observation.desired, again)
-        state.is_impure = bool(path)
-        why = f"compose returns another {path} for the same input: for the time, use observed.now"
-        return _not_pure(observation, why) if path else observation
-
     def _should_yield(self, steps: Sequence[Write | Deletion]) -> bool:
         """Return whether the pass ends now and is queued again, because another resource is due.
 
@@ -280,8 +246,3 @@ class Pass:
 def soonest(*waits: timedelta | None) -> timedelta | None:
     """Return the shortest of these waits; None if there is none."""
     return min((wait for wait in waits if wait is not None), default=None)
-
-
-def _not_pure(observation: Observation, why: str) -> Observation:
-    error = NotPureError(why)
-    return observation.with_failure(not_pure(error), failure=error)

@@ -250,8 +250,8 @@ class ControllerRunner:
             self.queue.retry(key)
         else:
             self.queue.forget(key)
-        if outcome.unfinished:
-            self.queue.add(key)
+            if outcome.unfinished:
+                self.queue.add(key)
         return "retry" if outcome.retry or outcome.refused else "success"
 
     def _failed(self, key: Key, error: Exception) -> str:

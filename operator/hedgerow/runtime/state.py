@@ -9,7 +9,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from hedgerow.objects import ChildId
-from hedgerow.plan.declaration import NOT_PURE
 from hedgerow.plan.input import ChildHistory
 from hedgerow.runtime.refusals import STATUS, Refusals
 
@@ -21,12 +20,10 @@ if TYPE_CHECKING:
     from hedgerow.plan.writes import Write
     from hedgerow_schemas.base import Status, View
 
-MOST_IMMEDIATE_REQUEUES = 64
-"""The most passes in a row that ask for the next one at once."""
 RECHECK_NAME = timedelta(seconds=30)
 MOST_REPEATS = 8
 MOST_WRITES = 64
-"""The most writes to one target that are remembered: enough to see eight alternate eight times."""
+"""The most writes to one target within ten minutes, whatever they intend."""
 MOST_ONCE = 64
 REPEATED_WITHIN = timedelta(minutes=10)
 MOST_EVENTS_SENT = 256
@@ -60,8 +57,6 @@ class ResourceState(Struct):
     - `settled_status`: a digest of the status that was settled last, and of what it was made from.
     - `maybe_created`: children that may have been created, as the response was lost.
     - `strays`: the objects that were to be kept and are not our children, as they were read last.
-    - `is_impure`: compose returned two things for the same input.
-    - `immediate_requeues`: how many passes in a row asked for the next one at once.
     """
 
     uid: str
@@ -85,19 +80,13 @@ class ResourceState(Struct):
     settled_status: str = ""
     maybe_created: dict[ChildId, ObjectRef] = field(default_factory=dict[ChildId, "ObjectRef"])
     strays: dict[ChildId, View] = field(default_factory=dict[ChildId, "View"])
-    is_impure: bool = False
-    immediate_requeues: int = 0
 
     @classmethod
     def of(cls, uid: str, before: Status) -> ResourceState:
         """Return a memory that starts with what the resource says: an earlier process said it."""
         taken = any(condition.reason == "NameTaken" for condition in before.conditions)
         unlabelled = any(field.path.startswith(".metadata.labels") for field in before.contested)
-        found = cls(uid, read_before_create=taken or unlabelled)
-        if any(condition.reason == NOT_PURE for condition in before.conditions):
-            # It is proved at the first look, so that a restart neither writes nor unsays it.
-            found.is_impure, found.immediate_requeues = True, MOST_IMMEDIATE_REQUEUES
-        return found
+        return cls(uid, read_before_create=taken or unlabelled)
 
     def note_created(self, child: ObjectRef) -> None:
         """Remember a child for the Event about those that were created."""
@@ -123,18 +112,21 @@ class ResourceState(Struct):
         return left if timedelta() < left < RECHECK_NAME else RECHECK_NAME
 
     def is_undone_too_often(self, target: ChildId, intent_digest: str, now: datetime) -> bool:
-        """Return whether the same write was made, and undone, too often recently.
+        """Return whether the same write was made and undone too often recently, or too many were.
 
         Some other program undoes our write each time. Without a limit, both would go on as fast as
         the server allows. Other writes in between do not matter: a fight may alternate between
         several declarations. A status also changes back and forth with the children that it
         reports. So for a status, the last eight writes must all be the same, or 64 writes must have
-        been made within ten minutes.
+        been made within ten minutes. No child gets more than 64 writes within ten minutes, even if
+        each of them intends something else.
         """
         recent = self._recent(target, now)
         same = sum(write.intent_digest == intent_digest for write in recent)
-        if same < MOST_REPEATS or target != STATUS:
-            return same >= MOST_REPEATS
+        if target != STATUS:
+            return same >= MOST_REPEATS or len(recent) >= MOST_WRITES
+        if same < MOST_REPEATS:
+            return False
         in_a_row = all(write.intent_digest == intent_digest for write in recent[-MOST_REPEATS:])
         return in_a_row or len(recent) >= MOST_WRITES
 

@@ -29,6 +29,9 @@ LONGEST_RETRY = 300.0
 FAIR_EVERY = 16
 """Of 16 keys, one each is taken from the second and from the lowest priority first, so that none
 waits for ever."""
+REQUESTED_EVERY = 1.0
+"""Seconds for each pass that is requested for a time; one more may come at once, so that what is
+due is not late because the clock was looked at a moment too early."""
 AT_ONCE = 500
 """Keys of `add_all` to add between two turns of the event loop: about a millisecond."""
 
@@ -173,9 +176,13 @@ class _Delays:
         self.at: dict[Key, float] = {}
         self.heap: list[tuple[float, Key]] = []
         self._due: set[Key] = set()
+        self._rested: OrderedDict[Key, float] = OrderedDict()
+        """When the passes that were requested for a time have had a second each."""
 
     def add(self, key: Key, due: float, *, is_requested: bool) -> bool:
         """Delay a key; return False if it is ready earlier. `is_requested`: see `Priority.DUE`."""
+        if is_requested:
+            due = max(due, self._rested.get(key, 0.0) - REQUESTED_EVERY)
         if key in self.at and self.at[key] <= due:
             return False
         self.at[key] = due
@@ -198,8 +205,16 @@ class _Delays:
             due, key = heapq.heappop(self.heap)
             if self.at.get(key) == due:
                 priority = Priority.DUE if key in self._due else Priority.CHANGED
+                if priority is Priority.DUE:
+                    self._count(key, due)
                 self.discard(key)
                 yield key, priority
+
+    def _count(self, key: Key, due: float) -> None:
+        """Count a requested pass; what has rested by then is forgotten."""
+        self._rested[key] = max(due, self._rested.pop(key, due)) + REQUESTED_EVERY
+        while next(iter(self._rested.values())) <= due:
+            self._rested.popitem(last=False)
 
     def next(self) -> float:
         """Return the instant of the next key."""
@@ -388,7 +403,8 @@ class WorkQueue:
     def add_after(self, key: Key, seconds: float, *, is_requested: bool = False) -> None:
         """Request a pass in `seconds`; the earliest of several requests counts.
 
-        `is_requested`: the pass must not be late then, it goes to the first priority.
+        `is_requested`: the pass must not be late then, it goes to the first priority. There is at
+        most one such pass a second.
         """
         if self._closed:
             return

@@ -17,7 +17,6 @@ from hedgerow.plan.writes import Deletion, Write
 from hedgerow.runtime import refusals
 from hedgerow.runtime.cache.store import version_of
 from hedgerow.runtime.refusals import Reaction, RequestKind
-from hedgerow.runtime.state import MOST_REPEATS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,7 +64,7 @@ class Writer:
     async def _make(self, step: Write | Deletion) -> None:
         """Make one write or deletion, and record its problem, if any."""
         if self._state.is_undone_too_often(step.id, step.intent_digest, self._pass.now):
-            message = f"{step.ref}: written {MOST_REPEATS} times, and undone each time"
+            message = f"{step.ref}: written again and again, and undone or declared anew each time"
             self._pass.problems[step.id] = Problem("NotSettling", message, about=step.id)
             self._state.refusals.clear(step.id)
             return

@@ -21,6 +21,7 @@ from hedgerow.testing.memory.kinds import BUILTIN, POD, custom_resource
 from hedgerow.testing.memory.life import operator
 from hedgerow.testing.memory.requests import MemoryApi, MemoryAudit, Recorded
 from hedgerow.testing.memory.server import Server
+from hedgerow.testing.purity import proven
 from hedgerow.testing.somebody import SomebodyElse
 from hedgerow.testing.virtual import VirtualLoop
 from hedgerow_schemas.base import CustomResource
@@ -94,7 +95,8 @@ class InMemory:
 
     It knows the built-in kinds `BUILTIN`, Pods, the custom resources of the controllers, and the
     `kinds` that are given: a custom resource's class or a CustomResourceDefinition. It has the
-    namespace `default`; a test opens others. docs/guides/testing.md says what it leaves out.
+    namespace `default`; a test opens others. Each look asks compose twice, which must return the
+    same. docs/guides/testing.md says what the cluster leaves out.
     """
 
     def __init__(
@@ -110,7 +112,7 @@ class InMemory:
         given = (*kinds, *(controller.resource for controller in controllers))
         known = [*BUILTIN, POD, *filter(None, map(_kind, given))]
         _check(controllers, known)
-        self._controllers = controllers
+        self._controllers = tuple(map(proven, controllers))
         self._installation = Installation(program=program)
         self._loop = VirtualLoop()
         self._operator: asyncio.Task[None] | None = None

@@ -1,0 +1,77 @@
+"""Purity: compose returns the same for the same input, or a test in memory fails."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
+
+from pydantic import BaseModel
+
+from hedgerow.contract import Desired
+from hedgerow.contract.hints import misfits
+from hedgerow.plan.declaration import ComposeError
+
+if TYPE_CHECKING:
+    from hedgerow.contract import Controller, Observed
+
+
+class NotPureError(ComposeError):
+    """Compose returns something else for the same input."""
+
+
+def proven(controller: Controller[Any]) -> Controller[Any]:
+    """Return a controller whose compose is called twice at each look, about the very same.
+
+    It raises NotPureError with the first path that differs, such as `ConfigMap/x .data.time`.
+    """
+
+    def compose(resource: Any, observed: Observed) -> Desired:
+        desired, again = (controller.compose(resource, observed) for _ in range(2))
+        for one in (desired, again):  # the runtime says what is wrong with it
+            if not isinstance(one, Desired) or any(misfits(one, Desired)):
+                return one
+        if path := difference(desired, again):
+            raise NotPureError(
+                f"compose returns another {path} for the same input: for the time, use observed.now"
+            )
+        return desired
+
+    return replace(controller, compose=compose)
+
+
+def difference(one: Desired, other: Desired) -> str:
+    """Return where two declarations differ first, such as `ConfigMap/x .data.time`; or nothing."""
+    return "" if one == other else _difference(_named(one), _named(other), "").strip(" .")
+
+
+def _named(desired: Desired) -> dict[str, Any]:
+    """Return the parts of a declaration, children and claims by kind and name."""
+    parts = {part.name: getattr(desired, part.name) for part in fields(desired)}
+    for part in ("children", "claims"):
+        for each in parts.pop(part):
+            parts[f"{each.kind.api.kind}/{each.name} "] = each
+    return parts
+
+
+def _difference(one: Any, other: Any, path: str) -> str:
+    one, other = _parts(one), _parts(other)
+    if isinstance(one, dict) and isinstance(other, dict):
+        first, second = cast("dict[Any, Any]", one), cast("dict[Any, Any]", other)
+        for name in dict.fromkeys((*first, *second)):
+            if name not in first or name not in second:
+                return f"{path}.{name}"
+            if found := _difference(first[name], second[name], f"{path}.{name}"):
+                return found
+        return ""
+    return "" if one == other else path
+
+
+def _parts(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return value.model_dump(by_alias=True)
+    if is_dataclass(value) and not isinstance(value, type):
+        parts = {part.name: getattr(value, part.name) for part in fields(value)}
+        return parts.pop("fields", {}) | parts
+    if isinstance(value, list | tuple):
+        return dict(enumerate(cast("list[Any]", value)))
+    return value
