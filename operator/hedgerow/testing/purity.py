@@ -25,11 +25,12 @@ def proven(controller: Controller[Any]) -> Controller[Any]:
     It raises NotPureError with the first path that differs, such as `ConfigMap/x .data.time`.
     """
 
-    def compose(resource: Any, observed: Observed) -> Desired:
-        desired, again = (controller.compose(resource, observed) for _ in range(2))
-        for one in (desired, again):  # the runtime says what is wrong with it
+    def compose(resource: Any, observed: Observed) -> Any:
+        answers: list[Any] = [controller.compose(resource, observed) for _ in range(2)]
+        for one in answers:  # the runtime says what is wrong with it
             if not isinstance(one, Desired) or any(misfits(one, Desired)):
                 return one
+        desired, again = answers
         if path := difference(desired, again):
             raise NotPureError(
                 f"compose returns another {path} for the same input: for the time, use observed.now"
