@@ -8,6 +8,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from importlib.resources import files
+from io import BytesIO
 from itertools import pairwise
 from zoneinfo import ZoneInfo
 
@@ -20,13 +21,25 @@ MACROS = {
 BOUNDS = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 6))
 MINUTE = 60
 LOOK = 6 * 3600
+WEEK = 7 * 86_400
 
 
 @cache
 def zone_of(name: str) -> ZoneInfo:
     """Return a zone with the data of the package, as hedgerow has them."""
-    with files("tzdata").joinpath("zoneinfo", *name.split("/")).open("rb") as source:
-        return ZoneInfo.from_file(source, key=name)
+    return ZoneInfo.from_file(BytesIO(_data(name)), key=name)
+
+
+def distinct() -> list[str]:
+    """Return the first name of each zone: two of five names are links."""
+    first: dict[bytes, str] = {}
+    for name in NAMES:
+        first.setdefault(_data(name), name)
+    return list(first.values())
+
+
+def _data(name: str) -> bytes:
+    return files("tzdata").joinpath("zoneinfo", *name.split("/")).read_bytes()
 
 
 def field_values(text: str, least: int, largest: int) -> set[int]:
@@ -92,15 +105,16 @@ def offset(place: str, instant: int) -> int:
     return (shown or timedelta()) // timedelta(seconds=1)
 
 
-@cache
 def changes(place: str, begin: int, end: int) -> list[tuple[int, int, int]]:
     """Return the changes of the offset in [begin, end): roughly when, from what, and to what.
 
-    When is at most `LOOK` late.
+    When is at most `LOOK` late. A change that is taken back within a week is not found.
     """
-    offsets = [(instant, offset(place, instant)) for instant in range(begin, end, LOOK)]
-    return [
-        (instant, before, after)
-        for (_, before), (instant, after) in pairwise(offsets)
-        if before != after
-    ]
+    found: list[tuple[int, int, int]] = []
+    for week in range(begin, end, WEEK):
+        until = min(week + WEEK, end - 1)
+        if offset(place, week) == offset(place, until):
+            continue
+        offsets = [(at, offset(place, at)) for at in range(week, until + 1, LOOK)]
+        found += [(at, old, new) for (_, old), (at, new) in pairwise(offsets) if old != new]
+    return found
