@@ -23,17 +23,22 @@ WRONG: dict[str, Any] = {
 }  # fmt: skip
 RIGHT = {"string": "k", "integer": 1, "number": 1, "scalar": "k"}
 UNKNOWN = "nope"
-IDENTITY = {"", ".apiVersion", ".kind"} | {
+IDENTITY = {".apiVersion", ".kind"} | {
     f".metadata{path}" for path in ("", ".name", ".namespace", ".uid")
 }
 """What a request needs to be one about the object under test."""
 
 
 def mistyped(kind: ServedKind) -> Iterator[tuple[str, Any]]:
-    """Yield the path of each place of a kind, and a body with something wrong there."""
-    for path, body in _wrong(kind.schema):
-        if path not in IDENTITY:
-            yield path, body
+    """Yield the path of each sort of place of a kind, and a body with something wrong there.
+
+    In each part of an object, of several places that have the same schema only the first has
+    something wrong inside: of the two pods of a BlueGreen, and of a pod's lists of containers.
+    """
+    yield f".{UNKNOWN}", {UNKNOWN: 1}
+    for name, part in kind.schema.fields.items():
+        wrong = ((f".{name}{path}", {name: body}) for path, body in _wrong(part, []))
+        yield from ((path, body) for path, body in wrong if path not in IDENTITY)
 
 
 def is_dropped(kind: ServedKind, path: str) -> bool:
@@ -41,27 +46,36 @@ def is_dropped(kind: ServedKind, path: str) -> bool:
     return UNKNOWN in path or (not kind.builtin and path.startswith(".status"))
 
 
-def _wrong(schema: TypedSchema | Items) -> Iterator[tuple[str, Any]]:
+_Schema = TypedSchema | Items
+
+
+def _wrong(schema: _Schema, walked: list[_Schema]) -> Iterator[tuple[str, Any]]:
     if isinstance(schema, Atomic):
         if schema.within is not None:
-            yield from _wrong(schema.within)
-        return
-    if isinstance(schema, Scalar):
+            yield from _wrong(schema.within, walked)
+    elif isinstance(schema, Scalar):
         if schema.kind:
             yield "", WRONG[schema.kind]
-        return
-    is_map = isinstance(schema, Struct | Map)
-    yield "", "text" if is_map else {"a": "b"}
+    else:
+        yield "", "text" if isinstance(schema, Struct | Map) else {"a": "b"}
+        if schema not in walked:
+            walked.append(schema)
+            yield from _wrong_inside(schema, walked)
+
+
+def _wrong_inside(
+    schema: Struct | Map | Keyed | SetOf | Items, walked: list[_Schema]
+) -> Iterator[tuple[str, Any]]:
     if isinstance(schema, Struct):
         if not schema.preserves:
             yield f".{UNKNOWN}", {UNKNOWN: 1}
         for name, inner in schema.fields.items():
-            yield from ((f".{name}{path}", {name: body}) for path, body in _wrong(inner))
+            yield from ((f".{name}{path}", {name: body}) for path, body in _wrong(inner, walked))
     elif isinstance(schema, Map):
-        yield from ((f".a{path}", {"a": body}) for path, body in _wrong(schema.values))
+        yield from ((f".a{path}", {"a": body}) for path, body in _wrong(schema.values, walked))
     else:
         keys = _keys(schema)
-        for path, body in _wrong(schema.item):
+        for path, body in _wrong(schema.item, walked):
             yield f"[]{path}", [{**keys, **body} if isinstance(body, dict) else body]
 
 

@@ -88,7 +88,7 @@ class TestTypes:
     """A value of another type than the server's schema has is refused, wherever it is."""
 
     @pytest.mark.parametrize("kind", [*BUILTIN, memcached(), guestbook()], ids=lambda k: k.api.kind)
-    def test_it_is_refused_at_every_place_of_a_kind(self, kind: ServedKind) -> None:
+    def test_it_is_refused_at_every_sort_of_place_of_a_kind(self, kind: ServedKind) -> None:
         server, places = Server([kind]), 0
         target = {"apiVersion": kind.api.group_version, "kind": kind.api.kind}
         target |= {"metadata": {"name": "x", "namespace": "default"}}
