@@ -76,14 +76,14 @@ CASES = {
 def put_own(directory: Path) -> None:
     """Write hedgerow's own definitions and samples, with a schedule that is not due meanwhile."""
     names = sorted(MANIFESTS.joinpath("crds").glob("*_*.yaml"))
-    definitions = [yaml.safe_load(path.read_text("utf-8")) for path in names]
+    definitions = "---\n".join(path.read_text("utf-8") for path in names)
     samples = [
         yaml.safe_load((MANIFESTS / f"samples/{name}.yaml").read_text("utf-8")) for name in OWN
     ]
     for sample in samples:
         if "schedule" in sample["spec"]:
             sample["spec"]["schedule"] = "@yearly"
-    (directory / "crds.yaml").write_text(yaml.safe_dump_all(definitions))
+    (directory / "crds.yaml").write_text(definitions)
     (directory / "samples.yaml").write_text(yaml.safe_dump_all(samples))
 
 

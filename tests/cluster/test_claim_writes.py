@@ -150,7 +150,7 @@ def asked(
     name = "hedgerow-claiming"
     grant(admin, admitted.USER, admitted.rules(name))
     kubeconfig = anyio.run(sandbox.kubeconfig_for, admitted.USER)
-    with admitted.replicas(1, kubeconfig, name, PLACE, {}) as (replica,):
+    with admitted.replicas(1, kubeconfig, name, PLACE, admitted.OFTEN) as (replica,):
         admitted.configure(admin, name, PLACE, replica.port)
         probe = annotated(sample(ALL["cronjob"][0]), "nonsense")
         eventually(

@@ -12,7 +12,7 @@ import pytest
 from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.testing.api import Api, Object, Reply
 from hedgerow.testing.waiting import eventually
-from support.cluster.admitted import USER, configure, remove, replicas, rules
+from support.cluster.admitted import OFTEN, USER, configure, remove, replicas, rules
 from support.cluster.cronjobs import GROUP, VERSION, prepare, template
 from support.cluster.rights import grant
 
@@ -46,7 +46,7 @@ def port(sandbox: Sandbox, api: Api, place: str) -> Iterator[int]:
     """A webhook server that is trusted."""
     grant(api, USER, rules(NAME))
     kubeconfig = anyio.run(sandbox.kubeconfig_for, USER)
-    with replicas(1, kubeconfig, NAME, place, {}) as (replica,):
+    with replicas(1, kubeconfig, NAME, place, OFTEN) as (replica,):
         yield replica.port
         remove(api, NAME)
 

@@ -34,6 +34,8 @@ CONTROLLERS = cast(
 )
 USER = "hedgerow-webhooks-under-test"
 MANAGER = "hedgerow-certificates"
+OFTEN = {"settles": timedelta(seconds=8)}
+"""Times with which a replica looks each second, not each half minute, for what trusts it."""
 GROUP = "admissionregistration.k8s.io"
 
 
