@@ -44,9 +44,8 @@ class TestTheRepository:
         assert generate.drifted(files, REPOSITORY) == []
 
     def test_its_definition_is_yaml_of_what_is_rendered(self):
-        crd = yaml.safe_load(
-            (REPOSITORY / generate.CRDS / generate.crd_file(BlueGreen)).read_text()
-        )
+        text = (REPOSITORY / generate.CRDS / generate.crd_file(BlueGreen)).read_text("utf-8")
+        crd = yaml.load(text, yaml.CSafeLoader)
 
         assert crd == render(BlueGreen, packaged_document(), describe=False)
 
