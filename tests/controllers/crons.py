@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from hedgerow.contract import Create, Desired, Keep, Notice, Observed
-from hedgerow.controllers.cronjob.controller import compose
+from hedgerow.controllers.cronjob.controller import compose, missed_in_a_row
 from hedgerow.controllers.cronjob.starts import SCHEDULED_AT
 from hedgerow_schemas.cronjob import CronJob
 from hedgerow_schemas.job import Job
@@ -84,6 +86,14 @@ def job(
     return Job({"metadata": meta, "status": status})
 
 
+def made_by(manager: str, found: Job, **meta: Any) -> Job:
+    """The same Job, as a field manager created it."""
+    entries = [{"manager": manager, "operation": "Update", "fieldsV1": {"f:spec": {}}}]
+    return Job(
+        {**found.raw, "metadata": {**found.raw["metadata"], "managedFields": entries, **meta}}
+    )
+
+
 def composed(
     cj: CronJob,
     now: datetime,
@@ -131,3 +141,82 @@ def status(desired: Desired) -> Object:
     assert desired.status is not None
     said = desired.status.wire()
     return {k: v for k, v in said.items() if k not in ("conditions", "contested")}
+
+
+# --- rows -----------------------------------------------------------------------------------------
+
+
+def minute_of(text: str | None) -> float | None:
+    """Return how many minutes after noon a time is."""
+    return text and (datetime.fromisoformat(text) - NOON) / timedelta(minutes=1)
+
+
+def dated(name: str) -> float | str:
+    """Return the minute after which a Job is named, or a name of another kind."""
+    second = name.removeprefix("demo-")
+    return (int(second) - NOON.timestamp()) / 60 if second.isdecimal() else name
+
+
+def only(found: list[Any]) -> Any:
+    """Return the one item, or None; there is no second one."""
+    assert len(found) < 2
+    return found[0] if found else None
+
+
+LOOKS: dict[str, Callable[[Desired], object]] = {
+    "starts": lambda desired: only([dated(name) for name in started(desired)]),
+    "keeps": lambda desired: tuple(dated(name) for name in kept(desired)),
+    "tells": lambda desired: tuple(reason for _, reason in told(desired)),
+    "warns": lambda desired: tuple(reason for kind, reason in told(desired) if kind == "Warning"),
+    "notes": lambda desired: tuple(notice.note for notice in remarks(desired)),
+    "ready": says,
+    "why": message,
+    "stalled": lambda desired: says(desired, "Stalled"),
+    "ahead": lambda desired: says(desired, "DatedAhead"),
+    "why_ahead": lambda desired: message(desired, "DatedAhead"),
+    "status": status,
+    "missed": lambda desired: status(desired).get("missed"),
+    "lists": lambda desired: status(desired).get("active"),
+    "active": lambda desired: status(desired)["activeCount"],
+    "last": lambda desired: minute_of(status(desired).get("lastScheduleTime")),
+    "next": lambda desired: minute_of(status(desired).get("nextScheduleTime")),
+    "succeeded": lambda desired: minute_of(status(desired).get("lastSuccessfulTime")),
+    "in_a_row": lambda desired: missed_in_a_row(desired.status),
+    "waits": lambda desired: desired.requeue_after and desired.requeue_after.total_seconds(),
+}
+"""What a pass comes to; minutes after noon stand for times and Jobs."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One pass: when it is by our clock and the server's, what is there, and what it comes to."""
+
+    name: str
+    cronjob: CronJob
+    minute: float
+    jobs: tuple[Job, ...]
+    made: tuple[float, ...]
+    server: float | None
+    shows: Object
+
+    def __str__(self) -> str:
+        return self.name
+
+    def check(self) -> None:
+        made = frozenset(("Job", job_name(minute)) for minute in self.made)
+        server = None if self.server is None else at(self.server)
+        desired = composed(self.cronjob, at(self.minute), *self.jobs, made=made, server=server)
+        found = {name: LOOKS[name](desired) for name in self.shows}
+        assert found == self.shows
+
+
+def row(
+    name: str,
+    cj: CronJob,
+    minute: float,
+    *jobs: Job,
+    made: tuple[float, ...] = (),
+    server: float | None = None,
+    **shows: object,
+) -> Row:
+    return Row(name, cj, minute, jobs, made, server, shows)

@@ -6,11 +6,12 @@ pass may be cut off after any of its writes, as by a crash.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import deepcopy
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from hedgerow.contract import Apply, Create, Desired, Keep, Observed
+from hedgerow.contract import Apply, Create, Desired, Keep, Notice, Observed
 from hedgerow.controllers.bluegreen.controller import WATCHED, compose
 from hedgerow.controllers.bluegreen.scene import CHECKING
 from hedgerow_schemas.base import View
@@ -18,10 +19,9 @@ from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.builtin import Deployment, EndpointSlice, Pod, Service
 from hedgerow_schemas.job import Job
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 Object = dict[str, Any]
+Change = Callable[[Object, Object], object]
+"""A change of a template, and of our managed fields of it."""
 
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)
 COLOURS = ("Blue", "Green")
@@ -84,6 +84,8 @@ class SwitchWorld:
         """Whether somebody else holds the Service's selector."""
         self.history: list[tuple[str, ...]] = []
         """What the Service has selected, in order."""
+        self.told: list[Notice] = []
+        """The Events of all passes."""
 
     @property
     def resource(self) -> BlueGreen:
@@ -108,6 +110,11 @@ class SwitchWorld:
             return ()
         phase = selector.get(SELECTED)
         return (phase,) if phase else COLOURS
+
+    def image(self, colour: str) -> str:
+        """What a colour's first container is made of."""
+        template = self.deployments[colour]["spec"]["template"]
+        return template["spec"]["containers"][0]["image"]
 
     def template(self, colour: str) -> str:
         """What a colour's pods are made of, as text."""
@@ -144,6 +151,7 @@ class SwitchWorld:
     def do_pass(self, cut: int = 1000) -> Desired:
         """One pass, of which only the first `cut` writes are made; the status is the last one."""
         desired, answered = self.compose(), dict(self.created)
+        self.told += desired.events
         # The Service moves only when no write to a Deployment is to be made.
         order = sorted(desired.children, key=lambda child: child.kind is Service)
         writes = [child for child in order if isinstance(child, Apply | Create)]
@@ -223,7 +231,7 @@ class SwitchWorld:
         self.jobs[name] = {**body, "metadata": meta}
         return uid
 
-    def change(self, colour: str, change: Callable[[Object, Object], object]) -> None:
+    def change(self, colour: str, change: Change) -> None:
         """Let another manager change a colour's template and our managed fields of it, and stay."""
         live = self.deployments[colour]
         live["others"] = [*live["others"], change]
@@ -266,18 +274,15 @@ class SwitchWorld:
         }
 
     def _pods(self) -> list[Object]:
-        return [
-            {
-                "metadata": {
-                    "name": f"pod-{colour}",
-                    "namespace": "ns",
-                    "labels": self.deployments[colour]["spec"]["selector"]["matchLabels"],
-                },
-                "status": {"conditions": [{"type": "Ready", "status": "True"}]},
-            }
-            for colour in self.deployments
-            if colour not in self.down
-        ]
+        up = (colour for colour in self.deployments if colour not in self.down)
+        return [self.ready_pod(colour, f"pod-{colour}") for colour in up]
+
+    def ready_pod(self, colour: str, name: str) -> Object:
+        labels = self.deployments[colour]["spec"]["selector"]["matchLabels"]
+        return {
+            "metadata": {"name": name, "namespace": "ns", "labels": labels},
+            "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+        }
 
     def _slices(self) -> list[Object]:
         return [
@@ -301,6 +306,16 @@ class SwitchWorld:
             for name, body in self.services.items()
             if View(body).text("metadata", "labels", WATCHED)
         ]
+
+
+def set_image(image: str) -> Change:
+    """Return what `kubectl set image` does to a template, and to our managed fields of it."""
+
+    def change(template: Object, fields: Object) -> None:
+        template["spec"]["containers"][0]["image"] = image
+        fields["f:spec"]["f:containers"]['k:{"name":"c"}'].pop("f:image", None)
+
+    return change
 
 
 def kept(desired: Desired) -> set[str]:

@@ -123,36 +123,20 @@ class Removal:
 
 REMOVALS = [
     Removal("the Service is on the other one", {"greenSpec": None}, (ON_BLUE,), []),
-    Removal(
-        "the Service is on it still", {"greenSpec": None}, (ON_GREEN,), ["demogreen-deployment"]
-    ),
+    Removal("the Service is on it still", {"greenSpec": None}, (ON_GREEN,),
+            ["demogreen-deployment"]),
     Removal("no Service is seen", {"greenSpec": None}, (), ["demogreen-deployment"]),
-    Removal(
-        "the Service selects something else",
-        {"greenSpec": None},
-        (service("Green", extra="x"),),
-        ["demogreen-deployment"],
-    ),
-    Removal(
-        "it is on its way: the spec does not count, the live Service does",
-        {"routeTo": "Green", "blueSpec": None},
-        (ON_BLUE, GREEN_UP),
-        ["demoblue-deployment"],
-    ),
-    Removal(
-        "a patient flip waits, so the removed colour serves on",
-        {"routeTo": "Green", "blueSpec": None, "promotion": "WhenAvailable"},
-        (ON_BLUE, BLUE_UP, deployment("green", up=0)),
-        ["demoblue-deployment"],
-    ),
+    Removal("the Service selects something else", {"greenSpec": None},
+            (service("Green", extra="x"),), ["demogreen-deployment"]),
+    Removal("it is on its way: the spec does not count, the live Service does",
+            {"routeTo": "Green", "blueSpec": None}, (ON_BLUE, GREEN_UP), ["demoblue-deployment"]),
+    Removal("a patient flip waits, so the removed colour serves on",
+            {"routeTo": "Green", "blueSpec": None, "promotion": "WhenAvailable"},
+            (ON_BLUE, BLUE_UP, deployment("green", up=0)), ["demoblue-deployment"]),
     Removal("once moved", {"routeTo": "Green", "blueSpec": None}, (ON_GREEN,), []),
-    Removal(
-        "the colour removed is the chosen one",
-        {"routeTo": "Green", "greenSpec": None},
-        (ON_GREEN,),
-        ["demogreen-deployment"],
-    ),
-]
+    Removal("the colour removed is the chosen one", {"routeTo": "Green", "greenSpec": None},
+            (ON_GREEN,), ["demogreen-deployment"]),
+]  # fmt: skip
 
 
 class TestRemovedColour:

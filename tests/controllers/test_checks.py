@@ -6,13 +6,30 @@ status: every name, label, annotation, owner reference and field manager is thei
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import deepcopy
 from datetime import timedelta
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from controllers.stories import (
+    GREEN,
+    Act,
+    due,
+    fails,
+    first,
+    later,
+    lose_jobs,
+    of_job,
+    once,
+    passes,
+    play,
+    spec,
+    story,
+    then,
+)
 from controllers.switching import CHECKED, MANAGER, SwitchWorld
 from hedgerow.contract import Create, Keep
 from hedgerow.controllers.bluegreen.checks import (
@@ -23,23 +40,19 @@ from hedgerow.controllers.bluegreen.checks import (
     LONGEST_WORDS,
     PAUSES,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from support.objects.parts import Part
 
 Object = dict[str, Any]
 TIMEOUT = 45
 COMPLETE: Object = {"conditions": [{"type": "Complete", "status": "True"}]}
+FAILED: Object = {"conditions": [{"type": "Failed", "status": "True"}]}
+FAILING = {"type": "FailureTarget", "status": "True", "reason": "DeadlineExceeded"}
 
 
 def checking(**check: Any) -> SwitchWorld:
     """A BlueGreen that serves Blue; the Job that checks Green runs."""
-    world = SwitchWorld(**CHECKED).settle().finish().settle()
-    world.spec["checks"][0] |= check
-    world.spec["routeTo"] = "Green"
-    assert world.settle().phase == "Checking"
-    assert len(world.jobs) == 1
-    return world
+    checked = CHECKED | {"checks": [{**CHECKED["checks"][0], **check}]}
+    return play(story("", checked, then(GREEN, phase="Checking", jobs=[2])))
 
 
 def name_of(world: SwitchWorld) -> str:
@@ -47,143 +60,148 @@ def name_of(world: SwitchWorld) -> str:
     return told["job"]
 
 
-def forged(world: SwitchWorld, manager: str = "evil", **more: Any) -> str:
-    """Somebody makes a Job of the told name that has completed, a copy of ours but for its uid."""
-    name = name_of(world)
-    body = deepcopy(world.jobs.pop(name, {"spec": {"template": {}}}))
-    world.make_job(name, {**body, "status": COMPLETE, **more}, manager)
-    return name
+def forge(manager: str = "evil", **more: Any) -> Act:
+    """Have a Job of the told name made that has completed, a copy of ours but for its uid."""
+
+    def act(world: SwitchWorld) -> None:
+        name = name_of(world)
+        body = deepcopy(world.jobs.pop(name, {"spec": {"template": {}}}))
+        world.make_job(name, {**body, "status": COMPLETE, **more}, manager)
+
+    return act
 
 
-def gate(**spec: Any) -> SwitchWorld:
-    """A BlueGreen whose status names the Job that is to check its first colour, before it is."""
-    world = SwitchWorld(**CHECKED | spec)
+def until_named(world: SwitchWorld) -> None:
+    """Go on until the status names the Job that is to check the first colour, before it is."""
     while not world.status.get("checks"):
         world.do_pass()
     assert not world.jobs
-    return world
 
 
-def created(world: SwitchWorld, *, recorded: bool) -> None:
+def lost_answer(*, recorded: bool) -> Act:
     """Go on until the Job is created; the answer is lost, and the status `recorded` or not."""
-    while not world.jobs:
-        desired = world.compose()
-        writes = [child for child in desired.children if not isinstance(child, Keep)]
-        creates = any(isinstance(child, Create) for child in writes)
-        world.do_pass(cut=len(writes) if creates and not recorded else 1000)
-        world.now += timedelta() if creates else desired.requeue_after or timedelta()
-    world.created.clear()
+
+    def act(world: SwitchWorld) -> None:
+        while not world.jobs:
+            desired = world.compose()
+            writes = [child for child in desired.children if not isinstance(child, Keep)]
+            creates = any(isinstance(child, Create) for child in writes)
+            world.do_pass(cut=len(writes) if creates and not recorded else 1000)
+            world.now += timedelta() if creates else desired.requeue_after or timedelta()
+        world.created.clear()
+
+    return act
 
 
-class TestWhoseJob:
-    """Only the Job that the API server answered to our own creation passes a check."""
+def edit_job(part: str, name: str, value: object) -> Act:
+    def act(world: SwitchWorld) -> None:
+        [job] = world.jobs.values()
+        job[part][name] = value
 
-    def test_the_status_has_the_uid_of_the_answer(self):
-        world = checking()
-        (told,) = world.status["checks"]
+    return act
 
-        assert told["uid"] == world.jobs[told["job"]]["metadata"]["uid"]
-        assert told["attempts"] == 1
 
-    @pytest.mark.parametrize("when", ["before ours", "after ours failed", "while ours runs"])
-    def test_one_of_the_told_name_counts_for_nothing_and_is_named(self, when):
-        world = gate() if when == "before ours" else checking()
-        if when == "after ours failed":
-            world.finish("Failed").settle()
-        name = forged(world)
-        routed = world.selected
-        world.settle()
+def forget(*names: str) -> Act:
+    """Have the status lack what earlier versions did not record."""
 
-        assert (world.selected, world.phase) == (routed, "Checking")
-        assert world.ready(reason=True) == "NameTaken"
-        assert f"Job {name} exists" in world.why("Stalled")
-        assert list(world.jobs) == [name]  # It is somebody's, and stays.
-
-    def test_once_it_is_gone_ours_is_created(self):
-        world = gate()
-        name = forged(world)
-        world.settle()
-        del world.jobs[name]
-        world.settle()
-
-        assert list(world.jobs) == [name]
-        assert world.finish().settle().selected == ("Blue",)
-
-    @pytest.mark.parametrize("lost", ["the answer", "the record", "nothing: it is forged"])
-    def test_one_that_may_be_ours_counts_for_nothing_and_the_check_has_another(self, lost):
-        world = gate()
-        if lost == "nothing: it is forged":
-            forged(world, MANAGER)
-        else:
-            created(world, recorded=lost == "the answer")
-        (first,) = world.finish().jobs
-        world.do_pass()
-        assert first in world.jobs  # It stays until the status has the other name.
-        world.settle()
-
-        (second,) = world.jobs
-        assert (second != first, name_of(world)) == (True, second)
-        assert (world.selected, world.ready(reason=True)) == ((), "Checking")
-        assert world.finish().settle().selected == ("Blue",)
-
-    def test_a_name_that_was_given_up_does_not_come_back(self):
-        world = gate()
-        names = [forged(world, MANAGER)]
-        for _ in range(5):
-            world.do_pass()
-            names.append(forged(world, MANAGER))
-
-        assert len(set(names)) == len(names)
-        assert world.selected == ()
-
-    @pytest.mark.parametrize(
-        ("place", "value"),
-        [
-            (("metadata", "annotations"), {"app.demo.kakao.com/template": "forged"}),
-            (("metadata", "annotations"), {}),
-            (("metadata", "labels"), {"hedgerow.dev/controller": "another"}),
-            (("metadata", "managedFields"), []),
-            (("spec", "suspend"), True),
-            (("spec", "parallelism"), 7),
-        ],
-        ids=str,
-    )
-    def test_an_edit_of_our_own_job_neither_passes_nor_replaces_it(self, place, value):
-        world = checking()
-        (name,) = world.jobs
-        world.jobs[name][place[0]][place[1]] = value
-        world.settle()
-        assert (list(world.jobs), world.phase) == ([name], "Checking")
-
-        assert world.finish().settle().selected == ("Green",)
-
-    def test_a_check_that_has_passed_does_not_fail_by_a_job_of_its_name(self):
-        world = checking()
-        world.spec["hold"] = True
-        world.finish().settle()
-        forged(world, status={"conditions": [{"type": "Failed", "status": "True"}]})
-
-        assert world.settle().phase == "Held"
-
-    def test_a_verdict_of_an_earlier_version_counts_and_its_job_does_not(self):
-        """They recorded no uid."""
-        world = checking()
-        (first,) = world.jobs
-        for name in ("uid", "startTime", "attempts"):
+    def act(world: SwitchWorld) -> None:
+        for name in names:
             del world.status["checks"][0][name]
-        world.finish().settle()
-        (second,) = world.jobs
-        assert second != first
 
-        world.spec["hold"] = True
-        world.finish().settle()
-        del world.status["checks"][0]["uid"]
-        assert world.settle().phase == "Held"
+    return act
+
+
+TAKEN = {
+    "phase": "Checking",
+    "ready": "False/NameTaken",
+    "why_stalled": Part("Job demo-check-… exists"),
+}
+# Only the Job that the API server answered to our own creation passes a check. One of the told name
+# counts for nothing, is named, and stays: it is somebody's.
+WHOSE = (
+    story("the status has the uid of the answer", CHECKED,
+        then(GREEN, jobs=[2], recorded=[2], attempts=[1])),
+    first("one of the told name before ours, and ours is created once it is gone", CHECKED,
+        then(until_named, forge(), on="", jobs=[1], **TAKEN),
+        then(lose_jobs, jobs=[2], recorded=[2]),
+        then(passes, on="Blue")),
+    story("one of the told name after ours failed", CHECKED,
+        then(GREEN),
+        then(fails),
+        then(forge(), on="Blue", jobs=[3], **TAKEN)),
+    story("one of the told name while ours runs", CHECKED,
+        then(GREEN),
+        then(forge(), on="Blue", jobs=[3], **TAKEN)),
+    *(
+        # It stays until the status has the other name.
+        first(f"one that may be ours counts for nothing, and another follows: {lost}", CHECKED,
+            once(until_named, act, passes, jobs=[1]),
+            then(jobs=[2], recorded=[2], on="", ready="False/Checking"),
+            then(passes, on="Blue"))
+        for lost, act in (
+            ("the answer is lost", lost_answer(recorded=True)),
+            ("the record is lost", lost_answer(recorded=False)),
+            ("it is forged", forge(MANAGER)),
+        )
+    ),
+    *(
+        story(f"an edit of our own Job neither passes nor replaces it: {edit}", CHECKED,
+            then(GREEN),
+            then(edit_job(*edit), jobs=[2], phase="Checking"),
+            then(passes, on="Green"))
+        for edit in (
+            ("metadata", "annotations", {"app.demo.kakao.com/template": "forged"}),
+            ("metadata", "annotations", {}),
+            ("metadata", "labels", {"hedgerow.dev/controller": "another"}),
+            ("metadata", "managedFields", []),
+            ("spec", "suspend", True),
+            ("spec", "parallelism", 7),
+        )
+    ),
+    story("a check that has passed does not fail by a Job of its name", CHECKED,
+        then(GREEN),
+        then(spec(hold=True), passes),
+        then(forge(status=FAILED), phase="Held")),
+    story("a verdict of an earlier version counts and its Job does not", CHECKED,
+        then(GREEN),
+        then(forget("uid", "startTime", "attempts"), passes, jobs=[3]),
+        then(spec(hold=True), passes),
+        then(forget("uid"), phase="Held")),
+)  # fmt: skip
+# A check that never ends has failed by our own clock.
+ENDS = (
+    story("what it says after its time comes too late", CHECKED,
+        then(GREEN),
+        then(due),
+        then(passes, phase="CheckFailed")),
+    story("one that ended in time is not late because nobody looked", CHECKED,
+        then(GREEN),
+        then(later(3600), passes, on="Green")),
+    story("the reason is told of one whose pods take their time to end", CHECKED,
+        then(GREEN),
+        then(of_job(status={"conditions": [FAILING]})),
+        then(due, checked=Part("s: DeadlineExceeded"))),
+    story("why it waits is told", CHECKED,
+        then(GREEN),
+        *[once(lose_jobs), once()] * 2,
+        once(lose_jobs, why=Part("is created again after a pause"))),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("one", [*WHOSE, *ENDS], ids=str)
+def test_each_step_shows(one):
+    play(one)
+
+
+def test_a_name_that_was_given_up_does_not_come_back():
+    names = list[str]()
+    again = [once(forge(MANAGER), lambda world: names.append(name_of(world)))] * 6
+    play(first("", CHECKED, once(until_named), *again, then(on="")))
+
+    assert len(set(names)) == len(names)
 
 
 class TestEnd:
-    """A check that never ends has failed by our own clock."""
-
     @pytest.mark.parametrize(
         ("spec", "grace"),
         [
@@ -209,25 +227,6 @@ class TestEnd:
         assert world.settle().phase == "CheckFailed"
         assert f"has not ended in {TIMEOUT} s" in world.why("Checked")
         assert world.compose().requeue_after is None
-
-    def test_what_it_says_after_that_comes_too_late(self):
-        world = checking()
-        world.wait()
-        assert world.finish().settle().phase == "CheckFailed"
-
-    def test_one_that_ended_in_time_is_not_late_because_nobody_looked(self):
-        world = checking()
-        world.pass_time(3600)
-
-        assert world.finish().settle().selected == ("Green",)
-
-    def test_the_reason_is_told_of_one_whose_pods_take_their_time_to_end(self):
-        world = checking()
-        (job,) = world.jobs.values()
-        failing = {"type": "FailureTarget", "status": "True", "reason": "DeadlineExceeded"}
-        job["status"] = {"conditions": [failing]}
-
-        assert "s: DeadlineExceeded" in world.wait().why("Checked")
 
     def test_a_clock_that_was_ahead_makes_no_check_longer(self):
         world = checking()
@@ -265,17 +264,6 @@ class TestPauses:
         assert wait is not None
 
         assert wait <= timedelta(seconds=PAUSES[-1])
-
-    def test_why_it_waits_is_told(self):
-        world = checking()
-        for _ in range(2):
-            world.jobs.clear()
-            world.do_pass()
-            world.do_pass()
-        world.jobs.clear()
-        world.do_pass()
-
-        assert "is created again after a pause" in world.why()
 
     def test_after_a_long_time_it_is_run_again_at_once(self):
         world = checking()

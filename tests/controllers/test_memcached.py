@@ -119,7 +119,7 @@ FOOTPRINTS = [
     Footprint("much is spelled as the server spells it", 1024, 16384, "1536Mi"),
     Footprint("so much that a larger unit fits", 1632, 512, "2Gi"),
     Footprint("the most there can be", LARGEST, LARGEST, "2717908990Mi"),
-]
+]  # fmt: skip
 
 
 AFFINITY = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}}
@@ -196,11 +196,9 @@ READY = [{"type": "Ready", "status": "True"}]
 NODES = [
     Nodes("none", ()),
     Nodes("in any order", (pod("c"), pod("a"), pod("b")), ("a", "b", "c")),
-    Nodes(
-        "of different ages",
-        (pod("a", created=LATER), pod("c"), pod("d", created=EARLIER), pod("b")),
-        ("d", "b", "c", "a"),
-    ),
+    Nodes("of different ages",
+          (pod("a", created=LATER), pod("c"), pod("d", created=EARLIER), pod("b")),
+          ("d", "b", "c", "a")),
     Nodes("waiting or running", (pod("a", phase="Pending"), pod("b", phase="Running")), ("a", "b")),
     Nodes("ended", (pod("a", phase="Failed"), pod("b", phase="Succeeded"), pod("c")), ("c",)),
     Nodes("being deleted", (pod("a", going=True), pod("b")), ("b",)),
@@ -208,7 +206,7 @@ NODES = [
     Nodes("of no Deployment", (pod("a", owner=""), pod("b")), ("b",)),
     Nodes("of other labels", (pod("a", {"memcached_cr": "cache"}), pod("b")), ("b",)),
     Nodes("with labels to spare", (pod("a", {**OWN, "more": "x"}),), ("a",)),
-]
+]  # fmt: skip
 
 
 class TestNodes:
@@ -286,32 +284,16 @@ class Health:
 HEALTH = [
     Health("nothing yet", 3, (), "False/Unavailable", "it has no Deployment of its own yet"),
     Health("all up", 3, (deployment(),), "True/Serving", "every node is available"),
-    Health(
-        "one is missing, and it says why",
-        3,
-        (
-            deployment(up=2),
-            pod("a", containerStatuses=[{"state": {"waiting": {"reason": "ErrImagePull"}}}]),
-        ),
-        "False/Unavailable",
-        "2 of 3 replicas are available, pod a: ErrImagePull",
-    ),
+    Health("one is missing, and it says why", 3,
+           (deployment(up=2),
+            pod("a", containerStatuses=[{"state": {"waiting": {"reason": "ErrImagePull"}}}])),
+           "False/Unavailable", "2 of 3 replicas are available, pod a: ErrImagePull"),
     Health("none wanted, none there", 0, (deployment(0),), "True/ScaledToZero", "the size is 0"),
-    Health(
-        "none wanted, nothing yet",
-        0,
-        (),
-        "False/Unavailable",
-        "it has no Deployment of its own yet",
-    ),
-    Health(
-        "somebody scaled it to zero",
-        3,
-        (deployment(0),),
-        "False/Unavailable",
-        "it is scaled to zero",
-    ),
-]
+    Health("none wanted, nothing yet", 0, (), "False/Unavailable",
+           "it has no Deployment of its own yet"),
+    Health("somebody scaled it to zero", 3, (deployment(0),), "False/Unavailable",
+           "it is scaled to zero"),
+]  # fmt: skip
 
 
 class TestHealth:

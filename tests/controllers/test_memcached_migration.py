@@ -49,25 +49,15 @@ FOUND = [
     Found("nothing", ()),
     Found("our own", (deployment(), service())),
     Found("a Service that has no address yet", (service(""),)),
-    Found(
-        "a Service with an address",
-        (deployment(), service("10.96.0.7")),
-        ("Service/cache: .spec.clusterIP is 10.96.0.7",),
-        (DELETE_SERVICE,),
-    ),
-    Found(
-        "a Deployment that selects otherwise",
-        (deployment(labels=OTHER), service()),
-        ('Deployment/cache: .spec.selector is {"matchLabels": {"app": "cache"}}',),
-        (DELETE_DEPLOYMENT,),
-    ),
-    Found(
-        "both",
-        (deployment(labels=OTHER), service("10.96.0.7")),
-        ("Deployment/cache: .spec.selector", "Service/cache: .spec.clusterIP"),
-        (DELETE_DEPLOYMENT, DELETE_SERVICE),
-    ),
-]
+    Found("a Service with an address", (deployment(), service("10.96.0.7")),
+          ("Service/cache: .spec.clusterIP is 10.96.0.7",), (DELETE_SERVICE,)),
+    Found("a Deployment that selects otherwise", (deployment(labels=OTHER), service()),
+          ('Deployment/cache: .spec.selector is {"matchLabels": {"app": "cache"}}',),
+          (DELETE_DEPLOYMENT,)),
+    Found("both", (deployment(labels=OTHER), service("10.96.0.7")),
+          ("Deployment/cache: .spec.selector", "Service/cache: .spec.clusterIP"),
+          (DELETE_DEPLOYMENT, DELETE_SERVICE)),
+]  # fmt: skip
 
 
 class TestDegraded:

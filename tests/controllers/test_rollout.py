@@ -41,56 +41,25 @@ class Case:
 
 CASES = [
     Case("all as wanted", {}, ""),
-    Case(
-        "ahead of what we know is not behind it",
-        {"observedGeneration": 4},
-        "",
-    ),
-    Case(
-        "the newest template is not seen yet",
-        {"observedGeneration": 2},
-        "its controller has not seen the newest generation yet",
-    ),
+    Case("ahead of what we know is not behind it", {"observedGeneration": 4}, ""),
+    Case("the newest template is not seen yet", {"observedGeneration": 2},
+         "its controller has not seen the newest generation yet"),
     Case("nothing wanted", {"replicas": 0, "there": 0}, "it is scaled to zero"),
     Case("rollout under way", {"updatedReplicas": 1}, "1 of 2 replicas are up to date"),
-    Case(
-        "old pods besides the new ones",
-        {"there": 3},
-        "1 surplus replicas are still there",
-    ),
-    Case(
-        "an old pod more while the new ones come",
-        {"there": 3, "updatedReplicas": 1},
-        "1 of 2 replicas are up to date",
-    ),
-    Case(
-        "scaled down, pods still going",
-        {"replicas": 1},
-        "1 surplus replicas are still there",
-    ),
-    Case(
-        "scaled up, pods not made yet",
-        {"replicas": 3},
-        "2 of 3 replicas are up to date",
-    ),
+    Case("old pods besides the new ones", {"there": 3}, "1 surplus replicas are still there"),
+    Case("an old pod more while the new ones come", {"there": 3, "updatedReplicas": 1},
+         "1 of 2 replicas are up to date"),
+    Case("scaled down, pods still going", {"replicas": 1}, "1 surplus replicas are still there"),
+    Case("scaled up, pods not made yet", {"replicas": 3}, "2 of 3 replicas are up to date"),
     Case("pods that never became ready", {"availableReplicas": 0}, "0 of 2 replicas are available"),
     Case("pods that regressed", {"availableReplicas": 1}, "1 of 2 replicas are available"),
-    Case(
-        "the controller says no",
-        {"available": "False"},
-        "its status has no condition Available=True",
-    ),
-    Case(
-        "the controller does not know",
-        {"available": "Unknown"},
-        "its status has no condition Available=True",
-    ),
-    Case(
-        "available, but going",
-        {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}},
-        "it is being deleted",
-    ),
-]
+    Case("the controller says no", {"available": "False"},
+         "its status has no condition Available=True"),
+    Case("the controller does not know", {"available": "Unknown"},
+         "its status has no condition Available=True"),
+    Case("available, but going", {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}},
+         "it is being deleted"),
+]  # fmt: skip
 
 
 REPLICAS = ("replicas", "there", "updatedReplicas", "availableReplicas")
@@ -204,18 +173,10 @@ class Why:
 FORBIDDEN = 'pods "…" is forbidden'
 WHYS = [
     Why("nobody says", ""),
-    Why(
-        "a quota",
-        f": {FORBIDDEN}: {QUOTA.format('used: pods=2, ')}",
-        (refused(QUOTA.format("used: pods=2, ")),),
-        lasting=f"{FORBIDDEN}: {QUOTA.format('')}",
-    ),
-    Why(
-        "PodSecurity",
-        f": {FORBIDDEN}: {POD_SECURITY}",
-        (refused(POD_SECURITY),),
-        lasting=f"{FORBIDDEN}: {POD_SECURITY}",
-    ),
+    Why("a quota", f": {FORBIDDEN}: {QUOTA.format('used: pods=2, ')}",
+        (refused(QUOTA.format("used: pods=2, ")),), lasting=f"{FORBIDDEN}: {QUOTA.format('')}"),
+    Why("PodSecurity", f": {FORBIDDEN}: {POD_SECURITY}", (refused(POD_SECURITY),),
+        lasting=f"{FORBIDDEN}: {POD_SECURITY}"),
     *(
         Why(reason, f": {FORBIDDEN}: {text}", (refused(text),), lasting=f"{FORBIDDEN}: {text}")
         for reason, text in (
@@ -225,74 +186,34 @@ WHYS = [
             ("a namespace that goes", "unable to create new content in namespace ns"),
         )
     ),
-    Why(
-        "a pod that the server does not take",
-        ': Pod "…" is invalid: spec.tolerations: Forbidden',
-        (
-            said(
-                "ReplicaFailure",
-                "True",
-                "X",
-                'Pod "web-5f-1" is invalid: spec.tolerations: Forbidden',
-            ),
-        ),
-        lasting='Pod "…" is invalid: spec.tolerations: Forbidden',
-    ),
-    Why(
-        "a webhook",
-        ': admission webhook "a.b" denied the request: no',
+    Why("a pod that the server does not take", ': Pod "…" is invalid: spec.tolerations: Forbidden',
+        (said("ReplicaFailure", "True", "X",
+              'Pod "web-5f-1" is invalid: spec.tolerations: Forbidden'),),
+        lasting='Pod "…" is invalid: spec.tolerations: Forbidden'),
+    Why("a webhook", ': admission webhook "a.b" denied the request: no',
         (said("ReplicaFailure", "True", "X", 'admission webhook "a.b" denied the request: no'),),
-        lasting='admission webhook "a.b" denied the request: no',
-    ),
-    Why(
-        "a webhook that names the pod",
+        lasting='admission webhook "a.b" denied the request: no'),
+    Why("a webhook that names the pod",
         ": resource Pod/ns/web-… was blocked, web-proxy-small was not",
-        (
-            said(
-                "ReplicaFailure",
-                "True",
-                "X",
-                "resource Pod/ns/web-6d4cf56db6-4kgnf was blocked, web-proxy-small was not",
-            ),
-        ),
-        lasting="resource Pod/ns/web-… was blocked, web-proxy-small was not",
-    ),
-    Why(
-        "a failure without a text",
-        ": FailedDelete",
-        (said("ReplicaFailure", "True", "FailedDelete"),),
-        lasting="FailedDelete",
-    ),
+        (said("ReplicaFailure", "True", "X",
+              "resource Pod/ns/web-6d4cf56db6-4kgnf was blocked, web-proxy-small was not"),),
+        lasting="resource Pod/ns/web-… was blocked, web-proxy-small was not"),
+    Why("a failure without a text", ": FailedDelete",
+        (said("ReplicaFailure", "True", "FailedDelete"),), lasting="FailedDelete"),
     Why("a failure that is over", "", (said("ReplicaFailure", "False", "X", "was"),)),
-    Why(
-        "no ReplicaSet",
-        ': Failed to create new replica set "web-5f": no',
-        (
-            said(
-                "Progressing",
-                "False",
-                "ReplicaSetCreateError",
-                'Failed to create new replica set "web-5f": no',
-            ),
-        ),
-        lasting='Failed to create new replica set "web-5f": no',
-    ),
+    Why("no ReplicaSet", ': Failed to create new replica set "web-5f": no',
+        (said("Progressing", "False", "ReplicaSetCreateError",
+              'Failed to create new replica set "web-5f": no'),),
+        lasting='Failed to create new replica set "web-5f": no'),
     Why("the deadline", f": {DEADLINE}", (OVERDUE,), lasting=DEADLINE),
-    Why(
-        "the deadline, for a reason",
-        f": {DEADLINE}: {FORBIDDEN}: no",
-        (OVERDUE, refused("no")),
-        lasting=f"{DEADLINE}: {FORBIDDEN}: no",
-    ),
+    Why("the deadline, for a reason", f": {DEADLINE}: {FORBIDDEN}: no", (OVERDUE, refused("no")),
+        lasting=f"{DEADLINE}: {FORBIDDEN}: no"),
     Why("paused", f": {PAUSE}", spec={"paused": True}, lasting=PAUSE),
     Why("goes on", "", (said("Progressing", "True", "ReplicaSetUpdated", "is progressing"),)),
     Why("no free port", f", pod web-5f-0: {NO_PORTS}", pods=(unscheduled(NO_PORTS),)),
     Why("no text", ", pod web-5f-0: Unschedulable", pods=(unscheduled(""),)),
-    Why(
-        "a scheduling gate",
-        ", pod web-5f-0: Scheduling is blocked",
-        pods=(unscheduled("Scheduling is blocked", "SchedulingGated"),),
-    ),
+    Why("a scheduling gate", ", pod web-5f-0: Scheduling is blocked",
+        pods=(unscheduled("Scheduling is blocked", "SchedulingGated"),)),
     *(
         Why(reason, f", pod web-5f-0: {reason}", pods=(waits(reason),))
         for reason in (
@@ -305,31 +226,17 @@ WHYS = [
             "CreateContainerConfigError",
         )
     ),
-    Why(
-        "a readiness gate",
-        f", pod web-5f-0: {GATE}",
-        pods=(unready("ReadinessGatesNotReady", GATE),),
-    ),
-    Why(
-        "a probe",
-        ", pod web-5f-0: containers with unready status: [web]",
-        pods=(unready("ContainersNotReady", "containers with unready status: [web]"),),
-    ),
+    Why("a readiness gate", f", pod web-5f-0: {GATE}",
+        pods=(unready("ReadinessGatesNotReady", GATE),)),
+    Why("a probe", ", pod web-5f-0: containers with unready status: [web]",
+        pods=(unready("ContainersNotReady", "containers with unready status: [web]"),)),
     Why("not ready, without a text", ", pod web-5f-0: NotReady", pods=(unready("NotReady"),)),
     Why("the first by name", ", pod web-5f-0: A", pods=(waits("A"), waits("B"))),
-    Why(
-        "what has ended does not count",
-        ", pod web-5f-1: B",
-        pods=({**unready("PodFailed"), "phase": "Failed"}, waits("B")),
-    ),
-    Why(
-        "both",
-        f": {FORBIDDEN}: no, pod web-5f-0: {NO_PORTS}",
-        (refused("no"),),
-        (unscheduled(NO_PORTS),),
-        lasting=f"{FORBIDDEN}: no",
-    ),
-]
+    Why("what has ended does not count", ", pod web-5f-1: B",
+        pods=({**unready("PodFailed"), "phase": "Failed"}, waits("B"))),
+    Why("both", f": {FORBIDDEN}: no, pod web-5f-0: {NO_PORTS}", (refused("no"),),
+        (unscheduled(NO_PORTS),), lasting=f"{FORBIDDEN}: no"),
+]  # fmt: skip
 
 
 def one_of_two(case: Why) -> tuple[Deployment, list[Pod]]:

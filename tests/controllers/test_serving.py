@@ -8,10 +8,27 @@ from typing import Any
 import pytest
 
 from controllers import blues, caches
-from controllers.switching import CHECKED, SwitchWorld, pods
+from controllers.stories import (
+    BAKE,
+    GREEN,
+    HOLD,
+    STAYS,
+    Act,
+    all_comes,
+    down,
+    due,
+    fails,
+    passes,
+    play,
+    promote,
+    spec,
+    story,
+    then,
+)
+from controllers.switching import CHECKED, SwitchWorld, kept
 from controllers.test_guestbook import book, config
 from controllers.test_guestbook import deployment as book_deployment
-from hedgerow.contract import Desired, Keep
+from hedgerow.contract import Desired
 from hedgerow.controllers import guestbook, memcached
 from hedgerow.controllers.bluegreen.controller import compose
 from hedgerow.plan.conditions import conclude
@@ -23,8 +40,6 @@ from support.objects.ports import HTTP, LACKS_HTTP, PORTS, TO_DNS, TO_HTTP
 Object = dict[str, Any]
 
 EXCEEDED = {"type": "Progressing", "status": "False", "reason": DEADLINE_EXCEEDED}
-BAKE = {"promotion": "WhenAvailable", "bakeSeconds": 60, "bakeUnavailableSeconds": 10}
-STAYS = "; the Service stays on Blue"
 
 
 def concluded(desired: Desired) -> dict[str, str]:
@@ -87,62 +102,26 @@ SERVING, LACKS = "True/Serving", "False/Unavailable"
 TOLD = [
     Told("rolled out", blues.deployment("blue"), SERVING, SERVING),
     Told("a rolling update", rolling("blue"), SERVING, LACKS),
-    Told(
-        "a new template that its controller has not seen",
-        blues.deployment("blue", generation=2),
-        SERVING,
-        LACKS,
-    ),
-    Told(
-        "scaled up, and the new pods are not there yet",
-        Deployment({**blues.deployment("blue").raw, "spec": {"replicas": 3}}),
-        SERVING,
-        LACKS,
-    ),
-    Told(
-        "a rolling update that is over its deadline",
-        exceeded(rolling("blue")),
-        SERVING,
-        f"False/{DEADLINE_EXCEEDED}",
-        stalled=True,
-    ),
+    Told("a new template that its controller has not seen", blues.deployment("blue", generation=2),
+         SERVING, LACKS),
+    Told("scaled up, and the new pods are not there yet",
+         Deployment({**blues.deployment("blue").raw, "spec": {"replicas": 3}}), SERVING, LACKS),
+    Told("a rolling update that is over its deadline", exceeded(rolling("blue")), SERVING,
+         f"False/{DEADLINE_EXCEEDED}", stalled=True),
     Told("too few pods", rolling("blue", serves=False), LACKS, LACKS),
-    Told(
-        "too few pods, for longer than the deadline",
-        exceeded(rolling("blue", serves=False)),
-        LACKS,
-        f"False/{DEADLINE_EXCEEDED}",
-        stalled=True,
-    ),
-    Told(
-        "a change after the deadline, which its controller has not seen",
-        exceeded(blues.deployment("blue", generation=2, up=0)),
-        LACKS,
-        LACKS,
-    ),
-    Told(
-        "a rolling update that somebody paused",
-        paused(rolling("blue")),
-        SERVING,
-        f"False/{PAUSED}",
-        stalled=True,
-    ),
-    Told(
-        "paused without a deadline, of which no condition tells",
-        Deployment({**rolling("blue").raw, "spec": {"replicas": 3, "paused": True}}),
-        SERVING,
-        f"False/{PAUSED}",
-        stalled=True,
-    ),
+    Told("too few pods, for longer than the deadline", exceeded(rolling("blue", serves=False)),
+         LACKS, f"False/{DEADLINE_EXCEEDED}", stalled=True),
+    Told("a change after the deadline, which its controller has not seen",
+         exceeded(blues.deployment("blue", generation=2, up=0)), LACKS, LACKS),
+    Told("a rolling update that somebody paused", paused(rolling("blue")), SERVING,
+         f"False/{PAUSED}", stalled=True),
+    Told("paused without a deadline, of which no condition tells",
+         Deployment({**rolling("blue").raw, "spec": {"replicas": 3, "paused": True}}), SERVING,
+         f"False/{PAUSED}", stalled=True),
     Told("paused, with too few pods of the newest template", paused(DOWN), LACKS, LACKS),
     Told("paused when it was rolled out", paused(blues.deployment("blue")), SERVING, SERVING),
-    Told(
-        "rolled out after all",
-        exceeded(blues.deployment("blue")),
-        SERVING,
-        SERVING,
-    ),
-]
+    Told("rolled out after all", exceeded(blues.deployment("blue")), SERVING, SERVING),
+]  # fmt: skip
 
 
 class TestAvailable:
@@ -177,46 +156,50 @@ class TestAvailable:
 
 @dataclass(frozen=True)
 class Reason:
-    """A reason of Ready, how it comes about, and whether somebody has to act."""
+    """A reason of Ready, whether somebody has to act, and what is done one after the other."""
 
     reason: str
     ended: bool
     spec: Object
-    does: tuple[str, ...] = ()
+    does: tuple[Act, ...] = ()
 
-
-PATIENT = {"promotion": "WhenAvailable"}
-NAMED = {"ports": [{"name": "http", "port": 80, "targetPort": "http"}]}
-REASONS = [
-    Reason("Serving", False, {}),
-    Reason("WaitingForAvailability", False, PATIENT, ("down", "flip")),
-    Reason(DEADLINE_EXCEEDED, True, PATIENT, ("down", "deadline", "flip")),
-    Reason(PORT_MISSING, True, PATIENT | NAMED, ("flip",)),
-    Reason("Checking", False, CHECKED, ("flip",)),
-    Reason("CheckFailed", True, CHECKED, ("flip", "fail")),
-    Reason("TemplateNotChecked", True, CHECKED, ("change",)),
-    Reason("Held", False, {"hold": True}, ("flip",)),
-    Reason("Overlapping", False, {"switch": "Overlap"}, ("flip",)),
-    Reason("Baking", False, BAKE, ("flip",)),
-    Reason("RolledBack", True, BAKE, ("flip", "down", "patience")),
-    Reason("Unavailable", False, {}, ("flip", "down")),
-]
+    def world(self) -> SwitchWorld:
+        spec = {"blueSpec": with_ports("v1", HTTP), **self.spec}
+        return play(story(self.reason, spec, *map(then, self.does)))
 
 
 def with_ports(image: str, *ports: Object) -> Object:
     return {"containers": [{"name": "c", "image": image, "ports": list(ports)}]}
 
 
+def overdue(world: SwitchWorld) -> None:
+    world.conditions = [EXCEEDED]
+
+
+PATIENT = {"promotion": "WhenAvailable"}
+NAMED = {"ports": [{"name": "http", "port": 80, "targetPort": "http"}]}
+GREEN_DOWN = down("Green")
+CHANGE = spec(blueSpec=with_ports("v9", HTTP))
+REASONS = [
+    Reason("Serving", False, {}),
+    Reason("WaitingForAvailability", False, PATIENT, (GREEN_DOWN, GREEN)),
+    Reason(DEADLINE_EXCEEDED, True, PATIENT, (GREEN_DOWN, overdue, GREEN)),
+    Reason(PORT_MISSING, True, PATIENT | NAMED, (GREEN,)),
+    Reason("Checking", False, CHECKED, (GREEN,)),
+    Reason("CheckFailed", True, CHECKED, (GREEN, fails)),
+    Reason("TemplateNotChecked", True, CHECKED, (CHANGE,)),
+    Reason("Held", False, HOLD, (GREEN,)),
+    Reason("Overlapping", False, {"switch": "Overlap"}, (GREEN,)),
+    Reason("Baking", False, BAKE, (GREEN,)),
+    Reason("RolledBack", True, BAKE, (GREEN, GREEN_DOWN, due)),
+    Reason("Unavailable", False, {}, (GREEN, GREEN_DOWN)),
+]
+
+
 class TestStalled:
     @pytest.mark.parametrize("case", REASONS, ids=lambda case: case.reason)
     def test_it_is_where_somebody_has_to_act(self, case):
-        world = SwitchWorld(blueSpec=with_ports("v1", HTTP), **case.spec).settle()
-        world.finish().settle()
-        assert world.selected == ("Blue",)
-        for step in case.does:
-            self.carry_out(world, step)
-            world.settle()
-        said = concluded(world.compose())
+        said = concluded(case.world().compose())
 
         ready = "True" if case.reason in ("Serving", "Baking") else "False"
         assert said["Ready"] == f"{ready}/{case.reason}"
@@ -224,43 +207,14 @@ class TestStalled:
         waits = not case.ended and ready == "False"
         assert said.get("Reconciling", "") == (f"True/{case.reason}" if waits else "")
 
-    def carry_out(self, world: SwitchWorld, step: str) -> None:
-        match step:
-            case "flip":
-                world.spec["routeTo"] = "Green"
-            case "down":
-                world.down = {"Green"}
-            case "deadline":
-                world.conditions = [EXCEEDED]
-            case "fail":
-                world.finish("Failed")
-            case "change":
-                world.spec["blueSpec"] = with_ports("v9", HTTP)
-            case _:
-                world.wait()
-
     @pytest.mark.parametrize("case", [one for one in REASONS if one.ended], ids=lambda c: c.reason)
     def test_it_says_the_same_however_many_pods_there_are(self, case):
-        world = SwitchWorld(blueSpec=with_ports("v1", HTTP), **case.spec).settle()
-        world.finish().settle()
-        for step in case.does:
-            self.carry_out(world, step)
-            world.settle()
-
-        said = set[str]()
+        world, said = case.world(), set[str]()
         for number in (2, 5):
             world.replicas = {"Blue": number}
-            desired = world.compose()
-            said.add(blues.message(desired, "Stalled"))
+            said.add(blues.message(world.compose(), "Stalled"))
+
         assert len(said) == 1
-
-    def test_what_is_left_unchecked_does_not_hide_where_the_switch_stands(self):
-        world = SwitchWorld(**CHECKED).settle()
-        world.finish().settle()
-        world.spec |= {"blueSpec": pods("v9"), "routeTo": "Green"}
-        world.settle()
-
-        assert world.ready(reason=True) == "Checking"
 
     def test_several_errors_of_a_spec_are_told_together(self):
         spec = {"routeTo": "Green", "greenSpec": None, "promotion": "WhenChecked"}
@@ -357,106 +311,67 @@ class TestMissingPort:
 GREEN_LACKS = f"Green: {LACKS_HTTP}"
 WEB = {"name": "web", "containerPort": 8080}
 TO_WEB = [{"name": "http", "port": 80, "targetPort": "web"}]
-
-
-def renamed(**spec: Any) -> SwitchWorld:
-    """A BlueGreen that serves Blue, whose Green has another name for the port."""
-    both = {"blueSpec": with_ports("v1", HTTP), "greenSpec": with_ports("v2", WEB)}
-    return SwitchWorld(**{**both, **NAMED, **spec}).settle()
+WITH_HTTP, WITH_WEB = with_ports("v2", HTTP), with_ports("v2", WEB)
+RENAMED = {"blueSpec": with_ports("v1", HTTP), "greenSpec": WITH_WEB, **NAMED}
+"""Green has another name for the port."""
+BY_NUMBER = [{"name": "http", "port": 80, "targetPort": 8080}]
+SWITCHES = (
+    *(
+        story(f"no traffic goes to a colour without the port: {switch}, {more['promotion']}",
+            RENAMED | {"switch": switch, **more},
+            # A check could not ask it either.
+            then(GREEN, on="Blue", jobs=[], ready=f"False/{PORT_MISSING}",
+                 why=f"{GREEN_LACKS}{STAYS}", why_stalled=f"{GREEN_LACKS}{STAYS}",
+                 available="Blue is available"),
+            then(spec(greenSpec=with_ports("v3", HTTP)), all_comes, on="Green",
+                 ready="True/Serving"))
+        for switch in ("Cut", "Overlap")
+        for more in (PATIENT, CHECKED)
+    ),
+    story("an immediate switch is made and it is said", RENAMED,
+        then(why=f"Blue is available; {GREEN_LACKS}"),
+        then(GREEN, on="Green", ready=f"False/{PORT_MISSING}", serves=f"False/{PORT_MISSING}",
+             available=GREEN_LACKS, why_stalled=GREEN_LACKS)),
+    story("it is said before an immediate switch is promoted", RENAMED | HOLD,
+        then(GREEN,
+             why=f"Green waits for `hedgerow promote demo -n ns`{STAYS}; {GREEN_LACKS}")),
+    story("a port that goes while it is watched is routed back from",
+        RENAMED | BAKE | {"greenSpec": WITH_HTTP},
+        then(GREEN, phase="Baking"),
+        then(spec(greenSpec=WITH_WEB)),
+        then(due, phase="RolledBack", on="Blue")),
+    story("there is no way back to a colour without the port",
+        RENAMED | BAKE | {"ports": BY_NUMBER},
+        then(GREEN),
+        then(spec(ports=TO_WEB), down("Green")),
+        then(due, on="Green")),
+    *(
+        story("ports that only the next colour has come with the switch", RENAMED | PATIENT | guard,
+            then(spec(routeTo="Green", ports=TO_WEB), down("Green"), port="http",
+                 available="Blue is available"),
+            then(down()),
+            then(passes),
+            then(promote, on="Green", port="web"))
+        for guard in ({}, HOLD, CHECKED)
+    ),
+    story("ports that no colour has are applied and told", RENAMED | PATIENT | {"greenSpec": None},
+        then(spec(ports=TO_WEB), port="web", ready=f"False/{PORT_MISSING}")),
+    story("of a standby without spec nothing is said", RENAMED | {"greenSpec": None},
+        then(why="Blue is available")),
+)  # fmt: skip
 
 
 class TestSwitch:
-    @pytest.mark.parametrize("switch", ["Cut", "Overlap"])
-    @pytest.mark.parametrize("promotion", ["WhenAvailable", "WhenChecked"])
-    def test_no_traffic_goes_to_a_colour_without_the_port(self, promotion, switch):
-        more = CHECKED if promotion == "WhenChecked" else {"promotion": promotion}
-        world = renamed(switch=switch, **more)
-        world.finish().settle()
-        world.spec["routeTo"] = "Green"
-        world.settle()
+    @pytest.mark.parametrize("one", SWITCHES, ids=str)
+    def test_each_step_shows(self, one):
+        play(one)
 
-        assert world.selected == ("Blue",)
-        assert not world.jobs  # a check could not ask it either
-        assert world.why() == f"{GREEN_LACKS}{STAYS}"
-        assert (world.ready(reason=True), world.why("Available")) == (
-            PORT_MISSING,
-            "Blue is available",
-        )
-        assert world.why("Stalled") == world.why()
+    def test_no_service_is_written_before_the_ports_can_come_with_the_switch(self):
+        """A Keep holds no field back that others may hold, and removes none."""
+        waits = then(spec(routeTo="Green", ports=TO_WEB), down("Green"))
+        world = play(story("", RENAMED | PATIENT, waits))
 
-        world.spec["greenSpec"] = with_ports("v3", HTTP)
-        world.settle().finish().settle()
-        while world.selected != ("Green",):
-            world.wait()
-        assert world.ready() == "True"
-
-    def test_an_immediate_switch_is_made_and_it_is_said(self):
-        world = renamed()
-        before = world.why()
-        world.spec["routeTo"] = "Green"
-        world.settle()
-
-        assert before == f"Blue is available; {GREEN_LACKS}"
-        assert (world.selected, world.ready(reason=True)) == (("Green",), PORT_MISSING)
-        assert world.why("Available") == world.why("Stalled") == GREEN_LACKS
-        found = {one["type"]: one["status"] for one in world.status["conditions"]}
-        assert found["Available"] == "False"
-
-    def test_it_is_said_before_an_immediate_switch_is_promoted(self):
-        world = renamed(hold=True)
-        world.spec["routeTo"] = "Green"
-
-        waits = "Green waits for `hedgerow promote demo -n ns`"
-        assert world.settle().why() == f"{waits}{STAYS}; {GREEN_LACKS}"
-
-    def test_a_port_that_goes_while_it_is_watched_is_routed_back_from(self):
-        world = renamed(greenSpec=with_ports("v2", HTTP), **BAKE)
-        world.spec["routeTo"] = "Green"
-        world.settle()
-        assert world.phase == "Baking"
-        world.spec["greenSpec"] = with_ports("v2", WEB)
-        world.settle().wait()
-
-        assert (world.phase, world.selected) == ("RolledBack", ("Blue",))
-
-    def test_there_is_no_way_back_to_a_colour_without_the_port(self):
-        world = renamed(ports=[{"name": "http", "port": 80, "targetPort": 8080}], **BAKE)
-        world.spec["routeTo"] = "Green"
-        world.settle()
-        world.spec["ports"] = TO_WEB
-        world.down = {"Green"}
-        world.settle().wait()
-
-        assert world.selected == ("Green",)
-
-    @pytest.mark.parametrize("guard", [{}, {"hold": True}, CHECKED])
-    def test_ports_that_only_the_next_colour_has_come_with_the_switch(self, guard):
-        world = renamed(**{**PATIENT, **guard})
-        world.finish().settle()
-        world.spec |= {"routeTo": "Green", "ports": TO_WEB}
-        world.down = {"Green"}
-        world.settle()
-        assert world.services["demo"]["spec"]["ports"][0]["targetPort"] == "http"
-        assert world.why("Available") == "Blue is available"
-
-        world.down = set()
-        world.settle().finish().settle()
-        if guard.get("hold"):
-            world.spec["promoted"] = world.status["switch"]["template"]
-            world.settle()
-        assert world.selected == ("Green",)
-        assert world.services["demo"]["spec"]["ports"][0]["targetPort"] == "web"
-
-    def test_ports_that_no_colour_has_are_applied_and_told(self):
-        world = renamed(greenSpec=None, **PATIENT)
-        world.spec["ports"] = TO_WEB
-        world.settle()
-
-        assert world.services["demo"]["spec"]["ports"][0]["targetPort"] == "web"
-        assert world.ready(reason=True) == PORT_MISSING
-
-    def test_of_a_standby_without_spec_nothing_is_said(self):
-        assert renamed(greenSpec=None).why() == "Blue is available"
+        assert kept(world.compose()) == {"demo"}
 
 
 def held_by(manager: str, *ports: tuple[Object, tuple[str, ...]]) -> Object:
@@ -490,67 +405,30 @@ class Others:
 METRICS = {"port": 9090, "protocol": "TCP", "targetPort": "metrics"}
 TARGET = ("port", "protocol", "targetPort")
 OURS = held_by("hedgerow-bluegreen", (TO_HTTP, TARGET))
+ODD_KEYS = ("k:{", 'k:{"port":[],"protocol":{}}')
+ODD_PORTS = {**{key: {"f:targetPort": {}} for key in ODD_KEYS}, "f:port": {}}
+ODD = {"manager": "x", "fieldsV1": {"f:spec": {"f:ports": ODD_PORTS}}}
 OTHERS = [
     Others("all ours", (TO_HTTP,), (OURS,), ""),
-    Others(
-        "a port that somebody else added",
-        (TO_HTTP, METRICS),
-        (OURS, held_by("kubectl-patch", (METRICS, TARGET))),
-        "no container has a TCP port named metrics, to which port 9090 of the Service leads",
-    ),
-    Others(
-        "a port of ours that is to go",
-        (TO_HTTP, METRICS),
-        (held_by("hedgerow-bluegreen", (TO_HTTP, TARGET), (METRICS, TARGET)),),
-        "",
-    ),
-    Others(
-        "a target that somebody else holds",
-        ({**TO_HTTP, "targetPort": "web"},),
-        (
-            held_by("hedgerow-bluegreen", (TO_HTTP, ("port", "protocol"))),
-            held_by("kubectl-edit", (TO_HTTP, ("targetPort",))),
-        ),
-        "no container has a TCP port named web, to which port 80 of the Service leads",
-    ),
-    Others(
-        "a number that somebody else holds instead of the name",
-        ({**TO_WEB[0], "protocol": "TCP", "targetPort": 8080},),
-        (
-            held_by("hedgerow-bluegreen", (TO_HTTP, ("port", "protocol"))),
-            held_by("kubectl-edit", (TO_HTTP, ("targetPort",))),
-        ),
-        "",
-        declared=tuple(TO_WEB),
-    ),
-    Others(
-        "a name that is declared, and is not applied yet",
-        (TO_HTTP,),
-        (OURS,),
-        "no container has a TCP port named web, to which port 80 of the Service leads",
-        declared=tuple(TO_WEB),
-    ),
-    Others(
-        "entries that cannot be read",
-        (TO_HTTP, METRICS),
-        (
-            OURS,
-            {
-                "manager": "x",
-                "fieldsV1": {
-                    "f:spec": {
-                        "f:ports": {
-                            "k:{": {"f:targetPort": {}},
-                            'k:{"port":[],"protocol":{}}': {"f:targetPort": {}},
-                            "f:port": {},
-                        }
-                    }
-                },
-            },
-        ),
-        "",
-    ),
-]
+    Others("a port that somebody else added", (TO_HTTP, METRICS),
+           (OURS, held_by("kubectl-patch", (METRICS, TARGET))),
+           "no container has a TCP port named metrics, to which port 9090 of the Service leads"),
+    Others("a port of ours that is to go", (TO_HTTP, METRICS),
+           (held_by("hedgerow-bluegreen", (TO_HTTP, TARGET), (METRICS, TARGET)),), ""),
+    Others("a target that somebody else holds", ({**TO_HTTP, "targetPort": "web"},),
+           (held_by("hedgerow-bluegreen", (TO_HTTP, ("port", "protocol"))),
+            held_by("kubectl-edit", (TO_HTTP, ("targetPort",)))),
+           "no container has a TCP port named web, to which port 80 of the Service leads"),
+    Others("a number that somebody else holds instead of the name",
+           ({**TO_WEB[0], "protocol": "TCP", "targetPort": 8080},),
+           (held_by("hedgerow-bluegreen", (TO_HTTP, ("port", "protocol"))),
+            held_by("kubectl-edit", (TO_HTTP, ("targetPort",)))),
+           "", declared=tuple(TO_WEB)),
+    Others("a name that is declared, and is not applied yet", (TO_HTTP,), (OURS,),
+           "no container has a TCP port named web, to which port 80 of the Service leads",
+           declared=tuple(TO_WEB)),
+    Others("entries that cannot be read", (TO_HTTP, METRICS), (OURS, ODD), ""),
+]  # fmt: skip
 
 
 class TestPortsOfOthers:
@@ -612,14 +490,3 @@ class TestPortsOfOthers:
             "Ready": f"False/{PORT_MISSING}",
             "Stalled": f"True/{PORT_MISSING}",
         }
-
-
-def test_no_service_is_written_before_the_ports_can_come_with_the_switch():
-    """A Keep holds no field back that others may hold, and removes none."""
-    world = renamed(**PATIENT)
-    world.spec |= {"routeTo": "Green", "ports": TO_WEB}
-    world.down = {"Green"}
-    world.settle()
-
-    kept = [child for child in world.compose().children if isinstance(child, Keep)]
-    assert [(child.kind, child.name) for child in kept] == [(Service, "demo")]

@@ -3,246 +3,192 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
-from controllers.switching import CHECKED, COLOURS, SwitchWorld, kept, pods
+from controllers.stories import (
+    BAKE,
+    BLUE,
+    GREEN,
+    HOLD,
+    OVERLAP,
+    STAYS,
+    V3,
+    Act,
+    all_comes,
+    down,
+    due,
+    later,
+    of_status,
+    once,
+    passes,
+    play,
+    promote,
+    scale,
+    spec,
+    story,
+    then,
+)
+from controllers.switching import CHECKED, START, SwitchWorld, kept
+from support.objects.parts import Part
 
-OVERLAP = {"switch": "Overlap", "overlapSeconds": 20}
-BAKE = {"promotion": "WhenAvailable", "bakeSeconds": 600, "bakeUnavailableSeconds": 30}
+WATCHED = BAKE | {"bakeSeconds": 600, "bakeUnavailableSeconds": 30}
+AVAILABLE = {"promotion": "WhenAvailable"}
 HOUR = timedelta(hours=1)
+SOON = (START + HOUR).isoformat()
+"""An hour after what these stories take."""
+IMAGE = '.spec.template.spec.containers[name="c"].image'
 
 
-def switching(**spec: Any) -> SwitchWorld:
-    """Return a world on Blue, whose author has just chosen Green."""
-    world = SwitchWorld(**spec).settle()
-    world.finish().settle()
-    world.spec["routeTo"] = "Green"
-    return world.settle()
+def contest(world: SwitchWorld) -> None:
+    """Have the status say that somebody holds a part of Green's template."""
+    leaf = {"object": "Deployment/demogreen-deployment", "path": IMAGE, "manager": "helm"}
+    world.status["contested"] = [leaf]
 
 
-def rolled_back() -> SwitchWorld:
-    world = switching(**BAKE)
-    world.down = {"Green"}
-    world.settle().wait()
-    world.down = set()
-    return world.settle()
+def ahead(by: timedelta) -> Act:
+    """Have the operator's clock ahead of the API server's."""
+    return lambda world: setattr(world, "ahead", by)
 
 
-class Scaled(SwitchWorld):
-    """Somebody scales the colours, and pods come at once where they are not down."""
-
-    def __init__(self, **spec: Any) -> None:
-        super().__init__(**spec)
-        self.replicas = dict.fromkeys(COLOURS, 1)
-
-    def _deployment(self, colour: str) -> dict[str, Any]:
-        found, wanted = super()._deployment(colour), self.replicas[colour]
-        found["spec"]["replicas"] = wanted
-        found["status"] |= dict.fromkeys(("replicas", "updatedReplicas"), wanted)
-        found["status"]["availableReplicas"] = 0 if colour in self.down else wanted
-        return found
+def lose_green(world: SwitchWorld) -> None:
+    del world.deployments["Green"]
 
 
-class TestChecks:
-    def test_the_labels_by_which_services_select_are_taken_off_its_pods(self):
-        labels = {"app.kubernetes.io/name": "demo", "app.kubernetes.io/phase": "Green"}
-        template = {"metadata": {"labels": labels}, "spec": {"containers": []}}
-        check = {"name": "one", "job": {"spec": {"template": template}}}
-        world = SwitchWorld(**CHECKED | {"checks": [check]}).settle()
-        [job] = world.jobs.values()
-
-        assert "app.kubernetes.io/name" not in job["spec"]["template"]["metadata"]["labels"]
-
-    def test_a_recorded_verdict_outlives_a_job_that_is_being_deleted(self):
-        world = switching(**CHECKED, hold=True)
-        world.finish().settle()
-        assert world.phase == "Held"
-        for job in world.jobs.values():
-            job["metadata"]["deletionTimestamp"] = "2026-01-01T12:00:00Z"
-        world.spec["promoted"] = world.status["switch"]["template"]
-
-        assert world.settle().selected == ("Green",)
-
-    def test_the_status_says_that_all_have_passed_before_the_service_moves(self):
-        world = switching(**CHECKED).finish()
-        world.do_pass()
-
-        assert (world.selected, world.why()) == (
-            ("Blue",),
-            "Green: all checks have passed; the Service stays on Blue",
-        )
-        assert world.settle().selected == ("Green",)
-        assert {c["type"]: c["status"] for c in world.status["conditions"]}["Checked"] == "True"
-
-    def test_a_template_that_somebody_else_holds_a_part_of_is_not_checked(self):
-        world = switching(**CHECKED)
-        path = '.spec.template.spec.containers[name="c"].image'
-        leaf = {"object": "Deployment/demogreen-deployment", "path": path, "manager": "helm"}
-        world.finish()
-        world.status["contested"] = [leaf]
-        world.do_pass()
-        assert world.selected == ("Blue",)
-        assert path in world.why()
-
-        del world.status["contested"]
-        assert world.settle().selected == ("Green",)
+def refuse_service(world: SwitchWorld) -> None:
+    """Have all written but the Service: the status knows of no switch to it."""
+    status = world.compose().status
+    assert status
+    world.status = status.wire()
 
 
-class TestOverlap:
-    def test_what_leaves_it_is_not_changed_while_it_is_selected(self):
-        """Not even if the Service was refused, so that the status knows of no switch to it."""
-        world = switching(**CHECKED, **OVERLAP)
-        world.finish().settle()
-        assert world.selected == COLOURS
-        world.spec["routeTo"] = "Blue"
-        status = world.compose().status
-        assert status
-        world.status = status.wire()
-        world.spec["greenSpec"] = pods("v3")
+ROLLED_BACK = (
+    then(GREEN),
+    then(down("Green")),
+    then(due),
+    then(down(), phase="RolledBack", why=Part(STAYS)),
+)
+STORIES = (
+    story("a template that somebody else holds a part of is not checked", CHECKED,
+        then(GREEN),
+        once(passes, contest, on="Blue", why=Part(f"somebody else holds {IMAGE} of its")),
+        then(of_status("contested", is_=None), on="Green")),
+    story("a clock that was ahead does not prolong an overlap", OVERLAP,
+        then(GREEN),
+        then(of_status("switch", "readySince", is_=SOON)),
+        then(due, on="Green")),
+    story("a clock that was ahead does not prolong a bake", WATCHED,
+        then(GREEN),
+        then(of_status("routed", "since", is_=SOON), wait=600),
+        then(due, phase="Routed")),
+    story("a clock that was ahead does not prolong the patience of a bake", WATCHED,
+        then(GREEN),
+        then(down("Green")),
+        then(of_status("unavailableSince", is_=SOON), wait=30),
+        then(due, phase="RolledBack")),
+    story("a colour whose Deployment was deleted is not tried again", WATCHED,
+        *ROLLED_BACK,
+        then(lose_green, phase="RolledBack", went="Blue Green Blue")),
+    story("there is no way back to a colour without pods", WATCHED,
+        then(GREEN),
+        then(scale(Blue=0), down("Green")),
+        then(due, on="Green")),
+)  # fmt: skip
+
+
+class TestStories:
+    @pytest.mark.parametrize("one", STORIES, ids=str)
+    def test_each_step_shows(self, one):
+        play(one)
+
+    def test_what_leaves_an_overlap_is_not_changed_while_it_is_selected(self):
+        """Not even if the Service was refused."""
+        world = play(story("", CHECKED | OVERLAP, then(GREEN), then(passes, on="Both")))
+        BLUE(world)
+        refuse_service(world)
+        spec(greenSpec=V3)(world)
 
         assert "demogreen-deployment" in kept(world.compose())
-        assert world.settle().history == [("Blue",), COLOURS, ("Blue",)]
-
-    def test_a_clock_that_was_ahead_does_not_prolong_it(self):
-        world = switching(**OVERLAP)
-        world.status["switch"]["readySince"] = (world.now + HOUR).isoformat()
-        world.settle().wait()
-
-        assert world.selected == ("Green",)
+        assert world.settle().history == [("Blue",), ("Blue", "Green"), ("Blue",)]
 
 
-class TestBake:
-    def test_a_colour_whose_deployment_was_deleted_is_not_tried_again(self):
-        world = rolled_back()
-        del world.deployments["Green"]
-
-        assert world.settle().phase == "RolledBack"
-        assert world.history == [("Blue",), ("Green",), ("Blue",)]
-
-    def test_there_is_no_way_back_to_a_colour_without_pods(self):
-        world = Scaled(**BAKE).settle()
-        world.spec["routeTo"] = "Green"
-        world.settle()
-        world.replicas["Blue"] = 0
-        world.down = {"Green"}
-        world.settle().wait()
-
-        assert world.selected == ("Green",)
-
-    @pytest.mark.parametrize("field", ["routed", "unavailableSince"])
-    def test_a_clock_that_was_ahead_does_not_prolong_it(self, field):
-        world = switching(**BAKE)
-        later = (world.now + HOUR).isoformat()
-        if field == "routed":
-            world.status["routed"]["since"] = later
-        else:
-            world.down = {"Green"}
-            world.settle()
-            world.status["unavailableSince"] = later
-        began = world.now
-        world.settle().wait()
-
-        assert world.now - began <= timedelta(seconds=BAKE["bakeSeconds"])
-        assert world.phase == ("Routed" if field == "routed" else "RolledBack")
+FEWER = "6 available now, 1 there"
+SIX = then(scale(Blue=6))
+HELD = "Green waits for `hedgerow promote demo -n ns`"
+TOLD = "the Service selects Green now, Blue before"
+COUNTED = (
+    story("without patience those count that are available now", HOLD,
+        SIX,
+        then(GREEN, down("Green"), why=Part("6 available now, 0 there"))),
+    *(
+        story(f"of {green} nothing is said", HOLD,
+            SIX,
+            then(GREEN, scale(Green=green), why=f"{HELD}{STAYS}"),
+            then(promote, notes=[TOLD]))
+        for green in (6, 7)
+    ),
+    story("a colour that was left is not counted", WATCHED,
+        *ROLLED_BACK,
+        then(why="Green was not available after it was routed, and is not tried again with this"
+                 f" template{STAYS}")),
+)  # fmt: skip
 
 
 class TestFewerPods:
     """From six pods to one: replicas are the user's, so that it is told and not held up."""
 
-    def six(self, **spec: Any) -> Scaled:
-        world = Scaled(**spec).settle()
-        world.finish().settle()
-        world.replicas["Blue"] = 6
-        world.settle()
-        world.spec["routeTo"] = "Green"
-        return world
-
     @pytest.mark.parametrize(
         "spec",
-        [{}, {"promotion": "WhenAvailable"}, BAKE, OVERLAP, CHECKED],
+        [{}, AVAILABLE, WATCHED, OVERLAP, CHECKED],
         ids=["Immediate", "WhenAvailable", "bake", "Overlap", "WhenChecked"],
     )
     def test_the_event_of_the_switch_says_so(self, spec):
-        world = self.six(**spec)
-        told: list[str] = []
-        for _ in range(12):
-            desired = world.finish().do_pass()
-            told += [event.note for event in desired.events if event.reason == "Switched"]
-            world.now += desired.requeue_after or timedelta()
+        world = play(story("", spec, SIX, then(GREEN, all_comes, on="Green")))
+        notes = [event.note for event in world.told if event.reason == "Switched"]
 
-        assert world.selected == ("Green",)
-        assert told == [
-            "the Service selects Green now, Blue before (Blue to Green: 6 available now, 1 there)"
-        ]
+        assert notes == [f"{TOLD} (Blue to Green: {FEWER})"]
 
     @pytest.mark.parametrize(
-        ("spec", "phase", "down"),
+        ("spec", "phase", "broken"),
         [
-            ({"hold": True}, "Held", False),
-            ({"hold": True, "promotion": "WhenAvailable"}, "Held", False),
-            (OVERLAP, "Overlapping", False),
-            (CHECKED, "Checking", False),
-            ({"promotion": "WhenAvailable"}, "", True),
+            (HOLD, "Held", ()),
+            (HOLD | AVAILABLE, "Held", ()),
+            (OVERLAP, "Overlapping", ()),
+            (CHECKED, "Checking", ()),
+            (AVAILABLE, "", ("Green",)),
         ],
         ids=["hold", "hold, WhenAvailable", "Overlap", "WhenChecked", "WhenAvailable"],
     )
-    def test_a_switch_that_waits_says_so(self, spec, phase, down):
-        world = self.six(**spec)
-        world.down = {"Green"} if down else set()
-        world.settle()
+    def test_a_switch_that_waits_says_so(self, spec, phase, broken):
+        world = play(story("", spec, SIX, then(GREEN, down(*broken), phase=phase)))
 
-        assert (world.phase, world.selects("demo")[0]) == (phase, "Blue")
-        assert world.why().endswith("6 available now, 1 there")
+        assert world.selected[0] == "Blue"
+        assert world.why().endswith(FEWER)
 
-    def test_without_patience_those_count_that_are_available_now(self):
-        world = self.six(hold=True)
-        world.down = {"Green"}
-
-        assert world.settle().why().endswith("6 available now, 0 there")
-
-    @pytest.mark.parametrize("green", [6, 7])
-    def test_of_as_many_or_more_nothing_is_said(self, green):
-        world = self.six(hold=True)
-        world.replicas["Green"] = green
-        world.settle()
-        held = world.why()
-        world.spec["promoted"] = world.status["switch"]["template"]
-        world.do_pass()
-        [told] = world.do_pass().events
-
-        assert held.endswith("the Service stays on Blue")
-        assert told.note == "the Service selects Green now, Blue before"
-
-    def test_a_colour_that_was_left_is_not_counted(self):
-        world = rolled_back()
-
-        assert world.why().endswith("the Service stays on Blue")
+    @pytest.mark.parametrize("one", COUNTED, ids=str)
+    def test_only_those_are_counted_that_may_lack(self, one):
+        play(one)
 
 
 class TestClocks:
     """A clock that goes wrong while something lasts, and right again before the next pass."""
 
-    LASTING = {"overlap": OVERLAP, "bake": BAKE, "unavailable": BAKE}
+    LASTING = {
+        "overlap": (OVERLAP, then(GREEN)),
+        "bake": (WATCHED, then(GREEN)),
+        "unavailable": (WATCHED, then(GREEN), then(down("Green"))),
+    }
 
     @pytest.mark.parametrize(
         "wrong", [-HOUR, timedelta(seconds=-150), timedelta(seconds=150), HOUR]
     )
     @pytest.mark.parametrize("what", LASTING)
     def test_what_lasts_is_measured_by_the_servers(self, what, wrong):
-        ends = []
-        for ahead in (timedelta(), wrong):
-            world = switching(**self.LASTING[what])
-            if what == "unavailable":
-                world.down = {"Green"}
-                world.settle()
-            began, world.ahead = world.now, ahead
-            world.settle()
-            world.pass_time(5)
-            world.settle()
-            before, world.ahead = world.phase, timedelta()
-            world.settle().wait()
-            ends.append((before, world.now - began, world.phase, world.history))
+        assert self.ends(what, wrong) == self.ends(what, timedelta())
 
-        assert ends[0] == ends[1]
+    def ends(self, what: str, wrong: timedelta) -> list[object]:
+        seen: list[object] = []
+        spec, *steps = self.LASTING[what]
+        off = (then(ahead(wrong)), then(later(5)), then(lambda world: seen.append(world.phase)))
+        world = play(story("", spec, *steps, *off, then(ahead(timedelta())), then(due)))
+        return [*seen, world.now, world.phase, world.history]

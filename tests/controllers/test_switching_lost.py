@@ -2,188 +2,125 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from controllers.stories import (
+    EVENTS,
+    GREEN,
+    HOLD,
+    OVERLAP,
+    Act,
+    Event,
+    Then,
+    all_comes,
+    clear,
+    down,
+    first,
+    give_back,
+    lose_service,
+    passes,
+    play,
+    promote,
+    spec,
+    story,
+    then,
+)
 from controllers.switching import CHECKED, COLOURS, SwitchWorld
+from support.objects.parts import Part
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from hedgerow.contract import Apply, Create, Desired
 
 AVAILABLE = {"promotion": "WhenAvailable"}
-OVERLAP = {"switch": "Overlap", "overlapSeconds": 20}
 BAKE = AVAILABLE | {"bakeSeconds": 60}
 PATIENT = {
     "WhenAvailable": AVAILABLE,
     "WhenChecked": CHECKED,
-    "WhenAvailable, held": AVAILABLE | {"hold": True},
-    "WhenChecked, held": CHECKED | {"hold": True},
+    "WhenAvailable, held": AVAILABLE | HOLD,
+    "WhenChecked, held": CHECKED | HOLD,
     "Overlap": OVERLAP,
-    "Overlap, held": OVERLAP | {"hold": True},
+    "Overlap, held": OVERLAP | HOLD,
     "bake": BAKE,
-    "all": CHECKED | OVERLAP | {"hold": True, "bakeSeconds": 60},
+    "all": CHECKED | OVERLAP | HOLD | {"bakeSeconds": 60},
 }
 """Each promotion under which nothing is routed that is not available."""
-
-
-@dataclass(frozen=True)
-class Loss:
-    """What becomes of Service and status, and what the Service selects then."""
-
-    name: str
-    happens: Callable[[SwitchWorld], object]
-    selected: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return self.name
-
-
-def delete(world: SwitchWorld) -> None:
-    world.services.pop("demo", None)
-    world.is_held = False
-
-
-def give_back(world: SwitchWorld) -> None:
-    """The other manager gives up the selector, as `hedgerow adopt` moves it."""
-    world.is_held = False
-
-
-def clear(world: SwitchWorld) -> None:
-    """The status is gone, as in a backup that has none."""
-    world.status = {}
-
-
-def then(*acts: Callable[[SwitchWorld], object]) -> Callable[[SwitchWorld], None]:
-    """Return these acts after each other, with the operator at work in between."""
-
-    def happens(world: SwitchWorld) -> None:
-        for act in acts:
-            act(world)
-            world.settle()
-
-    return happens
+take = SwitchWorld.take
 
 
 def all_at_once(world: SwitchWorld) -> None:
     clear(world)
-    delete(world)
+    lose_service(world)
 
 
-BLUE = ("Blue",)
-LOSSES = (
-    Loss("the Service is deleted", then(delete), BLUE),
-    Loss("the Service is deleted twice", then(delete, delete), BLUE),
-    Loss("the selector is another", then(SwitchWorld.take), ()),
-    Loss("it was another, and is given back", then(SwitchWorld.take, give_back), BLUE),
-    Loss("it was another, and the Service is deleted", then(SwitchWorld.take, delete), BLUE),
-    Loss("the status is cleared", then(clear), BLUE),
-    Loss("the status is cleared, and the selector another", then(clear, SwitchWorld.take), ()),
-    Loss("the selector is another, and the status cleared", then(SwitchWorld.take, clear), ()),
-    Loss("neither is known, and the selector is given back",
-         then(SwitchWorld.take, clear, give_back), ()),
-    Loss("neither is known, and the Service is deleted",
-         then(SwitchWorld.take, clear, delete), ()),
-    Loss("all is lost at once", then(all_at_once), ()),
-)  # fmt: skip
-
-
-def serving_blue(**spec: Any) -> SwitchWorld:
-    world = SwitchWorld(**spec).settle()
-    return world.finish().settle()
-
-
-def moved(world: SwitchWorld) -> SwitchWorld:
-    """All is well again, and whatever the switch waits for comes."""
-    world.down = set()
-    world.is_held = False
-    for _ in range(4):
-        world.settle().finish()
-        world.spec["promoted"] = world.status.get("switch", {}).get("template")
-        world.pass_time(60)
-    return world
+LOSSES: dict[str, tuple[str, tuple[Act, ...]]] = {
+    "the Service is deleted": ("Blue", (lose_service,)),
+    "the Service is deleted twice": ("Blue", (lose_service, lose_service)),
+    "the selector is another": ("", (take,)),
+    "it was another, and is given back": ("Blue", (take, give_back)),
+    "it was another, and the Service is deleted": ("Blue", (take, lose_service)),
+    "the status is cleared": ("Blue", (clear,)),
+    "the status is cleared, and the selector another": ("", (clear, take)),
+    "the selector is another, and the status cleared": ("", (take, clear)),
+    "neither is known, and the selector is given back": ("", (take, clear, give_back)),
+    "neither is known, and the Service is deleted": ("", (take, clear, lose_service)),
+    "all is lost at once": ("", (all_at_once,)),
+}
+"""What becomes of Service and status, one after the other, and what is selected then."""
 
 
 class TestGreenIsDown:
     """Blue was routed and serves; then Green is chosen, which has no pod that is available."""
 
-    @pytest.mark.parametrize("loss", LOSSES, ids=str)
-    @pytest.mark.parametrize("spec", PATIENT.values(), ids=PATIENT)
-    def test_the_traffic_stays_and_never_goes_to_it(self, spec, loss):
-        world = serving_blue(**spec)
-        world.down = {"Green"}
-        world.spec["routeTo"] = "Green"
-        loss.happens(world)
+    @pytest.mark.parametrize("loss", LOSSES)
+    @pytest.mark.parametrize("promotion", PATIENT)
+    def test_the_traffic_stays_and_never_goes_to_it(self, promotion, loss):
+        on, acts = LOSSES[loss]
+        seen = then(on=on, ever={"Blue"}, ready="False/WaitingForAvailability")
+        mended = then(down(), give_back, all_comes, on="Green")
+        play(story(loss, PATIENT[promotion], *self.lost(*acts), seen, mended))
 
-        assert not any("Green" in selected for selected in world.history)
-        assert world.selected == loss.selected
-        assert (world.ready(), world.ready(reason=True)) == ("False", "WaitingForAvailability")
-        assert moved(world).selected == ("Green",)
-
-    @pytest.mark.parametrize("loss", LOSSES, ids=str)
+    @pytest.mark.parametrize("loss", LOSSES)
     def test_immediate_asks_for_nothing(self, loss):
-        world = serving_blue()
-        world.down = {"Green"}
-        world.spec["routeTo"] = "Green"
-        loss.happens(world)
-        world.is_held = False
+        _, acts = LOSSES[loss]
+        play(story(loss, {}, *self.lost(*acts), then(give_back, on="Green")))
 
-        assert world.settle().selected == ("Green",)
+    def lost(self, first: Act, *acts: Act) -> tuple[Then, ...]:
+        return then(down("Green"), GREEN, first), *map(then, acts)
 
-    @pytest.mark.parametrize("late", [AVAILABLE, OVERLAP, BAKE], ids=["plain", "overlap", "bake"])
-    def test_a_spec_that_waits_only_since_then_knows_it_too(self, late):
-        world = serving_blue()
-        world.take()
-        world.settle()
-        world.spec |= {**late, "routeTo": "Green"}
-        world.down = {"Green"}
-        world.settle()
-        delete(world)
+    @pytest.mark.parametrize("later", [AVAILABLE, OVERLAP, BAKE], ids=["plain", "overlap", "bake"])
+    def test_a_spec_that_waits_only_since_then_knows_it_too(self, later):
+        waits = then(spec(**later, routeTo="Green"), down("Green"))
+        play(story("", {}, then(take), waits, then(lose_service, on="Blue")))
 
-        assert world.settle().selected == BLUE
+
+def take_over(world: SwitchWorld) -> None:
+    """Have a Service there before, for pods of somebody else."""
+    world.take({"app": "shop"})
+    world.is_held = False
 
 
 class TestTakenOver:
-    """The Service was there before, for pods of somebody else, and becomes the BlueGreen's."""
+    """The Service was there before, and becomes the BlueGreen's."""
 
-    @pytest.mark.parametrize("spec", PATIENT.values(), ids=PATIENT)
-    def test_it_moves_when_the_colour_may_have_the_traffic(self, spec):
-        world = SwitchWorld(**spec)
-        world.down = {"Blue"}
-        world.take({"app": "shop"})
-        world.is_held = False
-        world.settle()
-        before = world.services["demo"]["spec"]["selector"], world.why()
-        world.down = set()
-        world.settle().finish().settle()
-        at_last = world.selected
-        if spec.get("hold"):
-            assert (world.selected, world.phase) == ((), "Held")
-            world.spec["promoted"] = world.status["switch"]["template"]
-            at_last = world.settle().selected
+    @pytest.mark.parametrize("promotion", PATIENT)
+    def test_it_moves_when_the_colour_may_have_the_traffic(self, promotion):
+        wanted = PATIENT[promotion]
+        before = {"selector": {"app": "shop"}, "why": Part("; the Service stays as it is")}
+        steps = [then(down("Blue"), take_over, **before), then(down()), then(passes)]
+        if wanted.get("hold"):
+            steps += [then(on="", phase="Held"), then(promote)]
+        play(first(promotion, wanted, *steps, then(on="Blue", went="Blue")))
 
-        assert before[0] == {"app": "shop"}
-        assert before[1].endswith("the Service stays as it is")
-        assert (at_last, world.history) == (BLUE, [BLUE])
-
-    def test_immediate_takes_the_traffic_at_once(self):
-        world = SwitchWorld()
-        world.take({"app": "shop"})
-        world.is_held = False
-
-        assert world.settle().selected == BLUE
-
-    def test_a_hold_is_one_for_immediate_as_well(self):
-        world = SwitchWorld(hold=True)
-        world.take({"app": "shop"})
-        world.is_held = False
-
-        assert (world.settle().selected, world.phase) == ((), "Held")
+    @pytest.mark.parametrize("one", [
+        first("immediate takes the traffic at once", {}, then(take_over, on="Blue")),
+        first("a hold is one for immediate as well", HOLD, then(take_over, on="", phase="Held")),
+    ], ids=str)  # fmt: skip
+    def test_what_has_no_patience(self, one):
+        play(one)
 
 
 class TestNothingIsRouted:
@@ -191,24 +128,16 @@ class TestNothingIsRouted:
 
     @pytest.mark.parametrize("spec", [AVAILABLE, OVERLAP, BAKE], ids=["plain", "overlap", "bake"])
     def test_the_first_colour_has_its_service_before_its_pods(self, spec):
-        world = SwitchWorld(**spec)
-        world.down = set(COLOURS)
-
-        assert world.settle().selected == BLUE
+        play(first("", spec, then(down(*COLOURS), on="Blue")))
 
     @pytest.mark.parametrize("spec", PATIENT.values(), ids=PATIENT)
     def test_the_first_colour_is_not_held(self, spec):
-        world = SwitchWorld(**spec).settle()
-
-        assert world.finish().settle().selected == BLUE
+        play(first("", spec, then(), then(passes, on="Blue")))
 
     def test_a_colour_that_waits_while_the_other_could_serve_has_no_service(self):
-        world = serving_blue(**AVAILABLE)
-        world.spec["routeTo"] = "Green"
-        world.down = {"Green"}
-        all_at_once(world)
+        acts = (GREEN, down("Green"), all_at_once)
+        world = play(story("", AVAILABLE, then(*acts, on="", services=[])))
 
-        assert (world.settle().selected, "demo" in world.services) == ((), False)
         assert world.why().endswith("nothing is routed yet")
 
 
@@ -235,20 +164,13 @@ class Traffic(SwitchWorld):
         self.had = self.selected or self.had
 
 
-ACTIONS: dict[str, Callable[[Traffic, str, int], object]] = {
-    "pass": lambda world, _colour, _number: world.do_pass(),
-    "pass, cut off": lambda world, _colour, number: world.do_pass(cut=number),
-    "choose": lambda world, colour, _number: world.spec.update(routeTo=colour),
-    "checks pass": lambda world, _colour, _number: world.finish(),
-    "later": lambda world, _colour, number: world.pass_time(number * 7.3),
-    "down": lambda world, colour, _number: world.down.add(colour),
-    "up": lambda world, colour, _number: world.down.discard(colour),
-    "lose service": lambda world, _colour, _number: delete(world),
+LOSING: dict[str, Event[SwitchWorld]] = {
+    **EVENTS,
     "take": lambda world, _colour, _number: world.take(),
     "give back": lambda world, _colour, _number: give_back(world),
     "clear": lambda world, _colour, _number: clear(world),
 }
-WEIGHTED = (*ACTIONS, *("pass",) * 8, *("choose", "down", "take"))
+WEIGHTED = (*LOSING, *("pass",) * 8, *("choose", "down", "take"))
 
 
 class TestInterleavings:
@@ -259,5 +181,5 @@ class TestInterleavings:
     def test_no_colour_without_a_pod_gets_the_traffic(self, data):
         world = Traffic(**data.draw(st.sampled_from(list(PATIENT.values()))))
         for _ in range(data.draw(st.integers(3, 40))):
-            act = ACTIONS[data.draw(st.sampled_from(WEIGHTED))]
+            act = LOSING[data.draw(st.sampled_from(WEIGHTED))]
             act(world, data.draw(st.sampled_from(COLOURS)), data.draw(st.integers(0, 5)))

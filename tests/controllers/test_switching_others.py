@@ -2,45 +2,56 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 import pytest
 
-from controllers.switching import CHECKED, Object, SwitchWorld, pods
+from controllers.stories import (
+    BAKE,
+    BLUE,
+    GREEN,
+    HOLD,
+    V3,
+    V9,
+    Story,
+    Then,
+    down,
+    due,
+    later,
+    lose_service,
+    passes,
+    play,
+    promote,
+    spec,
+    story,
+    then,
+)
+from controllers.switching import CHECKED, Change, Object, SwitchWorld, set_image
+from support.objects.parts import Part
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-BAKE = {"promotion": "WhenAvailable", "bakeSeconds": 600, "bakeUnavailableSeconds": 10}
+WATCHED = BAKE | {"bakeSeconds": 600}
 
 
-def annotated(name: str) -> Callable[[Object, Object], None]:
+def annotated(name: str) -> Change:
     def change(template: Object, _fields: Object) -> None:
         template["metadata"].setdefault("annotations", {})[name] = "now"
 
     return change
 
 
-def of_spec(**parts: Any) -> Callable[[Object, Object], None]:
-    def change(template: Object, _fields: Object) -> None:
-        template["spec"] |= parts
-
-    return change
+def of_spec(**parts: Any) -> Change:
+    return lambda template, _fields: template["spec"].update(parts)
 
 
-def of_container(**parts: Any) -> Callable[[Object, Object], None]:
-    def change(template: Object, _fields: Object) -> None:
-        template["spec"]["containers"][0] |= parts
-
-    return change
+def of_container(**parts: Any) -> Change:
+    return lambda template, _fields: template["spec"]["containers"][0].update(parts)
 
 
-def beside(template: Object, _fields: Object) -> None:
-    template["spec"]["containers"].append({"name": "proxy", "image": "proxy:1"})
-
-
-def before(template: Object, _fields: Object) -> None:
-    template["spec"]["containers"].insert(0, {"name": "proxy", "image": "proxy:1"})
+def at(position: int) -> Change:
+    """Return what adds a container at a place."""
+    proxy = {"name": "proxy", "image": "proxy:1"}
+    return lambda template, _fields: template["spec"]["containers"].insert(position, proxy)
 
 
 ADDED = {
@@ -48,8 +59,8 @@ ADDED = {
     "Reloader's annotation": annotated("reloader.stakater.com/last-reloaded-from"),
     "a variable": of_container(env=[{"name": "STAKATER_CONFIG", "value": "1f"}]),
     "limits": of_container(resources={"limits": {"cpu": "1"}}),
-    "a container": beside,
-    "a container that comes first": before,
+    "a container": at(1),
+    "a container that comes first": at(0),
     "a volume": of_spec(volumes=[{"name": "v", "emptyDir": {}}]),
     "a node": of_spec(nodeSelector={"disk": "ssd"}),
     "tolerations": of_spec(tolerations=[{"operator": "Exists"}]),
@@ -58,180 +69,114 @@ ADDED = {
 """What others may add to pods, beside what the BlueGreen declares of them."""
 
 
-def image(template: Object, fields: Object) -> None:
-    template["spec"]["containers"][0]["image"] = "theirs"
-    del fields["f:spec"]["f:containers"]['k:{"name":"c"}']["f:image"]
-
-
 def removed(template: Object, fields: Object) -> None:
     template["spec"]["containers"] = [{"name": "theirs", "image": "theirs"}]
     fields["f:spec"] = {}
 
 
-def ours_still(template: Object, _fields: Object) -> None:
-    """Somebody applies with our field manager."""
-    template["spec"]["containers"][0]["image"] = "theirs"
-
-
-CHANGED = {"its image": image, "its container": removed, "in our name": ours_still}
+CHANGED = {
+    "its image": set_image("theirs"),
+    "its container": removed,
+    "in our name": of_container(image="theirs"),
+}
 """What others may change of what the BlueGreen declares."""
 
 
-def switched(**spec: Any) -> SwitchWorld:
-    """Return a world that was on Blue, and is on Green."""
-    world = SwitchWorld(**spec).settle()
-    world.finish().settle()
-    world.spec["routeTo"] = "Green"
-    world.settle().finish().settle()
-    if spec.get("hold"):
-        world.spec["promoted"] = world.status["switch"]["template"]
-    assert world.settle().selected == ("Green",)
-    return world
+def by_others(colour: str, change: Change) -> Then:
+    return then(partial(SwitchWorld.change, colour=colour, change=change))
 
 
-@pytest.mark.parametrize("added", ADDED.values(), ids=ADDED)
-class TestAdded:
-    def test_the_way_back_stays_open_after_a_bake(self, added):
-        world = switched(**BAKE)
-        world.change("Blue", added)
-        world.settle()
-        world.down = {"Green"}
-        world.settle().wait()
-
-        assert (world.phase, world.selected) == ("RolledBack", ("Blue",))
-
-    def test_a_bake_does_not_begin_anew(self, added):
-        world = switched(**BAKE)
-        since = world.status["routed"]["since"]
-        world.pass_time(60)
-        world.change("Green", added)
-
-        assert world.settle().status["routed"]["since"] == since
-
-    def test_what_was_rolled_back_is_not_tried_again(self, added):
-        world = switched(**BAKE)
-        world.down = {"Green"}
-        world.settle().wait()
-        world.down = set()
-        world.change("Green", added)
-
-        assert (world.settle().phase, world.selected) == ("RolledBack", ("Blue",))
-
-    def test_a_rollback_is_not_held(self, added):
-        world = switched(hold=True)
-        world.change("Blue", added)
-        world.settle()
-        world.spec["routeTo"] = "Blue"
-
-        assert (world.settle().phase, world.selected) == ("Routed", ("Blue",))
-
-    def test_a_promotion_counts(self, added):
-        world = SwitchWorld(hold=True).settle()
-        world.spec["routeTo"] = "Green"
-        template = world.settle().status["switch"]["template"]
-        world.change("Green", added)
-        world.settle()
-        world.spec["promoted"] = template
-
-        assert world.settle().selected == ("Green",)
-
-    def test_a_rollback_is_not_checked_again(self, added):
-        world = switched(**CHECKED)
-        world.change("Blue", added)
-        world.settle()
-        world.spec["routeTo"] = "Blue"
-
-        assert (world.settle().phase, world.selected, world.jobs) == ("Routed", ("Blue",), {})
-
-    @pytest.mark.parametrize("passed", [False, True], ids=["running", "passed"])
-    def test_a_check_is_not_run_again(self, added, passed):
-        world = SwitchWorld(**CHECKED, hold=True).settle()
-        world.finish().settle()
-        world.spec["routeTo"] = "Green"
-        world.settle()
-        if passed:
-            world.finish().settle()
-        jobs = set(world.jobs)
-        world.change("Green", added)
-        world.settle()
-
-        assert set(world.jobs) == jobs
-        assert world.finish().settle().phase == "Held"
-
-    def test_a_service_that_is_deleted_comes_back_without_a_check(self, added):
-        world = SwitchWorld(**CHECKED).settle()
-        world.finish().settle()
-        world.change("Blue", added)
-        del world.services["demo"]
-
-        assert (world.settle().selected, world.jobs) == (("Blue",), {})
+def switched(name: str, spec: Object, *steps: Then) -> Story:
+    """Return a story that begins while Green is routed, and Blue was before."""
+    acts = (then(GREEN), then(passes), then(promote if spec.get("hold") else passes, on="Green"))
+    return story(name, spec, *acts, *steps)
 
 
-@pytest.mark.parametrize("changed", CHANGED.values(), ids=CHANGED)
-class TestChanged:
-    def test_the_way_back_is_closed_and_that_is_said(self, changed):
-        world = switched(**BAKE)
-        open_way = world.why()
-        world.change("Blue", changed)
-        before = world.settle().why()
-        world.down = {"Green"}
-        world.settle().wait()
+def beside(what: str, added: Change) -> tuple[Story, ...]:
+    """Yield what stays as it is while somebody adds something to a template."""
+    blue, green = by_others("Blue", added), by_others("Green", added)
+    back = {"on": "Blue", "phase": "Routed"}
+    return (
+        switched(f"the way back stays open after a bake: {what}", WATCHED,
+            blue,
+            then(down("Green")),
+            then(due, phase="RolledBack", on="Blue")),
+        switched(f"a bake does not begin anew: {what}", WATCHED,
+            then(later(60), *green.acts, phase="Baking", wait=540)),
+        switched(f"what was rolled back is not tried again: {what}", WATCHED,
+            then(down("Green")),
+            then(due),
+            then(down(), *green.acts, phase="RolledBack", on="Blue")),
+        switched(f"a rollback is not held: {what}", HOLD, blue, then(BLUE, **back)),
+        story(f"a promotion counts: {what}", HOLD,
+            then(GREEN),
+            then(promote, *green.acts, on="Green")),
+        switched(f"a rollback is not checked again: {what}", CHECKED,
+            blue,
+            then(BLUE, **back, jobs=[])),
+        story(f"a check that runs goes on: {what}", CHECKED | HOLD,
+            then(GREEN, jobs=[2]),
+            then(*green.acts, jobs=[2]),
+            then(passes, phase="Held")),
+        story(f"a check that has passed is not run again: {what}", CHECKED | HOLD,
+            then(GREEN),
+            then(passes, jobs=[2]),
+            then(*green.acts, jobs=[2], phase="Held")),
+        story(f"a Service that is deleted comes back without a check: {what}", CHECKED,
+            then(*blue.acts, lose_service, on="Blue", jobs=[])),
+    )  # fmt: skip
 
-        assert world.selected == ("Green",)
-        closed = "; there is no way back: Blue has changed since it was routed"
-        assert (open_way, before) == ("Green is available", f"Green is available{closed}")
-        assert world.why() == f"Green: 0 of 1 replicas are available{closed}"
 
-    def test_it_is_held_and_checked_again(self, changed):
-        world = SwitchWorld(**CHECKED, hold=True).settle()
-        world.finish().settle()
-        world.spec["routeTo"] = "Green"
-        world.settle().finish().settle()
-        world.spec["promoted"] = world.status["switch"]["template"]
-        world.change("Green", changed)
-
-        assert (world.settle().phase, world.selected) == ("Checking", ("Blue",))
-        assert (world.finish().settle().phase, world.selected) == ("Held", ("Blue",))
+CLOSED = "there is no way back: Blue has changed since it was routed"
 
 
-def yielded(template: Object, _fields: Object) -> None:
-    """The holder of a yielded image changes it once more."""
-    template["spec"]["containers"][0]["image"] = "theirs:2"
+def instead(what: str, changed: Change) -> tuple[Story, ...]:
+    """Yield what follows once somebody changes what a BlueGreen declares of a template."""
+    return (
+        switched(f"the way back is closed and that is said: {what}", WATCHED,
+            then(why="Green is available"),
+            then(*by_others("Blue", changed).acts, why=f"Green is available; {CLOSED}"),
+            then(down("Green")),
+            then(due, on="Green", why=f"Green: 0 of 1 replicas are available; {CLOSED}")),
+        story(f"it is held and checked again: {what}", CHECKED | HOLD,
+            then(GREEN),
+            then(passes),
+            then(promote, *by_others("Green", changed).acts, phase="Checking", on="Blue"),
+            then(passes, phase="Held", on="Blue")),
+    )  # fmt: skip
 
 
-def test_each_change_of_what_is_declared_and_held_by_others_is_checked():
-    world = SwitchWorld(**CHECKED, hold=True).settle()
-    world.finish().settle()
-    world.spec["routeTo"] = "Green"
-    world.settle()
-    world.change("Green", image)
-    assert world.settle().finish().settle().phase == "Held"
-    world.change("Green", beside)
-    assert world.settle().phase == "Held"
+STORIES = (
+    *(one for what, added in ADDED.items() for one in beside(what, added)),
+    *(one for what, changed in CHANGED.items() for one in instead(what, changed)),
+    story(
+        "each change of what is declared and held by others is checked",
+        CHECKED | HOLD,
+        then(GREEN),
+        by_others("Green", set_image("theirs")),
+        then(passes, phase="Held"),
+        then(*by_others("Green", at(1)).acts, phase="Held"),
+        # The holder of a yielded image changes it once more.
+        then(*by_others("Green", of_container(image="theirs:2")).acts, phase="Checking", on="Blue"),
+    ),
+    switched("a new spec and a lack of pods close the way back and that is said", WATCHED,
+        then(spec(blueSpec=V9), why=Part(CLOSED)),
+        then(down("Blue"), why=Part("there is no way back: Blue could not serve"))),
+)  # fmt: skip
 
-    world.change("Green", yielded)
 
-    assert (world.settle().phase, world.selected) == ("Checking", ("Blue",))
+@pytest.mark.parametrize("one", STORIES, ids=str)
+def test_each_step_shows(one):
+    play(one)
 
 
 def test_a_new_spec_is_another_template_before_it_is_applied_and_afterwards():
-    world = SwitchWorld(hold=True).settle()
-    world.spec["routeTo"] = "Green"
-    templates = {world.settle().status["switch"]["template"]}
-    world.spec["greenSpec"] = pods("v3")
+    world = play(story("", HOLD, then(GREEN)))
+    templates = {world.status["switch"]["template"]}
+    spec(greenSpec=V3)(world)
     status = world.compose().status
     assert status
     templates.add(status.wire()["switch"]["template"])
     templates.add(world.settle().status["switch"]["template"])
 
     assert len(templates) == 3
-
-
-def test_a_new_spec_and_a_lack_of_pods_close_the_way_back_and_that_is_said():
-    world = switched(**BAKE)
-    world.spec["blueSpec"] = pods("v9")
-    by_author = world.settle().why()
-    world.down = {"Blue"}
-
-    assert by_author.endswith("there is no way back: Blue has changed since it was routed")
-    assert world.settle().why().endswith("there is no way back: Blue could not serve")

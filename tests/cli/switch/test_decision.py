@@ -51,13 +51,8 @@ class Case:
 
 HOLD = {"hold": True}
 PROMOTIONS = [
-    Case(
-        "it is held",
-        HOLD,
-        {"phase": "Held", "switch": TO_GREEN},
-        T,
-        notes=("Green may be routed with this template",),
-    ),
+    Case("it is held", HOLD, {"phase": "Held", "switch": TO_GREEN}, T,
+         notes=("Green may be routed with this template",)),
     Case("held although another one is promoted", {**HOLD, "promoted": OTHER},
          {"phase": "Held", "switch": TO_GREEN}, T),
     Case("it goes on", {**HOLD, "promoted": T}, {"phase": "Overlapping", "switch": TO_GREEN}, T),
@@ -77,8 +72,8 @@ PROMOTIONS = [
           "conditions": [condition("Ready", "False", "check a runs\x1b[31m")]},
          told="is not held yet, it is Checking: check a runs\\u001b[31m; promote it once"),
     Case("a phase without a template", HOLD, {"phase": "Held"}, told="is not held yet, it is Held"),
-    Case("a status of odd types", HOLD, {"phase": 3, "switch": [], "routed": "x",
-                                         "conditions": {"type": "Ready"}},
+    Case("a status of odd types", HOLD,
+         {"phase": 3, "switch": [], "routed": "x", "conditions": {"type": "Ready"}},
          told="no switch waits for a promotion"),
 ]  # fmt: skip
 GUARDS = {**HOLD, "promotion": "WhenChecked"}
@@ -150,12 +145,9 @@ class End:
 ENDS = [
     End("routed", {"phase": "Routed", "routeTo": "Green"}, True, "Green is routed"),
     End("without phases", {"routeTo": "Green", "conditions": [READY]}, True, "Green is routed"),
-    End(
-        "routed, and its rollout does not end",
-        {"phase": "Routed", "routeTo": "Green", "conditions": [STALLED, WAITING]},
-        True,
-        "Green is routed",
-    ),
+    End("routed, and its rollout does not end",
+        {"phase": "Routed", "routeTo": "Green", "conditions": [STALLED, WAITING]}, True,
+        "Green is routed"),
     End("not ready", {"routeTo": "Green", "conditions": [WAITING]}, None),
     End("not routed", {"routeTo": "Blue", "conditions": [READY]}, None),
     End("the other one is routed", {"phase": "Routed", "routeTo": "Blue"}, None),
@@ -166,7 +158,7 @@ ENDS = [
         End(phase, {"phase": phase, "conditions": [WAITING]}, False, f"{phase}: pod x: crash")
         for phase in ("CheckFailed", "RolledBack", "Held")
     ),
-]
+]  # fmt: skip
 
 
 class TestOutcome:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -12,27 +10,25 @@ import pytest
 from controllers.crons import (
     NOON,
     TEMPLATE,
+    Object,
+    Row,
     at,
     composed,
     cronjob,
     job,
     job_name,
     kept,
-    message,
     recorded,
     remarks,
-    says,
+    row,
     started,
-    status,
-    told,
-    wire,
 )
 from hedgerow.contract import Create
-from hedgerow.controllers.cronjob.controller import missed_in_a_row
 from hedgerow.objects import ObjectRef
 from hedgerow.plan.writes import declare
 from hedgerow_schemas.cronjob import CronJob
 from hedgerow_schemas.job import Job
+from support.objects.parts import Part
 
 
 def creation(cj: CronJob, minute: float = 1) -> Create:
@@ -103,20 +99,17 @@ class TestJobs:
         assert kept(desired) == [each.name for each in there]
 
 
-@dataclass(frozen=True)
-class Pass:
-    """What one pass starts and keeps; minutes stand for Jobs."""
-
-    reason: str
-    cronjob: CronJob
-    minute: float
-    jobs: tuple[Job, ...] = ()
-    starts: float | None = None
-    keeps: tuple[float, ...] = ()
-    tells: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        return self.reason
+def passed(
+    name: str,
+    cj: CronJob,
+    minute: float,
+    *jobs: Job,
+    starts: float | None = None,
+    keeps: tuple[float, ...] = (),
+    tells: tuple[str, ...] = (),
+) -> Row:
+    """Return a row of what one pass starts, keeps and tells; it does nothing else."""
+    return row(name, cj, minute, *jobs, starts=starts, keeps=keeps, tells=tells)
 
 
 def forbid(**more: Any) -> CronJob:
@@ -131,267 +124,197 @@ RUNS = job(1)
 DONE, BROKE = job(1, "Complete"), job(1, "Failed")
 ENDED_LATE = ("MissedStart",)
 PASSES = (
-    Pass("nothing is due yet", cronjob(), 0.9),
-    Pass("due at the second", cronjob(), 1, starts=1),
-    Pass("of several missed the latest alone is made", cronjob(), 5.5, starts=5),
-    Pass("what is on record is not made again", cronjob(recorded(1)), 1.5),
-    Pass("nor what a job was made for", cronjob(), 1.5, (RUNS,), keeps=(1,)),
-    Pass("the record holds though the job is gone", cronjob(recorded(3)), 3.9),
-    Pass("the next one after the record", cronjob(recorded(3)), 4, starts=4),
-    Pass("a record older than the resource", cronjob(recorded(-500)), 5.5, starts=5),
-    Pass("a record of another clock's next minute holds", cronjob(recorded(5)), 4),
-    Pass("a record further ahead is none", cronjob(recorded(9)), 4, tells=("RecordAhead",)),
-    Pass("no creation time: nothing was missed", cronjob(created=None), 7),
-    Pass("a deadline of nothing", cronjob(startingDeadlineSeconds=0), 1),
-    Pass("in time", cronjob(startingDeadlineSeconds=30), 1.49, starts=1),
-    Pass("late by the second", cronjob(startingDeadlineSeconds=30), 1.5, tells=ENDED_LATE),
-    Pass("too late", cronjob(startingDeadlineSeconds=30), 1.75, tells=ENDED_LATE),
-    Pass("the latest in time", cronjob(startingDeadlineSeconds=30), 500.1, starts=500),
-    Pass("suspended", cronjob(suspend=True), 5),
-    Pass("suspended, late", cronjob(suspend=True, startingDeadlineSeconds=1), 5.5),
-    Pass("suspended, and one runs", forbid(suspend=True), 5, (RUNS,), keeps=(1,)),
-    Pass("suspended: nothing is replaced", replace(suspend=True), 5, (RUNS,), keeps=(1,)),
-    Pass("resumed: the latest start", cronjob(recorded(1), suspend=False), 9, starts=9),
-    Pass("allowed beside another", cronjob(), 2, (RUNS,), starts=2, keeps=(1,)),
-    Pass("forbidden beside another", forbid(), 2, (RUNS,), keeps=(1,), tells=("JobAlreadyActive",)),
-    Pass("forbidden beside one that is going", forbid(), 2, (job(1, going=True),), keeps=(1,),
-         tells=("JobAlreadyActive",)),
-    Pass("not forbidden beside what succeeded", forbid(), 2, (DONE,), starts=2, keeps=(1,)),
-    Pass("not forbidden beside what failed", forbid(), 2, (BROKE,), starts=2, keeps=(1,)),
-    Pass("forbidden and late", forbid(startingDeadlineSeconds=5), 2.5, (RUNS,), keeps=(1,),
-         tells=ENDED_LATE),
-    Pass("nothing due, nothing forbidden", forbid(), 1.5, (RUNS,), keeps=(1,)),
-    Pass("replacing begins with deleting", replace(), 3, (job(1), job(2)), keeps=()),
-    Pass("replaced ones going", replace(), 2, (job(1, going=True),), starts=2, keeps=(1,)),
-    Pass("all but one going", replace(), 3, (job(1, going=True), job(2)), keeps=(1,)),
-    Pass("nothing left to replace", replace(status=recorded(1)), 2, starts=2),
-    Pass("what has ended is not replaced", replace(), 3, (DONE, job(2, "Failed")), starts=3,
-         keeps=(1, 2)),
-    Pass("nothing due, nothing replaced", replace(), 1.5, (RUNS,), keeps=(1,)),
-    Pass("too late to replace", replace(startingDeadlineSeconds=5), 2.5, (RUNS,), keeps=(1,),
-         tells=ENDED_LATE),
+    passed("nothing is due yet", cronjob(), 0.9),
+    passed("due at the second", cronjob(), 1, starts=1),
+    passed("of several missed the latest alone is made", cronjob(), 5.5, starts=5),
+    passed("what is on record is not made again", cronjob(recorded(1)), 1.5),
+    passed("nor what a job was made for", cronjob(), 1.5, RUNS, keeps=(1,)),
+    passed("the record holds though the job is gone", cronjob(recorded(3)), 3.9),
+    passed("the next one after the record", cronjob(recorded(3)), 4, starts=4),
+    passed("a record older than the resource", cronjob(recorded(-500)), 5.5, starts=5),
+    passed("a record of another clock's next minute holds", cronjob(recorded(5)), 4),
+    passed("a record further ahead is none", cronjob(recorded(9)), 4, tells=("RecordAhead",)),
+    passed("no creation time: nothing was missed", cronjob(created=None), 7),
+    passed("a deadline of nothing", cronjob(startingDeadlineSeconds=0), 1),
+    passed("in time", cronjob(startingDeadlineSeconds=30), 1.49, starts=1),
+    passed("late by the second", cronjob(startingDeadlineSeconds=30), 1.5, tells=ENDED_LATE),
+    passed("too late", cronjob(startingDeadlineSeconds=30), 1.75, tells=ENDED_LATE),
+    passed("the latest in time", cronjob(startingDeadlineSeconds=30), 500.1, starts=500),
+    passed("suspended", cronjob(suspend=True), 5),
+    passed("suspended, late", cronjob(suspend=True, startingDeadlineSeconds=1), 5.5),
+    passed("suspended, and one runs", forbid(suspend=True), 5, RUNS, keeps=(1,)),
+    passed("suspended: nothing is replaced", replace(suspend=True), 5, RUNS, keeps=(1,)),
+    passed("resumed: the latest start", cronjob(recorded(1), suspend=False), 9, starts=9),
+    passed("allowed beside another", cronjob(), 2, RUNS, starts=2, keeps=(1,)),
+    passed("forbidden beside another", forbid(), 2, RUNS, keeps=(1,), tells=("JobAlreadyActive",)),
+    passed("forbidden beside one that is going", forbid(), 2, job(1, going=True), keeps=(1,),
+           tells=("JobAlreadyActive",)),
+    passed("not forbidden beside what succeeded", forbid(), 2, DONE, starts=2, keeps=(1,)),
+    passed("not forbidden beside what failed", forbid(), 2, BROKE, starts=2, keeps=(1,)),
+    passed("forbidden and late", forbid(startingDeadlineSeconds=5), 2.5, RUNS, keeps=(1,),
+           tells=ENDED_LATE),
+    passed("nothing due, nothing forbidden", forbid(), 1.5, RUNS, keeps=(1,)),
+    passed("replacing begins with deleting", replace(), 3, job(1), job(2), keeps=()),
+    passed("replaced ones going", replace(), 2, job(1, going=True), starts=2, keeps=(1,)),
+    passed("all but one going", replace(), 3, job(1, going=True), job(2), keeps=(1,)),
+    passed("nothing left to replace", replace(status=recorded(1)), 2, starts=2),
+    passed("what has ended is not replaced", replace(), 3, DONE, job(2, "Failed"), starts=3,
+           keeps=(1, 2)),
+    passed("nothing due, nothing replaced", replace(), 1.5, RUNS, keeps=(1,)),
+    passed("too late to replace", replace(startingDeadlineSeconds=5), 2.5, RUNS, keeps=(1,),
+           tells=ENDED_LATE),
+)  # fmt: skip
+
+
+WAKING = (
+    row("what this process made is not made again though it is gone", cronjob(), 1.5, made=(1,),
+        starts=None, last=1),
+    *(
+        row(f"it looks again at the very next start: {minute}", cronjob(), minute,
+            waits=60 - 60 * (minute % 1))
+        for minute in (0, 0.5, 1, 1.75)
+    ),
+    *(
+        row(f"without a next start it waits for a change: {spec}", cronjob(**spec), 0, waits=None)
+        for spec in (
+            {"suspend": True},
+            {"schedule": "junk"},
+            {"schedule": "0 0 30 2 *"},
+            {"startingDeadlineSeconds": 0},
+        )
+    ),
+    row("a start that waits does not keep it busy", forbid(), 2.25, job(1), waits=45),
+    row("a start that was late does not", cronjob(startingDeadlineSeconds=1), 2.25, waits=45),
 )  # fmt: skip
 
 
 class TestPasses:
-    @pytest.mark.parametrize("case", PASSES, ids=str)
-    def test_a_pass_starts_and_keeps(self, case):
-        desired = composed(case.cronjob, at(case.minute), *case.jobs)
-
-        assert started(desired) == ([] if case.starts is None else [job_name(case.starts)])
-        assert kept(desired) == [job_name(minute) for minute in case.keeps]
-        assert [reason for _, reason in told(desired)] == list(case.tells)
-
-    def test_a_job_that_this_process_made_is_not_made_again_though_it_is_gone(self):
-        made = frozenset({("Job", job_name(1))})
-        desired = composed(cronjob(), at(1.5), made=made)
-
-        assert started(desired) == []
-        assert status(desired)["lastScheduleTime"] == wire(at(1))
+    @pytest.mark.parametrize("one", [*PASSES, *WAKING], ids=str)
+    def test_a_pass_comes_to(self, one):
+        one.check()
 
 
-class TestWaking:
-    @pytest.mark.parametrize("minute", [0, 0.5, 1, 1.999])
-    def test_it_looks_again_at_the_very_next_start(self, minute):
-        desired = composed(cronjob(), at(minute))
-
-        assert at(minute) + desired.requeue_after == at(int(minute) + 1)
-
-    @pytest.mark.parametrize(
-        "cj",
-        [
-            cronjob(suspend=True),
-            cronjob(schedule="junk"),
-            cronjob(schedule="0 0 30 2 *"),
-            cronjob(startingDeadlineSeconds=0),
-        ],
-        ids=["suspended", "unparsable", "never", "never in time"],
-    )
-    def test_without_a_next_start_it_waits_for_a_change(self, cj):
-        assert composed(cj, at(0)).requeue_after is None
-
-    def test_a_start_that_waits_or_was_late_does_not_keep_it_busy(self):
-        blocked = composed(forbid(), at(2.25), job(1))
-        late = composed(cronjob(startingDeadlineSeconds=1), at(2.25))
-
-        assert blocked.requeue_after == late.requeue_after == timedelta(seconds=45)
+MANY = (
+    "more than 100 starts since 2026-01-01T12:00:00Z were missed: hedgerow makes up for the newest"
+    " only. Set or decrease .spec.startingDeadlineSeconds, or check the clock"
+)
+TOO_MANY = ("TooManyMissedTimes",)
+HUNG = forbid(status=recorded(1))
+KEEPS_RECORD = {"object": "CronJob/demo", "path": ".status.lastScheduleTime", "manager": "main"}
+ON_RECORD = cronjob(recorded(101, missed=100))
+ENDED = [job(minute, "Complete", began=minute) for minute in range(1, 6)]
+MISSED = (
+    row("the newest of more than a hundred is made", cronjob(), 101, starts=101,
+        ready="True/Scheduled", stalled="", missed=101, next=102),
+    row("once it is made the rest are counted and told of", cronjob(), 101.1, job(101), missed=100,
+        warns=TOO_MANY, notes=(MANY,)),
+    row("once", ON_RECORD, 101.2, job(101), missed=100, tells=()),
+    row("until the next start", ON_RECORD, 102.1, job(101), job(102), missed=0, tells=()),
+    row("though the next start came before the status was written", cronjob(), 103.5, job(101),
+        job(102), job(103), missed=100, warns=TOO_MANY),
+    row("though its Job is gone", cronjob(), 103.5, made=(103,), warns=TOO_MANY),
+    row("where another manager holds the record Jobs tell what came before",
+        cronjob(recorded(0, contested=[KEEPS_RECORD])), 500.5, job(498), job(499), job(500),
+        missed=0, tells=()),
+    row("a hundred are nothing to warn of", cronjob(), 100, tells=()),
+    row("nor once the newest is made", cronjob(), 100.1, job(100), tells=()),
+    *(
+        one
+        for deadline in (1, 60, 6000)
+        for cj in [cronjob(startingDeadlineSeconds=deadline)]
+        for one in (
+            row(f"nor what a deadline of {deadline} drops", cj, 5000, starts=5000, tells=()),
+            row(f"and then, {deadline}", cj, 5000, job(5000), tells=(), missed=4999),
+        )
+    ),
+    *(
+        row(f"more than a hundred within the deadline are, {len(jobs)} made",
+            cronjob(startingDeadlineSeconds=6060), 5000, *jobs, warns=TOO_MANY)
+        for jobs in ((), (job(5000),))
+    ),
+    row("a Job that hung for more than a hundred starts", HUNG, 150.5, job(1), starts=None,
+        warns=TOO_MANY, tells=(*TOO_MANY, "JobAlreadyActive")),
+    row("is followed by the newest", HUNG, 150.5, job(1, "Complete"), starts=150),
+    row("an edit of the schedule makes the newest start of the new one", cronjob(recorded(0)),
+        9 * 60, starts=9 * 60),
+    row("what was missed before is not told of while suspended", cronjob(suspend=True), 999,
+        ready="True/Suspended", tells=()),
+    row("Jobs are kept and outdated ones pruned all the same", cronjob(recorded(5)), 999, *ENDED,
+        job(0.5), keeps=(0.5, 3, 4, 5)),
+    row("a start ahead of a correction is not counted", cronjob(recorded(10_000)), 500.5,
+        job(1, "Complete"), missed=0),
+)  # fmt: skip
 
 
 class TestManyMissed:
     """However many starts were missed, the newest is made; the rest are counted and told of."""
 
-    def test_the_newest_of_more_than_a_hundred_is_made(self):
-        desired = composed(cronjob(), at(101))
-
-        assert started(desired) == [job_name(101)]
-        assert says(desired) == "True/Scheduled"
-        assert says(desired, "Stalled") == ""
-        assert status(desired)["missed"] == 101
-        assert status(desired)["nextScheduleTime"] == wire(at(102))
-
-    def test_once_it_is_made_the_rest_are_counted_and_told_of_once(self):
-        made = composed(cronjob(), at(101.1), job(101))
-
-        assert status(made)["missed"] == 100
-        assert told(made) == [("Warning", "TooManyMissedTimes")]
-        assert remarks(made)[0].note == (
-            "more than 100 starts since 2026-01-01T12:00:00Z were missed: hedgerow makes up for"
-            " the newest only. Set or decrease .spec.startingDeadlineSeconds, or check the clock"
-        )
-        on_record = composed(cronjob(recorded(101, missed=100)), at(101.2), job(101))
-        assert (status(on_record)["missed"], told(on_record)) == (100, [])
-        following = composed(cronjob(recorded(101, missed=100)), at(102.1), job(101), job(102))
-        assert (status(following)["missed"], told(following)) == (0, [])
-
-    def test_it_is_told_of_though_the_next_start_came_before_the_status_was_written(self):
-        desired = composed(cronjob(), at(103.5), job(101), job(102), job(103))
-        gone = composed(cronjob(), at(103.5), made=frozenset({("Job", job_name(103))}))
-
-        assert status(desired)["missed"] == 100
-        assert told(desired) == told(gone) == [("Warning", "TooManyMissedTimes")]
-
-    def test_where_another_manager_holds_the_record_jobs_tell_what_came_before(self):
-        field = {"object": "CronJob/demo", "path": ".status.lastScheduleTime", "manager": "main"}
-        held = cronjob(recorded(0, contested=[field]))
-        desired = composed(held, at(500.5), job(498), job(499), job(500))
-
-        assert (status(desired)["missed"], told(desired)) == (0, [])
-
-    def test_a_hundred_are_nothing_to_warn_of(self):
-        assert told(composed(cronjob(), at(100))) == []
-        assert told(composed(cronjob(), at(100.1), job(100))) == []
-
-    @pytest.mark.parametrize("deadline", [1, 60, 6000])
-    def test_what_the_deadline_drops_is_nothing_to_warn_of(self, deadline):
-        cj = cronjob(startingDeadlineSeconds=deadline)
-
-        assert started(composed(cj, at(5000))) == [job_name(5000)]
-        assert told(composed(cj, at(5000))) == told(composed(cj, at(5000), job(5000))) == []
-        assert status(composed(cj, at(5000), job(5000)))["missed"] == 4999
-
-    def test_more_than_a_hundred_within_the_deadline_are(self):
-        cj = cronjob(startingDeadlineSeconds=6060)
-
-        assert told(composed(cj, at(5000))) == [("Warning", "TooManyMissedTimes")]
-        assert told(composed(cj, at(5000), job(5000))) == [("Warning", "TooManyMissedTimes")]
-
-    def test_a_job_that_hung_for_more_than_a_hundred_starts_is_followed_by_the_newest(self):
-        hung = composed(forbid(status=recorded(1)), at(150.5), job(1))
-        over = composed(forbid(status=recorded(1)), at(150.5), job(1, "Complete"))
-
-        assert started(hung) == []
-        assert told(hung) == [("Warning", "TooManyMissedTimes"), ("Normal", "JobAlreadyActive")]
-        assert started(over) == [job_name(150)]
+    @pytest.mark.parametrize("one", MISSED, ids=str)
+    def test_a_pass_comes_to(self, one):
+        one.check()
 
     def test_the_note_is_the_same_while_it_lasts_so_that_there_is_one_event(self):
-        notes = {
-            remarks(composed(forbid(status=recorded(1)), at(minute), job(1)))[0].note
-            for minute in (150, 160, 170)
-        }
-        made = composed(forbid(status=recorded(1)), at(170), job(1, "Complete"), job(170))
+        notes = {remarks(composed(HUNG, at(minute), job(1)))[0].note for minute in (150, 160, 170)}
+        made = composed(HUNG, at(170), job(1, "Complete"), job(170))
 
         assert {remarks(made)[0].note} == notes
-
-    def test_an_edit_of_the_schedule_makes_the_newest_start_of_the_new_one(self):
-        daily = cronjob(recorded(0), schedule="* * * * *")
-
-        assert started(composed(daily, at(9 * 60))) == [job_name(9 * 60)]
-
-    def test_what_was_missed_before_is_not_told_of_while_suspended(self):
-        desired = composed(cronjob(suspend=True), at(999))
-
-        assert says(desired) == "True/Suspended"
-        assert told(desired) == []
-
-    def test_jobs_are_kept_and_outdated_ones_pruned_all_the_same(self):
-        ended = [job(minute, "Complete", began=minute) for minute in range(1, 6)]
-        desired = composed(cronjob(recorded(5)), at(999), *ended, job(0.5))
-
-        assert kept(desired) == sorted(job_name(minute) for minute in (0.5, 3, 4, 5))
-
-    def test_a_start_ahead_of_a_correction_is_not_counted_as_missed(self):
-        desired = composed(cronjob(recorded(10_000)), at(500.5), job(1, "Complete"))
-
-        assert status(desired)["missed"] == 0
-
-
-@dataclass(frozen=True)
-class Held:
-    """What is said of a CronJob whose Jobs of these minutes have not ended."""
-
-    reason: str
-    cronjob: CronJob
-    minute: float
-    jobs: tuple[float, ...]
-    says: str
-    counts: int = 0
-    starts: bool = False
-
-    def __str__(self) -> str:
-        return self.reason
 
 
 ON_TIME = "True/Scheduled"
 IN_ROW = "False/JobAlreadyActive"
 LIMITED = "False/ActiveLimitReached"
+
+
+def in_row(count: int, others: str = "") -> Object:
+    """Return what is said of starts that are missed because the Job of minute 1 has not ended."""
+    words = f"{count} starts in a row were missed: Job {job_name(1)} has not ended{others}, and"
+    words += " with concurrencyPolicy Forbid none is started beside it"
+    return {"ready": IN_ROW, "in_a_row": count, "starts": None, "why": words}
+
+
+def deadline(seconds: int) -> CronJob:
+    return forbid(status=recorded(1), startingDeadlineSeconds=seconds)
+
+
+ONE = cronjob(recorded(1), activeLimit=1)
+WAITS = {"ready": ON_TIME, "in_a_row": 0, "starts": None}
+GOES_ON = {"ready": ON_TIME, "in_a_row": 0}
+# A start may wait for a Job; that none is made any more is another matter.
 ROWS = (
-    Held("one waits", forbid(status=recorded(1)), 2, (1,), ON_TIME),
-    Held("two were missed", forbid(status=recorded(1)), 3.9, (1,), ON_TIME),
-    Held("three in a row", forbid(status=recorded(1)), 4, (1,), IN_ROW, 3),
-    Held("and more", forbid(status=recorded(1)), 20, (1,), IN_ROW, 19),
-    Held("between the deadline and the next start",
-         forbid(status=recorded(1), startingDeadlineSeconds=5), 4.5, (1,), IN_ROW, 3),
-    Held("since the creation", forbid(), 5, (0.5,), IN_ROW, 5),
-    Held("it is being deleted and stays", forbid(status=recorded(1)), 9, (1,), IN_ROW, 8),
-    Held("the Job has ended", forbid(status=recorded(1)), 9, (), ON_TIME, starts=True),
-    Held("suspended", forbid(status=recorded(1), suspend=True), 9, (1,), "True/Suspended"),
-    Held("allowed", cronjob(recorded(1)), 9, (1,), ON_TIME, starts=True),
-    Held("replaced", replace(status=recorded(1)), 9, (1,), ON_TIME),
-    Held("the operator was down, and the deadline passed",
-         cronjob(recorded(1), startingDeadlineSeconds=5), 9.5, (), ON_TIME),
-    Held("the limit", cronjob(recorded(1), activeLimit=1), 2, (1,), LIMITED, 1),
-    Held("the limit, between the deadline and the next start",
-         cronjob(recorded(1), activeLimit=1, startingDeadlineSeconds=5), 4.5, (1,), LIMITED, 3),
-    Held("a deadline of nothing", forbid(status=recorded(1), startingDeadlineSeconds=0), 9, (1,),
-         "False/NeverInTime"),
+    row("one waits", HUNG, 2, job(1), **WAITS),
+    row("two were missed", HUNG, 3.9, job(1), **WAITS),
+    row("three in a row", HUNG, 4, job(1), **in_row(3)),
+    row("and more", HUNG, 20, job(1), **in_row(19)),
+    row("between the deadline and the next start", deadline(5), 4.5, job(1), **in_row(3)),
+    row("since the creation", forbid(), 5, job(0.5), ready=IN_ROW, in_a_row=5, starts=None,
+        why=Part(f"5 starts in a row were missed: Job {job_name(0.5)} has not ended, and")),
+    row("it is being deleted and stays", HUNG, 9, job(1, going=True), **in_row(8)),
+    row("the Job has ended", HUNG, 9, **GOES_ON, starts=9),
+    row("suspended", forbid(status=recorded(1), suspend=True), 9, job(1), ready="True/Suspended",
+        in_a_row=0, starts=None),
+    row("allowed", cronjob(recorded(1)), 9, job(1), **GOES_ON, starts=9),
+    row("replaced", replace(status=recorded(1)), 9, job(1), **WAITS),
+    row("the operator was down, and the deadline passed",
+        cronjob(recorded(1), startingDeadlineSeconds=5), 9.5, **WAITS),
+    row("the limit", ONE, 2, job(1), ready=LIMITED, in_a_row=1, starts=None),
+    row("the limit, between the deadline and the next start",
+        cronjob(recorded(1), activeLimit=1, startingDeadlineSeconds=5), 4.5, job(1),
+        ready=LIMITED, in_a_row=3, starts=None),
+    row("a deadline of nothing", deadline(0), 9, job(1), ready="False/NeverInTime", in_a_row=0,
+        starts=None),
+    row("several Jobs are counted", forbid(status=recorded(2)), 9, job(1), job(2),
+        **in_row(7, " (and 1 more)")),
+    row("it is ready again with the next start", HUNG, 9.1, job(1, "Complete"), job(9), **WAITS),
+    # With a deadline of 0 nothing starts: one condition says so, and nothing else does.
+    *(
+        row(f"never in time: {minute}", cronjob(startingDeadlineSeconds=0), minute, tells=(),
+            stalled="True/NeverInTime", status={"activeCount": 0})
+        for minute in (0, 0.5, 1, 500)
+    ),
 )  # fmt: skip
 
 
 class TestMissedInARow:
-    """A start may wait for a Job; that none is made any more is another matter."""
-
-    @pytest.mark.parametrize("case", ROWS, ids=str)
-    def test_ready_and_the_metric_say_so(self, case):
-        jobs = [job(minute, going="deleted" in case.reason) for minute in case.jobs]
-        desired = composed(case.cronjob, at(case.minute), *jobs)
-
-        assert (says(desired), bool(started(desired))) == (case.says, case.starts)
-        assert missed_in_a_row(desired.status) == case.counts
-        if case.says == IN_ROW:
-            assert message(desired) == (
-                f"{case.counts} starts in a row were missed: Job {jobs[0].name} has not ended, and"
-                " with concurrencyPolicy Forbid none is started beside it"
-            )
-
-    def test_several_jobs_are_counted(self):
-        desired = composed(forbid(status=recorded(2)), at(9), job(1), job(2))
-
-        assert f"Job {job_name(1)} has not ended (and 1 more), and" in message(desired)
-
-    def test_it_is_ready_again_with_the_next_start(self):
-        desired = composed(forbid(status=recorded(1)), at(9.1), job(1, "Complete"), job(9))
-
-        assert says(desired) == ON_TIME
-        assert missed_in_a_row(desired.status) == 0
-
-
-class TestNeverInTime:
-    """With a deadline of 0 nothing starts: one condition says so, and nothing else does."""
-
-    @pytest.mark.parametrize("minute", [0, 0.5, 1, 500])
-    def test_it_is_said_once(self, minute):
-        desired = composed(cronjob(startingDeadlineSeconds=0), at(minute))
-
-        assert says(desired, "Stalled") == "True/NeverInTime"
-        assert told(desired) == []
-        assert status(desired) == {"activeCount": 0}
+    @pytest.mark.parametrize("one", ROWS, ids=str)
+    def test_a_pass_comes_to(self, one):
+        one.check()

@@ -16,6 +16,7 @@ from hedgerow import Secret
 from hedgerow.controllers.secretsync.sources import DOMAIN, SOURCE, TARGET_NAME, TARGET_TYPE
 from runtime.stepwise import WorldPeople, play
 from runtime.world import World
+from support.objects.parts import Part
 
 pytestmark = pytest.mark.anyio
 
@@ -58,19 +59,6 @@ def annotate_copy(text: str) -> Act:
 
 
 # --- what is to be seen ---------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Told:
-    """Part of what the newest Event of a source and reason says."""
-
-    text: str
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, str) and self.text in other
-
-    def __hash__(self) -> int:
-        return hash(self.text)
 
 
 def found(what: str, people: People) -> object:
@@ -187,7 +175,7 @@ OF_OTHERS = (
             events=["app FieldConflict"],
         ),
         *(
-            looked({"told app": {"FieldConflict": Told(text)}})
+            looked({"told app": {"FieldConflict": Part(text)}})
             for text in (
                 "in team-a: Secret/app: .data.password",
                 "held by somebody (Apply)",
@@ -199,7 +187,7 @@ OF_OTHERS = (
     row(
         "a Secret that is not ours is never written",
         step(put({"password": "theirs"}), source("app", ONE), a={"password": "theirs"}, b=ONE),
-        looked({"told app": {"NameTaken": Told("in team-a: Secret/app exists")}}),
+        looked({"told app": {"NameTaken": Part("in team-a: Secret/app exists")}}),
         step(delete("app", A), a=ONE),
     ),
     *(
@@ -254,8 +242,8 @@ TARGETS = (
             FORMER,
             step(source("old", {"password": "three"}, target, type_=type_)),
             step(source("new", {"user": "two"}, "app"), a=ONE),
-            looked({"told old": {"InvalidAnnotation": Told("its copies stay as they are")}}),
-            looked({"told new": {"TargetTaken": Told("is the copy of Secret/old")}}),
+            looked({"told old": {"InvalidAnnotation": Part("its copies stay as they are")}}),
+            looked({"told new": {"TargetTaken": Part("is the copy of Secret/old")}}),
         )
         for what, target, type_ in (
             ("its type", "app", Secret.CREDENTIALS[0]),
@@ -268,7 +256,7 @@ MISTAKES = (
         "a name that cannot be read leaves the copies as they are",
         step(source("db", ONE, "app"), a=ONE),
         step(source("db", TWO, "No Name"), a=ONE, events=["db InvalidAnnotation"]),
-        looked({"told db": {"InvalidAnnotation": Told("no name of a Secret")}}),
+        looked({"told db": {"InvalidAnnotation": Part("no name of a Secret")}}),
         step(delete("db"), a=None),
         deleted=2,
     ),
@@ -293,7 +281,7 @@ MISTAKES = (
             f"a type that gives somebody's rights is not copied: {type_}",
             step(source("app", ONE, type_=type_), a=None),
             looked(
-                {"told app": {"InvalidAnnotation": Told(f"type {type_} gives somebody's rights")}}
+                {"told app": {"InvalidAnnotation": Part(f"type {type_} gives somebody's rights")}}
             ),
         )
         for type_ in Secret.CREDENTIALS
@@ -384,7 +372,7 @@ MADE_ANEW = (
         step(
             put({"theirs": "kept"}), source("app", ONE, type_="Opaque"), a=ONE | {"theirs": "kept"}
         ),
-        looked({"told app": {"Immutable": Told("in team-a: Secret/app cannot be changed")}}),
+        looked({"told app": {"Immutable": Part("in team-a: Secret/app cannot be changed")}}),
         deleted=1,
     ),
 )
