@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
-from hedgerow.contract import Apply, Desired, Keep, Observed
-from hedgerow_schemas.base import View
+from controllers.told import applied
+from hedgerow.contract import Desired
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.builtin import Deployment, Pod, Service
 
 Object = dict[str, Any]
 
-NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 PODS: Object = {"containers": [{"name": "c", "image": "example/echo:1"}]}
 BOTH = {"blueSpec": PODS, "greenSpec": PODS}
 
@@ -78,30 +76,5 @@ def pod(colour: str, name: str, reason: str = "") -> Pod:
     )
 
 
-def observed(*views: View, refused: frozenset[tuple[str, str]] = frozenset()) -> Observed:
-    pods = tuple(view for view in views if isinstance(view, Pod))
-    children = tuple(view for view in views if not isinstance(view, Pod))
-    return Observed(NOW, children, pods, refused)
-
-
-def applied(desired: Desired) -> dict[tuple[str, str], Object]:
-    return {(c.kind.api.kind, c.name): c.fields for c in desired.children if isinstance(c, Apply)}
-
-
-def kept(desired: Desired) -> list[str]:
-    return [child.name for child in desired.children if isinstance(child, Keep)]
-
-
 def declared_phase(desired: Desired) -> str:
     return applied(desired)["Service", "demo"]["spec"]["selector"]["app.kubernetes.io/phase"]
-
-
-def says(desired: Desired, kind: str = "Ready") -> str:
-    assert desired.status is not None
-    found = {c.type: f"{c.status}/{c.reason}" for c in desired.status.conditions}
-    return found.get(kind, "")
-
-
-def message(desired: Desired, kind: str = "Ready") -> str:
-    assert desired.status is not None
-    return next(c.message for c in desired.status.conditions if c.type == kind)

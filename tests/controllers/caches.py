@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
-from hedgerow.contract import Apply, Desired, Observed
-from hedgerow_schemas.base import View
+from controllers import told
+from hedgerow.contract import Desired
 from hedgerow_schemas.builtin import Deployment, Pod, Service
 from hedgerow_schemas.memcached import Memcached
 
 Object = dict[str, Any]
 
-NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 OWN = {"app": "memcached", "memcached_cr": "cache"}
 OTHER = {"app": "cache"}
 HASH = "5f"
@@ -73,23 +71,7 @@ def pod(
     return Pod({"metadata": meta, "status": status})
 
 
-def observed(*views: View) -> Observed:
-    pods = tuple(view for view in views if isinstance(view, Pod))
-    return Observed(NOW, tuple(view for view in views if not isinstance(view, Pod)), pods)
-
-
 def applied(desired: Desired) -> dict[str, Object]:
     """Return what is declared, by kind; each child is named as the Memcached."""
     assert {child.name for child in desired.children} == {"cache"}
-    return {c.kind.api.kind: c.fields["spec"] for c in desired.children if isinstance(c, Apply)}
-
-
-def says(desired: Desired, kind: str = "Ready") -> str:
-    assert desired.status is not None
-    found = {c.type: f"{c.status}/{c.reason}" for c in desired.status.conditions}
-    return found.get(kind, "")
-
-
-def message(desired: Desired, kind: str = "Ready") -> str:
-    assert desired.status is not None
-    return next(c.message for c in desired.status.conditions if c.type == kind)
+    return {kind: fields["spec"] for (kind, _), fields in told.applied(desired).items()}

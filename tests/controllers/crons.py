@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from hedgerow.contract import Create, Desired, Keep, Notice, Observed
+from controllers.told import kept, message, says
+from hedgerow.contract import Create, Desired, Notice, Observed
 from hedgerow.controllers.cronjob.controller import compose, missed_in_a_row
 from hedgerow.controllers.cronjob.starts import SCHEDULED_AT
 from hedgerow_schemas.cronjob import CronJob
@@ -112,10 +113,6 @@ def started(desired: Desired) -> list[str]:
     return [child.name for child in desired.children if isinstance(child, Create)]
 
 
-def kept(desired: Desired) -> list[str]:
-    return sorted(child.name for child in desired.children if isinstance(child, Keep))
-
-
 def told(desired: Desired) -> list[tuple[str, str]]:
     return [(notice.type, notice.reason) for notice in remarks(desired)]
 
@@ -123,17 +120,6 @@ def told(desired: Desired) -> list[tuple[str, str]]:
 def remarks(desired: Desired) -> list[Notice]:
     """Return the Events but for those that tell of a Job that started or ended as it should."""
     return [notice for notice in desired.events if notice.reason not in PROGRESS]
-
-
-def says(desired: Desired, kind: str = "Ready") -> str:
-    assert desired.status is not None
-    found = {c.type: f"{c.status}/{c.reason}" for c in desired.status.conditions}
-    return found.get(kind, "")
-
-
-def message(desired: Desired, kind: str = "Ready") -> str:
-    assert desired.status is not None
-    return next(c.message for c in desired.status.conditions if c.type == kind)
 
 
 def status(desired: Desired) -> Object:

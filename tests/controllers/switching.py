@@ -11,7 +11,7 @@ from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from hedgerow.contract import Apply, Create, Desired, Keep, Notice, Observed
+from hedgerow.contract import Apply, Create, Desired, Notice, Observed
 from hedgerow.controllers.bluegreen.controller import WATCHED, compose
 from hedgerow.controllers.bluegreen.scene import CHECKING
 from hedgerow_schemas.base import View
@@ -316,7 +316,3 @@ def set_image(image: str) -> Change:
         fields["f:spec"]["f:containers"]['k:{"name":"c"}'].pop("f:image", None)
 
     return change
-
-
-def kept(desired: Desired) -> set[str]:
-    return {child.name for child in desired.children if isinstance(child, Keep)}

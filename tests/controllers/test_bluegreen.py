@@ -8,18 +8,8 @@ from typing import Any
 
 import pytest
 
-from controllers.blues import (
-    PODS,
-    applied,
-    bluegreen,
-    deployment,
-    kept,
-    message,
-    observed,
-    says,
-    selector,
-    service,
-)
+from controllers.blues import PODS, bluegreen, deployment, selector, service
+from controllers.told import applied, kept, message, observed, says
 from hedgerow.controllers.bluegreen.controller import CONTROLLER, compose
 from hedgerow_schemas.base import View
 from hedgerow_schemas.builtin import Deployment, Pod, Service

@@ -7,16 +7,8 @@ from typing import Any
 
 import pytest
 
-from controllers.blues import (
-    bluegreen,
-    declared_phase,
-    deployment,
-    message,
-    observed,
-    pod,
-    says,
-    service,
-)
+from controllers.blues import bluegreen, declared_phase, deployment, pod, service
+from controllers.told import message, observed, says
 from hedgerow.controllers.bluegreen.controller import compose
 from hedgerow_schemas.base import View
 from hedgerow_schemas.builtin import Deployment

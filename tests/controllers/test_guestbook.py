@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hedgerow.contract import Apply, Desired, Keep, Observed
+from controllers.told import applied, observed
+from hedgerow.contract import Desired, Keep, Observed
 from hedgerow.controllers import guestbook
 from hedgerow.controllers.guestbook import CONTROLLER, LISTED, NAMED_BY, compose
 from hedgerow.deploy import confinement
@@ -19,7 +19,6 @@ from hedgerow_schemas.guestbook import Guestbook
 
 Object = dict[str, Any]
 
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
 OWN = {"app": "guestbook", NAMED_BY: "book"}
 HASH = "5f"
 
@@ -67,17 +66,8 @@ def pod(name: str, *, ready: bool = True, labels: Object | None = None) -> Pod:
     return Pod({"metadata": meta, "status": {"phase": "Running", "conditions": [told]}})
 
 
-def observed(*views: View) -> Observed:
-    pods = tuple(view for view in views if isinstance(view, Pod))
-    return Observed(NOW, tuple(view for view in views if not isinstance(view, Pod)), pods)
-
-
 def settled(*more: View) -> Observed:
     return observed(config(), deployment(), *more)
-
-
-def applied(desired: Desired) -> dict[str, Object]:
-    return {c.kind.api.kind: c.fields for c in desired.children if isinstance(c, Apply)}
 
 
 def kept(desired: Desired) -> set[tuple[str, str]]:
@@ -100,14 +90,16 @@ class TestConfigMap:
         [({}, "name"), ({"alias": "Address"}, "address"), ({"alias": "Phone"}, "phone")],
     )
     def test_its_page_asks_for_the_alias(self, spec, word):
-        page = applied(compose(book(**spec), observed()))["ConfigMap"]["data"]["index.html"]
+        page = applied(compose(book(**spec), observed()))["ConfigMap", "pages"]["data"][
+            "index.html"
+        ]
 
         assert page == f"<h1>book</h1>\n<p>Please sign with your {word}.</p>\n"
 
 
 class TestDeployment:
     def test_it_has_as_many_replicas_as_the_size_says_and_mounts_the_configmap(self):
-        spec = applied(compose(book(7), observed(config())))["Deployment"]["spec"]
+        spec = applied(compose(book(7), observed(config())))["Deployment", "book"]["spec"]
 
         assert spec["replicas"] == 7
         assert spec["selector"] == {"matchLabels": OWN}
@@ -118,7 +110,7 @@ class TestDeployment:
         assert [mount["name"] for mount in only["volumeMounts"]] == [volume["name"]]
 
     def test_nothing_that_the_restricted_standard_forbids_is_left_open(self):
-        spec = applied(compose(book(), observed(config())))["Deployment"]["spec"]
+        spec = applied(compose(book(), observed(config())))["Deployment", "book"]["spec"]
         pods = spec["template"]["spec"]
 
         assert pods["securityContext"]["runAsNonRoot"] is True
@@ -127,7 +119,7 @@ class TestDeployment:
     def test_it_mounts_no_configmap_that_is_not_its_own(self):
         desired = compose(book(), observed())
 
-        assert set(applied(desired)) == {"ConfigMap"}
+        assert set(applied(desired)) == {("ConfigMap", "pages")}
         assert kept(desired) == {("Deployment", "book")}
 
 

@@ -7,27 +7,24 @@ from typing import Any
 
 import pytest
 
-from controllers.caches import (
-    OWN,
-    applied,
-    deployment,
-    memcached,
-    message,
-    observed,
-    pod,
-    says,
-    service,
-)
+from controllers.caches import OTHER, OWN, applied, deployment, memcached, pod, service
+from controllers.told import message, observed, says
 from hedgerow.controllers.memcached import CONTROLLER, compose, footprint
 from hedgerow_schemas.base import View
 from hedgerow_schemas.builtin import Deployment, Pod, PodDisruptionBudget, Service
 from hedgerow_schemas.memcached import LARGEST, MemcachedSpec
+from support.objects.parts import Part
 
 Object = dict[str, Any]
 
 
+def declared(*there: View, **spec: Any) -> dict[str, Object]:
+    """Return the specs of the children, by kind."""
+    return applied(compose(memcached(**spec), observed(*there)))
+
+
 def template(**spec: Any) -> Object:
-    return applied(compose(memcached(**spec), observed()))["Deployment"]["template"]
+    return declared(**spec)["Deployment"]["template"]
 
 
 def container(**spec: Any) -> Object:
@@ -35,69 +32,110 @@ def container(**spec: Any) -> Object:
     return only
 
 
-class TestDeployment:
-    def test_it_has_as_many_replicas_as_the_size_says(self):
-        for size in (0, 1, 3, LARGEST):
-            assert applied(compose(memcached(size), observed()))["Deployment"]["replicas"] == size
-
-    def test_its_pods_have_the_labels_of_the_original_operator_and_it_selects_by_them(self):
-        fields = applied(compose(memcached(), observed()))["Deployment"]
-
-        assert fields["selector"] == {"matchLabels": OWN}
-        assert fields["template"]["metadata"]["labels"] == OWN
-
-    def test_an_option_and_its_value_are_two_words(self):
-        assert container(memory=128, maxConnections=2048)["command"] == [
-            *("memcached", "-m", "128", "-c", "2048", "-o", "modern", "-v")
-        ]
-
-    def test_the_image_is_that_of_the_spec(self):
-        assert container()["image"] == "memcached:1.6-alpine"
-        assert container(image="example/memcached:2")["image"] == "example/memcached:2"
-
-    def test_memory_is_requested_in_full_and_the_processor_is_not_limited(self):
-        resources = container()["resources"]
-
-        assert resources["requests"] == {"cpu": "50m", "memory": "128Mi"}
-        assert resources["limits"] == {"memory": "128Mi"}
-
-    def test_both_probes_open_a_connection_and_the_restarting_one_is_patient(self):
-        ready, live = container()["readinessProbe"], container()["livenessProbe"]
-
-        assert ready["tcpSocket"] == live["tcpSocket"] == {"port": 11211}
-        assert ready["periodSeconds"] * ready["failureThreshold"] < 30
-        assert live["periodSeconds"] * live["failureThreshold"] >= 60
-
-    def test_nothing_that_the_restricted_standard_forbids_is_left_open(self):
-        assert template()["spec"]["securityContext"] == {
-            "runAsNonRoot": True,
-            "runAsUser": 11211,
-            "runAsGroup": 11211,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        }
-        assert container()["securityContext"] == {
-            "allowPrivilegeEscalation": False,
-            "capabilities": {"drop": ["ALL"]},
-            "readOnlyRootFilesystem": True,
-        }
-        assert template()["spec"]["automountServiceAccountToken"] is False
-
-    def test_its_pods_keep_apart_as_far_as_there_are_nodes(self):
-        (constraint,) = template()["spec"]["topologySpreadConstraints"]
-
-        assert constraint == {
+PORT = {"name": "memcached", "port": 11211, "protocol": "TCP", "targetPort": 11211}
+ANSWERS: Object = {"tcpSocket": {"port": 11211}}
+SERVER: Object = {
+    "name": "memcached",
+    "image": "memcached:1.6-alpine",
+    # An option and its value are two words.
+    "command": ["memcached", "-m", "64", "-c", "1024", "-o", "modern", "-v"],
+    "ports": [{"name": "memcached", "containerPort": 11211, "protocol": "TCP"}],
+    # Memory is requested in full, and the processor is not limited.
+    "resources": {"requests": {"cpu": "50m", "memory": "128Mi"}, "limits": {"memory": "128Mi"}},
+    # A restart empties the cache: that waits for a minute.
+    "readinessProbe": ANSWERS | {"periodSeconds": 5, "failureThreshold": 3},
+    "livenessProbe": ANSWERS | {"periodSeconds": 10, "failureThreshold": 6},
+    "securityContext": {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "readOnlyRootFilesystem": True,
+    },
+}
+PODS: Object = {
+    "automountServiceAccountToken": False,
+    "containers": [SERVER],
+    # Nothing that the restricted standard forbids is left open.
+    "securityContext": {
+        "runAsNonRoot": True,
+        "runAsUser": 11211,
+        "runAsGroup": 11211,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    },
+    # They keep apart as far as there are nodes; those of an older template do not count.
+    "topologySpreadConstraints": [
+        {
             "maxSkew": 1,
             "topologyKey": "kubernetes.io/hostname",
             "whenUnsatisfiable": "ScheduleAnyway",
             "labelSelector": {"matchLabels": OWN},
             "matchLabelKeys": ["pod-template-hash"],
         }
-
-    def test_a_new_pod_comes_before_an_old_one_goes(self):
-        assert applied(compose(memcached(), observed()))["Deployment"]["strategy"] == {
+    ],
+}
+CHILDREN: Object = {
+    # The labels are those of the original operator; a new pod comes before an old one goes.
+    "Deployment": {
+        "replicas": 3,
+        "selector": {"matchLabels": OWN},
+        "strategy": {
             "type": "RollingUpdate",
             "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0},
-        }
+        },
+        "template": {"metadata": {"labels": OWN}, "spec": PODS},
+    },
+    "Service": {"clusterIP": "None", "ports": [PORT], "selector": OWN},
+    # Evictions take one server at a time, and broken ones freely.
+    "PodDisruptionBudget": {
+        "maxUnavailable": 1,
+        "unhealthyPodEvictionPolicy": "AlwaysAllow",
+        "selector": {"matchLabels": OWN},
+    },
+}
+WORDS = ["memcached", "-m", "128", "-c", "2048", "-o", "modern", "-v"]
+RESOURCES = {"requests": {"cpu": 1, "memory": "1024Mi"}, "claims": [{"name": "fast"}]}
+AFFINITY = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}}
+TOLERATIONS = [{"key": "cache", "operator": "Exists", "effect": "NoSchedule"}, {"key": "b"}]
+
+
+class TestChildren:
+    def test_they_are_these(self):
+        assert declared() == CHILDREN
+
+    @pytest.mark.parametrize(("size", "budget"), [(0, 0), (1, 0), (2, 1), (9, 1), (LARGEST, 1)])
+    def test_a_size_is_so_many_replicas_and_from_two_on_a_budget(self, size, budget):
+        found = declared(size=size)
+
+        assert found["Deployment"] == CHILDREN["Deployment"] | {"replicas": size}
+        assert len(found) == 2 + budget
+
+    @pytest.mark.parametrize(
+        ("spec", "changes"),
+        [
+            ({"memory": 128, "maxConnections": 2048}, {"command": WORDS}),
+            ({"image": "example/memcached:2"}, {"image": "example/memcached:2"}),
+            ({"resources": RESOURCES}, {"resources": RESOURCES}),
+            ({"resources": {}}, {"resources": {}}),
+        ],
+    )
+    def test_a_container_is_what_the_spec_says(self, spec, changes):
+        found = container(**spec)
+        if "memory" in spec:
+            found["resources"] = SERVER["resources"]  # TestFootprint has the numbers
+
+        assert found == SERVER | changes
+
+    @pytest.mark.parametrize(
+        ("spec", "changes"),
+        [
+            ({"affinity": AFFINITY}, {"affinity": AFFINITY}),
+            ({"affinity": {}}, {"affinity": {}}),
+            ({"tolerations": TOLERATIONS}, {"tolerations": TOLERATIONS}),
+            ({"tolerations": []}, {}),
+            ({"priorityClassName": "high"}, {"priorityClassName": "high"}),
+        ],
+    )
+    def test_pods_have_as_it_was_written_where_they_may_run(self, spec, changes):
+        assert template(**spec)["spec"] == PODS | changes
 
 
 @dataclass(frozen=True)
@@ -119,37 +157,7 @@ FOOTPRINTS = [
     Footprint("much is spelled as the server spells it", 1024, 16384, "1536Mi"),
     Footprint("so much that a larger unit fits", 1632, 512, "2Gi"),
     Footprint("the most there can be", LARGEST, LARGEST, "2717908990Mi"),
-]  # fmt: skip
-
-
-AFFINITY = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}}
-RESOURCES = {"requests": {"cpu": 1, "memory": "1024Mi"}, "claims": [{"name": "fast"}]}
-TOLERATIONS = [{"key": "cache", "operator": "Exists", "effect": "NoSchedule"}, {"key": "b"}]
-
-
-class TestPassedThrough:
-    @pytest.mark.parametrize(
-        ("field", "value"),
-        [
-            ("affinity", AFFINITY),
-            ("affinity", {}),
-            ("tolerations", TOLERATIONS),
-            ("priorityClassName", "high"),
-        ],
-    )
-    def test_the_pods_have_it_as_it_was_written_and_nothing_else_changes(self, field, value):
-        without, given = template(), template(**{field: value})
-
-        assert field not in without["spec"]
-        assert given["spec"].pop(field) == value
-        assert given == without
-
-    def test_an_empty_list_declares_nothing(self):
-        assert template(tolerations=[]) == template()
-
-    @pytest.mark.parametrize("value", [RESOURCES, {}])
-    def test_resources_stand_instead_of_those_that_follow_from_the_memory(self, value):
-        assert container(resources=value) == {**container(), "resources": value}
+]
 
 
 class TestFootprint:
@@ -158,28 +166,8 @@ class TestFootprint:
         spec = MemcachedSpec(size=1, memory=case.memory, max_connections=case.connections)
 
         assert footprint(spec) == case.given
-
-
-class TestService:
-    def test_it_is_headless_on_the_port_of_memcached(self):
-        assert applied(compose(memcached(), observed()))["Service"] == {
-            "clusterIP": "None",
-            "ports": [{"name": "memcached", "port": 11211, "protocol": "TCP", "targetPort": 11211}],
-            "selector": OWN,
-        }
-
-
-class TestBudget:
-    @pytest.mark.parametrize(("size", "there"), [(0, False), (1, False), (2, True), (9, True)])
-    def test_it_is_there_from_two_servers_on(self, size, there):
-        assert ("PodDisruptionBudget" in applied(compose(memcached(size), observed()))) is there
-
-    def test_evictions_take_one_server_at_a_time_and_broken_ones_freely(self):
-        assert applied(compose(memcached(), observed()))["PodDisruptionBudget"] == {
-            "maxUnavailable": 1,
-            "unhealthyPodEvictionPolicy": "AlwaysAllow",
-            "selector": {"matchLabels": OWN},
-        }
+        resources = container(memory=case.memory, maxConnections=case.connections)["resources"]
+        assert resources["requests"]["memory"] == resources["limits"]["memory"] == case.given
 
 
 @dataclass(frozen=True)
@@ -189,6 +177,8 @@ class Nodes:
     reason: str
     pods: tuple[Pod, ...]
     nodes: tuple[str, ...] = ()
+    labels: Object | None = None
+    """By which the live Deployment selects."""
 
 
 EARLIER, LATER = "2026-01-01T10:59:59Z", "2026-01-01T11:00:01Z"
@@ -206,13 +196,17 @@ NODES = [
     Nodes("of no Deployment", (pod("a", owner=""), pod("b")), ("b",)),
     Nodes("of other labels", (pod("a", {"memcached_cr": "cache"}), pod("b")), ("b",)),
     Nodes("with labels to spare", (pod("a", {**OWN, "more": "x"}),), ("a",)),
+    Nodes("by the live selector", (pod("a", {**OWN, **OTHER}), pod("b", OTHER), pod("c", OWN)),
+          ("a", "b"), OTHER),
 ]  # fmt: skip
 
 
-class TestNodes:
+class TestStatus:
     @pytest.mark.parametrize("case", NODES, ids=lambda case: case.reason)
-    def test_they_are_the_deployments_pods_the_oldest_first_and_then_by_name(self, case):
-        assert compose(memcached(), observed(deployment(), *case.pods)).status.nodes == case.nodes
+    def test_nodes_are_the_deployments_pods_the_oldest_first_and_then_by_name(self, case):
+        there = deployment(labels=case.labels)
+
+        assert compose(memcached(), observed(there, *case.pods)).status.nodes == case.nodes
 
     def test_none_is_an_empty_list_never_null(self):
         wire = compose(memcached(), observed()).status.wire()
@@ -246,6 +240,8 @@ class TestNodes:
         assert (status.replicas, status.ready_replicas) == (3, 2)
         assert status.selector == "app=memcached,memcached_cr=cache"
 
+
+class TestPodsOfOthers:
     @pytest.mark.parametrize(
         ("labels", "keys"),
         [
@@ -281,13 +277,12 @@ class Health:
     message: str
 
 
+STUCK = pod("a", containerStatuses=[{"state": {"waiting": {"reason": "ErrImagePull"}}}])
 HEALTH = [
     Health("nothing yet", 3, (), "False/Unavailable", "it has no Deployment of its own yet"),
     Health("all up", 3, (deployment(),), "True/Serving", "every node is available"),
-    Health("one is missing, and it says why", 3,
-           (deployment(up=2),
-            pod("a", containerStatuses=[{"state": {"waiting": {"reason": "ErrImagePull"}}}])),
-           "False/Unavailable", "2 of 3 replicas are available, pod a: ErrImagePull"),
+    Health("one is missing, and it says why", 3, (deployment(up=2), STUCK), "False/Unavailable",
+           "2 of 3 replicas are available, pod a: ErrImagePull"),
     Health("none wanted, none there", 0, (deployment(0),), "True/ScaledToZero", "the size is 0"),
     Health("none wanted, nothing yet", 0, (), "False/Unavailable",
            "it has no Deployment of its own yet"),
@@ -303,6 +298,84 @@ class TestHealth:
 
         assert (says(desired), message(desired)) == (case.ready, case.message)
         assert says(desired, "Degraded") == ""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What is found of the original operator's, and what is said to stay as it is."""
+
+    reason: str
+    there: tuple[View, ...]
+    says: Part | None = None
+
+
+ADDRESSED = service("10.96.0.7")
+OTHERWISE = deployment(labels=OTHER)
+# Each field, how to have it otherwise, and what that costs.
+OF_SERVICE = (
+    "Service/cache: .spec.clusterIP is 10.96.0.7",
+    "`kubectl delete service cache -n ns`",
+    "clients lose that address",
+)
+OF_DEPLOYMENT = (
+    'Deployment/cache: .spec.selector is {"matchLabels": {"app": "cache"}}',
+    "`kubectl delete deployment cache -n ns`",
+    "empties the cache",
+)
+FOUND = [
+    Found("nothing", ()),
+    Found("our own", (deployment(), service())),
+    Found("a Service that has no address yet", (service(""),)),
+    Found("a Service with an address", (deployment(), ADDRESSED), Part(*OF_SERVICE)),
+    Found("a Deployment that selects otherwise", (OTHERWISE, service()), Part(*OF_DEPLOYMENT)),
+    Found("both", (OTHERWISE, ADDRESSED), Part(*OF_DEPLOYMENT, *OF_SERVICE)),
+]
+
+
+class TestOfTheOriginal:
+    """Objects of the original operator are met as they are, and said to be so."""
+
+    @pytest.mark.parametrize("case", FOUND, ids=lambda case: case.reason)
+    def test_what_stays_is_named_and_a_cache_that_serves_is_ready(self, case):
+        desired = compose(memcached(), observed(*case.there))
+
+        assert says(desired, "Degraded") == ("True/Immutable" if case.says else "")
+        assert case.says is None or message(desired, "Degraded") == case.says
+        assert says(desired) == ("True/Serving" if len(case.there) == 2 else "False/Unavailable")
+
+    def test_a_live_selector_is_declared_wherever_pods_are_selected(self):
+        fields = declared(OTHERWISE)
+        pods = fields["Deployment"]["template"]
+
+        assert fields["Deployment"]["selector"] == {"matchLabels": OTHER}
+        assert fields["PodDisruptionBudget"]["selector"] == {"matchLabels": OTHER}
+        assert fields["Service"]["selector"] == OTHER
+        (constraint,) = pods["spec"]["topologySpreadConstraints"]
+        assert constraint["labelSelector"] == {"matchLabels": OTHER}
+        # So they are found, and watched.
+        assert pods["metadata"]["labels"] == {**OWN, **OTHER}
+        assert compose(memcached(), observed(OTHERWISE)).status.selector == "app=cache"
+
+    def test_one_of_expressions_alone_leaves_the_service_our_labels(self):
+        live = dict(deployment().raw)
+        chosen = {"matchExpressions": [{"key": "app", "operator": "In", "values": ["cache"]}]}
+        there = Deployment({**live, "spec": {**live["spec"], "selector": chosen}})
+        desired = compose(memcached(), observed(there, pod("a", OTHER)))
+        fields = applied(desired)
+
+        assert fields["Deployment"]["selector"] == chosen
+        assert fields["Deployment"]["template"]["metadata"]["labels"] == OWN
+        assert fields["Service"]["selector"] == OWN
+        assert (desired.status.nodes, desired.status.selector) == (("a",), "app in (cache)")
+
+    @pytest.mark.parametrize("address", ["10.96.0.7", "", "None"])
+    def test_an_address_is_left_undeclared_and_all_else_is_declared(self, address):
+        usual = CHILDREN["Service"]
+        kept = {"ports": [PORT], "selector": OWN}
+
+        assert declared(service(address)) == CHILDREN | {
+            "Service": kept if "." in address else usual
+        }
 
 
 def test_it_owns_deployments_services_and_budgets_and_nothing_else():

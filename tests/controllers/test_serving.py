@@ -25,9 +25,10 @@ from controllers.stories import (
     story,
     then,
 )
-from controllers.switching import CHECKED, SwitchWorld, kept
+from controllers.switching import CHECKED, SwitchWorld
 from controllers.test_guestbook import book, config
 from controllers.test_guestbook import deployment as book_deployment
+from controllers.told import kept, message, observed, says
 from hedgerow.contract import Desired
 from hedgerow.controllers import guestbook, memcached
 from hedgerow.controllers.bluegreen.controller import compose
@@ -127,7 +128,7 @@ TOLD = [
 class TestAvailable:
     @pytest.mark.parametrize("case", TOLD, ids=lambda case: case.reason)
     def test_it_is_whether_the_routed_colour_serves_now(self, case):
-        desired = compose(blues.bluegreen(), blues.observed(blues.service("Blue"), case.blue))
+        desired = compose(blues.bluegreen(), observed(blues.service("Blue"), case.blue))
         said = concluded(desired)
 
         assert (said["Available"], said["Ready"]) == (case.available, case.ready)
@@ -137,19 +138,19 @@ class TestAvailable:
     def test_a_refused_template_takes_nothing_from_what_serves(self):
         refused = frozenset({("Deployment", "demoblue-deployment")})
         there = (blues.service("Blue"), exceeded(rolling("blue")))
-        desired = compose(blues.bluegreen(), blues.observed(*there, refused=refused))
+        desired = compose(blues.bluegreen(), observed(*there, refused=refused))
 
-        assert blues.says(desired, "Available") == SERVING
-        assert blues.says(desired) == LACKS  # the pass says Rejected or Forbidden
-        assert blues.says(desired, "Stalled") == ""
+        assert says(desired, "Available") == SERVING
+        assert says(desired) == LACKS  # the pass says Rejected or Forbidden
+        assert says(desired, "Stalled") == ""
 
     def test_it_says_what_the_pods_lack(self):
         there = (blues.service("Blue"), rolling("blue", serves=False))
         pod = blues.pod("blue", "p", "ErrImagePull")
-        desired = compose(blues.bluegreen(), blues.observed(*there, pod))
+        desired = compose(blues.bluegreen(), observed(*there, pod))
 
         assert (
-            blues.message(desired, "Available")
+            message(desired, "Available")
             == "Blue: 1 of 3 replicas are up to date, pod p: ErrImagePull"
         )
 
@@ -212,16 +213,16 @@ class TestStalled:
         world, said = case.world(), set[str]()
         for number in (2, 5):
             world.replicas = {"Blue": number}
-            said.add(blues.message(world.compose(), "Stalled"))
+            said.add(message(world.compose(), "Stalled"))
 
         assert len(said) == 1
 
     def test_several_errors_of_a_spec_are_told_together(self):
         spec = {"routeTo": "Green", "greenSpec": None, "promotion": "WhenChecked"}
-        desired = compose(blues.bluegreen(**spec), blues.observed(blues.service("Blue")))
+        desired = compose(blues.bluegreen(**spec), observed(blues.service("Blue")))
 
-        assert blues.says(desired, "Stalled") == "True/NoSpec"
-        assert "there must be a greenSpec to route to; promotion is WhenChecked" in blues.message(
+        assert says(desired, "Stalled") == "True/NoSpec"
+        assert "there must be a greenSpec to route to; promotion is WhenChecked" in message(
             desired, "Stalled"
         )
 
@@ -234,34 +235,34 @@ class TestStalled:
         match kind:
             case "BlueGreen":
                 blue = down(blues.deployment("blue", up=0))
-                return compose(blues.bluegreen(), blues.observed(blues.service("Blue"), blue))
+                return compose(blues.bluegreen(), observed(blues.service("Blue"), blue))
             case "a switch":
                 there = (blues.deployment("blue"), down(blues.deployment("green", up=0)))
                 wanted = blues.bluegreen(routeTo="Green", promotion="WhenAvailable")
-                return compose(wanted, blues.observed(blues.service("Blue"), *there))
+                return compose(wanted, observed(blues.service("Blue"), *there))
             case "Memcached":
                 there = (caches.service(), down(caches.deployment(3, up=2)))
-                return memcached.compose(caches.memcached(), caches.observed(*there))
+                return memcached.compose(caches.memcached(), observed(*there))
             case _:
                 there = (config(), down(book_deployment(up=1)))
-                return guestbook.compose(book(), blues.observed(*there))
+                return guestbook.compose(book(), observed(*there))
 
     @pytest.mark.parametrize("kind", ["BlueGreen", "a switch", "Memcached", "Guestbook"])
     def test_every_kind_says_why_its_pods_are_missing(self, kind):
         waits, over = (self.told(kind, over=over) for over in (False, True))
 
-        assert f"replicas are available: {REFUSED}" in blues.message(waits)
-        assert f"replicas are available: {OVERDUE}" in blues.message(over)
-        assert blues.says(waits, "Stalled") == ""
+        assert f"replicas are available: {REFUSED}" in message(waits)
+        assert f"replicas are available: {OVERDUE}" in message(over)
+        assert says(waits, "Stalled") == ""
         # What changes with each pod would be another Event each time.
-        said = blues.message(over, "Stalled").removeprefix("Blue: ").removeprefix("Green: ")
+        said = message(over, "Stalled").removeprefix("Blue: ").removeprefix("Green: ")
         assert said == OVERDUE + (STAYS if kind == "a switch" else "")
 
     @pytest.mark.parametrize("over", [False, True])
     def test_so_it_is_of_a_memcached(self, over):
         live = caches.deployment(3, up=2)
         there = (caches.service(), exceeded(live) if over else live)
-        said = concluded(memcached.compose(caches.memcached(), caches.observed(*there)))
+        said = concluded(memcached.compose(caches.memcached(), observed(*there)))
 
         reason = DEADLINE_EXCEEDED if over else "Unavailable"
         assert said == {
@@ -280,7 +281,7 @@ class TestStalled:
     def test_so_it_is_of_a_guestbook(self, mounts, over, reason):
         live = book_deployment(up=1, mounts=mounts)
         there = (config(), exceeded(live) if over else live)
-        said = concluded(guestbook.compose(book(), blues.observed(*there)))
+        said = concluded(guestbook.compose(book(), observed(*there)))
 
         kind = "Stalled" if reason == DEADLINE_EXCEEDED else "Reconciling"
         assert said == {"Ready": f"False/{reason}", kind: f"True/{reason}"}
@@ -371,7 +372,7 @@ class TestSwitch:
         waits = then(spec(routeTo="Green", ports=TO_WEB), down("Green"))
         world = play(story("", RENAMED | PATIENT, waits))
 
-        assert kept(world.compose()) == {"demo"}
+        assert kept(world.compose()) == ["demo"]
 
 
 def held_by(manager: str, *ports: tuple[Object, tuple[str, ...]]) -> Object:
@@ -447,10 +448,10 @@ class TestPortsOfOthers:
             routeTo="Green", promotion="WhenAvailable", ports=list(case.declared), greenSpec=spec
         )
         there = (Service(live), blues.deployment("blue"), Deployment(green))
-        desired = compose(bg, blues.observed(*there))
+        desired = compose(bg, observed(*there))
 
         if case.lacks:
-            assert blues.message(desired) == f"Green: {case.lacks}{STAYS}"
+            assert message(desired) == f"Green: {case.lacks}{STAYS}"
         else:
             assert blues.declared_phase(desired) == "Green"
 
@@ -463,10 +464,10 @@ class TestPortsOfOthers:
         }
         blue = {**blues.deployment("blue").raw, "spec": {"replicas": 1, "template": {"spec": spec}}}
         desired = compose(
-            blues.bluegreen(blueSpec=spec, **NAMED), blues.observed(Service(live), Deployment(blue))
+            blues.bluegreen(blueSpec=spec, **NAMED), observed(Service(live), Deployment(blue))
         )
 
-        assert blues.says(desired, "Available") == f"False/{PORT_MISSING}"
+        assert says(desired, "Available") == f"False/{PORT_MISSING}"
 
     def test_the_preview_has_ports_too(self):
         world = SwitchWorld(preview=True).settle()
@@ -475,16 +476,14 @@ class TestPortsOfOthers:
 
         desired = world.compose()
 
-        assert "Green: no container has a TCP port named metrics" in blues.message(desired)
-        assert blues.says(desired) == SERVING
+        assert "Green: no container has a TCP port named metrics" in message(desired)
+        assert says(desired) == SERVING
 
     def test_a_memcached_says_it_of_its_service(self):
         live = caches.service()
         ports = [{"port": 11211, "protocol": "TCP", "targetPort": 11211}, METRICS]
         entry = Service({**live.raw, "spec": {**live.raw["spec"], "ports": ports}})
-        desired = memcached.compose(
-            caches.memcached(), caches.observed(entry, caches.deployment(3))
-        )
+        desired = memcached.compose(caches.memcached(), observed(entry, caches.deployment(3)))
 
         assert concluded(desired) == {
             "Ready": f"False/{PORT_MISSING}",

@@ -29,7 +29,8 @@ from controllers.stories import (
     story,
     then,
 )
-from controllers.switching import CHECKED, START, SwitchWorld, kept
+from controllers.switching import CHECKED, START, SwitchWorld
+from controllers.told import kept
 from support.objects.parts import Part
 
 WATCHED = BAKE | {"bakeSeconds": 600, "bakeUnavailableSeconds": 30}
