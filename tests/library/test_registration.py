@@ -79,55 +79,33 @@ class Wide(CustomResource):
 
 
 MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
-    "a kind as text": (
-        changed(owns=("ConfigMap",)),
-        f"{NAMED}str as `owns[0]`, not a class derived from View: write the class, without quotes",
-    ),
-    "one kind": (
-        changed(owns=ConfigMap),
-        f"{NAMED}the class ConfigMap as `owns`, not tuple: write `(ConfigMap,)`",
-    ),
-    "one kind as text": (
-        changed(owns="ConfigMap"),
-        f"{NAMED}str as `owns`, not tuple: write `(ConfigMap,)`",
-    ),
+    "a kind as text": (changed(owns=("ConfigMap",)),
+        f"{NAMED}str as `owns[0]`, not a class derived from View: write the class, without quotes"),
+    "one kind": (changed(owns=ConfigMap),
+        f"{NAMED}the class ConfigMap as `owns`, not tuple: write `(ConfigMap,)`"),
+    "one kind as text": (changed(owns="ConfigMap"),
+        f"{NAMED}str as `owns`, not tuple: write `(ConfigMap,)`"),
     "no kinds": (changed(owns=None), f"{NAMED}NoneType as `owns`, not tuple"),
-    "a class that is no view": (
-        changed(owns=(Greeting,)),
-        f"{NAMED}the class Greeting as `owns[0]`, not a class derived from View",
-    ),
-    "a view as the resource": (
-        changed(resource=ConfigMap),
-        f"{NAMED}the class ConfigMap as `resource`, not a class derived from Resource",
-    ),
-    "the resource as text": (
-        changed(resource="Greeting"),
-        f"{NAMED}str as `resource`, not a class derived from Resource: write the class",
-    ),
+    "a class that is no view": (changed(owns=(Greeting,)),
+        f"{NAMED}the class Greeting as `owns[0]`, not a class derived from View"),
+    "a view as the resource": (changed(resource=ConfigMap),
+        f"{NAMED}the class ConfigMap as `resource`, not a class derived from Resource"),
+    "the resource as text": (changed(resource="Greeting"),
+        f"{NAMED}str as `resource`, not a class derived from Resource: write the class"),
     "a name that is no text": (changed(name=5), "int as `name`, not str"),
     "a hyphen in the name": (changed(name="my-thing"), "'my-thing' is no controller's name: lower"),
     "a name that is taken": (changed(name="lease"), "and none of certificates, cli,"),
-    "an asynchronous compose": (
-        changed(compose=asynchronous),
-        f"{NAMED}a function as `compose` that is `async`: it is called without `await`",
-    ),
-    "a compose of one argument": (
-        changed(compose=lambda _resource: Desired()),
-        f"{NAMED}a function as `compose` that does not take 2 arguments, but `(_resource)`",
-    ),
+    "an asynchronous compose": (changed(compose=asynchronous),
+        f"{NAMED}a function as `compose` that is `async`: it is called without `await`"),
+    "a compose of one argument": (changed(compose=lambda _resource: Desired()),
+        f"{NAMED}a function as `compose` that does not take 2 arguments, but `(_resource)`"),
     "what compose returns": (changed(compose=Desired()), "Desired as `compose`, not a function"),
-    "a validate of two": (
-        changed(validate=lambda _one, _other: ()),
-        "a function as `validate` that does not take 1 arguments",
-    ),
-    "one relation": (
-        changed(relates=Relation(Secret)),
-        f"{NAMED}Relation as `relates`, not tuple: write `(…,)`",
-    ),
-    "a kind for a relation": (
-        changed(relates=(Secret,)),
-        f"{NAMED}the class Secret as `relates[0]`, not Relation",
-    ),
+    "a validate of two": (changed(validate=lambda _one, _other: ()),
+        "a function as `validate` that does not take 1 arguments"),
+    "one relation": (changed(relates=Relation(Secret)),
+        f"{NAMED}Relation as `relates`, not tuple: write `(…,)`"),
+    "a kind for a relation": (changed(relates=(Secret,)),
+        f"{NAMED}the class Secret as `relates[0]`, not Relation"),
     "a relation of text": (
         changed(relates=(Relation("Secret"),)),  # type: ignore[arg-type]
         f"{NAMED}str as `relates[0].kind`, not a class derived from View: write the class",
@@ -140,23 +118,17 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
         changed(relates=(Relation(Secret, labels={"app": "x"}),)),  # type: ignore[arg-type]
         f"{NAMED}dict as `relates[0].labels`, not str",
     ),
-    "one pattern of names": (
-        changed(child_names={ConfigMap: "{}-x"}),
-        f"{NAMED}str as `child_names[ConfigMap]`, not tuple: write `('{{}}-x',)`",
-    ),
-    "names by text": (
-        changed(child_names={"ConfigMap": ("{}-x",)}),
-        f"{NAMED}str as `a key of child_names`, not a class derived from View: write the class",
-    ),
+    "one pattern of names": (changed(child_names={ConfigMap: "{}-x"}),
+        f"{NAMED}str as `child_names[ConfigMap]`, not tuple: write `('{{}}-x',)`"),
+    "names by text": (changed(child_names={"ConfigMap": ("{}-x",)}),
+        f"{NAMED}str as `a key of child_names`, not a class derived from View: write the class"),
     "names as a list": (changed(child_names=[]), f"{NAMED}list as `child_names`, not Mapping"),
     "a claim of text": (
         changed(claims=(Claimable(Secret, ("data",)),)),  # type: ignore[arg-type]
         f"{NAMED}str as `claims[0].fields[0]`, not tuple: write `('data',)`",
     ),
-    "options without a class": (
-        changed(options=(Option("a", "b"),)),
-        f"{NAMED}tuple as `options`, not ControllerOptions",
-    ),
+    "options without a class": (changed(options=(Option("a", "b"),)),
+        f"{NAMED}tuple as `options`, not ControllerOptions"),
     "one option": (
         changed(options=ControllerOptions(Option("a", "b"), lambda _: GREETER)),  # type: ignore[arg-type]
         f"{NAMED}Option as `options.known`, not tuple: write `(…,)`",
@@ -169,19 +141,13 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "a switch as text": (changed(opt_in="no"), f"{NAMED}str as `opt_in`, not bool"),
     "built_in of a custom one": (changed(built_in=BuiltIn(labels="a")), "leave `built_in` out"),
     "two scopes": (changed(resource=Wide), "writes ConfigMap for Wide: both are in a namespace"),
-    "a misspelt argument": (
-        made("e", Greeting, compose, own=(ConfigMap,)),
-        "Controller has no `own`: did you mean `owns`?",
-    ),
-    "an argument of nothing": (
-        made("e", Greeting, compose, (ConfigMap,), backoff=3),
-        "Controller has no `backoff`; it has name, resource, compose, owns, relates,",
-    ),
+    "a misspelt argument": (made("e", Greeting, compose, own=(ConfigMap,)),
+        "Controller has no `own`: did you mean `owns`?"),
+    "an argument of nothing": (made("e", Greeting, compose, (ConfigMap,), backoff=3),
+        "Controller has no `backoff`; it has name, resource, compose, owns, relates,"),
     "arguments that lack": (made("e", Greeting), "missing a required argument: 'compose'"),
-    "too many arguments": (
-        made("e", Greeting, compose, (), ()),
-        "Controller: too many positional arguments",
-    ),
+    "too many arguments": (made("e", Greeting, compose, (), ()),
+        "Controller: too many positional arguments"),
     "a misspelt one of a relation": (
         lambda: Relation(Secret, label="app"),  # type: ignore[call-arg]
         "Relation has no `label`: did you mean `labels`?",
@@ -190,43 +156,24 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: BuiltIn(name_space="x"),  # type: ignore[call-arg]
         "BuiltIn has no `name_space`: did you mean `namespace`?",
     ),
-    "a relation without of": (
-        lambda: Relation(Secret, same_namespace=True),
-        "a relation with `same_namespace` needs `of`",
-    ),
-    "a plural without s": (
-        of_kind("v1", "ConfigMap", "configmap"),
-        "the class Odd has an `api` that is wrong: the plural of ConfigMap is 'configmaps', not",
-    ),
-    "a plural as the kind": (
-        of_kind("apps/v1", "Deployments", "deployments"),
-        "the kind of deployments is 'Deployment', not 'Deployments'",
-    ),
-    "a kind in small letters": (
-        of_kind("v1", "configmap", "configmaps"),
-        "'configmap' is no kind, such as 'ConfigMap'",
-    ),
-    "a plural in capitals": (
-        of_kind("networking.k8s.io/v1", "Ingress", "Ingresses"),
-        "'Ingresses' is no plural, such as 'configmaps'",
-    ),
-    "a group without version": (
-        of_kind("networking.k8s.io", "Ingress", "ingresses"),
-        "'networking.k8s.io' is no group and version, such as 'shop.example.com/v1'",
-    ),
-    "another scope": (
-        of_kind("v1", "Namespace", "namespaces"),
-        "a Namespace is cluster-scoped",
-    ),
+    "a relation without of": (lambda: Relation(Secret, same_namespace=True),
+        "a relation with `same_namespace` needs `of`"),
+    "a plural without s": (of_kind("v1", "ConfigMap", "configmap"),
+        "the class Odd has an `api` that is wrong: the plural of ConfigMap is 'configmaps', not"),
+    "a plural as the kind": (of_kind("apps/v1", "Deployments", "deployments"),
+        "the kind of deployments is 'Deployment', not 'Deployments'"),
+    "a kind in small letters": (of_kind("v1", "configmap", "configmaps"),
+        "'configmap' is no kind, such as 'ConfigMap'"),
+    "a plural in capitals": (of_kind("networking.k8s.io/v1", "Ingress", "Ingresses"),
+        "'Ingresses' is no plural, such as 'configmaps'"),
+    "a group without version": (of_kind("networking.k8s.io", "Ingress", "ingresses"),
+        "'networking.k8s.io' is no group and version, such as 'shop.example.com/v1'"),
+    "another scope": (of_kind("v1", "Namespace", "namespaces"), "a Namespace is cluster-scoped"),
     "a kind that is no text": (of_kind("v1", None, "configmaps"), "NoneType as `kind`, not str"),
-    "a group that is no domain": (
-        of_resource("greeter/v1", "Greeting", "greetings"),
-        "the group 'greeter' is no domain of yours, such as 'shop.example.com'",
-    ),
-    "a resource in the core group": (
-        of_resource("v1", "Greeting", "greetings"),
-        "the group '' is no domain of yours",
-    ),
+    "a group that is no domain": (of_resource("greeter/v1", "Greeting", "greetings"),
+        "the group 'greeter' is no domain of yours, such as 'shop.example.com'"),
+    "a resource in the core group": (of_resource("v1", "Greeting", "greetings"),
+        "the group '' is no domain of yours"),
     "a controller alone": (
         lambda: Registry.of_all(GREETER),  # type: ignore[arg-type]
         "Controller for the controllers: give them as in `main((CONTROLLER,))`",
@@ -236,7 +183,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
         "function among the controllers: give each as in `main((CONTROLLER,))`",
     ),
     "two of a name": (lambda: Registry((GREETER, GREETER)), "two controllers are named greeter"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("declare", "told"), MISTAKES.values(), ids=MISTAKES)

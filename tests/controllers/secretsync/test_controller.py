@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from prometheus_client import generate_latest
 
 from controllers.secretsync.syncing import HOME, MANAGER, Syncing, coded, secret
 from hedgerow import View
 from hedgerow.controllers.secretsync.options import Selection
-from hedgerow.controllers.secretsync.sources import (
-    SOURCE,
-    TARGET_TYPE,
-    CopiedSecret,
-)
+from hedgerow.controllers.secretsync.sources import TARGET_TYPE, CopiedSecret
 from hedgerow.fields import managed_fields
 from hedgerow.kube import errors
 from hedgerow.plan.yield_and_claim import CLAIM
@@ -25,57 +19,13 @@ pytestmark = pytest.mark.anyio
 MIB = 1024 * 1024
 
 
-def keep(sync: Syncing) -> None:
-    """Put a finalizer of one's own on a copy."""
-    meta = {"metadata": {"finalizers": ["tenant.example.com/mine"]}}
-    sync.server.merge(secret("app", "team-a"), meta, "tenant")
-
-
-def keep_and_delete(sync: Syncing) -> None:
-    keep(sync)
-    sync.delete("app", "team-a")
-
-
-def forge(sync: Syncing) -> None:
-    """Write what our manager writes on a copy, by its name, and a finalizer with it."""
-    copy = sync.the("app", "team-a")
-    del copy["metadata"]["managedFields"]
-    copy["metadata"]["finalizers"] = ["tenant.example.com/mine"]
-    sync.server.apply(copy, MANAGER, force=True)
-
-
 def fix(sync: Syncing) -> None:
     """Make a copy immutable, with a key of one's own."""
     sync.put("app", "team-a", {"mine": "x"})
     sync.server.merge(secret("app", "team-a"), {"immutable": True}, "tenant")
 
 
-HOLDS: dict[str, Callable[[Syncing], None]] = {
-    "a finalizer on a copy": keep,
-    "a finalizer on a copy that was deleted": keep_and_delete,
-    "a finalizer in the name of our manager": forge,
-    "an immutable copy with a key of their own": fix,
-    "a namespace that is being deleted": lambda sync: sync.terminate("team-a"),
-}
-
-
 class TestCopies:
-    async def test_each_namespace_gets_one_but_the_sources_and_the_skipped_ones(self):
-        sync = Syncing()
-        made = sync.source("app", {"password": "one"})
-        await sync.settle()
-
-        for name in ("team-a", "team-b"):
-            copy = sync.the("app", name)
-            assert copy["data"] == {"password": coded("one")}
-            assert copy["type"] == made["type"]
-            assert copy["metadata"]["labels"] == {
-                "hedgerow.dev/controller": "secretsync",
-                "source.k8s.ziwon.dev/app": HOME,
-            }
-            assert copy["metadata"]["annotations"] == {SOURCE: f"{HOME}/app"}
-        assert sync.get("app", "kube-system") is None
-
     async def test_a_new_namespace_gets_its_copies_in_one_pass(self):
         sync = Syncing()
         for number in range(50):
@@ -144,12 +94,12 @@ class TestKeysOfOthers:
 
 class TestRemoval:
     @pytest.mark.parametrize("restarted", [False, True])
-    @pytest.mark.parametrize("holds", list(HOLDS))
-    async def test_nothing_that_a_tenant_does_to_a_copy_holds_anything_up(self, holds, restarted):
+    @pytest.mark.parametrize("holds", [fix, lambda sync: sync.terminate("team-a")])
+    async def test_what_cannot_be_given_back_holds_nothing_up(self, holds, restarted):
         sync = Syncing()
         sync.source("app", {"password": "one"})
         await sync.settle()
-        HOLDS[holds](sync)
+        holds(sync)
         sync.source("more", {"user": "two"})
         sync.delete("app")
         if restarted:
@@ -160,7 +110,7 @@ class TestRemoval:
         assert sync.get("app", "team-a") is not None
         assert sync.get("app", "team-b") is None
         assert sync.data("more", "team-b") == {"user": coded("two")}
-        if holds != "a namespace that is being deleted":
+        if holds is fix:
             assert sync.data("more", "team-a") == {"user": coded("two")}
 
     @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from controllers.secretsync.syncing import HOME, TYPE, Syncing, coded, secret
+from controllers.secretsync.syncing import HOME, MANAGER, TYPE, Syncing, coded, secret
 from faults.built_in import EVENTS
 from faults.scenario import People, Step
 from hedgerow import Secret
@@ -21,6 +21,7 @@ from support.objects.parts import Part
 pytestmark = pytest.mark.anyio
 
 A, B = "team-a", "team-b"
+MINE = "tenant.example.com/mine"
 Act = Callable[[People], object]
 Data = dict[str, str]
 
@@ -50,6 +51,15 @@ def finalize(where: str, *names: str) -> Act:
     """Have the Secret `app` kept by finalizers, or by none."""
     patch = {"metadata": {"finalizers": list(names) or None}}
     return lambda people: people.edit(secret("app", where), patch, "tenant")
+
+
+def forge(people: People) -> None:
+    """Have written on a copy what our manager writes, by its name, and a finalizer with it."""
+    copy = people.get(secret("app", A))
+    assert copy
+    del copy["metadata"]["managedFields"]
+    copy["metadata"]["finalizers"] = [MINE]
+    people.apply(copy, MANAGER, force=True)
 
 
 def annotate_copy(text: str) -> Act:
@@ -143,7 +153,21 @@ TAKEN = (
     f" the oldest. Choose another {TARGET_NAME}"
 )
 
+OURS = {"hedgerow.dev/controller": "secretsync", "source.k8s.ziwon.dev/app": HOME}
+USER = {"user": "two"}
 COPIES = (
+    row(
+        "each namespace gets one but the source's and the skipped ones",
+        APP,
+        looked(
+            {
+                f"type of app in {A}": TYPE,
+                f"source of app in {A}": f"{HOME}/app",
+                f"labels of app in {A}": OURS,
+                "app in kube-system": None,
+            }
+        ),
+    ),
     row(
         "a change reaches all copies, and a key that goes is pruned",
         step(source("app", BOTH_KEYS), a=BOTH_KEYS),
@@ -205,7 +229,7 @@ TARGETS = (
         row(
             f"of two sources of a target the older one has it, {restarted=}",
             FORMER,
-            step(source("new", {"user": "two"}, "app"), restarted=restarted, a=ONE, b=ONE),
+            step(source("new", USER, "app"), restarted=restarted, a=ONE, b=ONE),
             looked({"told new": {"TargetTaken": TAKEN}, "told old": {}}),
         )
         for restarted in (False, True)
@@ -241,7 +265,7 @@ TARGETS = (
             f"one that is mistaken about {what} keeps its target",
             FORMER,
             step(source("old", {"password": "three"}, target, type_=type_)),
-            step(source("new", {"user": "two"}, "app"), a=ONE),
+            step(source("new", USER, "app"), a=ONE),
             looked({"told old": {"InvalidAnnotation": Part("its copies stay as they are")}}),
             looked({"told new": {"TargetTaken": Part("is the copy of Secret/old")}}),
         )
@@ -296,16 +320,31 @@ MISTAKES = (
     row(
         "what is mended and wrong again is told once more for all namespaces",
         FORMER,
-        step(source("young", {"user": "two"}, "app"), events=["young TargetTaken"]),
+        step(source("young", USER, "app"), events=["young TargetTaken"]),
         step(restarted=True),
-        step(source("young", {"user": "two"}, "other")),
+        step(source("young", USER, "other")),
         step(restarted=True),
-        step(source("young", {"user": "two"}, "app")),
+        step(source("young", USER, "app")),
         step(restarted=True, events=["young TargetTaken"] * 2),
         deleted=2,
     ),
 )
 REMOVAL = (
+    *(
+        row(
+            f"nothing that a tenant does to a copy holds anything up: {what}, {restarted=}",
+            APP,
+            step(*acts, source("more", USER), delete("app"), restarted=restarted, a=ONE, b=None),
+            looked({f"app in {HOME}": None, f"more in {A}": USER, f"more in {B}": USER}),
+            deleted=deleted,
+        )
+        for restarted in (False, True)
+        for what, acts, deleted in (
+            ("a finalizer", (finalize(A, MINE),), 2),
+            ("one, and it was deleted", (finalize(A, MINE), delete("app", A)), 1),
+            ("one in the name of our manager", (forge,), 2),
+        )
+    ),
     row("the copies follow their source", APP, step(delete("app"), a=None, b=None), deleted=2),
     row(
         "of one that others keep in deletion the copies go too",
@@ -324,7 +363,7 @@ REMOVAL = (
     row(
         "a source that is made again meanwhile is copied once that is gone",
         APP,
-        step(finalize(A, "tenant.example.com/mine"), delete("app")),
+        step(finalize(A, MINE), delete("app")),
         step(source("app", TWO), a=ONE, b=TWO),
         step(finalize(A), a=TWO),
         deleted=2,
