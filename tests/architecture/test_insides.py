@@ -25,8 +25,6 @@ OF_TUPLES = {"_replace", "_asdict", "_fields", "_exit"}
 PATCHING = {"setattr", "delattr", "getattr"}
 
 GOING = {
-    "controllers/secretsync/syncing.py": "Budget",
-    "controllers/secretsync/test_controller.py": "Budget",
     "manifests/test_monitoring.py": "Budget _labelnames _names_to_collectors",
     "runtime/cache/test_budget.py": (
         "Budget Kept RESERVE UNLIMITED Weigher _shelf budget insides most_for_caches"
@@ -37,6 +35,8 @@ GOING = {
     "runtime/cache/test_store.py": "_indices",
     "runtime/cache/test_weighing.py": "weight weight_of",
     "runtime/conftest.py": "large",
+    "runtime/secretsync/syncing.py": "Budget",
+    "runtime/secretsync/test_controller.py": "Budget",
     "runtime/shop.py": "Turns insides",
     "runtime/test_claims.py": "Budget",
     "runtime/test_effort.py": "PassLimits ResourcePlanner SHARE USUAL _pass _reconciler insides",

@@ -1,4 +1,4 @@
-"""One level for each promise: what a test on a server adds to those in memory stands in it."""
+"""One level for each promise: a controller without an operator, a server for its facts alone."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from support.code.sources import ROOT
 FILES = sorted(
     path for name in ("cluster", "e2e") for path in (ROOT / "tests" / name).rglob("test_*.py")
 )
+PURE = sorted((ROOT / "tests/controllers").rglob("*.py"))
+OPERATOR = ("hedgerow.runtime.", "hedgerow.process.", "hedgerow.kube.", "runtime.", "faults.")
 FACT = re.compile(r"Fact: \w[^\n]{15,}\.(?:\n\n|\Z)")
 """A sentence on the first line: what of a real server, node or program no model can know."""
 
@@ -31,6 +33,36 @@ def without_fact(text: str) -> Iterator[str]:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_each_test_on_a_server_names_the_fact_that_no_model_can_know(path: Path):
     assert list(without_fact(path.read_text("utf-8"))) == []
+
+
+def of_operator(text: str) -> list[str]:
+    """Return what a file imports of the operator, or of what runs one in memory."""
+    found = list[str]()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom):
+            found += [f"{node.module}.{one.name}" for one in node.names]
+        elif isinstance(node, ast.Import):
+            found += [one.name for one in node.names]
+    return [name for name in found if f"{name}.".startswith(OPERATOR)]
+
+
+@pytest.mark.parametrize("path", PURE, ids=lambda path: path.name)
+def test_a_controller_is_tested_without_an_operator(path: Path):
+    """What needs one stands in `tests/runtime`."""
+    assert of_operator(path.read_text("utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "is_its"),
+    [
+        ("from hedgerow.runtime import clock", True),
+        ("from hedgerow import runtime", True),
+        ("import runtime.world", True),
+        ("from hedgerow import Deployment", False),
+    ],
+)
+def test_an_import_of_the_operator_is_seen(text: str, is_its: bool):
+    assert bool(of_operator(text)) is is_its
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """A restart, or another leader: whatever a resource says, nothing is written to say it again.
 
 Another leader knows what a new process knows: what is at the API server, without the Events, which
-have expired. `tests/controllers/secretsync/test_controller.py` has secretsync's states. The one
+have expired. `tests/runtime/secretsync/test_controller.py` has secretsync's states. The one
 exception is an object that admission rewrites: it is applied once, which changes nothing
 (`tests/runtime/test_reconciler_policy.py`).
 """

@@ -1,4 +1,4 @@
-"""What passes over many sources cost, in steps and in passes."""
+"""What passes over many sources cost, in steps."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from controllers.secretsync.syncing import HOME, MANAGER, TYPE, Syncing, coded, secret
 from hedgerow.controllers.secretsync.sources import LABEL, TARGET_NAME
 from support.code.counted import Counter, load
 
+HOME, MANAGER, TYPE = "secretsync", "hedgerow-secretsync", "k8s.ziwon.dev/secretsync"
 SIZES = (100, 800)
 GROWTH = 2.25**3
 """How many times more steps eight times as many sources may take: n log n."""
@@ -33,7 +33,7 @@ def sources(size: int, *, shared: bool) -> list[dict[str, Any]]:
                 "creationTimestamp": "2026-01-01T00:00:00Z",
                 "annotations": {"k8s.ziwon.dev/target-name": "app"} if shared else {},
             },
-            "data": {"password": coded("one"), f"key{number}": coded("two")},
+            "data": {"password": "b25l", f"key{number}": "dHdv"},
         }
         for number in range(size)
     ]
@@ -111,35 +111,3 @@ def taken(observed: Callable[[Any, int], Any]) -> list[int]:
     namespace = controller.TargetNamespace.model_validate(body)
     compose = partial(controller.compose, controller.Selection(), namespace)
     return [COUNTER.count(partial(compose, observed(modules, size))) for size in SIZES]
-
-
-@pytest.mark.anyio
-class TestPasses:
-    async def test_what_nobody_reads_of_a_source_is_no_pass_of_the_namespaces(self):
-        sync = Syncing("team-a")
-        sync.source("app", {"password": "one"})
-        await sync.settle()
-        said = {"metadata": {"annotations": {"example.com/said": "{}"}}}
-        sync.server.merge(secret("app", HOME), said, "somebody")
-        sync.world.deliver()
-        assert not sync.world.life.is_due
-
-        other = {"metadata": {"annotations": {"k8s.ziwon.dev/target-name": "other"}}}
-        sync.server.merge(secret("app", HOME), other, "somebody")
-        sync.world.deliver()
-        assert sync.world.life.is_due
-
-
-@pytest.mark.anyio
-class TestText:
-    async def test_however_many_keys_of_a_copy_are_contested_it_is_one_event(self):
-        sync = Syncing("team-a")
-        keys = {f"key{number:02}": "one" for number in range(20)}
-        sync.source("app", keys)
-        await sync.settle()
-        for key in keys:
-            sync.put("app", "team-a", {key: "mine"}, by=f"by-{key}")
-        sync.source("app", dict.fromkeys(keys, "two"))
-        await sync.settle()
-
-        assert sync.events() == [(HOME, "app", "FieldConflict")]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from prometheus_client import generate_latest
 
-from controllers.secretsync.syncing import HOME, MANAGER, Syncing, coded, secret
 from hedgerow import View
 from hedgerow.controllers.secretsync.options import Selection
 from hedgerow.controllers.secretsync.sources import TARGET_TYPE, CopiedSecret
@@ -13,6 +12,7 @@ from hedgerow.fields import managed_fields
 from hedgerow.kube import errors
 from hedgerow.plan.yield_and_claim import CLAIM
 from hedgerow.runtime.cache.budget import Budget
+from runtime.secretsync.syncing import HOME, MANAGER, Syncing, coded, secret
 
 pytestmark = pytest.mark.anyio
 
@@ -368,3 +368,33 @@ class TestWhatIsTold:
 
         assert sync.data("app", "team-a") == {"password": coded("one")}
         assert not [line for line in sync.world.writes if "Namespace" in line]
+
+
+class TestPasses:
+    async def test_what_nobody_reads_of_a_source_is_no_pass_of_the_namespaces(self):
+        sync = Syncing("team-a")
+        sync.source("app", {"password": "one"})
+        await sync.settle()
+        said = {"metadata": {"annotations": {"example.com/said": "{}"}}}
+        sync.server.merge(secret("app", HOME), said, "somebody")
+        sync.world.deliver()
+        assert not sync.world.life.is_due
+
+        other = {"metadata": {"annotations": {"k8s.ziwon.dev/target-name": "other"}}}
+        sync.server.merge(secret("app", HOME), other, "somebody")
+        sync.world.deliver()
+        assert sync.world.life.is_due
+
+
+class TestText:
+    async def test_however_many_keys_of_a_copy_are_contested_it_is_one_event(self):
+        sync = Syncing("team-a")
+        keys = {f"key{number:02}": "one" for number in range(20)}
+        sync.source("app", keys)
+        await sync.settle()
+        for key in keys:
+            sync.put("app", "team-a", {key: "mine"}, by=f"by-{key}")
+        sync.source("app", dict.fromkeys(keys, "two"))
+        await sync.settle()
+
+        assert sync.events() == [(HOME, "app", "FieldConflict")]

@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 
-from controllers.secretsync.syncing import TYPE, Syncing, coded
 from hedgerow.cli import main
 from hedgerow.kube import client, errors
 from hedgerow.testing.memory.cluster import MemoryCluster
+from runtime.secretsync.syncing import TYPE, Syncing, coded
 
 MARKER = "pl4nted-m4rker"
 ALL = ("release", "--all", "--controller", "secretsync", "--yes")

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from controllers.secretsync.syncing import HOME, MANAGER, TYPE, Syncing, coded, secret
 from faults.built_in import EVENTS
 from faults.scenario import People, Step
 from hedgerow import Secret
 from hedgerow.controllers.secretsync.sources import DOMAIN, SOURCE, TARGET_NAME, TARGET_TYPE
+from runtime.secretsync.syncing import HOME, MANAGER, TYPE, Syncing, coded, secret
 from runtime.stepwise import WorldPeople, play
 from runtime.world import World
 from support.objects.parts import Part
