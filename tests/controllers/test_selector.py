@@ -32,23 +32,13 @@ CASES = [
     Case("one label", {"matchLabels": {"a": "1"}}, "a=1", ({"a": "1", "b": "2"},), ({"a": "2"},)),
     Case("an empty value", {"matchLabels": {"a": ""}}, "a=", ({"a": ""},), ({}, {"a": "1"})),
     Case("in", expression("a", "In", "2", "1"), "a in (1,2)", ({"a": "2"},), ({"a": "3"}, {})),
-    Case(
-        "not in",
-        expression("a", "NotIn", "1"),
-        "a notin (1)",
-        ({"a": "2"}, {}),
-        ({"a": "1"},),
-    ),
+    Case("not in", expression("a", "NotIn", "1"), "a notin (1)", ({"a": "2"}, {}), ({"a": "1"},)),
     Case("there", expression("a", "Exists"), "a", ({"a": ""},), ({},)),
     Case("not there", expression("a", "DoesNotExist"), "!a", ({},), ({"a": ""},)),
-    Case(
-        "all of several, by key",
-        {"matchLabels": {"b": "2", "a": "1"}, **expression("aa", "Exists")},
-        "a=1,aa,b=2",
-        ({"a": "1", "aa": "x", "b": "2"},),
-        ({"a": "1", "b": "2"}, {"a": "1", "aa": "x"}),
-    ),
-]
+    Case("all of several, by key",
+         {"matchLabels": {"b": "2", "a": "1"}, **expression("aa", "Exists")}, "a=1,aa,b=2",
+         ({"a": "1", "aa": "x", "b": "2"},), ({"a": "1", "b": "2"}, {"a": "1", "aa": "x"})),
+]  # fmt: skip
 
 
 class TestMatches:
