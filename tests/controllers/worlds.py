@@ -206,6 +206,17 @@ def cronjobs(draw: st.DrawFn) -> Object:
     }
 
 
+def paths(text: str) -> tuple[tuple[str, ...], ...]:
+    """Return paths that are given one after the other, such as `status; status replicas`."""
+    return tuple(tuple(path.split()) for path in text.split(";"))
+
+
+MADE = paths("metadata generation; metadata deletionTimestamp; metadata ownerReferences")
+LABELS = paths("metadata labels; metadata labels pod-template-hash")
+ROLLED_OUT = paths(
+    "status; status replicas; status updatedReplicas; status availableReplicas;"
+    " status observedGeneration; status conditions"
+)
 SUBJECTS = (
     Subject(
         cast("Controller[Resource]", controller.CONTROLLER),
@@ -215,16 +226,10 @@ SUBJECTS = (
             f"{name}-by-hand",
             "other",
         ),
-        (
-            ("metadata", "deletionTimestamp"),
-            ("metadata", "annotations"),
-            ("metadata", "annotations", SCHEDULED_AT),
-            ("metadata", "finalizers"),
-            ("metadata", "uid"),
-            ("status",),
-            ("status", "conditions"),
-            ("status", "startTime"),
-            ("status", "completionTime"),
+        paths(
+            f"metadata annotations; metadata annotations {SCHEDULED_AT};"
+            " metadata deletionTimestamp; metadata finalizers; metadata uid;"
+            " status; status conditions; status startTime; status completionTime"
         ),
         lasting=True,
     ),
@@ -233,22 +238,9 @@ SUBJECTS = (
         bluegreens(),
         lambda name: (name, f"{name}blue-deployment", f"{name}green-deployment", "other"),
         (
-            ("metadata", "generation"),
-            ("metadata", "deletionTimestamp"),
-            ("metadata", "labels"),
-            ("metadata", "labels", "pod-template-hash"),
-            ("metadata", "ownerReferences"),
-            ("spec",),
-            ("spec", "selector"),
-            ("spec", "replicas"),
-            ("status",),
-            ("status", "replicas"),
-            ("status", "updatedReplicas"),
-            ("status", "availableReplicas"),
-            ("status", "observedGeneration"),
-            ("status", "conditions"),
-            ("status", "containerStatuses"),
-            ("status", "initContainerStatuses"),
+            *(*MADE, *LABELS, *ROLLED_OUT),
+            *paths("spec; spec selector; spec replicas; status containerStatuses"),
+            *paths("status initContainerStatuses"),
         ),
     ),
     Subject(
@@ -256,20 +248,9 @@ SUBJECTS = (
         guestbooks(),
         lambda name: (name, "pages", "others"),
         (
-            ("metadata", "generation"),
-            ("metadata", "deletionTimestamp"),
-            ("metadata", "labels"),
-            ("metadata", "labels", guestbook.NAMED_BY),
-            ("metadata", "ownerReferences"),
-            ("spec", "template", "spec", "volumes"),
-            ("spec", "replicas"),
-            ("status",),
-            ("status", "phase"),
-            ("status", "replicas"),
-            ("status", "updatedReplicas"),
-            ("status", "availableReplicas"),
-            ("status", "observedGeneration"),
-            ("status", "conditions"),
+            *(*MADE, *ROLLED_OUT),
+            *paths(f"metadata labels; metadata labels {guestbook.NAMED_BY}; spec replicas"),
+            *paths("spec template spec volumes; status phase"),
         ),
     ),
     Subject(
@@ -277,27 +258,10 @@ SUBJECTS = (
         memcacheds(),
         lambda name: (name, "other"),
         (
-            ("metadata", "generation"),
-            ("metadata", "deletionTimestamp"),
-            ("metadata", "labels"),
-            ("metadata", "labels", "pod-template-hash"),
-            ("metadata", "labels", "memcached_cr"),
-            ("metadata", "ownerReferences"),
-            ("spec",),
-            ("spec", "clusterIP"),
-            ("spec", "selector"),
-            ("spec", "selector", "matchLabels"),
-            ("spec", "selector", "matchExpressions"),
-            ("spec", "replicas"),
-            ("status",),
-            ("status", "phase"),
-            ("status", "replicas"),
-            ("status", "updatedReplicas"),
-            ("status", "readyReplicas"),
-            ("status", "availableReplicas"),
-            ("status", "observedGeneration"),
-            ("status", "conditions"),
-            ("status", "containerStatuses"),
+            *(*MADE, *LABELS, *ROLLED_OUT),
+            *paths("metadata labels memcached_cr; spec; spec clusterIP; spec selector"),
+            *paths("spec selector matchLabels; spec selector matchExpressions; spec replicas"),
+            *paths("status phase; status readyReplicas; status containerStatuses"),
         ),
     ),
 )
