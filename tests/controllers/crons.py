@@ -153,7 +153,9 @@ LOOKS: dict[str, Callable[[Desired], object]] = {
     "starts": lambda desired: only([dated(name) for name in started(desired)]),
     "keeps": lambda desired: tuple(dated(name) for name in kept(desired)),
     "tells": lambda desired: tuple(reason for _, reason in told(desired)),
-    "warns": lambda desired: tuple(reason for kind, reason in told(desired) if kind == "Warning"),
+    "warns": lambda desired: tuple(
+        reason if kind == "Warning" else f"{kind} {reason}" for kind, reason in told(desired)
+    ),
     "notes": lambda desired: tuple(notice.note for notice in remarks(desired)),
     "ready": says,
     "why": message,

@@ -233,7 +233,7 @@ MISSED = (
         for jobs in ((), (job(5000),))
     ),
     row("a Job that hung for more than a hundred starts", HUNG, 150.5, job(1), starts=None,
-        warns=TOO_MANY, tells=(*TOO_MANY, "JobAlreadyActive")),
+        warns=(*TOO_MANY, "Normal JobAlreadyActive")),
     row("is followed by the newest", HUNG, 150.5, job(1, "Complete"), starts=150),
     row("an edit of the schedule makes the newest start of the new one", cronjob(recorded(0)),
         9 * 60, starts=9 * 60),

@@ -93,7 +93,7 @@ STATUSES = (
     row("so is what was late", cronjob(recorded(2), startingDeadlineSeconds=1), 7.5, missed=5,
         warns=("MissedStart",), notes=(MISSED,)),
     row("a start that waits is told with what it waits for", cronjob(concurrencyPolicy="Forbid"), 2,
-        job(1), tells=("JobAlreadyActive",), warns=(), notes=(WAITS,)),
+        job(1), warns=("Normal JobAlreadyActive",), notes=(WAITS,)),
     *(
         row(f"without starts none is next and none is missed: {spec}",
             cronjob(recorded(1), **spec), 5,
