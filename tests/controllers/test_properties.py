@@ -17,7 +17,8 @@ from controllers.worlds import SUBJECTS, SWITCHING
 from hedgerow.contract import Apply, Create, Desired, Observed
 from hedgerow.fields import ownership
 from hedgerow.objects import Installation, ObjectRef
-from hedgerow.plan.input import ChildHistory, PlanInput
+from hedgerow.plan.input import PlanInput
+from hedgerow.plan.ledger import LedgerEntry
 from hedgerow.plan.plan import plan
 from hedgerow.plan.writes import Write
 from hedgerow.testing.memory import kinds
@@ -135,7 +136,7 @@ class Converger:
         meta = self.live["metadata"]
         api = subject.controller.resource.api
         self.owner = ObjectRef(api, meta["namespace"], meta["name"], meta["uid"])
-        self.history: dict[tuple[str, str], ChildHistory] = {}
+        self.history: dict[tuple[str, str], LedgerEntry] = {}
 
     def roll_out(self) -> None:
         """Do what the Deployment controller does once every pod is available."""
@@ -160,7 +161,7 @@ class Converger:
         observed = Observed(NOW, tuple(kind(item) for kind, item in owned))
         live = {(kind.api.kind, item["metadata"]["name"]): item for kind, item in owned}
         plan_input = PlanInput(
-            self.owner, controller.name, Installation(), NOW, live, history=self.history
+            self.owner, controller.name, Installation(), NOW, live, entries=self.history
         )
         return controller.compose(self.resource, observed), plan_input
 
@@ -170,7 +171,7 @@ class Converger:
         desired, plan_input = self.look()
         planned = plan(plan_input, desired, self.subject.controller.owns)
         assert (planned.contested, planned.problems) == ((), ())
-        self.history = dict(planned.history)
+        self.history = dict(planned.judged)
         if planned.writes:
             self.write(planned.writes[0], plan_input.field_manager)
             return True

@@ -39,15 +39,15 @@ def named(root: Path) -> Iterator[Mutant]:
 NAMED = (
     Named(
         "a refused status is never tried again",
-        "operator/hedgerow/runtime/report/status.py",
-        "waits = state.refusals.waiting(STATUS, version, now)",
-        "waits = STATUS in state.refusals",
+        "operator/hedgerow/runtime/report.py",
+        "elif not any(ledger.waits(write, this.now, target) for target in (write.id, STATUS)):",
+        "elif not ledger.entry(STATUS).attempts:",
     ),
     Named(
         "a name that is taken is never looked at again",
-        "operator/hedgerow/runtime/resource_pass.py",
-        "recheck = state.recheck_in(now) if waits or state.taken else None",
-        "recheck = None",
+        "operator/hedgerow/plan/ledger.py",
+        "if target in targets or entry.state is EntryState.TAKEN",
+        "if target in targets",
     ),
     Named(
         "a start is dated in the future",
@@ -81,7 +81,7 @@ NAMED = (
     ),
     Named(
         "a refused request is sent each second",
-        "operator/hedgerow/runtime/refusals.py",
+        "operator/hedgerow/plan/ledger.py",
         "backoff(attempts, draw",
         "backoff(1, draw",
     ),
@@ -89,7 +89,7 @@ NAMED = (
         "a deletion is taken for done before it is",
         "operator/hedgerow/runtime/writer.py",
         "await self._context.applier.delete(deletion)\n",
-        "self._state.pruned[deletion.id] = deletion.ref.uid\n"
+        "self._state.ledger.deleted(deletion, self._context.clock.now())\n"
         "        await self._context.applier.delete(deletion)\n",
     ),
     Named(

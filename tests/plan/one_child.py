@@ -7,9 +7,11 @@ from typing import Any
 
 from hedgerow.contract import Apply, Child, Desired
 from hedgerow.objects import Installation, ObjectRef
-from hedgerow.plan.input import ChildHistory, PlanInput
+from hedgerow.plan.input import PlanInput
+from hedgerow.plan.ledger import LedgerEntry
 from hedgerow.plan.plan import Plan, plan
 from hedgerow.plan.writes import ChildId, Write, declare
+from hedgerow.plan.yield_and_claim import NO_FIELD_POLICY, FieldPolicy
 from hedgerow_schemas.base import ApiResource, ContestedField, View
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.builtin import Deployment, Service
@@ -36,11 +38,12 @@ WANT = declare(CHILD, OWNER, "bluegreen")
 def plan_input(
     there: Object | None = None,
     *,
-    history: ChildHistory | None = None,
+    history: LedgerEntry | None = None,
     name_conflict: Object | None = None,
     reported: tuple[ContestedField, ...] = (),
     now: datetime = NOW,
     content_version: int = 0,
+    field_policy: FieldPolicy = NO_FIELD_POLICY,
     **others: Object,
 ) -> PlanInput:
     objects = {ID: there} if there else {}
@@ -52,8 +55,9 @@ def plan_input(
         now,
         objects,
         name_conflicts={ID: name_conflict} if name_conflict else {},
-        history={ID: history} if history else {},
+        entries={ID: history} if history else {},
         reported=reported,
+        field_policy=field_policy,
         content_versions={ID: content_version} if content_version else {},
     )
 
@@ -67,9 +71,9 @@ def only_write(made: Plan) -> Write:
     return write
 
 
-def settled_past(want: Object = WANT, seen: Object | None = None) -> ChildHistory:
+def settled_past(want: Object = WANT, seen: Object | None = None) -> LedgerEntry:
     """What a pass remembers that found the child settled."""
-    return planned(plan_input(seen or live(want), content_version=1)).history[ID]
+    return planned(plan_input(seen or live(want), content_version=1)).judged[ID]
 
 
 def nobodys(path: str = ".data.a") -> ContestedField:

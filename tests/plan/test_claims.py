@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from hedgerow.contract import Claim, Claimable, Desired
 from hedgerow.fields import managed_fields, ownership
 from hedgerow.objects import Installation, ObjectRef
-from hedgerow.plan.input import ChildHistory, PlanInput
+from hedgerow.plan.input import PlanInput
+from hedgerow.plan.ledger import LedgerEntry
 from hedgerow.plan.plan import Plan, plan, plan_own
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION, said
 from hedgerow.plan.writes import ChildId, Write, judge_respelled, normal_form, release, unguarded
@@ -49,7 +50,7 @@ class Stage:
     def __init__(self, *, built_in: bool = False) -> None:
         self.server = Server()
         self.server.apply({**TARGET, "spec": SPEC}, "helm")
-        self.history: dict[ChildId, ChildHistory] = {}
+        self.history: dict[ChildId, LedgerEntry] = {}
         self.built_in = built_in
         self.claimable = {Deployment.api: FIELDS}
 
@@ -77,7 +78,7 @@ class Stage:
             Installation(),
             datetime.fromtimestamp(self.server.now, UTC),
             {ID: found} if found else {},
-            history=self.history,
+            entries=self.history,
             field_policy=field_policy,
             writes_owner=self.built_in,
         )
@@ -86,7 +87,7 @@ class Stage:
         made = plan(
             self.plan_input(field_policy), Desired(claims=claims), (Service,), self.claimable
         )
-        self.history |= made.history
+        self.history |= made.judged
         return made
 
     def carry_out(self, *claims: Claim, field_policy: FieldPolicy = NO_FIELD_POLICY) -> list[Write]:

@@ -269,6 +269,7 @@ GATE: dict[str, Function] = {
     "writes.unguarded": lambda m, c: m.writes.unguarded(c.want),
     "writes.normal_form": lambda m, c: m.writes.normal_form(c.want, c.verdict),
     "writes.judge_respelled": judged,
+    "writes.rewritten": lambda m, c: m.writes.rewritten(c.want, c.verdict),
     "writes.claimed": lambda m, c: m.writes.claimed(deployed(m), c.child.fields),
     "writes.release": lambda m, c: m.writes.release(deployed(m).api, c.live, MANAGER),
     "writes.given_back": lambda m, c: m.writes.given_back(deployed(m).api, c.live, ("spec",)),
@@ -277,12 +278,12 @@ GATE: dict[str, Function] = {
     "writes.checksum": lambda m, c: m.writes.checksum(c.live),
     "writes.wave": lambda m, c: m.writes.wave(
         [
-            m.writes.Write(replace(deployed(m), name=str(n)), c.want, "", create=True)
+            m.writes.Write(replace(deployed(m), name=str(n)), c.want, create=True)
             for n in range(c.size)
         ]
     ),
     "writes.settles": lambda m, c: m.writes.settles(
-        m.writes.Write(deployed(m), c.want, "", create=True), c.live, c.verdict
+        m.writes.Write(deployed(m), c.want, create=True), c.live, c.verdict
     ),
     "declaration.checked": lambda m, c: m.declaration.checked(
         desired(c), owning_deployments(m), c.plan_input.owner
@@ -299,7 +300,12 @@ GATE: dict[str, Function] = {
     "annotation.held": lambda m, c: m.annotation.held(c.live, MANAGER),
     "annotation.text": lambda m, c: m.annotation.text(conditions(c), c.reported),
     "status.annotation_report": lambda m, c: m.status.annotation_report(
-        c.live, m.base_schema.Status(), m.plan.Plan(contested=c.reported), problems(c)
+        replace(c.plan_input, owner=deployed(m)),
+        c.live,
+        m.base_schema.Status(),
+        m.plan.Plan(contested=c.reported),
+        problems(c),
+        claims={},
     ),
     "resources.is_ours": lambda m, c: m.resources.is_ours(c.live, "bluegreen"),
     "diff.difference": lambda m, c: m.diff.difference(c.live, c.after, MANAGER),
@@ -453,9 +459,16 @@ GATE: dict[str, Function] = {
     "status.reader_of": lambda m, c: m.status.reader_of(m.bluegreen.CONTROLLER)(c.resource),
     "status.said": lambda m, c: m.status.said(c.resource),
     "status.read": lambda m, c: m.status.read(m.status.Status, c.resource),
+    "status.with_said": lambda m, c: m.status.with_said(
+        c.plan_input, m.bluegreen.CONTROLLER, c.resource, m.base_schema.Status()
+    ),
     "status.kept": lambda m, c: m.status.kept(c.resource, MANAGER),
     "status.report": lambda m, c: m.status.report(
-        c.plan_input, c.resource, m.base_schema.Status(), c.reported, problems(c)
+        c.plan_input,
+        c.resource,
+        m.base_schema.Status(),
+        m.plan.Plan(contested=c.reported),
+        problems(c),
     ),
     "policy.FieldPolicy.yielded": lambda _, c: (
         (policy := c.field_policy)
@@ -582,7 +595,8 @@ EXCEPT: dict[str, str] = {
             "contract_controller.Controller.names_of",
             "contract_controller.Controller.allows_name", "contract_controller.Controller.home",
             "objects.home_of", "objects.is_manager_of", "objects.version_number",
-            "input.PlanInput.ref", "shard.hashed", "shard.point_of",
+            "input.PlanInput.ref", "input.PlanInput.content", "input.PlanInput.content_of",
+            "status.user_generation", "shard.hashed", "shard.point_of",
             "shard.Shard.parse", "shard.Shard.serves", "shard.lease_name", "shard.shard_of",
             "shard.is_lease_of", "shard.ends_as_shard",
         ),

@@ -15,8 +15,9 @@ from hedgerow.objects import ObjectRef
 from hedgerow.plan.input import has_no_holder
 from hedgerow.plan.plan import RESTORE_ONCE_IN, plan
 from hedgerow.plan.writes import declare
+from hedgerow.plan.yield_and_claim import field_policy_of
 from hedgerow_schemas.builtin import Deployment, Service
-from plan.made import entry, live, removed, taken
+from plan.made import live, removed, taken
 from plan.one_child import (
     DATA,
     ID,
@@ -89,7 +90,7 @@ class TestVanished:
     def test_one_field_left_alone_another_is_still_restored(self):
         child = Apply(ConfigMap, "settings", {"data": {**DATA, "c": "3"}})
         want = declare(child, OWNER, "bluegreen")
-        settled = planned(plan_input(live(want)), child).history[ID]
+        settled = planned(plan_input(live(want), content_version=1), child).judged[ID]
         gone = removed(want, "data", "a")
         del gone["data"]["b"]
         del gone["metadata"]["managedFields"][0]["fieldsV1"]["f:data"]["f:b"]
@@ -125,41 +126,34 @@ class TestVanished:
         assert only_write(made).body["data"] == DATA
 
 
-class TestMark:
-    """What names a write: a refusal holds for this very one."""
+class TestPair:
+    """What a write is about: a refusal holds for this pair of intent and content."""
 
     MORE = Apply(ConfigMap, "settings", {"data": {**DATA, "c": "3"}})
 
-    def mark(self, seen: Object, child: Apply = MORE) -> str:
-        return only_write(planned(plan_input(seen), child)).fingerprint
+    def pair(self, version: int = 1, child: Apply = MORE, **how: Any) -> tuple[str, str]:
+        write = only_write(planned(plan_input(live(WANT), content_version=version, **how), child))
+        return write.intent_digest, write.content
 
-    def test_a_change_of_the_childs_status_alone_is_the_same_write(self):
-        moved = live(WANT, version="9")
-        moved["status"] = {"x": 1}
-        written = entry({"apiVersion": "v1", "status": {}}, "kcm", "Update", subresource="status")
-        moved["metadata"]["managedFields"].append(written)
-
-        assert self.mark(moved) == self.mark(live(WANT))
-
-    @pytest.mark.parametrize(
-        "seen",
-        [live(WANT, annotations={"somebody": "was here"}), live(WANT, uid="new")],
-        ids=["changed", "made anew"],
-    )
-    def test_to_an_object_that_changed_it_is_another(self, seen):
-        assert self.mark(seen) != self.mark(live(WANT))
+    def test_to_an_object_that_changed_it_is_another(self):
+        assert self.pair(1) == self.pair(1) != self.pair(2)
 
     def test_of_another_declaration_it_is_another(self):
         other = Apply(ConfigMap, "settings", {"data": {**DATA, "c": "4"}})
 
-        assert self.mark(live(WANT), other) != self.mark(live(WANT))
+        assert self.pair(child=other) != self.pair()
 
-    def test_a_deletion_is_named_by_the_uid(self):
+    def test_under_another_field_policy_it_is_another(self):
+        policy = field_policy_of({"hedgerow.dev/yield": "ConfigMap/settings: data.z"})
+
+        assert self.pair(field_policy=policy) != self.pair()
+
+    def test_a_deletion_is_of_a_uid_in_any_version(self):
         (deletion,) = planned(
             plan_input(live(WANT), old=live(WANT, uid="u", version="42"))
         ).deletions
 
-        assert deletion.fingerprint == "u"
+        assert (deletion.intent_digest, deletion.content) == ("u", "u")
 
 
 class TestPruning:

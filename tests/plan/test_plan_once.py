@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from hedgerow.contract import Create, Keep
 from hedgerow.objects import controller_reference
-from hedgerow.plan.input import ChildHistory
+from hedgerow.plan.ledger import EntryState, LedgerEntry
 from plan.made import live, taken
 from plan.one_child import CHILD, DATA, ID, OWNER, WANT, ConfigMap, only_write, plan_input, planned
 
@@ -59,14 +59,14 @@ class TestCreate:
         made = planned(plan_input(there), ONCE)
 
         assert (made.writes, made.deletions, made.contested, made.problems) == ((), (), (), ())
-        assert made.history == {ID: ChildHistory()}
+        assert made.judged == {ID: LedgerEntry()}
 
     def test_somebody_elses_object_of_the_name_is_never_written(self):
         made = planned(plan_input(name_conflict=name_conflict(name="other")), ONCE)
 
         assert (made.writes, made.deletions) == ((), ())
         assert [(p.reason, p.stalled) for p in made.problems] == [("NameTaken", True)]
-        assert made.history[ID].taken
+        assert made.judged[ID].state is EntryState.TAKEN
 
     def test_what_a_former_resource_of_the_name_left_is_waited_for(self):
         made = planned(plan_input(name_conflict=name_conflict()), ONCE)
@@ -75,7 +75,7 @@ class TestCreate:
         assert [(p.reason, p.stalled) for p in made.problems] == [("WaitingForDeletion", False)]
 
     def test_a_name_found_taken_stays_so_until_it_is_looked_at_again(self):
-        made = planned(plan_input(history=ChildHistory(taken=True)), ONCE)
+        made = planned(plan_input(history=LedgerEntry(EntryState.TAKEN)), ONCE)
 
         assert made.writes == ()
         assert [p.reason for p in made.problems] == ["NameTaken"]

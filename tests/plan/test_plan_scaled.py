@@ -8,7 +8,8 @@ import pytest
 
 from hedgerow.contract import Apply, Desired
 from hedgerow.objects import Installation
-from hedgerow.plan.input import ChildHistory, PlanInput
+from hedgerow.plan.input import PlanInput
+from hedgerow.plan.ledger import LedgerEntry
 from hedgerow.plan.plan import Plan, plan
 from hedgerow.plan.writes import declare
 from hedgerow_schemas.builtin import Deployment
@@ -24,13 +25,22 @@ SCALED = live(ZERO, without(entry(WANT), "f:spec", "f:replicas"))
 
 def planned(
     there: dict[str, object],
-    history: ChildHistory | None = None,
+    history: LedgerEntry | None = None,
     child: Apply = SERVERS,
     **how: bool,
 ) -> Plan:
-    seen = {("Deployment", "demo"): there}
-    known = {("Deployment", "demo"): history} if history else {}
-    plan_input = PlanInput(OWNER, "bluegreen", Installation(), NOW, seen, history=known, **how)
+    demo = ("Deployment", "demo")
+    known = {demo: history} if history else {}
+    plan_input = PlanInput(
+        OWNER,
+        "bluegreen",
+        Installation(),
+        NOW,
+        {demo: there},
+        entries=known,
+        content_versions={demo: 1 if history is None else 2},
+        **how,
+    )
     return plan(plan_input, Desired(children=(child,)), OWNS)
 
 
@@ -38,8 +48,8 @@ def planned(
     "history",
     [
         None,
-        planned(live(WANT)).history["Deployment", "demo"],
-        ChildHistory(restored={".spec.replicas": NOW - timedelta(days=1)}),
+        planned(live(WANT)).judged["Deployment", "demo"],
+        LedgerEntry(restored={".spec.replicas": NOW - timedelta(days=1)}),
     ],
     ids=["after a restart", "seen settled", "restored long ago"],
 )
@@ -52,7 +62,7 @@ def test_it_is_reported_at_once_and_left(history):
 
 
 def test_a_new_size_is_written():
-    history = planned(live(WANT)).history["Deployment", "demo"]
+    history = planned(live(WANT)).judged["Deployment", "demo"]
     more = Apply(Deployment, "demo", {"spec": {"minReadySeconds": 5, "replicas": 5}})
 
     write = only_write(planned(SCALED, history, more))

@@ -14,6 +14,7 @@ from hedgerow.fields import ownership
 from hedgerow.objects import Installation, ObjectRef
 from hedgerow.plan.conditions import Problem, ready
 from hedgerow.plan.input import PlanInput
+from hedgerow.plan.plan import Plan
 from hedgerow.plan.status import StatusReport, read, said
 from hedgerow.plan.status import report as made_report
 from hedgerow_schemas.base import ContestedField, Status
@@ -42,6 +43,7 @@ def resource(status: Object | None = None, *entries: Object, generation: int = 4
             "namespace": "ns",
             "uid": "owner-uid",
             "generation": generation,
+            "resourceVersion": "7",
             "managedFields": list(entries),
         },
         **({"status": status} if status else {}),
@@ -62,12 +64,14 @@ def fresh(**how: Any) -> StatusReport:
 
 def report(given: PlanInput, live: Object, *found: Any, **how: Any) -> StatusReport:
     """Return the report of a resource that says what its live status says."""
-    return made_report(replace(given, before=said(live)), live, *found, **how)
+    composed, contested, *problems = found
+    plan = Plan(contested=tuple(contested))
+    return made_report(replace(given, before=said(live)), live, composed, plan, *problems, **how)
 
 
 def body_of(made: StatusReport) -> Object:
-    assert made.body is not None
-    return made.body
+    assert made.write is not None
+    return made.write.body
 
 
 class TestRead:
@@ -107,10 +111,11 @@ class TestRead:
 
 
 class TestReport:
-    def test_a_status_is_applied_with_the_uid_and_nothing_of_the_spec(self):
+    def test_a_status_is_applied_to_this_version_with_nothing_of_the_spec(self):
         body = body_of(fresh())
 
-        assert body["metadata"] == {"name": "demo", "namespace": "ns", "uid": "owner-uid"}
+        meta = {"name": "demo", "namespace": "ns", "uid": "owner-uid", "resourceVersion": "7"}
+        assert body["metadata"] == meta
         assert body.keys() == {"apiVersion", "kind", "metadata", "status"}
 
     def test_it_says_what_was_composed_of_which_generation_and_since_when(self):
@@ -169,12 +174,13 @@ class TestSettled:
     def test_a_status_that_says_it_all_already_is_not_sent(self):
         live = applied(body_of(fresh()))
 
-        assert report(plan_input(LATER), live, COMPOSED, (), ()) == StatusReport(None, ())
+        found = report(plan_input(LATER), live, COMPOSED, (), ())
+        assert (found.write, found.contested, found.is_news) == (None, (), False)
 
     def test_a_contested_status_that_says_it_all_is_not_sent(self):
         live = applied(body_of(fresh(contested=(FIELD,))))
 
-        assert report(plan_input(LATER), live, COMPOSED, (FIELD,), ()).body is None
+        assert report(plan_input(LATER), live, COMPOSED, (FIELD,), ()).write is None
 
     def test_what_is_contested_no_longer_is_taken_off(self):
         live = applied(body_of(fresh(contested=(FIELD,))))
@@ -228,7 +234,8 @@ class TestOwnStatusContested:
 
         again = report(plan_input(LATER, reported), told, COMPOSED, (), ())
 
-        assert again == StatusReport(None, first.contested, first.contested)
+        assert (again.write, again.is_news) == (None, False)
+        assert again.contested == again.listed == first.contested
 
     def test_a_field_that_only_the_report_itself_meets_is_left_out(self):
         # Somebody holds the condition's reason with the value that we used to say; saying that

@@ -8,14 +8,14 @@ from hedgerow.fields import ownership
 from hedgerow.objects import ObjectRef
 from hedgerow.plan.writes import Deletion, Write, checksum, content, settles, wave
 from hedgerow_schemas.builtin import Deployment, PodDisruptionBudget, Service
-from plan.made import MANAGER, live
+from plan.made import MANAGER, live, taken
 from plan.one_child import WANT
 
 KINDS = {kind.api.kind: kind.api for kind in (Deployment, Service, PodDisruptionBudget)}
 
 
 def write(kind: str, name: str = "demo", *after: str) -> Write:
-    return Write(ObjectRef(KINDS[kind], "ns", name), {}, name, create=True, after=frozenset(after))
+    return Write(ObjectRef(KINDS[kind], "ns", name), {}, create=True, after=frozenset(after))
 
 
 def deletion(name: str) -> Deletion:
@@ -64,16 +64,21 @@ class TestSettles:
     """Whether a write's answer shows that nothing is left to do."""
 
     def made(self, **how: bool) -> Write:
-        return Write(ObjectRef(Service.api, "ns", "settings"), WANT, "", create=True, **how)
+        return Write(ObjectRef(Service.api, "ns", "settings"), WANT, create=True, **how)
 
     def test_an_answer_that_is_as_declared_settles(self):
         answer = live(WANT)
 
         assert settles(self.made(), answer, ownership.judge(WANT, answer, MANAGER))
 
-    def test_an_answer_that_is_not_as_declared_does_not(self):
+    def test_so_does_one_that_the_server_spells_otherwise(self):
         answer = live(WANT)
         answer["data"] = {**answer["data"], "a": "9"}
+
+        assert settles(self.made(), answer, ownership.judge(WANT, answer, MANAGER))
+
+    def test_an_answer_of_which_another_holds_a_part_does_not(self):
+        answer = taken(WANT, ("data", "a"), "9")
 
         assert not settles(self.made(), answer, ownership.judge(WANT, answer, MANAGER))
 

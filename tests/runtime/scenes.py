@@ -21,7 +21,7 @@ CREATION = [
     "apply BlueGreen default/demo/status",
 ]
 MOST_REPEATS = 8
-"""So often is one write made that somebody undoes, within ten minutes."""
+"""So often is one write undone, within ten minutes, before it is said that it does not settle."""
 IMAGE = '.spec.template.spec.containers[name="blue"].image'
 
 # A PodSpec that the server spells in its own way, and one with everything that may be empty.
@@ -71,6 +71,15 @@ async def writes_of(world: World, act: Callable[[], Any]) -> list[str]:
     await world.settle()
     assert world.failures == []
     return world.writes[before:]
+
+
+async def fight(world: World, undo: Callable[[], Any] = lambda: None, minutes: int = 4) -> None:
+    """Have somebody undo what the operator writes, as long as it writes it."""
+    for _ in range(minutes * 60):
+        undo()
+        world.deliver()
+        await world.work()
+        world.server.now += 1
 
 
 def take_image(world: World, colour: str = "blue", image: str = "theirs:9") -> None:

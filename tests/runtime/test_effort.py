@@ -389,7 +389,7 @@ class TestDueFirst:
         assert effort.looks == 1
         await world.work()
         assert CREATION[3] in world.writes
-        assert world.insides._reconciler.states[DEMO].created == {}  # told in one Event
+        assert world.insides._reconciler.states[DEMO].ledger.untold == {}  # told in one Event
 
     async def test_all_starts_of_one_namespace_come_before_their_statuses(self):
         shop = Clockwork()

@@ -8,7 +8,6 @@ from hedgerow.kube import errors
 from hedgerow.runtime.applier import Applier
 from hedgerow.runtime.giving_back import GivingBack
 from hedgerow.runtime.large import USUAL
-from hedgerow.runtime.refusals import RefusalLog
 from runtime.scenes import refuse
 from runtime.test_claims import MANAGER, SCALER, claimed, deploy, is_held, on_deployments
 from runtime.world import DEMO, World
@@ -28,8 +27,9 @@ async def orphaned(*names: str) -> World:
 
 
 def giving_back(world: World) -> GivingBack:
-    refusal_log = RefusalLog(world.clock, world.meters.of("scaler"))
-    return GivingBack(SCALER, world.insides.cache, Applier(world.cluster, MANAGER), refusal_log)  # type: ignore[arg-type]
+    meter = world.meters.of("scaler")
+    applier = Applier(world.cluster, MANAGER)  # type: ignore[arg-type]
+    return GivingBack(SCALER, world.insides.cache, applier, world.clock, meter)
 
 
 def lines(world: World) -> list[tuple[str, str]]:

@@ -122,7 +122,7 @@ class TestLiveValues:
             world.deliver()
             await world.work()
 
-        assert world.writes[begun:].count(STATUS) == MOST_REPEATS - 1
+        assert 2 < world.writes[begun:].count(STATUS) < MOST_REPEATS
         world.server.now += 601
         world.deliver()
         await world.work()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,19 +13,9 @@ import pytest
 from hedgerow.contract import Desired
 from hedgerow.kube import errors
 from hedgerow.kube.errors import Cause, KubeError
-from hedgerow.plan.conditions import Problem
+from hedgerow.plan.ledger import FIRST_WAIT
 from hedgerow.runtime import refusals
-from hedgerow.runtime.refusals import (
-    FIRST_WAIT,
-    LONGEST_WAIT,
-    STATUS,
-    TABLE,
-    Reaction,
-    RefusalKind,
-    RefusalRule,
-    Refusals,
-    RequestKind,
-)
+from hedgerow.runtime.refusals import TABLE, Reaction, RefusalKind, RefusalRule, RequestKind
 from hedgerow.testing.memory.cluster import Sent
 from runtime.scenes import everything, refuse, settled, take_image
 from runtime.shop import Shop, quiet
@@ -40,10 +29,6 @@ def ready(world: World) -> str:
     (found,) = (c for c in world.status()["conditions"] if c["type"] == "Ready")
     return found["message"]
 
-
-NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
-DEMO = ("Service", "demo")
-PROBLEM = Problem("Refused", "no")
 
 ANSWERS: dict[RefusalKind, list[KubeError]] = {
     RefusalKind.EXISTS: [errors.AlreadyExists("there", code=409)],
@@ -77,74 +62,6 @@ class TestTable:
     def test_it_says_of_each_answer_to_each_request_what_follows(self, answer):
         assert set(TABLE[answer]) == set(RequestKind)
         assert {refusals.kind_of(error) for error in ANSWERS[answer]} == {answer}
-
-
-class TestRefusals:
-    def waits(self, number: int, **how: Any) -> list[float]:
-        known, now, waits = Refusals(), NOW, []
-        for _ in range(number):
-            refusal = known.record(DEMO, "mark", PROBLEM, now, draw=how.get("draw", 1.0))
-            waits.append((refusal.again - now).total_seconds())
-            now = refusal.again
-        return waits
-
-    def test_the_wait_doubles_up_to_minutes(self):
-        waits = self.waits(12)
-
-        assert waits[:4] == [1, 2, 4, 8]
-        assert waits[-2:] == [LONGEST_WAIT, LONGEST_WAIT]
-
-    def test_half_of_the_wait_is_chance(self):
-        assert self.waits(2, draw=0.0) == [FIRST_WAIT / 2, FIRST_WAIT]
-
-    @pytest.mark.parametrize(("after", "seconds"), [(0.2, 0.5), (60, 60), (1e9, LONGEST_WAIT)])
-    def test_it_is_not_shorter_than_the_server_asks_nor_longer_than_minutes(self, after, seconds):
-        refusal = Refusals().record(DEMO, "mark", PROBLEM, NOW, draw=0.0, after=after)
-
-        assert refusal.again - NOW == timedelta(seconds=seconds)
-
-    def test_until_then_this_very_request_waits(self):
-        known = Refusals()
-        refusal = known.record(DEMO, "mark", PROBLEM, NOW, draw=1.0)
-
-        assert known.waiting(DEMO, "mark", NOW) is refusal
-        assert known.waiting(DEMO, "other", NOW) is None
-        assert known.waiting(STATUS, "mark", NOW) is None
-        assert known.waiting(DEMO, "mark", NOW + timedelta(seconds=1)) is None
-
-    def test_a_clock_that_was_set_back_keeps_nothing_waiting(self):
-        known = Refusals()
-        known.record(DEMO, "mark", PROBLEM, NOW, draw=1.0)
-
-        assert known.waiting(DEMO, "mark", NOW - timedelta(days=365)) is None
-
-    def test_another_request_to_the_same_target_begins_anew(self):
-        known = Refusals()
-        for _ in range(5):
-            known.record(DEMO, "mark", PROBLEM, NOW, draw=1.0)
-
-        assert known.record(DEMO, "other", PROBLEM, NOW, draw=1.0).attempts == 1
-
-    def test_what_is_not_asked_for_any_more_is_forgotten(self):
-        known = Refusals()
-        for target in (DEMO, ("Service", "same"), STATUS):
-            known.record(target, "mark", PROBLEM, NOW, draw=1.0)
-        known.keep({DEMO: "another", ("Service", "same"): "mark"})
-
-        assert known.children == {("Service", "same")}
-        assert STATUS in known
-
-    def test_the_first_that_is_due_says_when_to_look_again(self):
-        known = Refusals()
-        assert (known.due_in(NOW), bool(known)) == (None, False)
-        known.record(STATUS, "v", None, NOW, draw=1.0, after=30)
-        known.record(DEMO, "mark", PROBLEM, NOW, draw=1.0, after=10)
-
-        assert known.due_in(NOW) == timedelta(seconds=10)
-        assert known.due_in(NOW + timedelta(seconds=60)) == timedelta(seconds=FIRST_WAIT / 2)
-        assert (known.problem(DEMO), known.problem(STATUS)) == (PROBLEM, None)
-        known.clear(DEMO)
-        assert known.due_in(NOW) == timedelta(seconds=30)
 
 
 Act = Callable[[World], object]

@@ -1,10 +1,9 @@
-"""Input: what a plan is made from: the live children, the policy, the history of writes."""
+"""Input: what a plan is made from: the live children, the policy, the ledger."""
 
 from __future__ import annotations
 
-from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
@@ -17,46 +16,17 @@ from hedgerow_schemas.base import ContestedField, Object, Status, instant
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
     from hedgerow.fields.managed_fields import Holder
     from hedgerow.fields.ownership import Leaf
     from hedgerow.objects import Installation
+    from hedgerow.plan.ledger import LedgerEntry
     from hedgerow_schemas.base import ApiResource
 
 
-class SettledChild(Struct, frozen=True):
-    """A child that was settled: a digest of its declaration, and which content it had.
-
-    `content_version` is that of `PlanInput`. `contested` and `rewritten` are the leaves that
-    differed when it was settled.
-    """
-
-    declared: str
-    content_version: int
-    contested: tuple[Leaf, ...] = ()
-    rewritten: tuple[Leaf, ...] = ()
-
-
-class ChildHistory(Struct, frozen=True):
-    """What earlier passes learned about one child; an empty one is safe, but costs more work.
-
-    `settled`: the child when it was last settled. `restored`: when each vanished field was put
-    back. `taken`: the name belongs to somebody else's object. `policy`: a digest of what the user
-    yielded and claimed at that time. `respelling`: how the server respelled the last write.
-    """
-
-    settled: SettledChild | None = None
-    restored: Mapping[str, datetime] = field(default_factory=dict[str, datetime])
-    taken: bool = False
-    policy: str = ""
-    respelling: str = ""
-
-
-NO_HISTORY: Final = ChildHistory()
-
-
 class PlanInput(Struct, frozen=True, dict=True):
-    """The input of a plan: the owner, the live objects, and the history.
+    """The input of a plan: the owner, the live objects, and the entries of the ledger.
 
     `live`: the owner's children by kind and name, and the objects that it may claim fields of; a
     built-in owner is one of these itself. `name_conflicts`: cached objects that have the name of
@@ -74,7 +44,7 @@ class PlanInput(Struct, frozen=True, dict=True):
     now: datetime
     live: Mapping[ChildId, Object]
     name_conflicts: Mapping[ChildId, Object] = field(default_factory=dict[ChildId, Object])
-    history: Mapping[ChildId, ChildHistory] = field(default_factory=dict[ChildId, ChildHistory])
+    entries: Mapping[ChildId, LedgerEntry] = field(default_factory=dict[ChildId, "LedgerEntry"])
     reported: tuple[ContestedField, ...] = ()
     field_policy: FieldPolicy = NO_FIELD_POLICY
     spec_changed: bool = False
@@ -93,6 +63,17 @@ class PlanInput(Struct, frozen=True, dict=True):
         words = (self.field_policy.yields, self.field_policy.claims)
         texts = [[entry.text for entry in entries] for entries in words]
         return digest(*texts) if any(texts) else ""
+
+    def content(self, target: ChildId) -> str:
+        """Return what stands for all that a verdict on a target depends on, but for what is wanted.
+
+        It is empty if the target is missing, or is to be judged each time.
+        """
+        return self.content_of(self.content_versions.get(target, 0))
+
+    def content_of(self, number: int) -> str:
+        """Return what stands for the content with this number; see `content_versions`."""
+        return f"{number} {self.policy}" if number else ""
 
     @property
     def field_manager(self) -> str:

@@ -27,14 +27,8 @@ from hedgerow.fields.redaction import shown
 from hedgerow.objects import PLACEHOLDER, ChildId, controller_of, is_terminating, metadata
 from hedgerow.plan.conditions import TAKEN, Problem
 from hedgerow.plan.conflict_messages import DECLARED_NO_MORE, UNKNOWN_OWNER
-from hedgerow.plan.input import (
-    NO_HISTORY,
-    ChildHistory,
-    PlanInput,
-    SettledChild,
-    has_no_holder,
-    is_scaled_to_zero,
-)
+from hedgerow.plan.input import PlanInput, has_no_holder, is_scaled_to_zero
+from hedgerow.plan.ledger import NO_ENTRY, RECHECK_NAME, EntryState, LedgerEntry
 from hedgerow.plan.remedies import owned_again, without_effect
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION, held
 from hedgerow.plan.writes import (
@@ -42,7 +36,6 @@ from hedgerow.plan.writes import (
     Write,
     checksum,
     claimed,
-    content,
     declare,
     given_back,
     judge_respelled,
@@ -91,7 +84,8 @@ class Plan(Struct, frozen=True):
 
     `rewritten` has a line for each declared field that mutating admission changed, `unmatched` for
     each policy entry that matches no existing field, and `ignored` for each policy entry that has
-    no effect on a contested field, with the reason.
+    no effect on a contested field, with the reason. `judged` has the entries of the ledger that
+    planning found anew.
     """
 
     writes: tuple[Write, ...] = ()
@@ -101,7 +95,7 @@ class Plan(Struct, frozen=True):
     rewritten: tuple[str, ...] = ()
     unmatched: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
-    history: Mapping[ChildId, ChildHistory] = field(default_factory=dict[ChildId, ChildHistory])
+    judged: Mapping[ChildId, LedgerEntry] = field(default_factory=dict[ChildId, LedgerEntry])
 
     @property
     def requests(self) -> tuple[Write | Deletion, ...]:
@@ -129,7 +123,8 @@ class ChildPlanner:
         self.after: frozenset[str] = frozenset()
         self.anew = False
         self.id = ChildId(api.kind, name)
-        self.history = plan_input.history.get(self.id, NO_HISTORY)
+        self.entry = plan_input.entries.get(self.id, NO_ENTRY)
+        self.content = plan_input.content(self.id)
         self.ref = plan_input.ref(api, name)
         self.fields = fields
 
@@ -149,15 +144,14 @@ class ChildPlanner:
         if live is None:
             return self._missing()
         if self.once:
-            return Plan(history={self.id: ChildHistory()})
+            return Plan(judged={self.id: NO_ENTRY})
         if is_terminating(live):
             return self._waiting()
         if self.anew:
             return self._made_anew(live)
-        settled = self.history.settled if self.history.policy == self.plan_input.policy else None
-        if settled is not None and self._unchanged(settled):
-            found = self._found(settled.contested)
-            return self._settled(settled.rewritten, found, self.history)
+        if self.entry.is_settled(self._declared, self.content):
+            found = self._found(self.entry.contested)
+            return self._settled(found, self.entry)
         return self._present(live)
 
     def _missing(self) -> Plan:
@@ -168,12 +162,10 @@ class ChildPlanner:
             same = (former.get("kind"), former.get("name")) == (owner.api.kind, owner.name)
             # An earlier resource of this name left it; garbage collection will delete it.
             return self._waiting() if same or is_terminating(name_conflict) else self._foreign()
-        if self.history.taken:
+        if self.entry.state is EntryState.TAKEN:
             return self._foreign()
         body = {**self.want, "metadata": {**self.want["metadata"], "resourceVersion": "1"}}
-        write = Write(
-            self.ref, body, checksum(body), create=True, once=self.once, declared=self._declared
-        )
+        write = Write(self.ref, body, create=True, once=self.once, declared=self._declared)
         return self._write(write, ())
 
     def _present(self, live: Object) -> Plan:
@@ -199,10 +191,9 @@ class ChildPlanner:
             *self._found(doubtful, UNKNOWN_OWNER),
         )
         if (self._judge(want, live) if left_out else verdict).settled:
-            history = replace(self.history, policy=self.plan_input.policy)
-            if not (abandoned or shared or doubtful):
-                history = replace(history, settled=self._as_settled(verdict))
-            return self._settled(verdict.rewritten, found, history)
+            content = "" if abandoned or shared or doubtful else self.content
+            entry = self.entry.judged(self._declared, content, verdict.contested, verdict.rewritten)
+            return self._settled(found, entry)
         # We give up a contested field that we hold too. The write is for this exact version, so
         # that its other holder still holds it: otherwise the server would remove the field.
         gives_up = any(leaf.why == "surplus" for leaf in verdict.leaves) or any(
@@ -212,7 +203,7 @@ class ChildPlanner:
         return self._write(write, found)
 
     def _judge(self, want: Object, live: Object) -> Verdict:
-        return judge_respelled(want, live, self.plan_input.field_manager, self.history.respelling)
+        return judge_respelled(want, live, self.plan_input.field_manager, self.entry.admitted)
 
     def _unproven(self, declared: Object, live: Object) -> tuple[Leaf, ...]:
         return tuple(
@@ -242,13 +233,11 @@ class ChildPlanner:
             **({"resourceVersion": meta["resourceVersion"]} if exactly else {}),
         }
         body = {**want, "metadata": {**want["metadata"], **guard}}
-        # Not the content version: a part of a large object and the whole have different ones.
-        fingerprint = checksum(want, ref.uid, content(live), [leaf.path for leaf in claims])
         return Write(
             ref,
             body,
-            fingerprint,
             create=False,
+            content=self.content,
             restores=restores,
             claims=claims,
             declared=self._declared,
@@ -260,7 +249,7 @@ class ChildPlanner:
             writes=(replace(write, after=self.after) if self.after else write,),
             contested=tuple(field for field, _ in found),
             ignored=tuple(self._ignored(found)),
-            history={self.id: self.history},
+            judged={self.id: self.entry},
         )
 
     @cached_property
@@ -268,32 +257,12 @@ class ChildPlanner:
         """A digest of the declaration; the rest of the manifest depends on the live object."""
         return checksum(self.fields)
 
-    @property
-    def _content_version(self) -> int:
-        return self.plan_input.content_versions.get(self.id, 0)
-
-    def _as_settled(self, verdict: Verdict) -> SettledChild:
-        """Return what to remember of a settled child."""
-        return SettledChild(
-            self._declared, self._content_version, verdict.contested, verdict.rewritten
-        )
-
-    def _unchanged(self, settled: SettledChild) -> bool:
-        """Return whether nothing that the verdict depends on has changed since it was settled."""
-        known = self._content_version
-        return bool(known) and (settled.declared, settled.content_version) == (
-            self._declared,
-            known,
-        )
-
-    def _settled(
-        self, rewritten: tuple[Leaf, ...], found: ContestedLeaves, history: ChildHistory
-    ) -> Plan:
+    def _settled(self, found: ContestedLeaves, entry: LedgerEntry) -> Plan:
         return Plan(
             contested=tuple(field for field, _ in found),
             ignored=tuple(self._ignored(found)),
-            rewritten=tuple(self._rewritten(leaf) for leaf in rewritten),
-            history={self.id: history},
+            rewritten=tuple(self._rewritten(leaf) for leaf in entry.rewritten),
+            judged={self.id: entry},
         )
 
     def _rewritten(self, leaf: Leaf) -> str:
@@ -311,9 +280,11 @@ class ChildPlanner:
             f"{self.ref} {TAKEN} {self.plan_input.owner}; it is left alone: delete or rename one of"
             " the two"
         )
+        entry = self.entry
+        if entry.state is not EntryState.TAKEN:
+            entry = LedgerEntry(EntryState.TAKEN, again=self.plan_input.now + RECHECK_NAME)
         return Plan(
-            problems=(Problem(NAME_TAKEN, message, about=self.id),),
-            history={self.id: ChildHistory(taken=True)},
+            problems=(Problem(NAME_TAKEN, message, about=self.id),), judged={self.id: entry}
         )
 
     def _made_anew(self, live: Object) -> Plan:
@@ -351,8 +322,7 @@ class ChildPlanner:
 
     def _vanished(self, verdict: Verdict) -> tuple[Leaf, ...]:
         """Return the leaves that we held before and that nobody holds now."""
-        settled = self.history.settled
-        known = settled is not None and settled.declared == self._declared
+        known = self.entry.settled == self._declared
         return tuple(
             leaf
             for leaf in verdict.leaves
@@ -366,16 +336,16 @@ class ChildPlanner:
     def _may_be_new(self) -> bool:
         """Whether what is declared may be new: then it is applied as it is.
 
-        After a restart there is no history: only what the status is about tells.
+        After a restart there is no entry: only what the status is about tells.
         """
-        return self.plan_input.spec_changed or self.history.settled is not None
+        return self.plan_input.spec_changed or bool(self.entry.settled)
 
     def _is_abandoned(self, leaf: Leaf) -> bool:
         """Return whether to leave a vanished leaf alone: restored lately, reported, or scaled to 0.
 
         A claimed leaf is never left alone.
         """
-        restored = self.history.restored.get(leaf.path)
+        restored = self.entry.restored.get(leaf.path)
         recently = restored is not None and abs(self.plan_input.now - restored) < RESTORE_ONCE_IN
         given_up = recently or self._is_reported(leaf) or is_scaled_to_zero(leaf)
         return given_up and not self._is_claimed(leaf)
@@ -443,7 +413,7 @@ def _parted(
 
 
 __all__ = [
-    "RESTORE_ONCE_IN", "ChildHistory", "Plan", "PlanInput", "claims_of", "has_no_holder", "plan",
+    "RESTORE_ONCE_IN", "Plan", "PlanInput", "claims_of", "has_no_holder", "plan",
     "plan_own",
 ]  # fmt: skip
 
@@ -490,7 +460,7 @@ def plan(
             *(line for part in parts for line in part.ignored),
             *plan_input.field_policy.unknown,
         ),
-        history={key: history for part in parts for key, history in part.history.items()},
+        judged={target: entry for part in parts for target, entry in part.judged.items()},
     )
 
 
@@ -571,7 +541,8 @@ def relabelled(plan_input: PlanInput, api: ApiResource, live: Object) -> Plan:
     ref = replace(plan_input.ref(api, meta["name"]), uid=meta["uid"])
     if contested := ownership.judge(body, live, plan_input.field_manager).contested:
         return Plan(contested=tuple(plan_input.report(ref, leaf) for leaf in contested))
-    return Plan(writes=(Write(ref, body, checksum(body), create=False, once=True),))
+    content = plan_input.content(ChildId(api.kind, meta["name"]))
+    return Plan(writes=(Write(ref, body, create=False, content=content, once=True),))
 
 
 def _surplus(

@@ -5,15 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from msgspec import Struct
+from msgspec.structs import replace
 from pydantic import ConfigDict, ValidationError
 
 from hedgerow.fields import ownership
 from hedgerow.fields.applyconfiguration import extract
-from hedgerow.objects import identity, metadata
+from hedgerow.objects import ObjectRef, annotation, identity, metadata
 from hedgerow.plan import status_annotation
 from hedgerow.plan.conditions import conclude, stamp
 from hedgerow.plan.conflict_messages import listed
-from hedgerow.plan.writes import checksum
+from hedgerow.plan.input import has_no_holder
+from hedgerow.plan.ledger import NO_ENTRY
+from hedgerow.plan.plan import plan_own
+from hedgerow.plan.writes import STATUS, Write, checksum
 from hedgerow_schemas.base import ContestedField, Model, Object, Status
 
 if TYPE_CHECKING:
@@ -22,7 +26,8 @@ if TYPE_CHECKING:
     from hedgerow.contract import Controller
     from hedgerow.plan.conditions import Problem
     from hedgerow.plan.input import PlanInput
-    from hedgerow.plan.plan import Plan
+    from hedgerow.plan.ledger import LedgerEntry
+    from hedgerow.plan.plan import Claims, Plan
 
 M = TypeVar("M", bound=Model)
 
@@ -33,23 +38,18 @@ _TIME: Final = "f:lastTransitionTime"
 
 
 class StatusReport(Struct, frozen=True):
-    """The status to apply, or None if the live one is up to date, and all contested fields.
+    """What a resource is to say: the write that says it, and all contested fields.
 
-    `listed` are the contested fields that the status lists.
+    The write is None if nothing is to be said anew, or if it cannot be said. `is_news`: the
+    resource does not say it yet. `listed` are the contested fields that it lists. `entry` is that
+    of a status that says all.
     """
 
-    body: Object | None
+    write: Write | None
     contested: tuple[ContestedField, ...]
     listed: tuple[ContestedField, ...] = ()
-
-    @property
-    def intent_digest(self) -> str:
-        """A digest of the status without times and without other managers' values.
-
-        If somebody else keeps changing a value, the status writes count as repeated writes of the
-        same content, which are limited.
-        """
-        return checksum(_lasting((self.body or {}).get("status")))
+    is_news: bool = False
+    entry: LedgerEntry | None = None
 
 
 def reader_of(controller: Controller[Any]) -> Callable[[Object], Status]:
@@ -117,12 +117,10 @@ def report(
     plan_input: PlanInput,
     live: Object,
     composed: Status,
-    contested: Sequence[ContestedField],
+    plan: Plan,
     problems: Sequence[Problem],
     *,
     rewritten: str = "",
-    unmatched: Sequence[str] = (),
-    ignored: Sequence[str] = (),
     shortened: bool = False,
 ) -> StatusReport:
     """Return compose's status with the results of a pass, compared with the live one.
@@ -134,14 +132,14 @@ def report(
     lists none.
     """
 
-    def judged(everything: Sequence[ContestedField]) -> tuple[Object, ownership.Verdict]:
+    def wanted(everything: Sequence[ContestedField]) -> Object:
         concluded = conclude(
             composed.conditions,
             everything,
             problems,
             rewritten,
-            unmatched=unmatched,
-            ignored=ignored,
+            unmatched=plan.unmatched,
+            ignored=plan.ignored,
             before=before.conditions,
         )
         full = composed.model_copy(
@@ -154,37 +152,82 @@ def report(
         )
         # Nobody can own an empty granular list: declaring it would never settle.
         wire = {name: value for name, value in full.wire().items() if value or name not in EMPTIED}
-        want = {**identity(plan_input.owner), "status": wire}
-        return want, ownership.judge(want, live, plan_input.field_manager, "status")
+        return {**identity(plan_input.owner), "status": wire}
+
+    def judged(want: Object) -> ownership.Verdict:
+        return ownership.judge(want, live, plan_input.field_manager, "status")
 
     before = plan_input.before
     generation: int = metadata(live).get("generation", 0)
-    told = {(field.object, field.path): field for field in contested}
+    version: str = metadata(live).get("resourceVersion", "")
+    told = {(field.object, field.path): field for field in plan.contested}
     everything = tuple(told.values())
-    want, verdict = judged(everything)
+    shown = () if shortened else listed(everything, before.contested)
+    want, entry = wanted(everything), plan_input.entries.get(STATUS, NO_ENTRY)
+    if not everything and entry.is_settled(_intent(want), version):
+        return StatusReport(None, (), entry=entry)
+    verdict = judged(want)
     if verdict.contested:
         lasting = (leaf for leaf in verdict.contested if leaf.field_path[-1] != _TIME)
         own = (plan_input.report(plan_input.owner, leaf) for leaf in lasting)
         told |= {(field.object, field.path): field for field in own}
         everything = tuple(told.values())
-        want, verdict = judged(everything)
+        want = wanted(everything)
+        verdict = judged(want)
+        shown = () if shortened else listed(everything, before.contested)
+    is_complete = not verdict.contested
     if verdict.contested:
         want = ownership.leave_out(want, verdict.contested)
-        verdict = ownership.judge(want, live, plan_input.field_manager, "status")
-    shown = () if shortened else listed(everything, before.contested)
-    return StatusReport(None if verdict.settled else want, everything, shown)
+        verdict = judged(want)
+    if verdict.settled:
+        # The values of contested fields may change while nothing else does.
+        entry = entry.judged(_intent(want), "" if everything else version)
+        return StatusReport(None, everything, shown, entry=entry)
+    write = _write(plan_input.owner, version, want, is_complete=is_complete)
+    return StatusReport(write, everything, shown, is_news=True)
+
+
+def _write(owner: ObjectRef, version: str, want: Object, *, is_complete: bool) -> Write:
+    """Return the write of a status for exactly this version of the resource.
+
+    For a custom resource's status the server ignores a wrong uid (seen on 1.36). Only the version
+    keeps the write from a new resource with the same name.
+    """
+    body = {**want, "metadata": {**want["metadata"], "resourceVersion": version}}
+    return Write(
+        owner,
+        body,
+        create=False,
+        content=version,
+        declared=_intent(want),
+        is_complete=is_complete,
+        subresource="status",
+    )
+
+
+def _intent(want: Object) -> str:
+    """Return a digest of a status without times and without other managers' values.
+
+    They change although the status means the same.
+    """
+    return checksum(_lasting(want.get("status")))
 
 
 def annotation_report(
+    plan_input: PlanInput,
     live: Object,
     composed: Status,
     plan: Plan,
     problems: Sequence[Problem],
+    *,
     rewritten: str = "",
-) -> tuple[str, StatusReport]:
-    """Return the annotation of a built-in resource after a pass, and the report of its conflicts.
+    claims: Claims | None = None,
+) -> StatusReport:
+    """Return what a built-in resource is to say in its annotation.
 
-    Like a status it lists the fields first that are listed already.
+    Like a status it lists the fields first that are listed already. The annotation is written
+    together with the `claims` on the resource: both are one apply. Without them it stays, as an
+    apply would give back what is claimed.
     """
     contested, before = plan.contested, status_annotation.said(live)
     concluded = conclude(
@@ -197,9 +240,32 @@ def annotation_report(
         before=before.conditions,
     )
     shown = listed(contested, before.contested)
-    return status_annotation.text(concluded, shown, len(contested)), StatusReport(
-        None, contested, shown
-    )
+    text = status_annotation.text(concluded, shown, len(contested))
+    writes = () if claims is None else plan_own(plan_input, claims, text).writes
+    is_news = text != annotation(live, status_annotation.STATUS_ANNOTATION)
+    return StatusReport(next(iter(writes), None), contested, shown, is_news=is_news)
+
+
+def with_said(
+    plan_input: PlanInput, controller: Controller[Any], live: Object, before: Status
+) -> PlanInput:
+    """Return the input of a plan with what the resource says of itself so far.
+
+    After a spec change, fields that were given up before are tried again. The spec of a built-in
+    resource is nobody's answer to what we report.
+    """
+    generation = user_generation(controller, live)
+    spec_changed = generation is not None and (before.observed_generation or 0) != generation
+    reported = tuple(c for c in before.contested if not (spec_changed and has_no_holder(c)))
+    return replace(plan_input, before=before, spec_changed=spec_changed, reported=reported)
+
+
+def user_generation(controller: Controller[Any], live: Object) -> int | None:
+    """Return the generation that only users change; None if others change it too.
+
+    Our claims on a built-in resource and those who undo them change its generation.
+    """
+    return metadata(live).get("generation", 0) if controller.is_custom else None
 
 
 def _lasting(value: Any) -> Any:

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+STATUS: Final = ChildId("", "status")
+"""The target that a resource's status is."""
 
 
 def declare(
@@ -86,20 +88,19 @@ def unguarded(body: Object) -> Object:
 def normal_form(want: Object, verdict: Verdict) -> str:
     """Return a digest of how the server respells a declaration; empty if it does not respell it.
 
-    `verdict` is the one on the answer to our own apply. It is remembered, but stored nowhere:
-    whoever may write the object could store another, which hides what they changed.
+    `verdict` is the one on the answer to our own apply.
     """
     rest = ownership.residual(verdict)
     return digest(want, rest) if rest else ""
 
 
 def settles(write: Write, answer: Object, verdict: Verdict) -> bool:
-    """Return whether a write's answer needs no further look: it is as declared, as a whole.
+    """Return whether a write's answer needs no further look, however the server spells it.
 
     `verdict` is the one on the answer.
     """
     return (
-        verdict.settled
+        not verdict.contested
         and write.is_complete
         and not (write.once or write.foreign)
         and not ownership.items_of_unknown_owner(unguarded(write.body), answer)
@@ -117,16 +118,23 @@ def judge_respelled(
     verdict = ownership.judge(want, live, field_manager)
     if not respelling or verdict.contested or normal_form(want, verdict) != respelling:
         return verdict
-    # What the server only added to is not rewritten, nor what it sets where nothing is said.
+    return replace(verdict, leaves=(), rewritten=rewritten(want, verdict))
+
+
+def rewritten(want: Object, verdict: Verdict) -> tuple[Leaf, ...]:
+    """Return the leaves that admission rewrote in what we applied.
+
+    What the server only added to is not among them, nor what it sets where nothing is said.
+    """
     is_builtin = builtin(str(want.get("apiVersion")))
-    rewritten = tuple(
+    changed = (
         leaf
         for leaf in verdict.leaves
         if leaf.why == "changed"
         and not covers(leaf.want, leaf.live)
         and not (is_builtin and is_completed(leaf.want, leaf.live, leaf.field_path))
     )
-    return replace(verdict, leaves=(), rewritten=rewritten)
+    return (*verdict.rewritten, *changed)
 
 
 def content(obj: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -151,19 +159,19 @@ def checksum(*parts: Any) -> str:
 class Write(Struct, frozen=True):
     """One apply to make: `create` means create-only, else `body` has the observed uid.
 
-    `fingerprint` is a digest of this write and of the object without its status; refusals are
-    remembered by it. An object made `once` is never applied again, whatever the server changed in
-    it. `claims` are the leaves that the user told us to take back. They are the only reason to
-    force: `body` then has no other contested leaf, and has the observed version. `declared` is a
-    digest of what compose declares; `body` leaves out the fields that others keep. A `foreign`
+    `content` stands for the content that the write was planned with, see `PlanInput.content`; it is
+    empty if nothing is there. An object made `once` is never applied again, whatever the server
+    changed in it. `claims` are the leaves that the user told us to take back. They are the only
+    reason to force: `body` then has no other contested leaf, and the observed version. `declared`
+    is a digest of what compose declares; `body` leaves out the fields that others keep. A `foreign`
     object is not ours: nothing but `body` is ever written to it. `after` are the kinds whose writes
     come first. It `is_complete` if `body` leaves out nothing that compose declares.
     """
 
     ref: ObjectRef
     body: Object
-    fingerprint: str
     create: bool
+    content: str = ""
     restores: tuple[Leaf, ...] = ()
     once: bool = False
     claims: tuple[Leaf, ...] = ()
@@ -171,10 +179,18 @@ class Write(Struct, frozen=True):
     foreign: bool = False
     after: frozenset[str] = frozenset()
     is_complete: bool = True
+    subresource: str = ""
+
+    @property
+    def is_status(self) -> bool:
+        """Whether it writes the resource's status."""
+        return self.subresource == "status"
 
     @property
     def id(self) -> ChildId:
-        """The child that the write is about."""
+        """The target of the ledger that the write is about."""
+        if self.is_status:
+            return STATUS
         return ChildId(self.ref.api.kind, self.ref.name)
 
     @property
@@ -201,8 +217,8 @@ def release(
         if ownership.judge(want, live, manager).settled:
             return None
     body = {**want, "metadata": {**want["metadata"], "uid": ref.uid}}
-    fingerprint = checksum(body, metadata(live).get("managedFields"))
-    return Write(ref, body, fingerprint, create=False, foreign=True)
+    held = checksum(metadata(live).get("managedFields"))
+    return Write(ref, body, create=False, content=held, foreign=True)
 
 
 def given_back(api: ApiResource, live: Object, keeps: Iterable[str]) -> Write:
@@ -212,7 +228,7 @@ def given_back(api: ApiResource, live: Object, keeps: Iterable[str]) -> Write:
     """
     ref = ref_of(api, live)
     body = {**identity(ref), **{name: live[name] for name in keeps if name in live}}
-    return Write(ref, body, checksum(body, content(live)), create=False, foreign=True)
+    return Write(ref, body, create=False, content=checksum(content(live)), foreign=True)
 
 
 def others_hold_a_part(live: Object, manager: str) -> bool:
@@ -262,9 +278,9 @@ class Deletion(Struct, frozen=True):
         return ChildId(self.ref.api.kind, self.ref.name)
 
     @property
-    def fingerprint(self) -> str:
-        """The name of this deletion, by which a refusal is remembered."""
-        return f"{self.ref.uid}{self.declared}"
+    def content(self) -> str:
+        """What stands for the content that is there: it may have changed, but not its uid."""
+        return self.ref.uid
 
     @property
     def intent_digest(self) -> str:

@@ -5,19 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hedgerow.fields import managed_fields, ownership
+from hedgerow.fields.ownership import covers
 from hedgerow.fields.sets import declaring
 from hedgerow.kube.errors import AlreadyExists, Conflict, KubeError
 from hedgerow.kube.withholding import withholding
 from hedgerow.objects import ObjectRef, metadata
-from hedgerow.plan.writes import normal_form, settles, unguarded
+from hedgerow.plan.writes import normal_form, rewritten, settles, unguarded
 from hedgerow.runtime.large import USUAL, PassLimits
 from hedgerow.runtime.metrics import Meter, Meters
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from hedgerow.fields.ownership import Leaf
     from hedgerow.fields.paths import Tree
     from hedgerow.fields.sets import FieldPath
     from hedgerow.kube.cluster import Cluster
@@ -28,12 +31,14 @@ if TYPE_CHECKING:
 class Applied(Struct, frozen=True):
     """The response to an apply: the object, and whether it was created, configured or unchanged.
 
-    `respelling` is how the server respelled it. `settled`: nothing is left to do about the object.
+    `settled`: nothing is left to do about the object, though the server may have rewritten leaves.
+    `admitted` is a digest of how it respelled the whole.
     """
 
     obj: Object
     action: str
-    respelling: str = ""
+    admitted: str = ""
+    rewritten: tuple[Leaf, ...] = ()
     settled: bool = False
 
 
@@ -48,43 +53,57 @@ class Applier:
     async def apply(
         self, write: Write, before: Object | None, limits: PassLimits = USUAL
     ) -> Applied:
-        """Apply a child, either create-only or with its uid; return the response.
+        """Apply a child or a status: create-only, or with the uid or version; return the response.
 
         Only a write that claims fields is forced. `limits` are those of the pass. Raises KubeError.
         """
         try:
             with withholding(write.ref.api):
-                answer, respelling, settled = await self._apply(write, limits)
+                applied = await self._apply(write, limits)
         except KubeError as error:
             if isinstance(error, Conflict):
-                self._meter.wrote("conflicted")
+                self._count(write, "conflicted")
                 self._meter.conflicted(cause.manager for cause in error.causes)
             raise
+        answer = applied.obj
         action = "created" if write.create else _action(before, answer)
         old, manager = before or {}, self.field_manager
-        given_up = action == "configured" and await limits.compute(_gave_up, old, answer, manager)
-        self._meter.wrote("released" if given_up else action)
+        may_give_up = action == "configured" and not write.is_status
+        given_up = may_give_up and await limits.compute(_gave_up, old, answer, manager)
+        self._count(write, "released" if given_up else action)
         holders = (holder.manager for leaf in write.claims for holder in leaf.holders)
         self._meter.claimed(holders)
-        return Applied(answer, action, respelling, settled)
+        return replace(applied, action=action)
 
-    async def _apply(self, write: Write, limits: PassLimits) -> tuple[Object, str, bool]:
+    def _count(self, write: Write, action: str) -> None:
+        """Count a write of a child; the metric leaves out what a resource says."""
+        if not write.is_status:
+            self._meter.wrote(action)
+
+    async def _apply(self, write: Write, limits: PassLimits) -> Applied:
         applied = await self._cluster.apply(
             write.ref.api,
             write.body,
             manager=self.field_manager,
             force=bool(write.claims),
+            subresource=write.subresource,
             timeout=limits.timeout,
         )
-        answer = applied.object
-        want = unguarded(write.body)
-        respelling, settled = await limits.compute(self._judge, write, want, answer)
-        return answer, respelling, settled
+        return await limits.compute(self._judged, write, applied.object)
 
-    def _judge(self, write: Write, want: Object, answer: Object) -> tuple[str, bool]:
-        """Return how the server respelled the write, and whether the response settles it."""
+    def _judged(self, write: Write, answer: Object) -> Applied:
+        if write.is_status:
+            is_stored = covers(write.body["status"], answer.get("status"))
+            return Applied(answer, "configured", settled=write.is_complete and is_stored)
+        want = unguarded(write.body)
         verdict = ownership.judge(want, answer, self.field_manager)
-        return normal_form(want, verdict), settles(write, answer, verdict)
+        return Applied(
+            answer,
+            "configured",
+            normal_form(want, verdict),
+            rewritten(want, verdict),
+            settles(write, answer, verdict),
+        )
 
     async def take_over(
         self, ref: ObjectRef, live: Object, places: Iterable[FieldPath], limits: PassLimits = USUAL
@@ -99,30 +118,6 @@ class Applier:
                 ref.api, body, manager=self.field_manager, timeout=limits.timeout
             )
         self._meter.wrote("configured")
-        return applied.object
-
-    async def apply_status(
-        self, ref: ObjectRef, body: Object, version: str, limits: PassLimits = USUAL
-    ) -> Object:
-        """Apply a resource's status to exactly this `version`, and return the resource.
-
-        `limits` are those of the pass. Raises KubeError; Stale if the version has changed.
-
-        For a custom resource's status the server ignores a wrong uid (seen on 1.36). Only the
-        version keeps the write from a new resource with the same name.
-        """
-        body = {**body, "metadata": {**body["metadata"], "resourceVersion": version}}
-        try:
-            applied = await self._cluster.apply(
-                ref.api,
-                body,
-                manager=self.field_manager,
-                subresource="status",
-                timeout=limits.timeout,
-            )
-        except Conflict as error:
-            self._meter.conflicted(cause.manager for cause in error.causes)
-            raise
         return applied.object
 
     async def would_create(self, ref: ObjectRef, body: Object) -> None:

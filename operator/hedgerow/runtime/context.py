@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from hedgerow.runtime.in_flight import InFlight
     from hedgerow.runtime.metrics import Meter
     from hedgerow.runtime.observation import ResourcePlanner
-    from hedgerow.runtime.refusals import RefusalLog
-    from hedgerow.runtime.report.reporter import Reporter
     from hedgerow.runtime.responses import Responses
     from hedgerow.runtime.slow_compose import SlowCompose
     from hedgerow_schemas.base import Resource
@@ -37,7 +35,6 @@ class PassContext(Struct, frozen=True, kw_only=True):
     applier: Applier
     publisher: EventPublisher
     meter: Meter
-    refusal_log: RefusalLog
     slow_compose: SlowCompose
     responses: Responses
     in_flight: InFlight
@@ -53,11 +50,6 @@ class PassContext(Struct, frozen=True, kw_only=True):
     def cache(self) -> Cache:
         """The controller's caches."""
         return self.planner.cache
-
-    @property
-    def reporter(self) -> Reporter:
-        """How the resources say what passes find."""
-        return self.planner.reporter
 
     @property
     def clock(self) -> Clock:

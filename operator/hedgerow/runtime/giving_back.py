@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 from hedgerow.contract import Key
 from hedgerow.kube.errors import KubeError
 from hedgerow.objects import is_terminating, metadata, ref_of
+from hedgerow.plan.ledger import Ledger
 from hedgerow.plan.oversized import oversize_of
 from hedgerow.plan.writes import release
 from hedgerow.runtime import refusals
-from hedgerow.runtime.refusals import Reaction, RefusalLog, Refusals, RequestKind
+from hedgerow.runtime.refusals import Reaction, RequestKind
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
     from hedgerow.plan.writes import Write
     from hedgerow.runtime.applier import Applier
     from hedgerow.runtime.cache.caches import Cache
+    from hedgerow.runtime.clock import Clock
     from hedgerow.runtime.large import PassLimits
+    from hedgerow.runtime.metrics import Meter
     from hedgerow_schemas.base import ApiResource, Object, Resource
 
 
@@ -36,13 +39,14 @@ class GivingBack:
         controller: Controller[Resource],
         cache: Cache,
         applier: Applier,
-        refusal_log: RefusalLog,
+        clock: Clock,
+        meter: Meter,
     ) -> None:
         self._controller = controller
         self._cache = cache
         self._applier = applier
-        self._refusal_log = refusal_log
-        self._refused: dict[Key, Refusals] = {}
+        self._clock, self._meter = clock, meter
+        self._ledgers: dict[Key, Ledger] = {}
 
     async def give_back(self, key: Key, limits: PassLimits) -> timedelta | None:
         """Give back what deleted resources with this key claimed.
@@ -52,16 +56,16 @@ class GivingBack:
         """
         if not self._controller.claims:
             return None
-        known = self._refused.pop(key, None) or Refusals()
+        ledger = self._ledgers.pop(key, None) or Ledger()
         asked = {write.id: write for write in await self._due(key)}
-        known.keep({target: write.fingerprint for target, write in asked.items()})
+        ledger.keep(asked.values())
         try:
             for write in asked.values():
-                await self._give_back(write, known, limits)
+                await self._give_back(write, ledger, limits)
         finally:
-            if known:
-                self._refused[key] = known
-        return known.due_in(self._refusal_log.now())
+            if ledger.refused:
+                self._ledgers[key] = ledger
+        return ledger.due_in(ledger.refused, self._clock.now())
 
     async def _due(self, key: Key) -> list[Write]:
         manager = self._applier.field_manager
@@ -92,8 +96,8 @@ class GivingBack:
         found = await self._applier.read(ref)
         return found if metadata(found or {}).get("uid") == ref.uid else None
 
-    async def _give_back(self, write: Write, known: Refusals, limits: PassLimits) -> None:
-        if known.waiting(write.id, write.fingerprint, self._refusal_log.now()):
+    async def _give_back(self, write: Write, ledger: Ledger, limits: PassLimits) -> None:
+        if ledger.waits(write, self._clock.now()):
             return
         kind, name = write.id
         store = self._cache.child_store(kind, write.ref.namespace)
@@ -103,14 +107,14 @@ class GivingBack:
         except KubeError as error:
             if refusals.rule(RequestKind.RELEASE, error).reaction is Reaction.PUT_OFF:
                 raise
-            self._refusal_log.record(
-                known,
-                write.id,
-                write.fingerprint,
+            refusals.record(
+                ledger,
+                write,
+                error,
                 request=RequestKind.RELEASE,
-                ref=write.ref,
-                error=error,
+                clock=self._clock,
+                meter=self._meter,
             )
             return
-        known.clear(write.id)
+        ledger.clear(write.id)
         store.absorb(answer)

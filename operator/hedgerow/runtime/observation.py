@@ -26,7 +26,7 @@ from hedgerow.plan.conditions import Problem
 from hedgerow.plan.declaration import check_read, checked, compose_failed
 from hedgerow.plan.input import PlanInput
 from hedgerow.plan.plan import Plan, plan
-from hedgerow.plan.status import kept, read, reader_of
+from hedgerow.plan.status import kept, read, reader_of, with_said
 from hedgerow.plan.yield_and_claim import (
     CLAIM,
     NO_FIELD_POLICY,
@@ -36,7 +36,6 @@ from hedgerow.plan.yield_and_claim import (
     field_policy_of,
 )
 from hedgerow.runtime.large import LARGE, PassLimits
-from hedgerow.runtime.report import reporter_of
 from hedgerow.validation import in_a_line
 from hedgerow_schemas.base import Resource, Status, View
 
@@ -47,7 +46,6 @@ if TYPE_CHECKING:
     from hedgerow.runtime.cache.caches import Cache
     from hedgerow.runtime.clock import Clock
     from hedgerow.runtime.namespaces import Permission
-    from hedgerow.runtime.report.reporter import Reporter
     from hedgerow.runtime.state import ResourceState
     from hedgerow_schemas.base import Object
 
@@ -137,11 +135,6 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
     server_time: Callable[[], datetime | None] = lambda: None
     own_namespace: str = ""
 
-    @property
-    def reporter(self) -> Reporter:
-        """How the resources say what passes find."""
-        return reporter_of(self.controller)
-
     def writable(self, key: Key, state: ResourceState) -> Object | None:
         """Return the resource, or None if nothing may be written for it any more.
 
@@ -211,7 +204,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             live,
             state,
             times=times or self.times(),
-            refused=state.refusals.children | failed,
+            refused=state.ledger.refused | failed,
             field_policy=field_policy,
             whole=whole or {},
             unwatched=unwatched or {},
@@ -236,7 +229,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
 
         `composed` is called with the seconds for which compose blocked the event loop.
         """
-        refused = state.refusals.children
+        refused = state.ledger.refused
         observation = await limits.compute(self._planned, found, measured=not limits.is_large)
         composed(observation.compose_seconds)
         key = found.plan_input.owner.key
@@ -244,14 +237,14 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         if limits.is_large and self.writable(key, state) is None:
             return None
         if not observation.has_declaration:
-            state.refusals.keep({})  # there are no writes, so none is to be sent again
+            state.ledger.keep(())  # there are no writes, so none is to be sent again
             return observation
         if _cached_since(observation.plan_input):
             return None
-        state.learn(observation.plan.history, observation.plan_input.live)
-        state.refusals.keep({step.id: step.fingerprint for step in observation.plan.requests})
+        state.ledger.learn(observation.plan.judged, observation.plan_input.live)
+        state.ledger.keep(observation.plan.requests)
         # A refused write is no longer planned, but compose was told that it was refused.
-        return observation if state.refusals.children == refused else None
+        return observation if state.ledger.refused == refused else None
 
     def compose(self, observation: Observation) -> Desired:
         """Return what compose declares from a look. Raises whatever it raises."""
@@ -269,8 +262,8 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             installation=self.installation,
             now=self.clock.now(),
             live={},
-            history=state.history,
-            writes_owner=self.reporter.writes_resource,
+            entries=state.ledger.entries,
+            writes_owner=self.controller.writes_resource,
         )
 
     def _cached(
@@ -297,7 +290,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             child: store(child.kind, home).content_version(Key(home, child.name))
             for child in written
         }
-        if self.reporter.writes_resource:
+        if self.controller.writes_resource:
             own = ChildId(self.controller.resource.api.kind, key[1])
             written[own] = live
             versions[own] = self.cache.resource_store(key[0]).content_version(key)
@@ -338,7 +331,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         Compose is `measured` on the event loop alone: a thread keeps nothing else waiting.
         """
         live, hindrance = cached.live, cached.hindrance
-        controller, reporter = self.controller, self.reporter
+        controller = self.controller
         problems = size_problems(cached)
         again = ROOM_AGAIN * (0.5 + self.clock.jitter()) if problems else None
         resource: Resource | None = None
@@ -348,9 +341,9 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             except ValidationError as error:
                 problems = [Problem("InvalidSpec", in_a_line(error))]
         before: object = getattr(resource, "status", None)
-        if reporter.writes_resource or not isinstance(before, Status):
+        if controller.writes_resource or not isinstance(before, Status):
             before = reader_of(controller)(live)
-        plan_input = reporter.with_status(cached.plan_input, live, before)
+        plan_input = with_said(cached.plan_input, controller, live, before)
         observation = replace(cached, plan_input=plan_input, resource=resource)
         if resource is None:
             return observation.with_failure(*problems, again=again)

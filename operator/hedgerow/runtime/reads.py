@@ -6,12 +6,10 @@ from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
 from hedgerow.contract import Keep
 from hedgerow.kube.errors import Forbidden
 from hedgerow.objects import ChildId, ObjectRef, controller_of, metadata, ref_of
-from hedgerow.plan.input import ChildHistory
+from hedgerow.plan.ledger import EntryState
 from hedgerow.runtime.cache.caches import owner_key
 from hedgerow.runtime.cache.store import version_of
 
@@ -45,7 +43,7 @@ class Reads:
 
     async def begin(self) -> None:
         """Read what the caches lack before the first look of a pass. Raises KubeError."""
-        await self._maybe_created()
+        await self._unanswered()
         await self._taken_names()
         await self._fitting_again()
 
@@ -58,10 +56,11 @@ class Reads:
         # A child left by an earlier resource of this name is not taken: it will be deleted soon.
         ours = found is not None and self._key in owner_key(self._context.controller, found)
         taken = found is not None and not ours
-        state.history[child] = replace(state.history.get(child, ChildHistory()), taken=taken)
-        state.read_before_create = state.read_before_create or found is not None
         if taken:
-            state.may_read_names(self._context.clock.now())
+            state.ledger.take(child, self._context.clock.now())
+        elif state.ledger.entry(child).state is EntryState.TAKEN:
+            state.ledger.clear(child)
+        state.ledger.reads_names |= found is not None
         return found
 
     async def read_kept_children(self, observation: Observation) -> bool:
@@ -123,26 +122,32 @@ class Reads:
             self._context.responses.forget(ref, ref.uid)
         return found
 
-    async def _maybe_created(self) -> None:
+    async def _unanswered(self) -> None:
         """Read the children whose creation got no response: the watch may not show them yet.
 
         A plan without them might create one too many, such as another Job of a CronJob.
         """
-        maybe_created = self._state.maybe_created
-        for child, ref in tuple(maybe_created.items()):
+        ledger = self._state.ledger
+        for child in ledger.in_state(EntryState.UNANSWERED):
             with suppress(Forbidden):  # without the right to read, rely on the watch
-                await self._named(ref)
-            maybe_created.pop(child, None)
+                await self._named(self._ref(child))
+            ledger.clear(child)
 
     async def _taken_names(self) -> None:
         """Read the objects of others that have a child's name, but not too often."""
-        taken, controller = self._state.taken, self._context.controller
-        if not taken or not self._state.may_read_names(self._context.clock.now()):
-            return
-        kinds = {kind.api.kind: kind.api for kind in controller.owns}
-        with suppress(Forbidden):  # without the right to read, keep what is known
-            for kind, name in taken:
-                await self.child(ObjectRef(kinds[kind], controller.home(self._key), name))
+        ledger, now = self._state.ledger, self._context.clock.now()
+        for child in ledger.in_state(EntryState.TAKEN):
+            if not ledger.entry(child).is_due(now):
+                continue
+            try:
+                await self.child(self._ref(child))
+            except Forbidden:  # without the right to read, keep what is known
+                ledger.take(child, now)
+
+    def _ref(self, child: ChildId) -> ObjectRef:
+        controller = self._context.controller
+        api = next(kind.api for kind in controller.owns if kind.api.kind == child.kind)
+        return ObjectRef(api, controller.home(self._key), child.name)
 
     async def _fitting_again(self) -> None:
         """Read and cache the objects that were left out, and for which there is room again."""

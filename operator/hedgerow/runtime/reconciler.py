@@ -10,13 +10,12 @@ from msgspec.structs import replace
 
 from hedgerow.kube.errors import Forbidden, Missing
 from hedgerow.objects import annotation, metadata
-from hedgerow.plan.status import reader_of
+from hedgerow.plan.status import reader_of, user_generation
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
 from hedgerow.runtime.context import PassContext
 from hedgerow.runtime.giving_back import GivingBack
 from hedgerow.runtime.in_flight import InFlight
 from hedgerow.runtime.metrics import Meter, Meters
-from hedgerow.runtime.refusals import RefusalLog
 from hedgerow.runtime.resource_pass import Outcome, Pass, soonest
 from hedgerow.runtime.responses import Responses
 from hedgerow.runtime.slow_compose import SlowCompose
@@ -57,7 +56,6 @@ class Reconciler:
             applier=applier,
             publisher=publisher,
             meter=meter,
-            refusal_log=RefusalLog(planner.clock, meter),
             slow_compose=SlowCompose(planner.clock, meter),
             responses=Responses(planner),
             in_flight=self.in_flight,
@@ -66,7 +64,7 @@ class Reconciler:
         )
         self.states: dict[Key, ResourceState] = {}
         self._giving_back = GivingBack(
-            planner.controller, planner.cache, applier, self.context.refusal_log
+            planner.controller, planner.cache, applier, planner.clock, meter
         )
 
     async def reconcile(self, key: Key, limits: PassLimits | None = None) -> Outcome:
@@ -92,14 +90,13 @@ class Reconciler:
         Children that were created once stay known, so that no start of a CronJob is made again.
         """
         for state in self.states.values():
-            state.pruned.clear()
-            state.events_sent.clear()
+            state.ledger.rewind()
         self.context.publisher.rewind()
 
     async def _pass(self, key: Key, live: Object, limits: PassLimits) -> Outcome:
         state, context = self._state(key, live), self.context
         field_policy = f"{annotation(live, YIELD)}\n{annotation(live, CLAIM)}"
-        state.renew(context.reporter.generation(live) or 0, field_policy)
+        state.renew(user_generation(context.controller, live) or 0, field_policy)
         this = Pass(context, key, state, limits)
         try:
             return await this.run() or self._not_written(this)

@@ -8,7 +8,6 @@ deleted nothing is tried again.
 
 from __future__ import annotations
 
-from datetime import timedelta
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -16,26 +15,17 @@ import structlog
 from msgspec import Struct
 
 from hedgerow.kube import errors
-from hedgerow.kube.retry import backoff
-from hedgerow.objects import ChildId
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from datetime import datetime
 
     from hedgerow.kube.errors import KubeError
-    from hedgerow.objects import ObjectRef
+    from hedgerow.objects import ChildId
     from hedgerow.plan.conditions import Problem
+    from hedgerow.plan.ledger import Ledger, LedgerEntry
+    from hedgerow.plan.writes import Deletion, Write
     from hedgerow.runtime.clock import Clock
     from hedgerow.runtime.metrics import Meter
-
-FIRST_WAIT = 1.0
-"""Seconds before a refused request is sent again; they double each time."""
-LONGEST_WAIT = 300.0
-"""Seconds: the longest backoff, and the longest Retry-After that is respected."""
-
-STATUS = ChildId("", "status")
-
 
 log = structlog.get_logger(__name__)
 
@@ -155,127 +145,29 @@ def rule(request: RequestKind, error: KubeError) -> RefusalRule:
     return TABLE[kind_of(error)][request]
 
 
-class Refusal(Struct, frozen=True):
-    """One request that was refused, and when it may be sent again.
+def record(
+    ledger: Ledger,
+    step: Write | Deletion,
+    error: KubeError,
+    *,
+    request: RequestKind,
+    clock: Clock,
+    meter: Meter,
+    problem: Problem | None = None,
+    target: ChildId | None = None,
+) -> LedgerEntry:
+    """Note a refusal and return the entry; count it, and log one in a row as a warning.
 
-    `fingerprint` identifies the exact request: a different one to the same target does not wait.
-    `problem` is what the resource's conditions report, if anything.
+    `target` is that of the ledger, if it is not what is written to.
     """
-
-    fingerprint: str
-    problem: Problem | None
-    attempts: int
-    again: datetime
-
-    def may_be_sent_again(self, now: datetime) -> bool:
-        """Return whether it may be sent again, also after the clock was set back."""
-        return now >= self.again or self.again - now > timedelta(seconds=LONGEST_WAIT)
-
-
-class Refusals:
-    """The requests of one resource that wait for their backoff, by target."""
-
-    def __init__(self) -> None:
-        self._known: dict[ChildId, Refusal] = {}
-
-    def __bool__(self) -> bool:
-        """Return whether any request was refused."""
-        return bool(self._known)
-
-    def __contains__(self, target: ChildId) -> bool:
-        """Return whether the last request to the target was refused."""
-        return target in self._known
-
-    @property
-    def children(self) -> frozenset[ChildId]:
-        """The children whose last write or deletion was refused."""
-        return frozenset(self._known) - {STATUS}
-
-    def record(
-        self,
-        target: ChildId,
-        fingerprint: str,
-        problem: Problem | None,
-        now: datetime,
-        *,
-        draw: float,
-        after: float = 0.0,
-    ) -> Refusal:
-        """Remember a refusal, and return it.
-
-        If the same request is refused again, the wait doubles, from 1 s to 300 s. Its upper half is
-        random (`draw`, from [0, 1)). It is at least `after` seconds, but never more than 300.
-        """
-        before = self._known.get(target)
-        attempts = before.attempts + 1 if before and before.fingerprint == fingerprint else 1
-        wait = backoff(attempts, draw, first=FIRST_WAIT, longest=LONGEST_WAIT)
-        again = now + timedelta(seconds=min(LONGEST_WAIT, max(wait, after)))
-        self._known[target] = refusal = Refusal(fingerprint, problem, attempts, again)
-        return refusal
-
-    def waiting(self, target: ChildId, fingerprint: str, now: datetime) -> Refusal | None:
-        """Return the refusal because of which this exact request must wait, or None."""
-        known = self._known.get(target)
-        return (
-            known
-            if known and known.fingerprint == fingerprint and not known.may_be_sent_again(now)
-            else None
-        )
-
-    def clear(self, target: ChildId) -> None:
-        """Forget a target's refusal: its request was accepted, or is not sent any more."""
-        self._known.pop(target, None)
-
-    def keep(self, fingerprints: Mapping[ChildId, str]) -> None:
-        """Forget the refusals of children whose requests are not among `fingerprints`."""
-        self._known = {
-            target: known
-            for target, known in self._known.items()
-            if target == STATUS or fingerprints.get(target) == known.fingerprint
-        }
-
-    def due_in(self, now: datetime) -> timedelta | None:
-        """Return the time until the first request is sent again, or None."""
-        least = timedelta(seconds=FIRST_WAIT / 2)
-        waits = (known.again - now for known in self._known.values())
-        return min((max(wait, least) for wait in waits), default=None)
-
-    def problem(self, target: ChildId) -> Problem | None:
-        """Return what the conditions report about a target's refusal, or None."""
-        known = self._known.get(target)
-        return known.problem if known else None
-
-
-class RefusalLog:
-    """Records the refused requests of one controller, and counts and logs them."""
-
-    def __init__(self, clock: Clock, meter: Meter) -> None:
-        self._clock = clock
-        self._meter = meter
-
-    def now(self) -> datetime:
-        """Return the current time, by which waits are measured."""
-        return self._clock.now()
-
-    def record(
-        self,
-        known: Refusals,
-        target: ChildId,
-        fingerprint: str,
-        *,
-        request: RequestKind,
-        ref: ObjectRef,
-        error: KubeError,
-        problem: Problem | None = None,
-    ) -> Refusal:
-        """Remember a refusal and return it; only one in a row is logged as a warning."""
-        self._meter.refused(request.value, kind_of(error).value)
-        now = self._clock.now()
-        refusal = known.record(
-            target, fingerprint, problem, now, draw=self._clock.jitter(), after=error.after
-        )
-        warned = UNUSUAL_FROM if kind_of(error) in _USUAL else 1
-        write = log.warning if refusal.attempts == warned else log.debug
-        seconds = round((refusal.again - now).total_seconds(), 1)
-        write("refused", request=request.value, target=str(ref), error=str(error), seconds=seconds)
-        return refusal
+    kind, now = kind_of(error), clock.now()
+    meter.refused(request.value, kind.value)
+    pair = step.intent_digest, step.content
+    entry = ledger.refuse(
+        target or step.id, pair, problem, now, draw=clock.jitter(), after=error.after
+    )
+    warned = UNUSUAL_FROM if kind in _USUAL else 1
+    write = log.warning if entry.attempts == warned else log.debug
+    seconds = round(((entry.again or now) - now).total_seconds(), 1)
+    write("refused", request=request.value, target=str(step.ref), error=str(error), seconds=seconds)
+    return entry

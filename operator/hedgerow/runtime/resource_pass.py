@@ -15,9 +15,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hedgerow.contract import CLOCKS_DIFFER
+from hedgerow.plan.ledger import RECHECK_NAME, EntryState
 from hedgerow.plan.plan import WAITING
-from hedgerow.plan.writes import Deletion, Write, wave
+from hedgerow.plan.writes import STATUS, Write, wave
 from hedgerow.runtime.reads import Reads
+from hedgerow.runtime.report import report
 from hedgerow.runtime.writer import Writer
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from hedgerow.contract import Controller, Key
     from hedgerow.objects import ChildId
     from hedgerow.plan.conditions import Problem
+    from hedgerow.plan.writes import Deletion
     from hedgerow.runtime.context import PassContext
     from hedgerow.runtime.large import PassLimits
     from hedgerow.runtime.namespaces import Permission
@@ -69,8 +72,8 @@ class Pass:
         self.state = state
         self.limits = limits
         self.times = context.planner.times()
-        self.problems: dict[ChildId, Problem] = {}
-        """What is wrong with the writes and deletions that failed; they are not tried again."""
+        self.failed: set[ChildId] = set()
+        """The targets of writes and deletions that were refused; they are not tried again."""
         self.taken_over: set[ChildId] = set()
         """The children of which fields without holder were taken over; see `Writer`."""
         self.has_written = False
@@ -111,7 +114,7 @@ class Pass:
             self.key,
             self.state,
             permission=self._permission,
-            failed=frozenset(self.problems),
+            failed=frozenset(self.failed),
             times=self.times,
             whole=self.reads.whole,
             unwatched=self.reads.unwatched,
@@ -137,17 +140,11 @@ class Pass:
         return self._next_steps()
 
     def _next_steps(self) -> tuple[Write | Deletion, ...]:
-        """Return the next writes or deletions, which have not failed in this pass and do not wait.
-
-        Children that were pruned before are skipped: they are being deleted already.
-        """
-        state = self.state
+        """Return the next writes or deletions: those that have not failed and do not wait."""
         due = [
             step
             for step in self.observation.plan.requests
-            if not (isinstance(step, Deletion) and state.pruned.get(step.id) == step.ref.uid)
-            if step.id not in self.problems
-            if not state.refusals.waiting(step.id, step.fingerprint, self.now)
+            if step.id not in self.failed and not self.state.ledger.waits(step, self.now)
         ]
         return wave(due)
 
@@ -168,7 +165,7 @@ class Pass:
 
         A status that was refused because it is too large is made shorter then, too.
         """
-        outcome = await self.context.reporter.report(self)
+        outcome = await report(self)
         return None if outcome is None else replace(outcome, failure=self.observation.failure)
 
     @property
@@ -188,11 +185,8 @@ class Pass:
 
     def request_problems(self) -> dict[ChildId, Problem]:
         """Return the problems of the plan's writes and deletions, in their order."""
-        known = self.state.refusals
-        found = {
-            step.id: self.problems.get(step.id) or known.problem(step.id)
-            for step in self.observation.plan.requests
-        }
+        ledger = self.state.ledger
+        found = {step.id: ledger.problem(step, self.now) for step in self.observation.plan.requests}
         return {target: problem for target, problem in found.items() if problem}
 
     def all_problems(self) -> list[Problem]:
@@ -200,23 +194,25 @@ class Pass:
         of_requests = self.request_problems().values()
         return list(dict.fromkeys((*of_requests, *self.observation.plan.problems)))
 
-    def outcome(self) -> Outcome:
-        """Return how the pass ended, and when the next one is due at the latest."""
-        state, now = self.state, self.context.clock.now()
-        observation, known = self.observation, state.refusals
+    def outcome(self, *waiting: ChildId) -> Outcome:
+        """Return how the pass ended, and when the next one is due at the latest.
+
+        `waiting` are targets that wait besides those of the plan.
+        """
+        ledger, now = self.state.ledger, self.context.clock.now()
+        observation = self.observation
         # No watch here reports the deletion of another owner's object that has a child's name.
         waits = any(problem.reason == WAITING for problem in observation.plan.problems)
-        recheck = state.recheck_in(now) if waits or state.taken else None
         asked = observation.desired.requeue_after
         if asked is not None:  # it is asked from when the pass began
             asked = max(asked - (now - self.times.own), timedelta())
             if observation.observed.clocks_differ:  # either may be set right
                 asked = min(asked, CLOCKS_DIFFER)
-        found = soonest(asked, recheck, known.due_in(now), self._permission_due_in())
+        again = ledger.due_in({STATUS, *waiting, *self.request_problems()}, now)
+        found = soonest(asked, RECHECK_NAME if waits else None, again, self._permission_due_in())
         return Outcome(
-            retry=any(target not in known for target in self.request_problems()),
             requeue_after=found,
-            refused=bool(known),
+            refused=bool(ledger.in_state(EntryState.REFUSED)),
             is_requested=observation.has_declaration and asked is not None and found == asked,
         )
 
@@ -239,7 +235,7 @@ class Pass:
             for step in self.observation.plan.requests
             if isinstance(step, Write) and step.create and step.once
         )
-        may_wait = self.has_written and not self.problems and not any(starts)
+        may_wait = self.has_written and not self.failed and not any(starts)
         return may_wait and self.context.is_another_due(self.key)
 
 

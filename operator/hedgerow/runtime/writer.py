@@ -12,7 +12,6 @@ from hedgerow.fields.unions import in_the_way
 from hedgerow.kube.errors import Forbidden, Invalid, KubeError, Unreachable
 from hedgerow.objects import metadata
 from hedgerow.plan.conditions import Problem
-from hedgerow.plan.input import SettledChild
 from hedgerow.plan.writes import Deletion, Write
 from hedgerow.runtime import refusals
 from hedgerow.runtime.cache.store import version_of
@@ -63,11 +62,6 @@ class Writer:
 
     async def _make(self, step: Write | Deletion) -> None:
         """Make one write or deletion, and record its problem, if any."""
-        if self._state.is_undone_too_often(step.id, step.intent_digest, self._pass.now):
-            message = f"{step.ref}: written again and again, and undone or declared anew each time"
-            self._pass.problems[step.id] = Problem("NotSettling", message, about=step.id)
-            self._state.refusals.clear(step.id)
-            return
         try:
             if isinstance(step, Write):
                 await self.write(step)
@@ -84,51 +78,52 @@ class Writer:
         """
         this, context, state = self._pass, self._context, self._state
         # A create that is refused carries the whole child; to read its name does not.
-        if write.create and state.read_before_create and this.reads.may_read(write.id):
+        if write.create and state.ledger.reads_names and this.reads.may_read(write.id):
             found = await this.reads.child(write.ref)
             if found is not None:
                 return
         plan_input = this.observation.plan_input
+        before = this.observation.live if write.is_status else plan_input.live.get(write.id)
         with context.in_flight.writing(write.ref, this.key):
-            applied = await context.applier.apply(write, plan_input.live.get(write.id), this.limits)
+            applied = await context.applier.apply(write, before, this.limits)
         this.has_written = True
-        _must_not_be_older(applied.obj, plan_input.live.get(write.id))
+        _must_not_be_older(applied.obj, before)
         context.responses.absorb(write.ref, applied.obj)
         this.reads.note(write.ref, applied.obj)
         # With yielded fields the next look decides: we may hold one together with its other holder.
-        may_settle = applied.settled and not plan_input.field_policy.yields
-        settled = self._settled(write, applied.obj) if may_settle else None
-        state.accept(
+        is_settled = applied.settled and not plan_input.field_policy.yields
+        state.ledger.succeed(
             write,
             plan_input.now,
-            applied.respelling,
-            uid=metadata(applied.obj).get("uid", ""),
-            settled=settled,
-            policy=plan_input.policy,
+            self._content(write, applied.obj) if is_settled else "",
+            rewritten=applied.rewritten,
+            admitted=applied.admitted,
         )
-        state.note(write.id, write.intent_digest, plan_input.now)
         if applied.action == "created":
             if write.once:
+                state.note_created_once(write.id, metadata(applied.obj).get("uid", ""))
                 context.meter.created(applied.obj, context.clock.now())
             else:
-                state.note_created(write.ref)
-        log.info("claimed" if write.claims else applied.action, child=str(write.ref))
+                state.ledger.note_created(str(write.ref))
+        if not write.is_status:
+            log.info("claimed" if write.claims else applied.action, child=str(write.ref))
         await context.publisher.publish_write(this, write)
 
-    def _settled(self, write: Write, answer: Object) -> SettledChild | None:
-        """Return what to remember of a child that a write settled, if it is cached like that."""
+    def _content(self, write: Write, answer: Object) -> str:
+        """Return what stands for the content of an answer; empty if it is not cached like that."""
         responses, ref = self._context.responses, write.ref
         if not responses.has_cached(ref, answer):
-            return None
-        return SettledChild(write.intent_digest, responses.store(ref).content_version(ref.key))
+            return ""
+        if write.is_status:
+            return metadata(answer)["resourceVersion"]
+        number = responses.store(ref).content_version(ref.key)
+        return self._pass.observation.plan_input.content_of(number)
 
     async def _delete(self, deletion: Deletion) -> None:
         if deletion.replacement is not None:
             await self._context.applier.would_create(deletion.ref, deletion.replacement)
         await self._context.applier.delete(deletion)
-        self._state.refusals.clear(deletion.id)
-        self._state.pruned[deletion.id] = deletion.ref.uid
-        self._state.note(deletion.id, deletion.intent_digest, self._context.clock.now())
+        self._state.ledger.deleted(deletion, self._context.clock.now())
         log.info("deleted", child=str(deletion.ref))
         await self._pass.reads.deleted(deletion.ref)
 
@@ -150,18 +145,18 @@ class Writer:
                 error, rule = unread, refusals.rule(request, unread)
         if rule.reaction in (Reaction.PUT_OFF, Reaction.END):
             if isinstance(step, Write) and step.create:
-                self._state.maybe_created[step.id] = step.ref
+                self._state.ledger.unanswered(step.id)
             raise error
         message = f"{step.ref}{_stays(step)}: {error.message}"
         problem = Problem(rule.reason, message, stalled=rule.stalled, about=step.id)
-        self._pass.problems[step.id] = problem
-        self._context.refusal_log.record(
-            self._state.refusals,
-            step.id,
-            step.fingerprint,
+        self._pass.failed.add(step.id)
+        refusals.record(
+            self._state.ledger,
+            step,
+            error,
             request=request,
-            ref=step.ref,
-            error=error,
+            clock=self._context.clock,
+            meter=self._context.meter,
             problem=problem,
         )
 
@@ -190,7 +185,6 @@ class Writer:
         context.responses.absorb(write.ref, answer)
         this.reads.note(write.ref, answer)
         this.taken_over.add(write.id)
-        self._state.note(write.id, write.intent_digest, plan_input.now)
         paths = tuple(map(path_of, places))
         log.info("taken over", child=str(write.ref), fields=paths)
         await context.publisher.publish_taken_over(this, write, paths)

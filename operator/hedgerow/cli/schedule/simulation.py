@@ -324,7 +324,7 @@ def limited_to(jobs: int) -> Hindrance:
     )
 
 
-class Ledger:
+class StartTally:
     """The reported starts of one CronJob; `missed` is the newest one missed before."""
 
     def __init__(
@@ -491,12 +491,12 @@ def forecast(resource: CronJob, question: Question) -> StartForecast:
     known = max(filter(None, (last, cj.metadata.creation_timestamp)))
     begin = max(question.since, known)
     missed = schedule.missed(max(known, begin - LONGEST_LOOK_BACK), begin)
-    ledger = Ledger(cj, schedule, begin, question, missed.latest)
-    _run(SimulatedController(cj, world), world, ledger, begin)
-    newest = next((fate for fate in ledger.fates() if fate.start == missed.latest), None)
-    told = sorted(fate.start for fate in ledger.fates() if fate.start > begin)
-    gaps = skipped(schedule, begin, told, ledger.horizon)
-    fates = sorted((*ledger.fates(), *gaps), key=lambda fate: (fate.start, fate.wall))
+    tally = StartTally(cj, schedule, begin, question, missed.latest)
+    _run(SimulatedController(cj, world), world, tally, begin)
+    newest = next((fate for fate in tally.fates() if fate.start == missed.latest), None)
+    told = sorted(fate.start for fate in tally.fates() if fate.start > begin)
+    gaps = skipped(schedule, begin, told, tally.horizon)
+    fates = sorted((*tally.fates(), *gaps), key=lambda fate: (fate.start, fate.wall))
     shown = fates[: question.limit]
     real = sum(fate.happens is not Happens.SKIPPED for fate in shown)
     there_are = schedule.missed(begin, question.until).count + min(missed.count, 1)
@@ -540,15 +540,15 @@ def _world(cj: CronJob, question: Question) -> SimulatedJobs:
 
 
 def _run(
-    operator: SimulatedController, world: SimulatedJobs, ledger: Ledger, begin: datetime
+    operator: SimulatedController, world: SimulatedJobs, tally: StartTally, begin: datetime
 ) -> None:
     """Make a pass whenever the operator would: when due, when a Job ends, after a downtime."""
-    now: datetime | None = ledger.back(begin)
-    while now is not None and not ledger.complete:
-        ledger.look(now)
+    now: datetime | None = tally.back(begin)
+    while now is not None and not tally.complete:
+        tally.look(now)
         passed = operator.settle(now)
-        ledger.note(passed, now)
-        ends = (end for _, end in ledger.down if end > now)
+        tally.note(passed, now)
+        ends = (end for _, end in tally.down if end > now)
         due = min(filter(None, (passed.again, world.next_end(now), *ends)), default=None)
-        now = ledger.back(due) if due else None
-    ledger.close()
+        now = tally.back(due) if due else None
+    tally.close()

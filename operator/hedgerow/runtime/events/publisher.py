@@ -10,6 +10,7 @@ import structlog
 from hedgerow.contract import Notice
 from hedgerow.fields.managed_fields import managers
 from hedgerow.objects import ChildId, ObjectRef, metadata
+from hedgerow.plan.writes import STATUS
 from hedgerow.runtime.events import notices
 from hedgerow.runtime.events.recorder import event_name
 from hedgerow.runtime.metrics import Meter, Meters
@@ -53,17 +54,17 @@ class EventPublisher:
 
         Each field and holder is told at most once in ten minutes.
         """
-        state, now = this.state, this.now
+        ledger, now = this.state.ledger, this.now
         at = now.isoformat()
         restored = [
-            leaf for leaf in write.restores if state.may_send_event(write.id, leaf.path, "", now)
+            leaf for leaf in write.restores if ledger.may_tell((write.id, leaf.path, ""), now)
         ]
         if restored:
             await self._publish(this, notices.restored(write.ref, restored), at)
         claimed = [
             leaf
             for leaf in write.claims
-            if state.may_send_event(write.id, leaf.path, notices.holders(leaf), now)
+            if ledger.may_tell((write.id, leaf.path, notices.holders(leaf)), now)
         ]
         if claimed:
             await self._publish(this, notices.claimed(write.ref, claimed), at)
@@ -74,12 +75,13 @@ class EventPublisher:
         It is sent at most once in ten minutes.
         """
         now = this.now
-        if this.state.may_send_event(write.id, paths[0], notices.TAKEN_OVER, now):
+        if this.state.ledger.may_tell((write.id, paths[0], notices.TAKEN_OVER), now):
             await self._publish(this, notices.taken_over(write.ref, paths), now.isoformat())
 
     async def publish_created(self, this: Pass) -> None:
         """Send one Event about all children that were created since the last one."""
-        created, this.state.created = this.state.created, {}
+        ledger = this.state.ledger
+        created, ledger.untold = ledger.untold, {}
         if created:
             children = ", ".join(sorted(created))
             notice = Notice("Created", f"created {children}")
@@ -96,7 +98,7 @@ class EventPublisher:
         observation, before = this.observation, this.observation.plan_input.before
         for field in notices.settled(report.contested, before):
             told = f"{field.object}: {field.path}"
-            if this.state.may_send_event(LOGGED, told, str(field.since), this.now):
+            if this.state.ledger.may_tell((LOGGED, told, field.since), this.now):
                 log.info("field no longer contested", told=told)
         await self._publish_conflicts(this, report)
         due = notices.due(
@@ -108,7 +110,7 @@ class EventPublisher:
 
     async def _publish_conflicts(self, this: Pass, report: StatusReport) -> None:
         """Log and send an Event about each child with newly contested fields."""
-        observation, state = this.observation, this.state
+        observation, ledger = this.observation, this.state.ledger
         owner = observation.plan_input.owner
         told = notices.conflicts(
             owner,
@@ -119,13 +121,13 @@ class EventPublisher:
             program=self._planner.installation.program,
         )
         for event in tuple(told):
-            if not state.may_send_event(LOGGED, event.words, event.since, this.now):
+            if not ledger.may_tell((LOGGED, event.words, event.since), this.now):
                 continue
             log.warning("field contested", told=event.words)
             # After a crash the version is still the same, so the Event gets the same name again.
             since = event.since or metadata(observation.live)["resourceVersion"]
             if not await self._publish(this, event.notice, since):
-                state.forget_event(LOGGED, event.words, event.since)
+                ledger.untell((LOGGED, event.words, event.since))
 
     async def publish_source_warnings(self, this: Pass, warnings: Iterable[SourceWarning]) -> None:
         """Log and count what is wrong with children of a Namespace, and tell their sources.
@@ -143,20 +145,20 @@ class EventPublisher:
                 if self._recorder.is_published(event_name(_ref(source), notice, version)):
                     continue
             about = found.child or ChildId("", found.message)
-            if not this.state.may_send_event(about, found.reason, version, this.now):
+            event = about, found.reason, version
+            if not this.state.ledger.may_tell(event, this.now):
                 continue
             log.warning("problem", reason=found.reason, told=note)
             self._meter.logged()
             if source is not None and not await self._publish(this, notice, version):
-                this.state.forget_event(about, found.reason, version)
+                this.state.ledger.untell(event)
 
     async def publish_status_refused(self, this: Pass, error: KubeError) -> None:
         """Send a warning Event about a status that the API server refused: nothing else shows it.
 
         It is sent at most once in ten minutes.
         """
-        owner = this.observation.plan_input.owner
-        if this.state.may_send_event(ChildId(owner.api.kind, owner.name), "status", "", this.now):
+        if this.state.ledger.may_tell((STATUS, "refused"), this.now):
             notice = Notice("StatusRefused", f"the status was refused: {error.message}", "Warning")
             await self._publish(this, notice, _generation(this.observation))
 

@@ -1,0 +1,381 @@
+"""Ledger: what is known of each target of one resource: what was tried, and how it ended.
+
+A target is a child, an object that fields are set of, the resource's status, or an Event. Of each
+there is one entry. It says for which *pair* an outcome holds: a digest of what is intended, and the
+content of what is there. Four rules follow:
+
+- The same pair is not tried again before its time.
+- A pair that succeeded is settled, however the server spells it.
+- The same intent once more after a success has been undone: the first time it is mended at once,
+  then the wait doubles.
+- What got no answer is read by name first.
+
+Losing the ledger costs requests, and nothing else.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from enum import Enum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from hedgerow.kube.retry import backoff
+from hedgerow.plan.conditions import Problem
+from hedgerow.plan.writes import STATUS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Hashable, Iterable, Mapping
+
+    from hedgerow.fields.ownership import Leaf
+    from hedgerow.objects import ChildId
+    from hedgerow.plan.writes import Deletion, Write
+
+FIRST_WAIT = 1.0
+"""Seconds before what was refused, or undone twice, is tried again; they double each time."""
+LONGEST_WAIT = 300.0
+"""Seconds: the longest wait, and the longest Retry-After that is respected."""
+RECHECK_NAME = timedelta(seconds=30)
+"""The time until a name that another object has is read again."""
+WINDOW = timedelta(minutes=10)
+"""How long it is remembered that something was undone or told."""
+MOST_UNDONE = 8
+MOST_WRITES = 64
+"""The most writes to one target in ten minutes."""
+MOST_TOLD = 256
+MOST_UNTOLD = 64
+NOT_SETTLING: Final = "NotSettling"
+"""The reason of a condition: what is written is undone each time."""
+
+
+_NOTHING: Final[Mapping[str, datetime]] = MappingProxyType({})
+
+
+class EntryState(Enum):
+    """How the last try to reach what is intended ended."""
+
+    NEW = "nothing was tried"
+    SETTLED = "it is as intended"
+    REFUSED = "the server refused it"
+    UNANSWERED = "it is unknown whether it was created"
+    TAKEN = "an object that is not ours has the name"
+    DELETED = "it was deleted"
+
+
+class LedgerEntry(Struct, frozen=True):
+    """What is known of one target.
+
+    `intent` and `content` are the pair that the `state` is about; the content is empty if it is
+    to be judged anew. `again`: nothing is tried before, see `Ledger.waits`. `attempts`: refusals of
+    this pair in a row. `settled`: the intent that succeeded last. `undone`: how often that one had
+    to be written again. `written`: the times of the last writes. `contested` and `rewritten` are
+    the leaves that differ in what is settled, `admitted` is a digest of how the server respelled
+    it, and `restored` says when a vanished field was put back.
+    """
+
+    state: EntryState = EntryState.NEW
+    intent: str = ""
+    content: str = ""
+    again: datetime | None = None
+    problem: Problem | None = None
+    attempts: int = 0
+    settled: str = ""
+    undone: int = 0
+    written: tuple[datetime, ...] = ()
+    contested: tuple[Leaf, ...] = ()
+    rewritten: tuple[Leaf, ...] = ()
+    admitted: str = ""
+    restored: Mapping[str, datetime] = _NOTHING
+
+    def is_settled(self, intent: str, content: str) -> bool:
+        """Return whether nothing that matters has changed since this was found settled."""
+        return (
+            self.state is EntryState.SETTLED and bool(content) and self._is_about(intent, content)
+        )
+
+    def waits(self, intent: str, content: str, now: datetime) -> bool:
+        """Return whether a pair is not to be tried now."""
+        if self.state is EntryState.DELETED and self._is_about(intent, content):
+            return True
+        if self.is_due(now):
+            return False
+        if self.state is EntryState.REFUSED:
+            return self._is_about(intent, content)
+        return intent == self.settled or self._is_full
+
+    def is_due(self, now: datetime) -> bool:
+        """Return whether its time has come, also after the clock was set back."""
+        return self.again is None or now >= self.again or self.again - now > WINDOW
+
+    def judged(
+        self,
+        intent: str,
+        content: str,
+        contested: tuple[Leaf, ...] = (),
+        rewritten: tuple[Leaf, ...] = (),
+    ) -> LedgerEntry:
+        """Return the entry after the target was found settled; without `content`, for this time."""
+        again = self.again if self.state is EntryState.SETTLED else None
+        return replace(
+            self,
+            state=EntryState.SETTLED,
+            intent=intent,
+            content=content,
+            again=again,
+            problem=None,
+            attempts=0,
+            settled=intent if content else self.settled,
+            contested=contested,
+            rewritten=rewritten,
+        )
+
+    def hindrance(self, step: Write | Deletion) -> Problem | None:
+        """Return what is wrong with a request that was refused or has to wait; None if nothing."""
+        if self.state is EntryState.REFUSED:
+            return self.problem
+        if self._is_full:
+            message = f"{step.ref}: written {MOST_WRITES} times in ten minutes"
+        elif self.undone >= MOST_UNDONE:
+            message = f"{step.ref}: written {MOST_UNDONE} times, and undone each time"
+        else:
+            message = f"{step.ref}: what was written has been undone; it is written again"
+            return Problem(NOT_SETTLING, message, stalled=False, about=step.id)
+        return Problem(NOT_SETTLING, message, about=step.id)
+
+    @property
+    def _is_full(self) -> bool:
+        return len(self.written) >= MOST_WRITES
+
+    def _is_about(self, intent: str, content: str) -> bool:
+        return (self.intent, self.content) == (intent, content)
+
+
+NO_ENTRY: Final = LedgerEntry()
+
+
+class Ledger:
+    """The entries of one resource, by target.
+
+    `reads_names`: what is missing may be there under its name, where no watch shows it.
+    `shortened`: the full status was too large for the server, with the current generation.
+    `untold`: the children that were created since the last Event about them.
+    """
+
+    def __init__(self, *, reads_names: bool = False) -> None:
+        self.reads_names = reads_names
+        self.shortened = False
+        self.entries: dict[ChildId, LedgerEntry] = {}
+        self.untold: dict[str, None] = {}
+        self._told: dict[Hashable, datetime] = {}
+
+    def __len__(self) -> int:
+        """Return the number of entries, with those of Events."""
+        return len(self.entries) + len(self._told)
+
+    def entry(self, target: ChildId) -> LedgerEntry:
+        """Return what is known of a target."""
+        return self.entries.get(target, NO_ENTRY)
+
+    def in_state(self, state: EntryState) -> tuple[ChildId, ...]:
+        """Return the targets in this state."""
+        return tuple(target for target, one in self.entries.items() if one.state is state)
+
+    @property
+    def refused(self) -> frozenset[ChildId]:
+        """The children whose last write or deletion was refused."""
+        return frozenset(self.in_state(EntryState.REFUSED)) - {STATUS}
+
+    def waits(self, step: Write | Deletion, now: datetime, target: ChildId | None = None) -> bool:
+        """Return whether a write or deletion is not to be made now, by the entry of its target."""
+        return self.entry(target or step.id).waits(step.intent_digest, step.content, now)
+
+    def problem(self, step: Write | Deletion, now: datetime) -> Problem | None:
+        """Return what is wrong with a planned request that is not made; None if nothing is."""
+        entry = self.entry(step.id)
+        if entry.state is EntryState.DELETED:
+            return None
+        is_known = entry.state is EntryState.REFUSED or self.waits(step, now)
+        return entry.hindrance(step) if is_known else None
+
+    def due_in(self, targets: Collection[ChildId], now: datetime) -> timedelta | None:
+        """Return the time until the first of these targets, or of the taken names, is due."""
+        least = timedelta(seconds=FIRST_WAIT / 2)
+        waits = (
+            entry.again - now
+            for target, entry in self.entries.items()
+            if entry.again is not None
+            if target in targets or entry.state is EntryState.TAKEN
+        )
+        return min((max(wait, least) for wait in waits), default=None)
+
+    def learn(self, judged: Mapping[ChildId, LedgerEntry], there: Collection[ChildId]) -> None:
+        """Take in what planning found, and forget targets that are neither there nor declared."""
+        kept = {
+            target: entry
+            for target, entry in self.entries.items()
+            if target in there or target == STATUS or entry.state is EntryState.UNANSWERED
+        }
+        self.entries = {**kept, **judged}
+
+    def keep(self, steps: Iterable[Write | Deletion]) -> None:
+        """Forget the refusals of requests that are not planned any more."""
+        planned = {step.id: (step.intent_digest, step.content) for step in steps}
+        for target in self.refused:
+            entry = self.entries[target]
+            if planned.get(target) != (entry.intent, entry.content):
+                self.clear(target)
+
+    def clear(self, target: ChildId) -> None:
+        """Forget how the last try of a target failed."""
+        entry = self.entries.get(target)
+        if entry is not None and entry.state is not EntryState.SETTLED:
+            self.entries[target] = replace(
+                entry, state=EntryState.NEW, again=None, problem=None, attempts=0
+            )
+
+    def succeed(
+        self,
+        step: Write,
+        now: datetime,
+        content: str = "",
+        *,
+        rewritten: tuple[Leaf, ...] = (),
+        admitted: str = "",
+    ) -> None:
+        """Note that a write was made.
+
+        `content` is that of the answer; it is empty if the answer is still to be judged.
+        """
+        before = self.entry(step.id)
+        written = (*_lately(before.written, now), now)[-MOST_WRITES:]
+        undone = before.undone if _lately(before.written[-1:], now) else 0
+        undone = undone + 1 if step.intent_digest == before.settled else 0
+        again = now + _wait(undone) if undone else None
+        if len(written) == MOST_WRITES:
+            again = written[0] + WINDOW
+        self.entries[step.id] = LedgerEntry(
+            state=EntryState.SETTLED,
+            intent=step.intent_digest,
+            content=content,
+            again=again,
+            settled=step.intent_digest,
+            undone=undone,
+            written=written,
+            rewritten=rewritten,
+            admitted=admitted,
+            restored={**before.restored, **{leaf.path: now for leaf in step.restores}},
+        )
+
+    def note_created(self, child: str) -> None:
+        """Note a child for the Event about those that were created."""
+        self.untold[child] = None
+        while len(self.untold) > MOST_UNTOLD:
+            del self.untold[next(iter(self.untold))]
+
+    def deleted(self, step: Deletion, now: datetime) -> None:
+        """Note that an object was deleted: it may be shown for a while."""
+        before = self.entry(step.id)
+        written = (*_lately(before.written, now), now)[-MOST_WRITES:]
+        again = written[0] + WINDOW if len(written) == MOST_WRITES else before.again
+        self.entries[step.id] = replace(
+            before,
+            state=EntryState.DELETED,
+            intent=step.intent_digest,
+            content=step.content,
+            again=again,
+            problem=None,
+            attempts=0,
+            written=written,
+        )
+
+    def refuse(
+        self,
+        target: ChildId,
+        pair: tuple[str, str],
+        problem: Problem | None,
+        now: datetime,
+        *,
+        draw: float,
+        after: float = 0.0,
+    ) -> LedgerEntry:
+        """Note that a request was refused, and return the entry.
+
+        If the same one is refused again, the wait doubles, from 1 s to 300 s. Its upper half is
+        random (`draw`, from [0, 1)). It is at least `after` seconds, but never more than 300.
+        """
+        before, (intent, content) = self.entry(target), pair
+        is_again = before.state is EntryState.REFUSED and pair == (before.intent, before.content)
+        attempts = before.attempts + 1 if is_again else 1
+        wait = max(backoff(attempts, draw, first=FIRST_WAIT, longest=LONGEST_WAIT), after)
+        self.entries[target] = entry = replace(
+            before,
+            state=EntryState.REFUSED,
+            intent=intent,
+            content=content,
+            again=now + timedelta(seconds=min(LONGEST_WAIT, wait)),
+            problem=problem,
+            attempts=attempts,
+        )
+        return entry
+
+    def unanswered(self, target: ChildId) -> None:
+        """Note that it is unknown whether a target was created."""
+        self.entries[target] = replace(self.entry(target), state=EntryState.UNANSWERED)
+
+    def take(self, target: ChildId, now: datetime) -> None:
+        """Note that an object that is not ours has the name of a target, as read now."""
+        self.entries[target] = LedgerEntry(EntryState.TAKEN, again=now + RECHECK_NAME)
+
+    def may_tell(self, event: Hashable, now: datetime) -> bool:
+        """Return whether an Event is due: once in ten minutes. If so, note that it is told."""
+        last = self._told.get(event)
+        if last is not None and _is_near(last, now):
+            return False
+        self._told.pop(event, None)
+        self._told[event] = now
+        while len(self._told) > MOST_TOLD:
+            del self._told[next(iter(self._told))]
+        return True
+
+    def untell(self, event: Hashable) -> None:
+        """Forget that an Event was told: it was refused."""
+        self._told.pop(event, None)
+
+    def renew(self, *, generation: bool) -> None:
+        """Try again what was given up: a user has changed the resource, and this alone may do so.
+
+        `generation`: its spec, and not only what it yields and claims.
+        """
+        for target, entry in self.entries.items():
+            restored = _NOTHING if generation else entry.restored
+            again = entry.again if entry.state in (EntryState.REFUSED, EntryState.TAKEN) else None
+            self.entries[target] = replace(
+                entry, undone=0, written=(), again=again, restored=restored
+            )
+        if generation:
+            self.shortened = False
+
+    def rewind(self) -> None:
+        """Forget what was deleted and told: the server's store was restored from a backup."""
+        for target in self.in_state(EntryState.DELETED):
+            self.clear(target)
+        self._told.clear()
+
+
+def _wait(times: int) -> timedelta:
+    return timedelta(seconds=backoff(times, 1.0, first=FIRST_WAIT, longest=LONGEST_WAIT))
+
+
+def _lately(times: tuple[datetime, ...], now: datetime) -> tuple[datetime, ...]:
+    return tuple(time for time in times if _is_near(time, now))
+
+
+def _is_near(time: datetime, now: datetime) -> bool:
+    """Return whether a time is less than ten minutes away from now, before or after.
+
+    A time further ahead was noted by a wrong clock that has been set back since.
+    """
+    return abs(now - time) < WINDOW

@@ -1,0 +1,144 @@
+"""Report: the end of a pass: the resource says what was found.
+
+A custom resource says it in its status, a built-in one in an annotation. A Namespace says nothing:
+Events on the sources of its children do. What is said is one more write, made once no other one is
+due.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hedgerow.kube.errors import Forbidden, Invalid, KubeError
+from hedgerow.plan import status as statuses
+from hedgerow.plan.conditions import by_admission
+from hedgerow.plan.plan import claims_of
+from hedgerow.plan.writes import STATUS
+from hedgerow.runtime import refusals
+from hedgerow.runtime.events.source_warnings import source_warnings
+from hedgerow.runtime.refusals import Reaction, RequestKind
+from hedgerow.runtime.writer import Writer
+from hedgerow_schemas.base import Status
+
+if TYPE_CHECKING:
+    from hedgerow.plan.status import StatusReport
+    from hedgerow.plan.writes import Write
+    from hedgerow.runtime.resource_pass import Outcome, Pass
+
+
+async def report(this: Pass) -> Outcome | None:
+    """Have the resource say what the pass found, in a write and in Events; return the outcome.
+
+    Return None after the write, or if it is to be made shorter: the pass looks again, as the answer
+    may contain changes of others, and as the next step may wait for the status. Raises KubeError.
+    """
+    if this.controller.is_for_namespaces:
+        return await _on_sources(this)
+    publisher, ledger = this.context.publisher, this.state.ledger
+    problems, rewritten = this.all_problems(), by_admission(this.observation.plan.rewritten)
+    found = await this.limits.compute(_wanted, this)
+    this.context.meter.contest(this.key, (field.manager or "" for field in found.contested))
+    this.context.meter.miss(this.key, this.observation.composed_status)
+    if found.is_news:
+        await publisher.publish_warnings(this, found, problems, rewritten)
+    write = found.write if this.is_writable else None
+    if found.entry is not None:
+        ledger.entries[STATUS] = found.entry
+    elif write is None:
+        ledger.clear(STATUS)
+    elif not any(ledger.waits(write, this.now, target) for target in (write.id, STATUS)):
+        return await _write(this, write)
+    if not (found.is_news and this.controller.is_custom):
+        await _stored(this, found)
+    return this.outcome(*([write.id] if write else []))
+
+
+def _wanted(this: Pass) -> StatusReport:
+    observation, controller = this.observation, this.controller
+    plan, composed = observation.plan, observation.desired.status or Status()
+    problems, rewritten = this.all_problems(), by_admission(plan.rewritten)
+    if controller.is_custom:
+        return statuses.report(
+            observation.plan_input,
+            observation.live,
+            composed,
+            plan,
+            problems,
+            rewritten=rewritten,
+            shortened=this.state.ledger.shortened,
+        )
+    claims = None
+    if observation.has_declaration:
+        claims = claims_of(observation.plan_input, observation.desired, controller.claimed)
+    return statuses.annotation_report(
+        observation.plan_input,
+        observation.live,
+        composed,
+        plan,
+        problems,
+        rewritten=rewritten,
+        claims=claims,
+    )
+
+
+async def _write(this: Pass, write: Write) -> Outcome | None:
+    ledger = this.state.ledger
+    try:
+        await Writer(this).write(write)
+    except KubeError as error:
+        if isinstance(error, Invalid) and error.too_large and not ledger.shortened:
+            ledger.shortened = True  # still report the number of contested fields
+            return None
+        await _refused(this, write, error)
+        return this.outcome()
+    if write.is_status:
+        await this.context.publisher.publish_normal(this)
+    else:
+        ledger.clear(STATUS)
+    return None
+
+
+async def _refused(this: Pass, write: Write, error: KubeError) -> None:
+    """Delay what was refused. Raises the error if it ends the pass.
+
+    No condition follows: the status would report itself.
+    """
+    rule = refusals.rule(RequestKind.STATUS, error)
+    if rule.reaction in (Reaction.PUT_OFF, Reaction.END):
+        raise error
+    entry = refusals.record(
+        this.state.ledger,
+        write,
+        error,
+        request=RequestKind.STATUS,
+        clock=this.context.clock,
+        meter=this.context.meter,
+        target=STATUS,
+    )
+    # A conflict is reported in the status itself, once it has been seen; others pass.
+    if write.is_status and entry.attempts > 1 and isinstance(error, Forbidden | Invalid):
+        await this.context.publisher.publish_status_refused(this, error)
+
+
+async def _stored(this: Pass, found: StatusReport) -> None:
+    """Do what follows once the resource says all: what it says is the memory of it."""
+    owner, publisher = str(this.observation.plan_input.owner), this.context.publisher
+    await publisher.publish_created(this)
+    if not this.controller.is_custom:
+        await publisher.publish_normal(this)
+    elif not any(field.object == owner for field in found.contested):
+        # If the status is contested, only this remembers them.
+        this.state.created_once.clear()
+
+
+async def _on_sources(this: Pass) -> Outcome:
+    """Log, count and publish what the pass found; nothing is written to a Namespace."""
+    observation, publisher = this.observation, this.context.publisher
+    contested = observation.plan.contested
+    this.context.meter.contest(this.key, (field.manager or "" for field in contested))
+    program = this.context.planner.installation.program
+    found = source_warnings(observation, this.all_problems(), program)
+    await publisher.publish_source_warnings(this, found)
+    await publisher.publish_created(this)
+    await publisher.publish_normal(this)
+    return this.outcome()
