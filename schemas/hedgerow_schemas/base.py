@@ -165,6 +165,16 @@ class ContestedField(Model):
     since: Time | None = Field(default=None, description="When it took the field.")
 
 
+class AdmittedChild(Model):
+    """What the API server made of a child: it stores another value than what was applied."""
+
+    object: str = Field(description="The object concerned, as kind and name: Deployment/demo.")
+    digest: str = Field(
+        description="A digest of what was applied and of the difference. While both are the same,"
+        " the object is as it should be."
+    )
+
+
 class Status(Model):
     """What was observed; written by the operator alone."""
 
@@ -184,6 +194,12 @@ class Status(Model):
     )
     contested_count: Count | None = Field(
         default=None, description="How many fields are contested; absent if none is."
+    )
+    admitted: tuple[AdmittedChild, ...] = Field(
+        default=(),
+        description="What mutating admission made of the children, so that a restart applies none"
+        " of them again. At most 50 are listed, and no Secret.",
+        json_schema_extra=list_map("object"),
     )
 
 

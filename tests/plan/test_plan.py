@@ -17,7 +17,7 @@ from hedgerow.plan.conditions import LONGEST_MESSAGE
 from hedgerow.plan.ledger import EntryState, LedgerEntry
 from hedgerow.plan.remedies import LONGEST_COMMAND
 from hedgerow.plan.writes import declare, normal_form
-from hedgerow_schemas.base import ContestedField
+from hedgerow_schemas.base import AdmittedChild, ContestedField, Status
 from plan.made import MANAGER, live, removed, taken
 from plan.one_child import (
     CHILD,
@@ -217,6 +217,20 @@ class TestSettled:
 
         assert planned(plan_input(answer)).writes
         assert planned(plan_input(answer, history=LedgerEntry(admitted=mark))).writes == ()
+
+    @pytest.mark.parametrize(("stored", "settled"), [("one", True), ("two", False)])
+    def test_after_a_restart_it_is_settled_by_what_the_status_says_of_it(self, stored, settled):
+        answer = live(WANT)
+        answer["data"] = {"a": "one", "b": "2"}
+        mark = normal_form(WANT, ownership.judge(WANT, answer, MANAGER))
+        child = AdmittedChild(object="ConfigMap/settings", digest=mark)
+        known = replace(plan_input(answer), before=Status(admitted=(child,)))
+        answer["data"]["a"] = stored
+
+        made = planned(known)
+
+        assert (made.writes == ()) is settled
+        assert made.judged[ID].admitted == (mark if settled else "")
 
     def test_leftovers_of_an_older_declaration_are_given_up(self):
         less = Apply(ConfigMap, "settings", {"data": {"a": "1"}})

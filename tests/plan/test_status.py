@@ -11,9 +11,10 @@ from msgspec.structs import replace
 from pydantic import ValidationError
 
 from hedgerow.fields import ownership
-from hedgerow.objects import Installation, ObjectRef
+from hedgerow.objects import ChildId, Installation, ObjectRef
 from hedgerow.plan.conditions import Problem, ready
 from hedgerow.plan.input import PlanInput
+from hedgerow.plan.ledger import LedgerEntry
 from hedgerow.plan.plan import Plan
 from hedgerow.plan.status import StatusReport, read, said
 from hedgerow.plan.status import report as made_report
@@ -168,6 +169,33 @@ class TestReport:
         twice = FIELD.model_copy(update={"manager": "other"})
 
         assert len(body_of(fresh(contested=(FIELD, twice)))["status"]["contested"]) == 1
+
+
+class TestAdmitted:
+    """What admission made of children, for the next start."""
+
+    def said(self, *children: ChildId) -> list[Object]:
+        plan = Plan(judged={child: LedgerEntry(admitted="d") for child in children})
+        found = made_report(plan_input(), resource(), Status(), plan, ())
+        return body_of(found)["status"].get("admitted", [])
+
+    def test_it_is_listed_by_object_and_nothing_of_a_secret(self):
+        children = (ChildId("Service", "b"), ChildId("Secret", "s"), ChildId("Job", "a"))
+
+        assert self.said(*children) == [
+            {"object": "Job/a", "digest": "d"},
+            {"object": "Service/b", "digest": "d"},
+        ]
+
+    def test_fifty_are_listed(self):
+        assert len(self.said(*(ChildId("Job", f"{n}") for n in range(60)))) == 50
+
+    def test_it_stays_while_it_is_not_known_what_is_declared(self):
+        live = resource({"admitted": [{"object": "Job/a", "digest": "d"}]})
+
+        body = body_of(report(plan_input(), live, COMPOSED, (), ()))
+
+        assert body["status"]["admitted"] == [{"object": "Job/a", "digest": "d"}]
 
 
 class TestSettled:

@@ -75,6 +75,12 @@ class PlanInput(Struct, frozen=True, dict=True):
         """Return what stands for the content with this number; see `content_versions`."""
         return f"{number} {self.policy}" if number else ""
 
+    @cached_property
+    def admitted(self) -> Mapping[ChildId, str]:
+        """What admission made of the children, as far as the owner says it; see `LedgerEntry`."""
+        said = ((child.object.partition("/"), child.digest) for child in self.before.admitted)
+        return {ChildId(kind, name): made for (kind, _, name), made in said}
+
     @property
     def field_manager(self) -> str:
         """The one field manager of this controller in this installation."""

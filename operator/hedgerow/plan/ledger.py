@@ -116,6 +116,7 @@ class LedgerEntry(Struct, frozen=True):
         content: str,
         contested: tuple[Leaf, ...] = (),
         rewritten: tuple[Leaf, ...] = (),
+        admitted: str = "",
     ) -> LedgerEntry:
         """Return the entry after the target was found settled; without `content`, for this time."""
         again = self.again if self.state is EntryState.SETTLED else None
@@ -130,6 +131,7 @@ class LedgerEntry(Struct, frozen=True):
             settled=intent if content else self.settled,
             contested=contested,
             rewritten=rewritten,
+            admitted=admitted,
         )
 
     def hindrance(self, step: Write | Deletion) -> Problem | None:

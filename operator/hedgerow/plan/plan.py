@@ -125,6 +125,7 @@ class ChildPlanner:
         self.id = ChildId(api.kind, name)
         self.entry = plan_input.entries.get(self.id, NO_ENTRY)
         self.content = plan_input.content(self.id)
+        self.admitted = self.entry.admitted or plan_input.admitted.get(self.id, "")
         self.ref = plan_input.ref(api, name)
         self.fields = fields
 
@@ -190,9 +191,13 @@ class ChildPlanner:
             *self._found(shared, DECLARED_NO_MORE),
             *self._found(doubtful, UNKNOWN_OWNER),
         )
-        if (self._judge(want, live) if left_out else verdict).settled:
+        rest = self._judge(want, live) if left_out else verdict
+        if rest.settled:
             content = "" if abandoned or shared or doubtful else self.content
-            entry = self.entry.judged(self._declared, content, verdict.contested, verdict.rewritten)
+            admitted = self.admitted if rest.is_respelled else ""
+            entry = self.entry.judged(
+                self._declared, content, verdict.contested, verdict.rewritten, admitted
+            )
             return self._settled(found, entry)
         # We give up a contested field that we hold too. The write is for this exact version, so
         # that its other holder still holds it: otherwise the server would remove the field.
@@ -203,7 +208,7 @@ class ChildPlanner:
         return self._write(write, found)
 
     def _judge(self, want: Object, live: Object) -> Verdict:
-        return judge_respelled(want, live, self.plan_input.field_manager, self.entry.admitted)
+        return judge_respelled(want, live, self.plan_input.field_manager, self.admitted)
 
     def _unproven(self, declared: Object, live: Object) -> tuple[Leaf, ...]:
         return tuple(

@@ -10,6 +10,7 @@ from pydantic import ConfigDict, ValidationError
 
 from hedgerow.fields import ownership
 from hedgerow.fields.applyconfiguration import extract
+from hedgerow.fields.redaction import is_secret
 from hedgerow.objects import ObjectRef, annotation, identity, metadata
 from hedgerow.plan import status_annotation
 from hedgerow.plan.conditions import conclude, stamp
@@ -18,7 +19,7 @@ from hedgerow.plan.input import has_no_holder
 from hedgerow.plan.ledger import NO_ENTRY
 from hedgerow.plan.plan import plan_own
 from hedgerow.plan.writes import STATUS, Write, checksum
-from hedgerow_schemas.base import ContestedField, Model, Object, Status
+from hedgerow_schemas.base import AdmittedChild, ContestedField, Model, Object, Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,9 +32,10 @@ if TYPE_CHECKING:
 
 M = TypeVar("M", bound=Model)
 
-EMPTIED = ("contested", "conditions")
+EMPTIED = ("contested", "conditions", "admitted")
 PASSING = ("lastTransitionTime", "since", "live")
 """Fields that may change often without changing what a status means."""
+MOST_ADMITTED: Final = 50
 _TIME: Final = "f:lastTransitionTime"
 
 
@@ -109,7 +111,7 @@ class _Kept(Status):
 def kept(live: Object, manager: str) -> Status:
     """Return the status fields that a manager declared, without conditions and conflicts."""
     ours: Object = (extract(live, manager, "status") or {}).get("status") or {}
-    own = ("conditions", "contested", "contestedCount", "observedGeneration")
+    own = ("conditions", "contested", "contestedCount", "observedGeneration", "admitted")
     return _Kept.model_validate({k: v for k, v in ours.items() if k not in own})
 
 
@@ -146,6 +148,7 @@ def report(
             update={
                 "contested": () if shortened else listed(everything, before.contested),
                 "contested_count": len(everything) or None,
+                "admitted": admitted,
                 "observed_generation": generation,
                 "conditions": stamp(concluded, before.conditions, generation, plan_input.now),
             }
@@ -161,6 +164,7 @@ def report(
     generation: int = metadata(live).get("generation", 0)
     version: str = metadata(live).get("resourceVersion", "")
     told = {(field.object, field.path): field for field in plan.contested}
+    admitted = _admitted(plan) if plan.judged else before.admitted
     everything = tuple(told.values())
     shown = () if shortened else listed(everything, before.contested)
     want, entry = wanted(everything), plan_input.entries.get(STATUS, NO_ENTRY)
@@ -185,6 +189,20 @@ def report(
         return StatusReport(None, everything, shown, entry=entry)
     write = _write(plan_input.owner, version, want, is_complete=is_complete)
     return StatusReport(write, everything, shown, is_news=True)
+
+
+def _admitted(plan: Plan) -> tuple[AdmittedChild, ...]:
+    """Return what admission made of children, as far as anybody who reads the status may know it.
+
+    Whoever knows a digest of a Secret can try what is in it.
+    """
+    found = {
+        f"{target.kind}/{target.name}": entry.admitted
+        for target, entry in plan.judged.items()
+        if entry.admitted and not is_secret(target.kind)
+    }
+    first = sorted(found.items())[:MOST_ADMITTED]
+    return tuple(AdmittedChild(object=name, digest=made) for name, made in first)
 
 
 def _write(owner: ObjectRef, version: str, want: Object, *, is_complete: bool) -> Write:

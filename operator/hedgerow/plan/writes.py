@@ -118,7 +118,8 @@ def judge_respelled(
     verdict = ownership.judge(want, live, field_manager)
     if not respelling or verdict.contested or normal_form(want, verdict) != respelling:
         return verdict
-    return replace(verdict, leaves=(), rewritten=rewritten(want, verdict))
+    changed = rewritten(want, verdict)
+    return replace(verdict, leaves=(), rewritten=changed, is_respelled=True)
 
 
 def rewritten(want: Object, verdict: Verdict) -> tuple[Leaf, ...]:

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 PlannedAction = Literal["created", "configured", "deleted", "unchanged", "refused"]
 PlanVerdict = Literal["nothing", "changes", "conflicts", "failed"]
-_OF_EVERY_STATUS: Final = ("conditions", "contested", "contestedCount", "observedGeneration")
+_OF_EVERY_STATUS: Final = (
+    *("conditions", "contested", "contestedCount", "observedGeneration", "admitted"),
+)
 _RANKS: Final[tuple[PlanVerdict, ...]] = ("failed", "conflicts", "changes", "nothing")
 
 
