@@ -23,9 +23,26 @@ from runtime.scenes import (
     take_image,
     writes_of,
 )
-from runtime.world import DEMO, World, pods
+from runtime.world import DEMO, World, calm, pods
 
 Object = dict[str, Any]
+
+
+def refuse_port(world: World, port: int) -> list[Sent]:
+    """Let the server refuse a Service with this port; return what it refused."""
+    refused: list[Sent] = []
+
+    async def hook(sent: Sent) -> None:
+        ports = ((sent.body or {}).get("spec") or {}).get("ports") or []
+        if sent.api.kind == "Service" and port in [one.get("port") for one in ports]:
+            refused.append(sent)
+            told = 'Duplicate value: "http"'
+            cause = errors.Cause("spec.ports[1].name", "", told, "FieldValueDuplicate")
+            raise errors.Invalid(told, code=422, causes=[cause])
+
+    world.cluster.before = hook
+    return refused
+
 
 pytestmark = pytest.mark.anyio
 
@@ -194,6 +211,30 @@ class TestRefusals:
         assert world.events() == ["FieldConflict"]
         assert world.condition("Ready") == "False/FieldConflict"
         assert len({target for target, _, _ in world.contested()}) == 2
+
+    async def test_a_refused_field_keeps_nothing_else_of_the_child_from_being_applied(self):
+        world = await settled(routeTo="Green", ports=[{"name": "http", "port": 8080}])
+        refused = refuse_port(world, 9090)
+        ports = [{"name": "http", "port": 9090}]
+        world.apply(routeTo="Green", ports=ports)
+        await world.settle()
+        assert refused
+        assert world.condition("Stalled") == "True/Rejected"
+
+        world.apply(routeTo="Blue", ports=ports)  # the emergency rollback
+        world.deliver()
+        await world.work()
+
+        assert world.selected() == "Blue"
+        assert [port["port"] for port in world.the("Service")["spec"]["ports"]] == [8080]
+        said = {c["type"]: c["message"] for c in world.status()["conditions"]}
+        assert "; .spec.ports stays as it is, what else is declared is" in said["Ready"]
+        again = await writes_of(world, world.life.look)
+        assert set(again) == {"apply Service default/demo"}  # the whole of it, now and then
+        world.cluster.before = calm
+        await world.settle()
+        assert [port["port"] for port in world.the("Service")["spec"]["ports"]] == [9090]
+        assert world.condition("Stalled") == ""
 
     async def test_a_child_that_never_settles_is_given_up_for_this_pass(self, world):
         # Admission that keeps changing its mind: no mark ever fits.

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Iterable, Mapping
 
     from hedgerow.fields.ownership import Leaf
+    from hedgerow.fields.refused import Place
     from hedgerow.objects import ChildId
     from hedgerow.plan.writes import Deletion, Write
 
@@ -68,12 +69,13 @@ class EntryState(Enum):
 class LedgerEntry(Struct, frozen=True):
     """What is known of one target.
 
-    `intent` and `content` are the pair that the `state` is about; the content is empty if it is
-    to be judged anew. `again`: nothing is tried before, see `Ledger.waits`. `attempts`: refusals of
-    this pair in a row. `settled`: the intent that succeeded last. `undone`: how often that one had
-    to be written again. `written`: the times of the last writes. `contested` and `rewritten` are
-    the leaves that differ in what is settled, `admitted` is a digest of how the server respelled
-    it, and `restored` says when a vanished field was put back.
+    `intent` and `content` are the pair that the `state` is about; the content is empty if it is to
+    be judged anew. `again`: nothing is tried before, see `Ledger.waits`. `blocked`: the fields for
+    which this pair was refused. `attempts`: refusals of it in a row. `settled`: the intent that
+    succeeded last. `undone`: how often that one had to be written again. `written`: the times of
+    the last writes. `contested` and `rewritten` are the leaves that differ in what is settled,
+    `admitted` is a digest of how the server respelled it, and `restored` says when a vanished field
+    was put back.
     """
 
     state: EntryState = EntryState.NEW
@@ -81,6 +83,7 @@ class LedgerEntry(Struct, frozen=True):
     content: str = ""
     again: datetime | None = None
     problem: Problem | None = None
+    blocked: tuple[Place, ...] = ()
     attempts: int = 0
     settled: str = ""
     undone: int = 0
@@ -127,6 +130,7 @@ class LedgerEntry(Struct, frozen=True):
             content=content,
             again=again,
             problem=None,
+            blocked=(),
             attempts=0,
             settled=intent if content else self.settled,
             contested=contested,
@@ -235,7 +239,7 @@ class Ledger:
         entry = self.entries.get(target)
         if entry is not None and entry.state is not EntryState.SETTLED:
             self.entries[target] = replace(
-                entry, state=EntryState.NEW, again=None, problem=None, attempts=0
+                entry, state=EntryState.NEW, again=None, problem=None, blocked=(), attempts=0
             )
 
     def succeed(
@@ -302,6 +306,7 @@ class Ledger:
         *,
         draw: float,
         after: float = 0.0,
+        blocked: tuple[Place, ...] = (),
     ) -> LedgerEntry:
         """Note that a request was refused, and return the entry.
 
@@ -319,9 +324,15 @@ class Ledger:
             content=content,
             again=now + timedelta(seconds=min(LONGEST_WAIT, wait)),
             problem=problem,
+            blocked=blocked,
             attempts=attempts,
         )
         return entry
+
+    def carry(self, target: ChildId, content: str) -> None:
+        """Note that what is there was changed by ourselves: a refusal holds for that as well."""
+        if target in self.refused and content:
+            self.entries[target] = replace(self.entries[target], content=content)
 
     def unanswered(self, target: ChildId) -> None:
         """Note that it is unknown whether a target was created."""

@@ -24,6 +24,7 @@ from hedgerow.fields.ownership import (
     without_yielded,
 )
 from hedgerow.fields.redaction import shown
+from hedgerow.fields.refused import as_held
 from hedgerow.objects import PLACEHOLDER, ChildId, controller_of, is_terminating, metadata
 from hedgerow.plan.conditions import TAKEN, Problem
 from hedgerow.plan.conflict_messages import DECLARED_NO_MORE, UNKNOWN_OWNER
@@ -205,7 +206,26 @@ class ChildPlanner:
             leaf.why == "changed" for leaf in left_out
         )
         write = self._change(want, live, restores, claims, exactly=gives_up or bool(claims))
-        return self._write(write, found)
+        return self._write(write, found, None if claims else self._rest(want, live))
+
+    def _rest(self, want: Object, live: Object) -> Write | None:
+        """Return the write of what is not refused, while the whole of it has to wait; or None.
+
+        The refused fields stay as they are, and what has nothing to do with them does not wait.
+        """
+        blocked, now = self.entry.blocked, self.plan_input.now
+        if not blocked or not self.entry.waits(self._declared, self.content, now):
+            return None
+        rest = as_held(want, live, self.plan_input.field_manager, blocked)
+        if self._judge(rest, live).settled:
+            return None
+        places = [".".join(place) for place in blocked]
+        return replace(
+            self._change(rest, live, (), (), exactly=True),
+            declared=checksum(self.fields, places),
+            is_complete=False,
+            target=ChildId(self.id.kind, f"{self.id.name} without {', '.join(places)}"),
+        )
 
     def _judge(self, want: Object, live: Object) -> Verdict:
         return judge_respelled(want, live, self.plan_input.field_manager, self.admitted)
@@ -249,12 +269,16 @@ class ChildPlanner:
             is_complete=want is self.want,
         )
 
-    def _write(self, write: Write, found: ContestedLeaves) -> Plan:
+    def _write(self, write: Write, found: ContestedLeaves, rest: Write | None = None) -> Plan:
+        writes = (write,) if rest is None else (write, rest)
+        if self.after:
+            writes = tuple(replace(step, after=self.after) for step in writes)
+        entries = self.plan_input.entries
         return Plan(
-            writes=(replace(write, after=self.after) if self.after else write,),
+            writes=writes,
             contested=tuple(field for field, _ in found),
             ignored=tuple(self._ignored(found)),
-            judged={self.id: self.entry},
+            judged={step.id: entries.get(step.id, NO_ENTRY) for step in writes},
         )
 
     @cached_property
@@ -386,8 +410,8 @@ class ClaimPlanner(ChildPlanner):
     def _waiting(self) -> Plan:
         return Plan()
 
-    def _write(self, write: Write, found: ContestedLeaves) -> Plan:
-        return super()._write(replace(write, foreign=True), found)
+    def _write(self, write: Write, found: ContestedLeaves, rest: Write | None = None) -> Plan:
+        return super()._write(replace(write, foreign=True), found, rest)
 
     @cached_property
     def _declared(self) -> str:

@@ -220,6 +220,7 @@ def _write(owner: ObjectRef, version: str, want: Object, *, is_complete: bool) -
         declared=_intent(want),
         is_complete=is_complete,
         subresource="status",
+        target=STATUS,
     )
 
 

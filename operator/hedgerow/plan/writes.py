@@ -165,8 +165,10 @@ class Write(Struct, frozen=True):
     changed in it. `claims` are the leaves that the user told us to take back. They are the only
     reason to force: `body` then has no other contested leaf, and the observed version. `declared`
     is a digest of what compose declares; `body` leaves out the fields that others keep. A `foreign`
-    object is not ours: nothing but `body` is ever written to it. `after` are the kinds whose writes
-    come first. It `is_complete` if `body` leaves out nothing that compose declares.
+    object is not ours: nothing but `body` is ever written to it. A write of a `subresource` is for
+    exactly the observed version. The `target` is that of the ledger, if it is not the object.
+    `after` are the kinds whose writes come first. It `is_complete` if `body` leaves out nothing
+    that compose declares.
     """
 
     ref: ObjectRef
@@ -181,6 +183,7 @@ class Write(Struct, frozen=True):
     after: frozenset[str] = frozenset()
     is_complete: bool = True
     subresource: str = ""
+    target: ChildId | None = None
 
     @property
     def is_status(self) -> bool:
@@ -190,8 +193,11 @@ class Write(Struct, frozen=True):
     @property
     def id(self) -> ChildId:
         """The target of the ledger that the write is about."""
-        if self.is_status:
-            return STATUS
+        return self.child if self.target is None else self.target
+
+    @property
+    def child(self) -> ChildId:
+        """The kind and name of the object that is written."""
         return ChildId(self.ref.api.kind, self.ref.name)
 
     @property

@@ -19,6 +19,7 @@ from hedgerow.kube import errors
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from hedgerow.fields.refused import Place
     from hedgerow.kube.errors import KubeError
     from hedgerow.objects import ChildId
     from hedgerow.plan.conditions import Problem
@@ -155,16 +156,24 @@ def record(
     meter: Meter,
     problem: Problem | None = None,
     target: ChildId | None = None,
+    blocked: tuple[Place, ...] = (),
 ) -> LedgerEntry:
     """Note a refusal and return the entry; count it, and log one in a row as a warning.
 
-    `target` is that of the ledger, if it is not what is written to.
+    `target` is that of the ledger, if it is not what is written to. `blocked` are the fields for
+    which the write was refused.
     """
     kind, now = kind_of(error), clock.now()
     meter.refused(request.value, kind.value)
     pair = step.intent_digest, step.content
     entry = ledger.refuse(
-        target or step.id, pair, problem, now, draw=clock.jitter(), after=error.after
+        target or step.id,
+        pair,
+        problem,
+        now,
+        draw=clock.jitter(),
+        after=error.after,
+        blocked=blocked,
     )
     warned = UNUSUAL_FROM if kind in _USUAL else 1
     write = log.warning if entry.attempts == warned else log.debug

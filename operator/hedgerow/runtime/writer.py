@@ -8,6 +8,7 @@ import anyio
 import structlog
 
 from hedgerow.fields.paths import path_of
+from hedgerow.fields.refused import refused_places
 from hedgerow.fields.unions import in_the_way
 from hedgerow.kube.errors import Forbidden, Invalid, KubeError, Unreachable
 from hedgerow.objects import metadata
@@ -18,8 +19,9 @@ from hedgerow.runtime.cache.store import version_of
 from hedgerow.runtime.refusals import Reaction, RequestKind
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
+    from hedgerow.fields.refused import Place
     from hedgerow.objects import ChildId
     from hedgerow.runtime.resource_pass import Pass
     from hedgerow_schemas.base import Object
@@ -83,7 +85,7 @@ class Writer:
             if found is not None:
                 return
         plan_input = this.observation.plan_input
-        before = this.observation.live if write.is_status else plan_input.live.get(write.id)
+        before = this.observation.live if write.is_status else plan_input.live.get(write.child)
         with context.in_flight.writing(write.ref, this.key):
             applied = await context.applier.apply(write, before, this.limits)
         this.has_written = True
@@ -92,10 +94,12 @@ class Writer:
         this.reads.note(write.ref, applied.obj)
         # With yielded fields the next look decides: we may hold one together with its other holder.
         is_settled = applied.settled and not plan_input.field_policy.yields
+        content = self._content(write, applied.obj)
+        state.ledger.carry(write.child, content)
         state.ledger.succeed(
             write,
             plan_input.now,
-            self._content(write, applied.obj) if is_settled else "",
+            content if is_settled else "",
             rewritten=applied.rewritten,
             admitted=applied.admitted,
         )
@@ -147,7 +151,8 @@ class Writer:
             if isinstance(step, Write) and step.create:
                 self._state.ledger.unanswered(step.id)
             raise error
-        message = f"{step.ref}{_stays(step)}: {error.message}"
+        blocked = _blocked(step, error)
+        message = f"{step.ref}{_stays(step)}: {error.message}{_told(blocked)}"
         problem = Problem(rule.reason, message, stalled=rule.stalled, about=step.id)
         self._pass.failed.add(step.id)
         refusals.record(
@@ -158,6 +163,7 @@ class Writer:
             clock=self._context.clock,
             meter=self._context.meter,
             problem=problem,
+            blocked=blocked,
         )
 
     async def _take_over(self, write: Write, refused: Invalid) -> bool:
@@ -168,7 +174,7 @@ class Writer:
         """
         this, context = self._pass, self._context
         plan_input = this.observation.plan_input
-        live = plan_input.live.get(write.id)
+        live = plan_input.live.get(write.child)
         if live is None or write.create or write.once or write.foreign:
             return False
         if write.id in self._pass.taken_over:
@@ -176,7 +182,7 @@ class Writer:
         manager = context.applier.field_manager
         causes = [cause.field for cause in refused.causes]
         places = await this.limits.compute(in_the_way, causes, write.body, live, manager)
-        if not places or any(plan_input.field_policy.yielded(*write.id, at) for at in places):
+        if not places or any(plan_input.field_policy.yielded(*write.child, at) for at in places):
             return False
         with context.in_flight.writing(write.ref, this.key):
             answer = await context.applier.take_over(write.ref, live, places, this.limits)
@@ -216,6 +222,20 @@ def _urgency(error: Exception) -> tuple[bool, float]:
 def _stays(step: Write | Deletion) -> str:
     is_replaced = isinstance(step, Deletion) and step.replacement is not None
     return " cannot be replaced by what is declared, and stays as it is" if is_replaced else ""
+
+
+def _blocked(step: Write | Deletion, error: KubeError) -> tuple[Place, ...]:
+    """Return the fields for which a change was refused: the rest of it does not wait for them."""
+    if not isinstance(error, Invalid) or not isinstance(step, Write):
+        return ()
+    if step.create or step.once or step.foreign or step.target is not None:
+        return ()
+    return refused_places(step.body, (cause.field for cause in error.causes))
+
+
+def _told(blocked: Iterable[Place]) -> str:
+    paths = ", ".join(f".{'.'.join(place)}" for place in blocked)
+    return f"; {paths} stays as it is, what else is declared is applied" if paths else ""
 
 
 def _request(step: Write | Deletion) -> RequestKind:
