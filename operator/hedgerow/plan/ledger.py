@@ -99,9 +99,13 @@ class LedgerEntry(Struct, frozen=True):
             self.state is EntryState.SETTLED and bool(content) and self._is_about(intent, content)
         )
 
+    def is_deleted(self, intent: str, content: str) -> bool:
+        """Return whether this very deletion was made: the object may be shown for a while."""
+        return self.state is EntryState.DELETED and self._is_about(intent, content)
+
     def waits(self, intent: str, content: str, now: datetime) -> bool:
         """Return whether a pair is not to be tried now."""
-        if self.state is EntryState.DELETED and self._is_about(intent, content):
+        if self.is_deleted(intent, content):
             return True
         if self.is_due(now):
             return False
@@ -201,7 +205,7 @@ class Ledger:
     def problem(self, step: Write | Deletion, now: datetime) -> Problem | None:
         """Return what is wrong with a planned request that is not made; None if nothing is."""
         entry = self.entry(step.id)
-        if entry.state is EntryState.DELETED:
+        if entry.is_deleted(step.intent_digest, step.content):
             return None
         is_known = entry.state is EntryState.REFUSED or self.waits(step, now)
         return entry.hindrance(step) if is_known else None
