@@ -189,7 +189,7 @@ def test_one_function_says_how_waits_double():
         and not isinstance(node.right, ast.Constant)
     }
 
-    assert doubling == {"hedgerow/kube/retry.py"}
+    assert doubling == {"hedgerow/backoff.py"}
 
 
 def test_nothing_blocks_the_loop_by_sleeping():

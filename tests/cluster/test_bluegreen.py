@@ -95,6 +95,29 @@ def available(world: World, deployment: str) -> int:
     return world.get("Deployment", deployment)["status"].get("availableReplicas", 0)
 
 
+def selected(world: World) -> str:
+    return world.get("Service", "demo")["spec"]["selector"]["app.kubernetes.io/phase"]
+
+
+class TestRefused:
+    def test_a_refused_port_keeps_no_rollback_waiting(self, world: World):
+        """Fact: the server refuses a port of the merged Service, and its cause names the list."""
+        world.apply(route_to="Green", ports=[{"name": "http", "port": 8080}])
+        ready(world)
+        world.edit("Service", "demo", {"spec": {"type": "NodePort"}})
+        [port] = world.get("Service", "demo")["spec"]["ports"]
+        world.edit("Service", "demo", {"spec": {"ports": [{**port, "targetPort": 81}]}})
+        others = [{"name": "http", "port": 9090}]
+        world.apply(route_to="Green", ports=others)
+        eventually(lambda: world.condition("Stalled") == "True/Rejected", what="it is refused")
+
+        world.apply(route_to="Blue", ports=others)
+
+        eventually(lambda: selected(world) == "Blue", what="the rollback")
+        [port] = world.get("Service", "demo")["spec"]["ports"]
+        assert (port["port"], world.condition("Stalled")) == (8080, "True/Rejected")
+
+
 @pytest.mark.oldest
 class TestConverging:
     def test_children_come_up_and_follow_by_applies_alone(self, world: World):

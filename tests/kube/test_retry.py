@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hedgerow.backoff import FIRST, LONGEST, backoff
 from hedgerow.kube import errors
-from hedgerow.kube.retry import ATTEMPTS, FIRST, LONGEST, backoff, pause
+from hedgerow.kube.retry import ATTEMPTS, pause
 
 DRAWS = st.floats(0, 1, exclude_max=True)
 

@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING
 import anyio
 from msgspec import Struct
 
+from hedgerow.backoff import backoff
 from hedgerow.kube.errors import KubeError, Throttled, Unavailable, Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 ATTEMPTS = 5
-FIRST = 0.2
-"""Seconds: the longest first wait."""
-LONGEST = 30.0
 LONGEST_AFTER = 60.0
 """Seconds: the longest Retry-After that a process respects while it can do nothing else; a load
 balancer may ask for hours."""
@@ -45,25 +43,6 @@ class RetryClock(Struct, frozen=True):
     sleep: Callable[[float], Awaitable[None]] = anyio.sleep
     draw: Callable[[], float] = random.random
     elapsed: Callable[[], float] = _elapsed
-
-
-def backoff(
-    failures: int,
-    draw: float,
-    after: float = 0.0,
-    *,
-    first: float = FIRST,
-    longest: float = LONGEST,
-) -> float:
-    """Return the seconds to wait after so many failures in a row.
-
-    They double from `first` to `longest`, so that a server that cannot answer gets fewer requests
-    the longer it lasts. The upper half is random (`draw`, from [0, 1)), so that clients that failed
-    together do not come back together; the lower half is not, so that none comes back at once. They
-    are never less than `after`, which the server asked for, and up to a quarter more.
-    """
-    ceiling = min(longest, first * 2.0 ** min(max(failures, 1) - 1, 16))
-    return max(ceiling * (1 + draw) / 2, after * (1 + draw / 4))
 
 
 def pause(

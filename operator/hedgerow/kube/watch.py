@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, assert_never
 
 from msgspec import Struct, field
 
+from hedgerow.backoff import backoff
 from hedgerow.contract import unreduced
 from hedgerow.kube.errors import (
     Dropped,
@@ -23,7 +24,7 @@ from hedgerow.kube.errors import (
     Unavailable,
     Unreachable,
 )
-from hedgerow.kube.retry import RetryClock, backoff
+from hedgerow.kube.retry import RetryClock
 from hedgerow.objects import version_number
 from hedgerow_schemas.base import ApiResource, Object
 

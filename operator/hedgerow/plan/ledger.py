@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hedgerow.kube.retry import backoff
+from hedgerow.backoff import backoff
 from hedgerow.plan.conditions import Problem
 from hedgerow.plan.writes import STATUS
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, TypeVar
 import anyio
 import structlog
 
+from hedgerow.backoff import backoff
 from hedgerow.kube.errors import Throttled, Unavailable, Unreachable, Untrusted
-from hedgerow.kube.retry import LONGEST_AFTER, backoff
+from hedgerow.kube.retry import LONGEST_AFTER
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, NoReturn
 import anyio
 import structlog
 
+from hedgerow.backoff import backoff
 from hedgerow.errors import OneLineError
 from hedgerow.kube.client import connect
 from hedgerow.kube.errors import Forbidden, KubeError, Missing
-from hedgerow.kube.retry import backoff
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.runtime.leaderelection.divisions import Divisions, at_work, by_name
 from hedgerow.runtime.leaderelection.elector import (

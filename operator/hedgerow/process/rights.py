@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import anyio
 import structlog
 
+from hedgerow.backoff import backoff
 from hedgerow.deploy.rights import VERBS, of_controllers, of_lease
 from hedgerow.kube.errors import (
     KubeError,
@@ -22,7 +23,6 @@ from hedgerow.kube.errors import (
     Unavailable,
     Unreachable,
 )
-from hedgerow.kube.retry import backoff
 from hedgerow.kube.reviews import may_we, own_rights
 from hedgerow.shard import lease_name
 

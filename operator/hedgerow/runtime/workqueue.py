@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import anyio
 import anyio.lowlevel
 
-from hedgerow.kube.retry import backoff
+from hedgerow.backoff import backoff
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import anyio
 
+from hedgerow.backoff import backoff
 from hedgerow.cli.install.losses import Loss, losses, stored_without
 from hedgerow.encoding import decode as from_json
 from hedgerow.encoding import to_json
 from hedgerow.errors import OneLineError
 from hedgerow.kube.errors import Conflict, Forbidden, KubeError, Missing, Stale, one_line
-from hedgerow.kube.retry import RetryClock, backoff
+from hedgerow.kube.retry import RetryClock
 from hedgerow.objects import PROGRAM, Installation, renamed
 from hedgerow.texts import command_line
 from hedgerow_schemas.base import CustomResource, Object, View

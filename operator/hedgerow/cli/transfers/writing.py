@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 import anyio
 
+from hedgerow.backoff import backoff
 from hedgerow.cli import targets
 from hedgerow.cli.program import program_name, typed
 from hedgerow.cli.transfers.relabelling import replaces_copy
@@ -19,7 +20,7 @@ from hedgerow.kube.errors import (
     Stale,
     Unavailable,
 )
-from hedgerow.kube.retry import RetryClock, backoff
+from hedgerow.kube.retry import RetryClock
 from hedgerow.kube.withholding import withholding
 from hedgerow.objects import Salvaged, metadata, renamed
 from hedgerow.plan.oversized import why_unreadable

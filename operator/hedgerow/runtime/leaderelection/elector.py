@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 import anyio
 import structlog
 
+from hedgerow.backoff import backoff
 from hedgerow.errors import OneLineError
 from hedgerow.kube.errors import (
     AlreadyExists,
@@ -20,7 +21,7 @@ from hedgerow.kube.errors import (
     Stale,
     Unauthenticated,
 )
-from hedgerow.kube.retry import LONGEST_AFTER, backoff
+from hedgerow.kube.retry import LONGEST_AFTER
 from hedgerow.runtime.clock import unique
 from hedgerow.runtime.leaderelection.record import (
     LEASES,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final, NoReturn
 import anyio
 import structlog
 
+from hedgerow.backoff import backoff
 from hedgerow.kube.errors import AlreadyExists, Invalid, KubeError, Stale
-from hedgerow.kube.retry import backoff
 from hedgerow.serving.certificates.material import Served, UnusableError
 from hedgerow.serving.certificates.tls import LiveContext
 
