@@ -195,8 +195,8 @@ class Status(Model):
     contested_count: Count | None = Field(
         default=None, description="How many fields are contested; absent if none is."
     )
-    admitted: tuple[AdmittedChild, ...] = Field(
-        default=(),
+    admitted: tuple[AdmittedChild, ...] | None = Field(
+        default=None,
         description="What mutating admission made of the children, so that a restart applies none"
         " of them again. At most 50 are listed, and no Secret.",
         json_schema_extra=list_map("object"),

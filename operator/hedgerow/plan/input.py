@@ -78,7 +78,7 @@ class PlanInput(Struct, frozen=True, dict=True):
     @cached_property
     def admitted(self) -> Mapping[ChildId, str]:
         """What admission made of the children, as far as the owner says it; see `LedgerEntry`."""
-        said = ((child.object.partition("/"), child.digest) for child in self.before.admitted)
+        said = ((child.object.partition("/"), child.digest) for child in self.before.admitted or ())
         return {ChildId(kind, name): made for (kind, _, name), made in said}
 
     @property

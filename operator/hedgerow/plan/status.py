@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 M = TypeVar("M", bound=Model)
 
-EMPTIED = ("contested", "conditions", "admitted")
+EMPTIED = ("contested", "conditions")
 PASSING = ("lastTransitionTime", "since", "live")
 """Fields that may change often without changing what a status means."""
 MOST_ADMITTED: Final = 50
@@ -148,7 +148,7 @@ def report(
             update={
                 "contested": () if shortened else listed(everything, before.contested),
                 "contested_count": len(everything) or None,
-                "admitted": admitted,
+                "admitted": admitted or None,
                 "observed_generation": generation,
                 "conditions": stamp(concluded, before.conditions, generation, plan_input.now),
             }
