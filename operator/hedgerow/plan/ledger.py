@@ -72,10 +72,10 @@ class LedgerEntry(Struct, frozen=True):
     `intent` and `content` are the pair that the `state` is about; the content is empty if it is to
     be judged anew. `again`: nothing is tried before, see `Ledger.waits`. `blocked`: the fields for
     which this pair was refused. `attempts`: refusals of it in a row. `settled`: the intent that
-    succeeded last. `undone`: how often that one had to be written again. `written`: the times of
-    the last writes. `contested` and `rewritten` are the leaves that differ in what is settled,
-    `admitted` is a digest of how the server respelled it, and `restored` says when a vanished field
-    was put back.
+    succeeded last, but for the fields that were `left_out`. `undone`: how often that one had to be
+    written again. `written`: the times of the last writes. `contested` and `rewritten` are the
+    leaves that differ in what is settled, `admitted` is a digest of how the server respelled it,
+    and `restored` says when a vanished field was put back.
     """
 
     state: EntryState = EntryState.NEW
@@ -86,6 +86,7 @@ class LedgerEntry(Struct, frozen=True):
     blocked: tuple[Place, ...] = ()
     attempts: int = 0
     settled: str = ""
+    left_out: tuple[str, ...] = ()
     undone: int = 0
     written: tuple[datetime, ...] = ()
     contested: tuple[Leaf, ...] = ()
@@ -103,15 +104,21 @@ class LedgerEntry(Struct, frozen=True):
         """Return whether this very deletion was made: the object may be shown for a while."""
         return self.state is EntryState.DELETED and self._is_about(intent, content)
 
-    def waits(self, intent: str, content: str, now: datetime) -> bool:
-        """Return whether a pair is not to be tried now."""
+    def waits(self, step: Write | Deletion, now: datetime) -> bool:
+        """Return whether a write or deletion is not to be made now."""
+        intent, content = step.intent_digest, step.content
         if self.is_deleted(intent, content):
             return True
         if self.is_due(now):
             return False
         if self.state is EntryState.REFUSED:
             return self._is_about(intent, content)
-        return intent == self.settled or self._is_full
+        is_again = intent == self.settled and not self.goes_on(step)
+        return is_again or self._is_full
+
+    def goes_on(self, step: Write | Deletion) -> bool:
+        """Return whether it says more of the same than the last one could: it repeats nothing."""
+        return set(step.left_out) < set(self.left_out)
 
     def is_due(self, now: datetime) -> bool:
         """Return whether its time has come, also after the clock was set back."""
@@ -200,7 +207,7 @@ class Ledger:
 
     def waits(self, step: Write | Deletion, now: datetime, target: ChildId | None = None) -> bool:
         """Return whether a write or deletion is not to be made now, by the entry of its target."""
-        return self.entry(target or step.id).waits(step.intent_digest, step.content, now)
+        return self.entry(target or step.id).waits(step, now)
 
     def problem(self, step: Write | Deletion, now: datetime) -> Problem | None:
         """Return what is wrong with a planned request that is not made; None if nothing is."""
@@ -262,7 +269,7 @@ class Ledger:
         before = self.entry(step.id)
         written = (*_lately(before.written, now), now)[-MOST_WRITES:]
         undone = before.undone if _lately(before.written[-1:], now) else 0
-        undone = undone + 1 if step.intent_digest == before.settled else 0
+        undone = undone + (not before.goes_on(step)) if step.intent_digest == before.settled else 0
         again = now + _wait(undone) if undone else None
         if len(written) == MOST_WRITES:
             again = written[0] + WINDOW
@@ -272,6 +279,7 @@ class Ledger:
             content=content,
             again=again,
             settled=step.intent_digest,
+            left_out=step.left_out,
             undone=undone,
             written=written,
             rewritten=rewritten,

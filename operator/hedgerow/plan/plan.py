@@ -206,15 +206,17 @@ class ChildPlanner:
             leaf.why == "changed" for leaf in left_out
         )
         write = self._change(want, live, restores, claims, exactly=gives_up or bool(claims))
-        return self._write(write, found, None if claims else self._rest(want, live))
+        write = replace(write, left_out=tuple(leaf.path for leaf in left_out))
+        rest = None if claims else self._rest(write, want, live)
+        return self._write(write, found, rest)
 
-    def _rest(self, want: Object, live: Object) -> Write | None:
+    def _rest(self, write: Write, want: Object, live: Object) -> Write | None:
         """Return the write of what is not refused, while the whole of it has to wait; or None.
 
         The refused fields stay as they are, and what has nothing to do with them does not wait.
         """
         blocked, now = self.entry.blocked, self.plan_input.now
-        if not blocked or not self.entry.waits(self._declared, self.content, now):
+        if not blocked or not self.entry.waits(write, now):
             return None
         rest = as_held(want, live, self.plan_input.field_manager, blocked)
         if self._judge(rest, live).settled:
@@ -222,8 +224,7 @@ class ChildPlanner:
         places = [".".join(place) for place in blocked]
         return replace(
             self._change(rest, live, (), (), exactly=True),
-            declared=checksum(self.fields, places),
-            is_complete=False,
+            declared=checksum(write.intent_digest, places),
             target=ChildId(self.id.kind, f"{self.id.name} without {', '.join(places)}"),
         )
 

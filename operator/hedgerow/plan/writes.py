@@ -164,7 +164,7 @@ class Write(Struct, frozen=True):
     empty if nothing is there. An object made `once` is never applied again, whatever the server
     changed in it. `claims` are the leaves that the user told us to take back. They are the only
     reason to force: `body` then has no other contested leaf, and the observed version. `declared`
-    is a digest of what compose declares; `body` leaves out the fields that others keep. A `foreign`
+    is a digest of what compose declares; `left_out` are the fields that others keep. A `foreign`
     object is not ours: nothing but `body` is ever written to it. A write of a `subresource` is for
     exactly the observed version. The `target` is that of the ledger, if it is not the object.
     `after` are the kinds whose writes come first. It `is_complete` if `body` leaves out nothing
@@ -182,6 +182,7 @@ class Write(Struct, frozen=True):
     foreign: bool = False
     after: frozenset[str] = frozenset()
     is_complete: bool = True
+    left_out: tuple[str, ...] = ()
     subresource: str = ""
     target: ChildId | None = None
 
@@ -283,6 +284,11 @@ class Deletion(Struct, frozen=True):
     def id(self) -> ChildId:
         """The child to delete."""
         return ChildId(self.ref.api.kind, self.ref.name)
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """What others keep, as of a write: nothing."""
+        return ()
 
     @property
     def content(self) -> str:
