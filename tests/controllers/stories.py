@@ -202,7 +202,6 @@ LOOKS: dict[str, Callable[[SwitchWorld], object]] = {
     "phase": lambda world: world.phase,
     "ready": state("Ready"),
     "why": said("Ready"),
-    "stalled": state("Stalled"),
     "why_stalled": said("Stalled"),
     "serves": state("Available"),
     "available": said("Available"),

@@ -121,10 +121,6 @@ class SwitchWorld:
         live = self.deployments.get(colour)
         return repr(live["spec"]["template"]) if live else ""
 
-    def ready(self, reason: bool = False) -> str:
-        found = next(c for c in self.status["conditions"] if c["type"] == "Ready")
-        return found["reason"] if reason else found["status"]
-
     def why(self, kind: str = "Ready") -> str:
         return next(c["message"] for c in self.status["conditions"] if c["type"] == kind)
 
@@ -186,13 +182,6 @@ class SwitchWorld:
                     return self
                 self.now += wait
         raise AssertionError(f"it does not come to rest: {self.status}")
-
-    def wait(self) -> SwitchWorld:
-        """Let the time pass that the BlueGreen waits for, and settle."""
-        wait = self.compose().requeue_after
-        assert wait is not None, "it waits for no time"
-        self.now += wait
-        return self.settle()
 
     def pass_time(self, seconds: float) -> None:
         self.now += timedelta(seconds=seconds)
