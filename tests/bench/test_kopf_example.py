@@ -12,6 +12,7 @@ from bench import kopf_example
 from bench.claims.of_hedgerow import CLAIMS
 from bench.kopf_example import HERE, PAGE, PEERS, Figures, lines_of, main, table
 from hedgerow.testing import target
+from support.objects.definitions import definition, free, items, of, text
 from testing.guide import run_pytest
 
 STEPS = ("started", "made", "relabelled", "restarted")
@@ -85,32 +86,8 @@ class TestPage:
         assert page.read_text() == text
 
 
-VOLUMES = {
-    "spec": {
-        "group": "",
-        "names": {"kind": "PersistentVolumeClaim", "plural": "persistentvolumeclaims"},
-        "versions": [
-            {
-                "name": "v1",
-                "schema": {
-                    "openAPIV3Schema": {
-                        "properties": {
-                            "spec": {
-                                "properties": {
-                                    "accessModes": {"type": "array", "items": {}},
-                                    "storageClassName": {"type": "string"},
-                                    "resources": {
-                                        "properties": {"requests": {"additionalProperties": {}}}
-                                    },
-                                }
-                            }
-                        }
-                    }
-                },
-            }
-        ],
-    }
-}
+CLAIMED = of(accessModes=items({}), storageClassName=text(), resources=of(requests=free({})))
+VOLUMES = definition("", "PersistentVolumeClaim", of(spec=CLAIMED))
 """As much of a PersistentVolumeClaim as the example writes."""
 
 

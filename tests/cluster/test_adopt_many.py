@@ -14,6 +14,8 @@ import yaml
 
 from hedgerow.testing.api import Api, Object
 from hedgerow.testing.waiting import eventually
+from support.objects.definitions import definition as custom
+from support.objects.definitions import free, of
 from support.programs.typed import Typing, typing
 
 pytestmark = pytest.mark.cluster
@@ -134,25 +136,7 @@ def content(api: Api, obj: Object) -> Object:
 
 def definition(namespace: str) -> Object:
     """Return the definition of a kind of the namespace's own, in versions v2 and v1."""
-    group = f"{namespace[-8:]}.example"
-    spec = {"type": "object", "additionalProperties": {"type": "string"}}
-    schema = {"type": "object", "properties": {"spec": spec}}
-    versions = [
-        {
-            "name": name,
-            "served": True,
-            "storage": name == "v2",
-            "schema": {"openAPIV3Schema": schema},
-        }
-        for name in ("v2", "v1")
-    ]
-    names = {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"things.{group}"},
-        "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": versions},
-    }
+    return custom(f"{namespace[-8:]}.example", "Thing", of(spec=free()), "v2", "v1")
 
 
 def thing_of(crd: Object, namespace: str) -> Object:

@@ -42,7 +42,7 @@ TEMPLATE: Final = pod(
 )
 SELECTOR: Final = {"matchLabels": {"a": "b"}}
 VALID: Final[tuple[Object, ...]] = (
-    workload("Deployment", TEMPLATE),
+    workload("Deployment", TEMPLATE).manifest,
     {"apiVersion": "v1", "kind": "Service", "spec": {"ports": [{"port": 80}]}},
     {"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}},
     {"apiVersion": "v1", "kind": "Secret", "data": {"a": "Yg=="}},

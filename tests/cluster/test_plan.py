@@ -20,6 +20,8 @@ from hedgerow.testing.audit_log import AuditLog
 from hedgerow.testing.waiting import eventually
 from support.cluster.bluegreens import World, bluegreen, pods
 from support.objects import generated
+from support.objects.definitions import KEPT
+from support.objects.definitions import definition as custom
 from support.operator.planned import FixedClock, Operator
 from support.operator.registered import CONTROLLERS
 from support.programs.typed import answer
@@ -317,24 +319,8 @@ def deployment(
 
 def definition(kind: str, *versions: str) -> Object:
     """Return the definition of a kind in `NAME.example.com`, stored in the last of its versions."""
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    plural, group = f"{kind.lower()}s", f"{kind.lower()}.example.com"
-    spec = {
-        "group": group,
-        "names": {"kind": kind, "plural": plural},
-        "scope": "Namespaced",
-        "versions": [
-            {
-                "name": version,
-                "served": True,
-                "storage": version == versions[-1],
-                "schema": {"openAPIV3Schema": schema},
-            }
-            for version in versions
-        ],
-    }
-    version = "apiextensions.k8s.io/v1"
-    return of_kind(version, "CustomResourceDefinition", f"{plural}.{group}", {"spec": spec})
+    schema = {"type": "object", **KEPT}
+    return custom(f"{kind.lower()}.example.com", kind, schema, *reversed(versions))
 
 
 class TestAsManager:

@@ -21,6 +21,7 @@ from support.cluster.policies import (
     policed,
     settings,
 )
+from support.objects.definitions import definition, of
 from support.objects.workloads import RICH_DEPLOYMENT
 
 pytestmark = [pytest.mark.cluster, pytest.mark.oldest]
@@ -159,14 +160,14 @@ class TestDefinitions:
     ):
         """Fact: the server respells the entries of whoever holds a part of an atomic field."""
         group = "respelt.hedgerow.example"
-        admin.apply(definition(group, NOTES), "test").must()
+        admin.apply(noted(group, NOTES), "test").must()
         try:
             admin.served(f"{group}/v1")
             made = manifest("Thing", namespace, f"{group}/v1", spec={"notes": {"a": "1"}})
             eventually(lambda: admin.apply(made, "other").ok)
             before = admin.get(made).must()
             atomic = {**NOTES, "x-kubernetes-map-type": "atomic"}
-            admin.apply(definition(group, atomic), "test").must()
+            admin.apply(noted(group, atomic), "test").must()
             status = manifest("Thing", namespace, f"{group}/v1", status={"notes": {"b": "1"}})
 
             def respelt() -> bool:
@@ -176,7 +177,7 @@ class TestDefinitions:
 
             eventually(respelt)
         finally:
-            forget(admin, definition(group, NOTES))
+            forget(admin, noted(group, NOTES))
 
 
 NOTES = {"type": "object", "additionalProperties": {"type": "string"}}
@@ -184,7 +185,7 @@ NOTES = {"type": "object", "additionalProperties": {"type": "string"}}
 
 def large_definition(words: str) -> Object:
     fields = {f"p{number}": {"type": "string", "description": words} for number in range(1300)}
-    return definition("large.hedgerow.example", {"type": "object", "properties": fields})
+    return noted("large.hedgerow.example", {"type": "object", "properties": fields})
 
 
 def forget(admin: Api, defined: Object) -> None:
@@ -198,24 +199,6 @@ def forget(admin: Api, defined: Object) -> None:
     eventually(lambda: group not in groups(), what=f"{group} is gone")
 
 
-def definition(group: str, notes: Object) -> Object:
-    part: Object = {"type": "object", "properties": {"notes": notes}}
-    schema = {"type": "object", "properties": {"spec": part, "status": part}}
-    version: Object = {
-        "name": "v1",
-        "served": True,
-        "storage": True,
-        "subresources": {"status": {}},
-        "schema": {"openAPIV3Schema": schema},
-    }
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"things.{group}"},
-        "spec": {
-            "group": group,
-            "scope": "Namespaced",
-            "names": {"kind": "Thing", "plural": "things"},
-            "versions": [version],
-        },
-    }
+def noted(group: str, notes: Object) -> Object:
+    part = of(notes=notes)
+    return definition(group, "Thing", of(spec=part, status=part))

@@ -54,7 +54,7 @@ def test_quantities_are_respelled_as_we_do(api: Api) -> None:
         for index, amount in enumerate(QUANTITIES)
         if not str(amount).startswith("-")
     ]
-    body = named(workload("Deployment", pod(container(), volumes=volumes)), "quantities")
+    body = named(workload("Deployment", pod(container(), volumes=volumes)).manifest, "quantities")
     live = api.apply(body, OURS, dry_run=True).must()
     answered = [v["emptyDir"]["sizeLimit"] for v in live["spec"]["template"]["spec"]["volumes"]]
 
@@ -73,7 +73,7 @@ def test_what_is_added_inside_atomic_fields_is_known(api: Api) -> None:
         {"name": "all", "projected": {"sources": [{"downwardAPI": {"items": items}}, token]}},
         {"name": "down", "downwardAPI": {"items": items}},
     ]
-    body = named(workload("Deployment", pod(container(env=env), volumes=volumes)), "added")
+    body = named(workload("Deployment", pod(container(env=env), volumes=volumes)).manifest, "added")
     live = api.apply(body, OURS, dry_run=True).must()
 
     assert judge(body, live, OURS).leaves == ()
@@ -82,7 +82,7 @@ def test_what_is_added_inside_atomic_fields_is_known(api: Api) -> None:
 def test_a_canonical_declaration_meets_no_conflict_over_spelling(api: Api) -> None:
     """Fact: the server compares spellings when it looks for conflicts."""
     limits = {"cpu": "1000m", "memory": "1024Mi"}
-    body = workload("Deployment", pod(container(resources={"limits": limits})))
+    body = workload("Deployment", pod(container(resources={"limits": limits}))).manifest
     spelled = named(body, "spelled")
     live = api.apply(spelled, OTHER).must()
 

@@ -42,6 +42,13 @@ POD_LABELS = {"app": "a"}
 LABEL = Field(("metadata", "labels", "tier"), "back")
 
 
+def case(version: str, kind: str, *fields: Field, **body: Any) -> Case:
+    """Return the case of a kind, named after it: labelled, with what else is in the body."""
+    meta = {"labels": LABELS, **body.pop("metadata", {})}
+    manifest = {"apiVersion": version, "kind": kind, "metadata": meta, **body}
+    return Case(kind.lower(), manifest, fields)
+
+
 def container(name: str = "main", **more: Any) -> Object:
     return {"name": name, "image": "registry.example/app:1", **more}
 
@@ -50,14 +57,9 @@ def pod(*containers: Object, **more: Any) -> Object:
     return {"metadata": {"labels": POD_LABELS}, "spec": {"containers": list(containers), **more}}
 
 
-def workload(kind: str, template: Object, **spec: Any) -> Object:
+def workload(kind: str, template: Object, *fields: Field, **spec: Any) -> Case:
     selector = {"matchLabels": POD_LABELS}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": kind,
-        "metadata": {"labels": LABELS},
-        "spec": {"selector": selector, "template": template, **spec},
-    }
+    return case("apps/v1", kind, *fields, spec={"selector": selector, "template": template, **spec})
 
 
 MAIN = ("spec", "template", "spec", "containers", {"name": "main"})

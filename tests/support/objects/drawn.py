@@ -11,69 +11,21 @@ from hedgerow.fields.managed_fields import entries
 from hedgerow.fields.sets import members
 from hedgerow.kube.errors import KubeError
 from hedgerow.objects import metadata
+from support.objects.definitions import definition, free, number, of, text
+from support.objects.definitions import items as listed
 
 Object = dict[str, Any]
 
-WIDGET = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "widgets.plan.example.com"},
-    "spec": {
-        "group": "plan.example.com",
-        "names": {"kind": "Widget", "plural": "widgets", "singular": "widget"},
-        "scope": "Namespaced",
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "properties": {
-                            "spec": {
-                                "type": "object",
-                                "properties": {
-                                    "size": {"type": "integer", "default": 1, "maximum": 3},
-                                    "id": {
-                                        "type": "string",
-                                        "x-kubernetes-validations": [
-                                            {"rule": "self == oldSelf", "message": "id stays"}
-                                        ],
-                                    },
-                                    "tags": {
-                                        "type": "array",
-                                        "x-kubernetes-list-type": "set",
-                                        "items": {"type": "string"},
-                                    },
-                                    "parts": {
-                                        "type": "array",
-                                        "x-kubernetes-list-type": "map",
-                                        "x-kubernetes-list-map-keys": ["name"],
-                                        "items": {
-                                            "type": "object",
-                                            "required": ["name"],
-                                            "properties": {
-                                                "name": {"type": "string"},
-                                                "value": {"type": "string"},
-                                                "weight": {"type": "integer", "default": 1},
-                                            },
-                                        },
-                                    },
-                                    "blob": {
-                                        "type": "object",
-                                        "x-kubernetes-map-type": "atomic",
-                                        "additionalProperties": {"type": "string"},
-                                    },
-                                },
-                            }
-                        },
-                    }
-                },
-            }
-        ],
-    },
-}
+PART = of("name", name=text(), value=text(), weight=number(default=1))
+RULE = {"rule": "self == oldSelf", "message": "id stays"}
+SPEC = of(
+    size=number(default=1, maximum=3),
+    id=text(**{"x-kubernetes-validations": [RULE]}),
+    tags=listed(text(), kind="set"),
+    parts=listed(PART, "name"),
+    blob=free(**{"x-kubernetes-map-type": "atomic"}),
+)
+WIDGET = definition("plan.example.com", "Widget", of(spec=SPEC))
 
 
 def some(**drawn: st.SearchStrategy[Any]) -> st.SearchStrategy[Object]:

@@ -8,34 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-Schema = dict[str, Any]
+from support.objects import definitions
+from support.objects.definitions import KEPT, Schema, free, items, number, of, text
+
 GROUP = "narrowed.hedgerow.example"
-KEPT: Schema = {"x-kubernetes-preserve-unknown-fields": True}
 INT_OR_STRING: Schema = {"x-kubernetes-int-or-string": True}
-LABELS: Schema = {"type": "object", "additionalProperties": {"type": "string"}}
-PAIR: Schema = {
-    "type": "object",
-    "properties": {"name": {"type": "string"}, "value": {"type": "string"}},
-    "required": ["name"],
-}
-KEYED: Schema = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
-
-
-def text(**more: Any) -> Schema:
-    return {"type": "string", **more}
-
-
-def number(kind: str = "integer", **more: Any) -> Schema:
-    return {"type": kind, **more}
-
-
-def of(*required: str, **properties: Schema) -> Schema:
-    asked = {"required": list(required)} if required else {}
-    return {"type": "object", "properties": properties, **asked}
-
-
-def items(schema: Schema, **more: Any) -> Schema:
-    return {"type": "array", "items": schema, **more}
+LABELS = free()
+PAIR = of("name", name=text(), value=text())
 
 
 def rule(said: str, **more: Any) -> Schema:
@@ -75,8 +54,8 @@ WAYS = [
     ),
     lost(
         "a field of a map's values is removed",
-        {"type": "object", "additionalProperties": of(a=text(), b=text())},
-        {"type": "object", "additionalProperties": of(a=text())},
+        free(of(a=text(), b=text())),
+        free(of(a=text())),
         {"k": {"b": "2"}}, {"k": {"a": "1"}}, ".spec.x.*.b",
     ),
     lost(
@@ -109,7 +88,7 @@ WAYS = [
     Narrowed("what was kept has a type", KEPT, text(), 8, ["a"],
              ".spec.x: must be of type string"),
     Narrowed("a value of a map has another type", LABELS,
-             {"type": "object", "additionalProperties": number()}, {"a": "b"}, [{}],
+             free(number()), {"a": "b"}, [{}],
              ".spec.x.*: must be of type integer"),
     Narrowed("a value has to be one of some", text(), text(enum=["a", "b"]), "c", ["a", "b"],
              '.spec.x: must be one of ["a", "b"]'),
@@ -146,10 +125,10 @@ WAYS = [
     Narrowed("an item has to have a field", items(of(a=text(), b=text())),
              items(of("b", a=text(), b=text())), [{"a": "1"}], [[{"b": "1"}], []],
              ".spec.x[*]: b must be set"),
-    Narrowed("no item twice", items(text()), items(text(), **{"x-kubernetes-list-type": "set"}),
+    Narrowed("no item twice", items(text()), items(text(), kind="set"),
              ["a", "a"], [["a", "b"]], ".spec.x: must have no item twice"),
     Narrowed("no key twice", items(PAIR),
-             items(PAIR, **KEYED),
+             items(PAIR, "name"),
              [{"name": "a", "value": "1"}, {"name": "a", "value": "2"}],
              [[{"name": "a"}, {"name": "b"}]], ".spec.x: must have no item twice"),
     Narrowed("a rule is added", text(), text(**rule("self != 'a'")), "a", [],
@@ -183,28 +162,4 @@ def root(schema: Schema) -> Schema:
 
 def definition(schema: Schema, *versions: str, group: str = GROUP) -> dict[str, Any]:
     """Return a definition whose versions have this schema of `.spec.x`; the first is stored."""
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"things.{group}"},
-        "spec": {
-            "group": group,
-            "scope": "Namespaced",
-            "names": {
-                "kind": "Thing",
-                "listKind": "ThingList",
-                "plural": "things",
-                "singular": "thing",
-            },
-            "versions": [
-                {
-                    "name": name,
-                    "served": True,
-                    "storage": name == (versions or ("v1",))[0],
-                    "schema": {"openAPIV3Schema": root(schema)},
-                    "subresources": {"status": {}},
-                }
-                for name in versions or ("v1",)
-            ],
-        },
-    }
+    return definitions.definition(group, "Thing", root(schema), *versions)

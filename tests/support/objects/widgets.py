@@ -7,40 +7,20 @@ from typing import Any
 
 import yaml
 
+from support.objects.definitions import KEPT, definition, number, of, text
+
 Object = dict[str, Any]
 PROGRAM = Path(__file__).parents[1] / "programs" / "widgets.py"
-SPEC = {
-    "type": "object",
-    "required": ["message", "interval", "size"],
-    "properties": {
-        "message": {"type": "string"},
-        "interval": {"type": "string"},
-        "size": {"type": "integer", "minimum": 1, "maximum": 9},
-        "mode": {"type": "string", "enum": ["Fast", "Slow"]},
-        "paused": {"type": "boolean"},
-    },
-}
-STATUS = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-SCHEMA = {"type": "object", "required": ["spec"], "properties": {"spec": SPEC, "status": STATUS}}
-DEFINITION: Object = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "widgets.example.org"},
-    "spec": {
-        "group": "example.org",
-        "names": {"kind": "Widget", "plural": "widgets", "singular": "widget"},
-        "scope": "Namespaced",
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "subresources": {"status": {}},
-                "schema": {"openAPIV3Schema": SCHEMA},
-            }
-        ],
-    },
-}
+SPEC = of(
+    *("message", "interval", "size"),
+    message=text(),
+    interval=text(),
+    size=number(minimum=1, maximum=9),
+    mode=text(enum=["Fast", "Slow"]),
+    paused=number("boolean"),
+)
+STATUS = {"type": "object", **KEPT}
+DEFINITION = definition("example.org", "Widget", of("spec", spec=SPEC, status=STATUS))
 SAMPLE: Object = {
     "apiVersion": "example.org/v1",
     "kind": "Widget",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from support.objects.cases import LABEL, LABELS, MAIN, Case, Field, container, pod, workload
+from dataclasses import replace
+
+from support.objects.cases import LABEL, MAIN, Field, case, container, pod, workload
 
 RICH = container(
     command=["app", "--serve"],
@@ -22,17 +24,13 @@ RICH = container(
     securityContext={"runAsNonRoot": True, "capabilities": {"drop": ["ALL"]}},
 )
 
-DEPLOYMENT = Case(
-    "deployment",
-    workload("Deployment", pod(container())),
-    (
-        LABEL,
-        Field((*MAIN, "image"), "registry.example/app:2"),
-        Field(("spec", "template", "metadata", "labels", "app"), "a"),
-    ),
+IMAGE = Field((*MAIN, "image"), "registry.example/app:2")
+POD_SPEC = ("spec", "template", "spec")
+DEPLOYMENT = workload(
+    *("Deployment", pod(container()), LABEL, IMAGE),
+    Field(("spec", "template", "metadata", "labels", "app"), "a"),
 )
-RICH_DEPLOYMENT = Case(
-    "rich deployment",
+RICH_DEPLOYMENT = replace(
     workload(
         "Deployment",
         pod(
@@ -46,11 +44,6 @@ RICH_DEPLOYMENT = Case(
             tolerations=[{"key": "dedicated", "operator": "Exists"}],
             hostNetwork=False,
         ),
-        replicas=2,
-        strategy={"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}},
-        paused=False,
-    ),
-    (
         Field(("spec", "replicas"), 5),
         Field(("spec", "strategy", "rollingUpdate", "maxSurge"), "30%"),
         Field((*MAIN, "env", {"name": "MODE"}, "value"), "slow"),
@@ -61,34 +54,25 @@ RICH_DEPLOYMENT = Case(
         Field((*MAIN, "ports", {"containerPort": 80, "protocol": "TCP"}, "name"), "web"),
         Field((*MAIN, "resources", "limits", "cpu"), "2"),
         Field((*MAIN, "readinessProbe", "periodSeconds"), 7),
-        Field(("spec", "template", "spec", "nodeSelector"), {"disk": "slow"}),
-        Field(
-            ("spec", "template", "spec", "tolerations"), [{"key": "other", "operator": "Exists"}]
-        ),
+        Field((*POD_SPEC, "nodeSelector"), {"disk": "slow"}),
+        Field((*POD_SPEC, "tolerations"), [{"key": "other", "operator": "Exists"}]),
+        replicas=2,
+        strategy={"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}},
+        paused=False,
     ),
+    name="rich deployment",
 )
-AUTOSCALER = Case(
-    "horizontalpodautoscaler",
-    {
-        "apiVersion": "autoscaling/v2",
-        "kind": "HorizontalPodAutoscaler",
-        "metadata": {"labels": LABELS},
-        "spec": {
-            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"},
-            "minReplicas": 2,
-            "maxReplicas": 5,
-            "metrics": [
-                {
-                    "type": "Resource",
-                    "resource": {
-                        "name": "cpu",
-                        "target": {"type": "Utilization", "averageUtilization": 60},
-                    },
-                }
-            ],
-        },
+CPU = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 60}}
+AUTOSCALER = case(
+    *("autoscaling/v2", "HorizontalPodAutoscaler"),
+    Field(("spec", "maxReplicas"), 6),
+    Field(("spec", "minReplicas"), 1),
+    spec={
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"},
+        "minReplicas": 2,
+        "maxReplicas": 5,
+        "metrics": [{"type": "Resource", "resource": CPU}],
     },
-    (Field(("spec", "maxReplicas"), 6), Field(("spec", "minReplicas"), 1)),
 )
 JOB_TEMPLATE = {
     "spec": {
@@ -96,45 +80,20 @@ JOB_TEMPLATE = {
         "template": {"spec": {"containers": [container()], "restartPolicy": "OnFailure"}},
     }
 }
-CRON_JOB = Case(
-    "cronjob",
-    {
-        "apiVersion": "batch/v1",
-        "kind": "CronJob",
-        "metadata": {"labels": LABELS},
-        "spec": {"schedule": "*/5 * * * *", "jobTemplate": JOB_TEMPLATE, "suspend": False},
-    },
-    (
-        Field(("spec", "schedule"), "0 * * * *"),
-        Field(("spec", "suspend"), True),
-        Field(("spec", "jobTemplate", "spec", "backoffLimit"), 3),
-    ),
+CRON_JOB = case(
+    *("batch/v1", "CronJob"),
+    Field(("spec", "schedule"), "0 * * * *"),
+    Field(("spec", "suspend"), True),
+    Field(("spec", "jobTemplate", "spec", "backoffLimit"), 3),
+    spec={"schedule": "*/5 * * * *", "jobTemplate": JOB_TEMPLATE, "suspend": False},
 )
-JOB = Case(
-    "job",
-    {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"labels": LABELS},
-        "spec": {**JOB_TEMPLATE["spec"], "parallelism": 2},
-    },
-    (LABEL, Field(("spec", "parallelism"), 3)),
+JOB = case(
+    *("batch/v1", "Job", LABEL, Field(("spec", "parallelism"), 3)),
+    spec={**JOB_TEMPLATE["spec"], "parallelism": 2},
 )
-STATEFUL_SET = Case(
-    "statefulset",
-    workload(
-        "StatefulSet",
-        pod(container()),
-        serviceName="a",
-        volumeClaimTemplates=[
-            {
-                "metadata": {"name": "store"},
-                "spec": {
-                    "accessModes": ["ReadWriteOnce"],
-                    "resources": {"requests": {"storage": "1024Mi"}},
-                },
-            }
-        ],
-    ),
-    (Field((*MAIN, "image"), "registry.example/app:2"),),
+STORE = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1024Mi"}}}
+STATEFUL_SET = workload(
+    *("StatefulSet", pod(container()), IMAGE),
+    serviceName="a",
+    volumeClaimTemplates=[{"metadata": {"name": "store"}, "spec": STORE}],
 )
