@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import anyio
-from cryptography import x509
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hedgerow.contract import Controller
@@ -28,6 +27,7 @@ from hedgerow.serving.certificates.self_signed import SharedCertificates
 from hedgerow.serving.httpserver.addresses import Address
 from hedgerow.serving.httpserver.server import serve
 from hedgerow.testing.api import Api, Object
+from serving.certs import shown
 
 CONTROLLERS = cast(
     "list[Controller[Any]]", [bluegreen.CONTROLLER, controller.CONTROLLER, memcached.CONTROLLER]
@@ -173,9 +173,7 @@ class Replica:
                 await send(message)
 
             self.asked += 1
-            served = certificates._live.served
-            assert served is not None
-            self.served.add(x509.load_pem_x509_certificate(served.chain).serial_number)
+            self.served.add(shown(certificates.context).serial_number)
             if reason := certificates.check():
                 self.unready.append(reason)
             await app(scope, receive, closing)

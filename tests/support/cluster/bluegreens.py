@@ -8,31 +8,25 @@ from typing import Any
 from hedgerow.plan.yield_and_claim import ALLOW_CLAIMS
 from hedgerow.testing.api import Api, Object
 from support.cluster.definitions import committed, define
-from support.cluster.rights import grant
+from support.cluster.rights import EVERYBODYS, OWN, READ, grant, rule
 
 ROOT = Path(__file__).parents[3]
 USER = "hedgerow-under-test"
+VERSIONS = {
+    "BlueGreen": "app.demo.kakao.com/v1",
+    "Deployment": "apps/v1",
+    "HorizontalPodAutoscaler": "autoscaling/v2",
+    "Memcached": "memcached.cache.example.com/v1",
+    "PodDisruptionBudget": "policy/v1",
+}
 FIELD_MANAGER = "hedgerow-bluegreen"
 
 RULES = [
-    {
-        "apiGroups": ["app.demo.kakao.com"],
-        "resources": ["bluegreens"],
-        "verbs": ["get", "list", "watch"],
-    },
-    {"apiGroups": ["app.demo.kakao.com"], "resources": ["bluegreens/status"], "verbs": ["patch"]},
-    {
-        "apiGroups": ["", "apps", "batch"],
-        "resources": ["services", "deployments", "jobs"],
-        "verbs": ["get", "list", "watch", "create", "patch", "delete"],
-    },
-    {
-        "apiGroups": ["", "discovery.k8s.io"],
-        "resources": ["pods", "endpointslices"],
-        "verbs": ["get", "list", "watch"],
-    },
-    {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]},
-    {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
+    rule("app.demo.kakao.com", "bluegreens", *READ),
+    rule("app.demo.kakao.com", "bluegreens/status", "patch"),
+    rule("core apps batch", "services deployments jobs", *OWN),
+    rule("core discovery.k8s.io", "pods endpointslices", *READ),
+    *EVERYBODYS,
 ]
 """All that the operator may do in these tests: no `update`, no wildcard."""
 
@@ -78,9 +72,8 @@ class World:
 
     def target(self, kind: str, name: str) -> Object:
         """Return the identity of an object."""
-        versions = {"Deployment": "apps/v1", "BlueGreen": "app.demo.kakao.com/v1"}
         metadata = {"name": name, "namespace": self.namespace}
-        return {"apiVersion": versions.get(kind, "v1"), "kind": kind, "metadata": metadata}
+        return {"apiVersion": VERSIONS.get(kind, "v1"), "kind": kind, "metadata": metadata}
 
     def get(self, kind: str, name: str) -> Object | None:
         """Return an object, or None."""

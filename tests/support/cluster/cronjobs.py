@@ -8,7 +8,7 @@ from typing import Any
 
 from hedgerow.testing.api import Api, Object
 from support.cluster.definitions import committed, define
-from support.cluster.rights import grant
+from support.cluster.rights import EVERYBODYS, OWN, READ, grant, rule
 
 ROOT = Path(__file__).parents[3]
 GROUP = "batch.tutorial.kubebuilder.io"
@@ -18,18 +18,12 @@ FIELD_MANAGER = "hedgerow-cronjob"
 SCHEDULED_AT = f"{GROUP}/scheduled-at"
 RUNS_FOR = "pod-complete.stage.kwok.x-k8s.io/delay"
 """How long a pod runs on a simulated node, as an annotation of it."""
-READ = ["get", "list", "watch"]
 
 RULES = [
-    {"apiGroups": [GROUP], "resources": ["cronjobs"], "verbs": READ},
-    {"apiGroups": [GROUP], "resources": ["cronjobs/status"], "verbs": ["patch"]},
-    {
-        "apiGroups": ["batch"],
-        "resources": ["jobs"],
-        "verbs": [*READ, "create", "patch", "delete"],
-    },
-    {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]},
-    {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
+    rule(GROUP, "cronjobs", *READ),
+    rule(GROUP, "cronjobs/status", "patch"),
+    rule("batch", "jobs", *OWN),
+    *EVERYBODYS,
 ]
 """All that the operator may do in these tests: no `update`, no wildcard."""
 

@@ -12,7 +12,7 @@ from hedgerow.testing.api import Api, Object
 from hedgerow.testing.waiting import eventually
 from support.cluster import bluegreens
 from support.cluster.definitions import committed, define
-from support.cluster.rights import grant
+from support.cluster.rights import EVERYBODYS, OWN, READ, grant, rule
 
 USER = "hedgerow-memcached-under-test"
 FIELD_MANAGER = "hedgerow-memcached"
@@ -21,24 +21,11 @@ API_VERSION = "memcached.cache.example.com/v1"
 RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
 
 RULES = [
-    {
-        "apiGroups": ["memcached.cache.example.com"],
-        "resources": ["memcacheds"],
-        "verbs": ["get", "list", "watch"],
-    },
-    {
-        "apiGroups": ["memcached.cache.example.com"],
-        "resources": ["memcacheds/status"],
-        "verbs": ["patch"],
-    },
-    {
-        "apiGroups": ["", "apps", "policy"],
-        "resources": ["services", "deployments", "poddisruptionbudgets"],
-        "verbs": ["get", "list", "watch", "create", "patch", "delete"],
-    },
-    {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]},
-    {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]},
-    {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
+    rule("memcached.cache.example.com", "memcacheds", *READ),
+    rule("memcached.cache.example.com", "memcacheds/status", "patch"),
+    rule("core apps policy", "services deployments poddisruptionbudgets", *OWN),
+    rule("core", "pods", *READ),
+    *EVERYBODYS,
 ]
 """All that the operator may do in these tests: no `update`, no wildcard."""
 
@@ -68,17 +55,6 @@ class World(bluegreens.World):
         ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         assert ended.returncode == 0, ended.stderr
         return ended.stdout
-
-    def target(self, kind: str, name: str) -> Object:
-        versions = {
-            "BlueGreen": "app.demo.kakao.com/v1",
-            "Deployment": "apps/v1",
-            "HorizontalPodAutoscaler": "autoscaling/v2",
-            "Memcached": API_VERSION,
-            "PodDisruptionBudget": "policy/v1",
-        }
-        metadata = {"name": name, "namespace": self.namespace}
-        return {"apiVersion": versions.get(kind, "v1"), "kind": kind, "metadata": metadata}
 
     def status(self, name: str = "cache") -> Object:
         return (self.get("Memcached", name) or {}).get("status", {})

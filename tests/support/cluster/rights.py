@@ -8,6 +8,21 @@ from hedgerow.testing.api import Api, Object
 from hedgerow.testing.waiting import eventually
 
 GROUP = "rbac.authorization.k8s.io"
+READ = ("get", "list", "watch")
+OWN = (*READ, "create", "patch", "delete")
+
+
+def rule(groups: str, resources: str, *verbs: str) -> Object:
+    """Return a rule; the core group, which has no name, is `core`."""
+    named = ["" if group == "core" else group for group in groups.split()]
+    return {"apiGroups": named, "resources": resources.split(), "verbs": list(verbs)}
+
+
+EVERYBODYS = [
+    rule("core", "namespaces", "get"),
+    rule("events.k8s.io", "events", "create", "patch"),
+]
+"""What each controller needs besides."""
 
 
 def account(namespace: str, name: str) -> str:

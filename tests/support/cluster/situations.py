@@ -138,114 +138,72 @@ def autoscaled(world: World, name: str) -> None:
     world.api.apply(manifest, "user").must()
 
 
+def scaled(count: int, target: Callable[[str], str] = str) -> Callable[[World, str], None]:
+    """Return what scales a Deployment as people do."""
+
+    def act(world: World, name: str) -> None:
+        world.kubectl("scale", f"deployment/{target(name)}", f"--replicas={count}")
+
+    return act
+
+
+def image_set(world: World, name: str) -> None:
+    world.set_image(deployment(name), "blue", "set/echo:9")
+
+
+def hostname(world: World, name: str) -> object:
+    return pod_spec(world, name).get("hostname")
+
+
+def ports(world: World, name: str) -> list[str]:
+    return [port["name"] for port in world.get("Service", name)["spec"]["ports"]]
+
+
+def environment(world: World, name: str) -> object:
+    return pod_spec(world, name)["containers"][0]["env"]
+
+
+def taken(target: str, path: str, manager: str | None, operation: str | None = "Update",
+          subresource: str | None = None) -> tuple[Contested, ...]:  # fmt: skip
+    """Return that one field is contested; of a colour's Deployment if only its owner is named."""
+    found = target if "/" in target else f"Deployment/{deployment(target)}"
+    return ((found, path, manager, operation, subresource),)
+
+
 NO_HOSTNAME = {"spec": {"template": {"spec": {"hostname": None}}}}
+HOSTNAME = ".spec.template.spec.hostname"
 ENV = {"containers": [{"name": "blue", "image": "a", "env": [{"name": "A", "value": "1"}]}]}
+NAMED = {"blueSpec": {**ENV, "hostname": "ours"}}
 SITUATIONS = (
-    Situation(
-        "scale",
-        lambda world, name: world.kubectl("scale", f"deployment/{name}", "--replicas=3") and None,
-        replicas,
-        3,
-        (("Deployment/scale", ".spec.replicas", "kubectl", "Update", "scale"),),
-        kind="Memcached",
-    ),
-    Situation(
-        "autoscaler",
-        autoscaled,
-        replicas,
-        3,
-        (
-            (
-                "Deployment/autoscaler",
-                ".spec.replicas",
-                "kube-controller-manager",
-                "Update",
-                "scale",
-            ),
-        ),
-        kind="Memcached",
-    ),
-    Situation(
-        "scale-colour",
-        lambda world, name: (
-            world.kubectl("scale", f"deployment/{deployment(name)}", "--replicas=3") and None
-        ),
-        lambda world, name: replicas(world, deployment(name)),
-        3,
-    ),
-    Situation(
-        "set-image",
-        lambda world, name: world.set_image(deployment(name), "blue", "set/echo:9") and None,
-        image,
-        "set/echo:9",
-        (("Deployment/set-imageblue-deployment", f"{BLUE}.image", "kubectl-set", "Update", None),),
-    ),
-    Situation(
-        "edit-map",
-        edited,
-        lambda world, name: world.selected(name),
-        "Grey",
-        (("Service/edit-map", ".spec.selector", "kubectl-edit", "Update", None),),
-    ),
-    Situation(
-        "merge-patch",
-        merged,
-        image,
-        "merged/echo:9",
-        (("Deployment/merge-patchblue-deployment", f"{BLUE}.image", "curl", "Update", None),),
-    ),
+    Situation("scale", scaled(3), replicas, 3,
+              taken("Deployment/scale", ".spec.replicas", "kubectl", subresource="scale"),
+              kind="Memcached"),
+    Situation("autoscaler", autoscaled, replicas, 3,
+              taken("Deployment/autoscaler", ".spec.replicas", "kube-controller-manager",
+                    subresource="scale"),
+              kind="Memcached"),
+    Situation("scale-colour", scaled(3, deployment),
+              lambda world, name: replicas(world, deployment(name)), 3),
+    Situation("set-image", image_set, image, "set/echo:9",
+              taken("set-image", f"{BLUE}.image", "kubectl-set")),
+    Situation("edit-map", edited, lambda world, name: world.selected(name), "Grey",
+              taken("Service/edit-map", ".spec.selector", "kubectl-edit")),
+    Situation("merge-patch", merged, image, "merged/echo:9",
+              taken("merge-patch", f"{BLUE}.image", "curl")),
     Situation("apply", unforced, image, "example/echo:1"),
-    Situation(
-        "apply-force",
-        forced,
-        image,
-        "helm/echo:9",
-        (("Deployment/apply-forceblue-deployment", f"{BLUE}.image", "helm", "Apply", None),),
-    ),
+    Situation("apply-force", forced, image, "helm/echo:9",
+              taken("apply-force", f"{BLUE}.image", "helm", "Apply")),
     Situation("agree", agreeing, image, "example/echo:1"),
     Situation("restart", restarted, image, "example/echo:1"),
     Situation("join", joined, containers, ["blue", "side"]),
-    Situation(
-        "rename-port",
-        port_renamed,
-        lambda world, name: [p["name"] for p in world.get("Service", name)["spec"]["ports"]],
-        ["web"],
-        (("Service/rename-port", f"{PORT}.name", "kubectl-edit", "Update", None),),
-    ),
-    Situation(
-        "add-port",
-        port_added,
-        lambda world, name: len(world.get("Service", name)["spec"]["ports"]),
-        2,
-    ),
-    Situation(
-        "remove-item",
-        item_removed,
-        lambda world, name: pod_spec(world, name)["containers"][0]["env"],
-        [{"name": "A", "value": "1"}],
-        spec={"blueSpec": ENV},
-    ),
-    Situation(
-        "remove-scalar",
-        scalar_removed,
-        lambda world, name: pod_spec(world, name).get("hostname"),
-        None,
-        (
-            (
-                "Deployment/remove-scalarblue-deployment",
-                ".spec.template.spec.hostname",
-                None,
-                None,
-                None,
-            ),
-        ),
-        spec={"blueSpec": {**ENV, "hostname": "ours"}},
-    ),
-    Situation(
-        "remove-scalar-once",
-        lambda world, name: world.edit("Deployment", deployment(name), NO_HOSTNAME),
-        lambda world, name: pod_spec(world, name).get("hostname"),
-        "ours",
-        spec={"blueSpec": {**ENV, "hostname": "ours"}},
-    ),
-)
+    Situation("rename-port", port_renamed, ports, ["web"],
+              taken("Service/rename-port", f"{PORT}.name", "kubectl-edit")),
+    Situation("add-port", port_added, lambda world, name: len(ports(world, name)), 2),
+    Situation("remove-item", item_removed, environment, [{"name": "A", "value": "1"}],
+              spec={"blueSpec": ENV}),
+    Situation("remove-scalar", scalar_removed, hostname, None,
+              taken("remove-scalar", HOSTNAME, None, None), spec=NAMED),
+    Situation("remove-scalar-once",
+              lambda world, name: world.edit("Deployment", deployment(name), NO_HOSTNAME),
+              hostname, "ours", spec=NAMED),
+)  # fmt: skip

@@ -19,12 +19,14 @@ from support.cluster.situations import (
     containers,
     deployment,
     replicas,
+    scaled,
 )
 
 LEAVE, TAKE, REMOVE = "To leave it as it is", "To take it back", "To remove it"
 RESTORE, WRITE = "To put it back", "To write it again"
 WORDS = {"leave": LEAVE, "take": TAKE, "remove": REMOVE, "restore": RESTORE, "write": WRITE}
 TWO = {"containers": [{"name": "blue", "image": "a"}, {"name": "side", "image": "b"}]}
+BOTH = ["blue", "side"]
 LABEL = "hedgerow.dev/controller"
 
 
@@ -62,6 +64,10 @@ def misled(world: World, name: str) -> None:
     world.api.merge(target, {"status": {"routeTo": "Green"}}, "meddler", "status").must()
 
 
+def routed(world: World, name: str) -> object:
+    return world.get("BlueGreen", name)["status"]["routeTo"]
+
+
 @dataclass(frozen=True)
 class Trial:
     """One remedy in a situation: its effect, all that are offered, and what is there afterwards."""
@@ -95,36 +101,11 @@ TRIALS = (
     *of(known("apply-force"), leave="helm/echo:9", take="example/echo:1"),
     *of(known("rename-port"), leave=["web"], take=["http"]),
     *of(known("remove-scalar"), restore="ours"),
-    *of(
-        Situation(
-            "to-zero",
-            lambda world, name: (
-                world.kubectl("scale", f"deployment/{name}", "--replicas=0") and None
-            ),
-            replicas,
-            0,
-            kind="Memcached",
-        ),
-        restore=2,
-    ),
+    *of(Situation("to-zero", scaled(0), replicas, 0, kind="Memcached"), restore=2),
     *of(Situation("label", labelled, label, "mine"), take="bluegreen"),
-    *of(
-        Situation("drop-item", dropped, containers, ["blue", "side"], spec={"blueSpec": TWO}),
-        remove=["blue"],
-    ),
-    *of(
-        Situation("empty", emptied, containers, ["blue", "side"], spec={"blueSpec": TWO}),
-        remove=["blue"],
-    ),
-    *of(
-        Situation(
-            "status",
-            misled,
-            lambda world, name: world.get("BlueGreen", name)["status"]["routeTo"],
-            "Green",
-        ),
-        write="Blue",
-    ),
+    *of(Situation("drop-item", dropped, containers, BOTH, spec={"blueSpec": TWO}), remove=["blue"]),
+    *of(Situation("empty", emptied, containers, BOTH, spec={"blueSpec": TWO}), remove=["blue"]),
+    *of(Situation("status", misled, routed, "Green"), write="Blue"),
 )
 
 

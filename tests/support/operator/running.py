@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Self
 
-import psutil
-
 from hedgerow.testing.process import OperatorProcess
-from hedgerow.testing.waiting import eventually
+from support.programs.killed import frozen
 
 PORTLESS = ("--metrics-bind-address", "0", "--health-probe-bind-address", "0")
 """Any number of operators run side by side: none of them may want a port."""
@@ -43,16 +41,9 @@ class Operator(OperatorProcess):
             command = ["sh", "-c", entered, str(procs), *command]
         super().__init__(command, kubeconfig=kubeconfig, log=log, env=environment)
 
-    @contextmanager
-    def frozen(self) -> Iterator[None]:
-        """Have it do nothing meanwhile, as a process that gets no time does; nothing closes."""
-        process = psutil.Process(self.pid)
-        process.suspend()
-        eventually(lambda: process.status() == psutil.STATUS_STOPPED, what="frozen")
-        try:
-            yield
-        finally:
-            process.resume()
+    def frozen(self) -> AbstractContextManager[None]:
+        """Have it do nothing meanwhile, as a process that gets no time does."""
+        return frozen(self.pid)
 
     def start(self) -> Self:
         """Start it and wait until its caches are filled."""

@@ -8,14 +8,12 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from hedgerow.testing.waiting import eventually
+from support.programs.killed import frozen
 
 
 class Following:
@@ -53,16 +51,9 @@ class Following:
             error.add_note(f"{self.text}\n{self.errors}")
             raise
 
-    @contextmanager
-    def frozen(self) -> Iterator[None]:
-        """Have it do nothing meanwhile; nothing closes."""
-        process = psutil.Process(self._process.pid)
-        process.suspend()
-        eventually(lambda: process.status() == psutil.STATUS_STOPPED, what="frozen")
-        try:
-            yield
-        finally:
-            process.resume()
+    def frozen(self) -> AbstractContextManager[None]:
+        """Have it do nothing meanwhile."""
+        return frozen(self._process.pid)
 
     def interrupt(self) -> int:
         self._process.send_signal(signal.SIGINT)

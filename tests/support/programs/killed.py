@@ -1,9 +1,12 @@
-"""Killed: a Python program that gets SIGKILL as soon as something can be observed."""
+"""Killed: a program that gets SIGKILL once something can be observed; frozen: one without time."""
 
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import psutil
 
 from hedgerow.testing.waiting import eventually
 
@@ -16,3 +19,15 @@ def killed(script: str, *arguments: object, once: Callable[[], object]) -> None:
             eventually(once)
         finally:
             program.send_signal(signal.SIGKILL)
+
+
+@contextmanager
+def frozen(pid: int) -> Iterator[None]:
+    """Have a process do nothing meanwhile; nothing closes."""
+    process = psutil.Process(pid)
+    process.suspend()
+    eventually(lambda: process.status() == psutil.STATUS_STOPPED, what="frozen")
+    try:
+        yield
+    finally:
+        process.resume()
