@@ -30,61 +30,47 @@ def leaf(*field_path: str) -> Leaf:
     return Leaf("", field_path, "lost", None, None, (), equal=False)
 
 
-def spec_without(*leaves: Leaf) -> dict[str, Any]:
-    return leave_out(WANT, leaves).get("spec", {})
+CONTAINERS = ("f:spec", "f:containers")
+ENV = (*CONTAINERS, MAIN, "f:env", 'k:{"name":"A"}')
+ITEMS = WANT["spec"]["containers"]
+GONE = object()
+LEFT: dict[str, tuple[list[tuple[str, ...]], dict[str, Any]]] = {
+    "nothing contested leaves all": ([], {}),
+    "a field goes and its neighbours stay": ([("f:spec", "f:replicas")], {"replicas": GONE}),
+    "an atomic field goes whole": ([("f:spec", "f:selector")], {"selector": GONE}),
+    "a map that is emptied goes too": (
+        [("f:spec", "f:strategy", "f:rollingUpdate", "f:maxSurge")], {"strategy": GONE},
+    ),
+    "an item goes, and a map that was declared empty stays": (
+        [(*CONTAINERS, MAIN)], {"containers": ITEMS[1:], "securityContext": {}},
+    ),
+    "a leaf in a list item goes inside that item": (
+        [(*CONTAINERS, MAIN, "f:image")],
+        {"containers": [{"name": "main", "env": [{"name": "A", "value": "1"}]}, ITEMS[1]]},
+    ),
+    "the keys of list items stay": (
+        [(*CONTAINERS, MAIN, "f:image"), (*CONTAINERS, MAIN, "f:name"), (*ENV, "f:value")],
+        {"containers": [{"name": "main", "env": [{"name": "A"}]}, ITEMS[1]]},
+    ),
+    "a list that is emptied goes too": (
+        [ENV], {"containers": [{"name": "main", "image": "i"}, ITEMS[1]]},
+    ),
+    "an item that leaves out a key is found all the same": (
+        [("f:spec", "f:ports", 'k:{"port":80,"protocol":"TCP"}', "f:name")],
+        {"ports": [{"port": 80}, {"port": 80, "protocol": "UDP"}]},
+    ),
+    "a set item goes": ([("f:spec", "f:finalizers", 'v:"a"')], {"finalizers": ["b"]}),
+}  # fmt: skip
+"""What is contested, and which fields of the spec are others then."""
 
 
 class TestLeaveOut:
-    def test_nothing_contested_leaves_all(self) -> None:
-        assert WANT == leave_out(WANT, [])
+    @pytest.mark.parametrize(("places", "others"), LEFT.values(), ids=LEFT)
+    def test_what_is_left(self, places: list[tuple[str, ...]], others: dict[str, Any]) -> None:
+        left = leave_out(WANT, [leaf(*place) for place in places])
 
-    def test_a_field_goes_and_its_neighbours_stay(self) -> None:
-        left = leave_out(WANT, [leaf("f:spec", "f:replicas")])
-
-        assert {**WANT, "spec": {k: v for k, v in WANT["spec"].items() if k != "replicas"}} == left
-
-    def test_an_atomic_field_goes_whole(self) -> None:
-        assert "selector" not in spec_without(leaf("f:spec", "f:selector"))
-
-    def test_a_map_that_is_emptied_goes_too(self) -> None:
-        left = spec_without(leaf("f:spec", "f:strategy", "f:rollingUpdate", "f:maxSurge"))
-
-        assert "strategy" not in left
-
-    def test_a_map_that_was_declared_empty_stays(self) -> None:
-        left = spec_without(leaf("f:spec", "f:replicas"), leaf("f:spec", "f:containers", MAIN))
-
-        assert left["securityContext"] == {}
-        assert left["containers"] == [{"name": "side", "emptied": {}}]
-
-    def test_a_leaf_in_a_list_item_goes_inside_that_item(self) -> None:
-        left = spec_without(leaf("f:spec", "f:containers", MAIN, "f:image"))
-
-        assert left["containers"][0] == {"name": "main", "env": [{"name": "A", "value": "1"}]}
-        assert left["containers"][1] == WANT["spec"]["containers"][1]
-
-    def test_the_keys_of_list_items_stay(self) -> None:
-        left = spec_without(
-            leaf("f:spec", "f:containers", MAIN, "f:image"),
-            leaf("f:spec", "f:containers", MAIN, "f:name"),
-            leaf("f:spec", "f:containers", MAIN, "f:env", 'k:{"name":"A"}', "f:value"),
-        )
-
-        assert left["containers"][0] == {"name": "main", "env": [{"name": "A"}]}
-
-    def test_a_list_that_is_emptied_goes_too(self) -> None:
-        field_path = ("f:spec", "f:containers", MAIN, "f:env", 'k:{"name":"A"}')
-
-        assert "env" not in spec_without(leaf(*field_path))["containers"][0]
-
-    def test_an_item_that_leaves_out_a_key_is_found_all_the_same(self) -> None:
-        tcp = 'k:{"port":80,"protocol":"TCP"}'
-        left = spec_without(leaf("f:spec", "f:ports", tcp, "f:name"))
-
-        assert left["ports"] == [{"port": 80}, {"port": 80, "protocol": "UDP"}]
-
-    def test_a_set_item_goes(self) -> None:
-        assert spec_without(leaf("f:spec", "f:finalizers", 'v:"a"'))["finalizers"] == ["b"]
+        spec = {**WANT["spec"], **others}
+        assert left == {**WANT, "spec": {k: v for k, v in spec.items() if v is not GONE}}
 
     def test_everything_contested_leaves_the_identity(self) -> None:
         left = leave_out(WANT, [leaf("f:spec"), leaf("f:metadata", "f:labels")])

@@ -76,73 +76,53 @@ class TestIdentity:
 KEYED: Object = {"f:ports": {'k:{"port":80,"protocol":"TCP"}': {".": LEAF, "f:name": LEAF}}}
 
 
+PORTS = [{"port": 9, "protocol": "UDP"}, {"port": 80, "protocol": "TCP", "name": "http"}]
+WHOLE = {"matchLabels": {"a": "b"}}
+OWNER = {"uid": "1", "name": "demo", "kind": "CronJob", "controller": True}
+TAKEN: dict[str, tuple[Object, Object, Object]] = {
+    "a map is taken field by field": (
+        {"f:spec": {"f:a": LEAF}}, {"spec": {"a": 1, "b": 2}}, {"spec": {"a": 1}},
+    ),
+    "a field that is gone is no more": (
+        {"f:spec": {"f:a": LEAF, "f:z": LEAF}}, {"spec": {"a": 1}}, {"spec": {"a": 1}},
+    ),
+    "nor is a map": ({"f:spec": {"f:a": LEAF}}, {}, {}),
+    "an atomic leaf is taken whole": (
+        {"f:selector": LEAF, "f:args": LEAF},
+        {"selector": WHOLE, "args": ["a"]}, {"selector": WHOLE, "args": ["a"]},
+    ),
+    "a list is taken item by item in the live order": (
+        {"f:ports": {**KEYED["f:ports"], 'k:{"port":9,"protocol":"UDP"}': {".": LEAF}}},
+        {"ports": [{**PORTS[0], "name": "theirs"}, {**PORTS[1], "targetPort": 8080}]},
+        {"ports": PORTS},
+    ),
+    "items of others stay behind": (KEYED, {"ports": PORTS}, {"ports": PORTS[1:]}),
+    "of a set only our values are taken": (
+        {"f:metadata": {"f:finalizers": {'v:"ours/a"': LEAF, 'v:"ours/gone"': LEAF}}},
+        {"metadata": {"finalizers": ["theirs/b", "ours/a"]}},
+        {"metadata": {"finalizers": ["ours/a"]}},
+    ),
+    "an owner reference is known by its uid and taken whole": (
+        {"f:metadata": {"f:ownerReferences": {'k:{"uid":"1"}': LEAF}}},
+        {"metadata": {"ownerReferences": [{"uid": "2", "name": "other"}, OWNER]}},
+        {"metadata": {"ownerReferences": [OWNER]}},
+    ),
+    "a map that is ours as such was declared empty": (
+        {"f:labels": {".": LEAF}}, {"labels": {"theirs": "x"}}, {"labels": {}},
+    ),
+    "so was a list": ({"f:ports": {".": LEAF}}, {"ports": [{"port": 1}]}, {"ports": []}),
+    **{
+        f"what is empty is a value: {value!r}": ({"f:a": LEAF}, {"a": value}, {"a": value})
+        for value in (None, 0, False, "", [], {})
+    },
+}  # fmt: skip
+"""The fields that we hold, what is there, and what is taken of it."""
+
+
 class TestProjection:
-    def test_a_map_is_taken_field_by_field(self):
-        obj = live({"f:spec": {"f:a": LEAF}}, spec={"a": 1, "b": 2})
-
-        assert taken(obj) == {"spec": {"a": 1}}
-
-    def test_a_field_that_is_gone_is_no_more(self):
-        assert taken(live({"f:spec": {"f:a": LEAF, "f:z": LEAF}}, spec={"a": 1})) == {
-            "spec": {"a": 1}
-        }
-        assert taken(live({"f:spec": {"f:a": LEAF}})) == {}
-
-    def test_an_atomic_leaf_is_taken_whole(self):
-        whole = {"matchLabels": {"a": "b"}}
-
-        assert taken(live({"f:selector": LEAF, "f:args": LEAF}, selector=whole, args=["a"])) == {
-            "selector": whole,
-            "args": ["a"],
-        }
-
-    def test_a_list_is_taken_item_by_item_in_the_live_order(self):
-        ports = [
-            {"port": 9, "protocol": "UDP", "name": "theirs"},
-            {"port": 80, "protocol": "TCP", "name": "http", "targetPort": 8080},
-        ]
-        fields = {"f:ports": {'k:{"port":9,"protocol":"UDP"}': {".": LEAF}, **KEYED["f:ports"]}}
-
-        assert taken(live(fields, ports=ports)) == {
-            "ports": [
-                {"port": 9, "protocol": "UDP"},
-                {"port": 80, "protocol": "TCP", "name": "http"},
-            ]
-        }
-
-    def test_items_of_others_stay_behind(self):
-        ports = [{"port": 9, "protocol": "UDP"}, {"port": 80, "protocol": "TCP", "name": "http"}]
-
-        assert taken(live(KEYED, ports=ports)) == {"ports": ports[1:]}
-
-    def test_of_a_set_only_our_values_are_taken(self):
-        obj = live(
-            {"f:metadata": {"f:finalizers": {'v:"ours/a"': LEAF, 'v:"ours/gone"': LEAF}}},
-            metadata={"finalizers": ["theirs/b", "ours/a"]},
-        )
-
-        assert taken(obj) == {"metadata": {"finalizers": ["ours/a"]}}
-
-    def test_an_owner_reference_is_known_by_its_uid_and_taken_whole(self):
-        ours = {"uid": "1", "name": "demo", "kind": "CronJob", "controller": True}
-        obj = live(
-            {"f:metadata": {"f:ownerReferences": {'k:{"uid":"1"}': LEAF}}},
-            metadata={"ownerReferences": [{"uid": "2", "name": "other"}, ours]},
-        )
-
-        assert taken(obj) == {"metadata": {"ownerReferences": [ours]}}
-
-    def test_a_map_that_is_ours_as_such_was_declared_empty(self):
-        obj = live({"f:labels": {".": LEAF}}, labels={"theirs": "x"})
-
-        assert taken(obj) == {"labels": {}}
-
-    def test_a_list_that_is_ours_as_such_was_declared_empty(self):
-        assert taken(live({"f:ports": {".": LEAF}}, ports=[{"port": 1}])) == {"ports": []}
-
-    @pytest.mark.parametrize("value", [None, 0, False, "", [], {}])
-    def test_empty_values_are_values(self, value):
-        assert taken(live({"f:a": LEAF}, a=value)) == {"a": value}
+    @pytest.mark.parametrize(("fields", "there", "found"), TAKEN.values(), ids=TAKEN)
+    def test_what_is_taken(self, fields: Object, there: Object, found: Object):
+        assert taken(live(fields, **there)) == found
 
     @pytest.mark.parametrize("value", [None, 7, "text", ["a"]])
     def test_another_type_than_the_fields_tell_of_does_no_harm(self, value):

@@ -3,26 +3,112 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import NamedTuple
 
 import pytest
 
 from hedgerow.fields.ownership import Leaf, judge, residual, with_live
-from support.objects.judged import NAME, OTHER, OURS, Object, live, only, told, want
+from support.objects.judged import NAME, OTHER, OURS, Object, live, only, want
 
 SPEC = {"f:spec": {"f:replicas": {}}}
 
 
+class Row(NamedTuple):
+    """What is declared, who holds which fields, and the leaves that are told of what is there.
+
+    A leaf is told as `why path`, with a `!` where it is contested; nothing is told of what is
+    settled. `there` is what is declared, if it is not said.
+    """
+
+    name: str
+    spec: Object
+    held: tuple[tuple[str, str], ...]
+    told: tuple[str, ...] = ()
+    there: Object | None = None
+
+
+def tree(paths: str) -> Object:
+    """Return the fields of a spec; those below others have dots."""
+    fields: Object = {}
+    for path in paths.split():
+        below = fields
+        for name in path.split("."):
+            below = below.setdefault(f"f:{name}", {})
+    return {"f:spec": fields}
+
+
+TWO, HELD = {"replicas": 2}, (OURS, "replicas")
+NOTES, SURGE = {"a": "1", "b": "1"}, {"rollingUpdate": {"maxSurge": 1}}
+LIMITED = {"emptyDir": {"sizeLimit": "1"}}
+JUDGED = (
+    Row("what we hold and what is equal", TWO, (HELD,)),
+    Row("a co-owner of the same value", TWO, (HELD, (OTHER, "replicas"))),
+    Row("our own name under update is another", TWO, ((f"{OURS}/Update", "replicas"),),
+        ("lost .spec.replicas!",), {"replicas": 5}),
+    Row("a lost field of equal value is a plain write", TWO, ((OTHER, "replicas"),),
+        ("lost .spec.replicas",)),
+    Row("a bare map of ours is no atomic one when others hold its children", {"notes": NOTES},
+        ((OURS, "notes"), (OTHER, "notes.a")), ("lost .spec.notes.a!", "lost .spec.notes.b"),
+        {"notes": {"a": "2"}}),
+    Row("a whole map that is gone is one leaf", {"strategy": SURGE}, ((OTHER, "paused"),),
+        ("lost .spec.strategy",), {"paused": True}),
+    Row("our own new value is a plain write", TWO, (HELD,), ("changed .spec.replicas",),
+        {"replicas": 1}),
+    Row("with a co-owner of the old value it is contested", TWO, (HELD, (OTHER, "replicas")),
+        ("changed .spec.replicas!",), {"replicas": 1}),
+    *(
+        Row(f"values are compared strictly: {wanted!r} and {there!r}", {"replicas": wanted},
+            (HELD,), ("changed .spec.replicas",), {"replicas": there})
+        for wanted, there in [("8", 8), (True, 1), (1, True), ("x", None), (0, False)]
+    ),
+    Row("an atomic field is compared whole", {"selector": {"a": "1"}}, ((OURS, "selector"),),
+        ("changed .spec.selector",), {"selector": {"a": "1", "b": "2"}}),
+    Row("an empty map lies over what others put into it", {"emptyDir": {}},
+        ((OURS, "emptyDir"), (OTHER, "emptyDir.sizeLimit")), (), LIMITED),
+    Row("one that only others hold is not contested", {"emptyDir": {}},
+        ((OTHER, "emptyDir.sizeLimit"),), ("lost .spec.emptyDir",), LIMITED),
+    Row("one against a full atomic one is", {"selector": {}}, ((OTHER, "selector"),),
+        ("lost .spec.selector!",), {"selector": {"a": "1"}}),
+    Row("a null or empty list equals what is absent", {"a": None, "b": []}, ((OURS, "a b"),), (),
+        {}),
+    *(
+        Row(f"what is empty, ours, and left out by the server: {empty!r}", {"a": empty, "b": 1},
+            ((OURS, "a b"),), (), {"b": 1})
+        for empty in ("", 0, False, {}, [], None)
+    ),
+    *(
+        Row(f"what is empty and not ours is written: {empty!r}", {"a": empty, "b": 1},
+            ((OURS, "b"),), ("lost .spec.a",), {"b": 1})
+        for empty in ("", 0, False, {})
+    ),
+    *(
+        Row(f"an empty list without an owner: {there}", {"a": [], "b": 1}, ((OURS, "b"),), (),
+            {"a": there, "b": 1})
+        for there in (None, [])
+    ),
+    Row("but not one that another holds", {"a": [], "b": 1}, ((OURS, "b"), (OTHER, "a")),
+        ("lost .spec.a!",), {"a": ["x"], "b": 1}),
+    Row("what took its place is no empty value", {"a": ""}, ((OURS, "a"),), ("changed .spec.a",),
+        {"a": "default"}),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("row", JUDGED, ids=[row.name for row in JUDGED])
+def test_what_is_judged(row: Row) -> None:
+    declared = want(spec=row.spec)
+    entries = [(manager, tree(paths)) for manager, paths in row.held]
+    there = {} if row.there is None else {"spec": row.there}
+    verdict = judge(declared, live(declared, *entries, **there), OURS)
+
+    contested = {leaf.path for leaf in verdict.contested}
+    told = [f"{leaf.why} {leaf.path}{'!' * (leaf.path in contested)}" for leaf in verdict.leaves]
+    assert told == list(row.told)
+    assert verdict.settled == (not row.told)
+    if verdict.settled:
+        assert (verdict.owned, residual(verdict)) == (True, "")
+
+
 class TestSettled:
-    def test_what_we_hold_and_what_is_equal_needs_no_request(self) -> None:
-        declared = want(spec={"replicas": 2})
-        verdict = judge(declared, live(declared, (OURS, SPEC)), OURS)
-
-        assert verdict.settled
-        assert verdict.owned
-        assert () == verdict.contested
-        assert "" == residual(verdict)
-
     def test_what_others_hold_beside_us_does_not_matter(self) -> None:
         declared = want(spec={"replicas": 2})
         beside = {"f:metadata": {"f:labels": {"f:a": {}}}, "f:spec": {"f:paused": {}}}
@@ -30,11 +116,6 @@ class TestSettled:
         found["spec"] = {"replicas": 2, "paused": True}
 
         assert judge(declared, found, OURS).settled
-
-    def test_a_co_owner_of_the_same_value_does_not_matter(self) -> None:
-        declared = want(spec={"replicas": 2})
-
-        assert judge(declared, live(declared, (OURS, SPEC), (OTHER, SPEC)), OURS).settled
 
     def test_identity_is_never_walked(self) -> None:
         declared = want(spec={"replicas": 2})
@@ -89,35 +170,11 @@ class TestLost:
         ]
         assert (leaf,) == judge(declared, found, OURS).contested
 
-    def test_our_own_name_under_update_is_another(self) -> None:
-        declared = want(spec={"replicas": 2})
-        found = live(declared, (f"{OURS}/Update", SPEC), spec={"replicas": 5})
-
-        assert 1 == len(judge(declared, found, OURS).contested)
-
-    def test_a_lost_field_of_equal_value_is_a_plain_write(self) -> None:
-        declared = want(spec={"replicas": 2})
-        verdict = judge(declared, live(declared, (OTHER, SPEC)), OURS)
-
-        assert only(verdict).equal
-        assert () == verdict.contested
-        assert not verdict.settled
-
     def test_a_removed_field_has_no_holder(self) -> None:
         declared = want(spec={"replicas": 2})
         found = live(declared, (OTHER, {"f:spec": {"f:paused": {}}}), spec={"paused": True})
 
         assert () == only(judge(declared, found, OURS)).holders
-
-    def test_a_bare_map_of_ours_is_no_atomic_one_when_others_hold_its_children(self) -> None:
-        declared = want(spec={"notes": {"a": "1", "b": "1"}})
-        ours = {"f:spec": {"f:notes": {}}}
-        theirs = {"f:spec": {"f:notes": {"f:a": {}}}}
-        found = live(declared, (OURS, ours), (OTHER, theirs), spec={"notes": {"a": "2"}})
-        verdict = judge(declared, found, OURS)
-
-        assert [("lost", ".spec.notes.a"), ("lost", ".spec.notes.b")] == told(verdict)
-        assert [".spec.notes.a"] == [leaf.path for leaf in verdict.contested]
 
     @pytest.mark.parametrize(
         ("kind", "version", "there", "contested"),
@@ -136,116 +193,12 @@ class TestLost:
 
         assert contested == [leaf.path for leaf in judge(declared, found, OURS).contested]
 
-    def test_a_whole_map_that_is_gone_is_one_leaf(self) -> None:
-        declared = want(spec={"strategy": {"rollingUpdate": {"maxSurge": 1}}})
-        found = live(declared, (OTHER, {"f:spec": {"f:paused": {}}}), spec={"paused": True})
-
-        assert [("lost", ".spec.strategy")] == told(judge(declared, found, OURS))
-
     def test_defaults_that_nobody_holds_are_compared_inside(self) -> None:
         declared = want(spec={"strategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 1}}})
         found = live(declared, (OTHER, {"f:kept": {}}))
         found["spec"] = {"strategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 2}}}
 
         assert [True, False] == [leaf.equal for leaf in judge(declared, found, OURS).leaves]
-
-
-class TestChanged:
-    def test_our_own_new_value_is_a_plain_write(self) -> None:
-        declared = want(spec={"replicas": 2})
-        verdict = judge(declared, live(declared, (OURS, SPEC), spec={"replicas": 1}), OURS)
-
-        assert [("changed", ".spec.replicas")] == told(verdict)
-        assert () == verdict.contested
-
-    def test_with_a_co_owner_of_the_old_value_it_is_contested(self) -> None:
-        declared = want(spec={"replicas": 2})
-        found = live(declared, (OURS, SPEC), (OTHER, SPEC), spec={"replicas": 1})
-
-        assert 1 == len(judge(declared, found, OURS).contested)
-
-    @pytest.mark.parametrize(
-        ("wanted", "there"), [("8", 8), (True, 1), (1, True), ("x", None), (0, False)]
-    )
-    def test_values_are_compared_strictly(self, wanted: Any, there: Any) -> None:
-        declared = want(spec={"replicas": wanted})
-        found = live(declared, (OURS, SPEC), spec={"replicas": there})
-
-        assert not judge(declared, found, OURS).settled
-
-    def test_an_atomic_field_is_compared_whole(self) -> None:
-        declared = want(spec={"selector": {"a": "1"}})
-        tree = {"f:spec": {"f:selector": {}}}
-        found = live(declared, (OURS, tree), spec={"selector": {"a": "1", "b": "2"}})
-        leaf = only(judge(declared, found, OURS))
-
-        assert (".spec.selector", {"a": "1"}) == (leaf.path, leaf.want)
-
-    def test_an_empty_map_lies_over_what_others_put_into_it(self) -> None:
-        declared = want(spec={"emptyDir": {}})
-        ours = {"f:spec": {"f:emptyDir": {}}}
-        theirs = {"f:spec": {"f:emptyDir": {"f:sizeLimit": {}}}}
-        found = live(declared, (OURS, ours), (OTHER, theirs), spec={"emptyDir": {"sizeLimit": "1"}})
-
-        assert judge(declared, found, OURS).settled
-
-    def test_an_empty_map_that_only_others_hold_is_not_contested(self) -> None:
-        declared = want(spec={"emptyDir": {}})
-        theirs = {"f:spec": {"f:emptyDir": {"f:sizeLimit": {}}}}
-        found = live(declared, (OTHER, theirs), spec={"emptyDir": {"sizeLimit": "1"}})
-        verdict = judge(declared, found, OURS)
-
-        assert [("lost", ".spec.emptyDir")] == told(verdict)
-        assert () == verdict.contested
-
-    def test_an_empty_map_against_a_full_atomic_one_is(self) -> None:
-        declared = want(spec={"selector": {}})
-        tree = {"f:spec": {"f:selector": {}}}
-        found = live(declared, (OTHER, tree), spec={"selector": {"a": "1"}})
-
-        assert [".spec.selector"] == [leaf.path for leaf in judge(declared, found, OURS).contested]
-
-    def test_a_null_or_empty_list_equals_what_is_absent(self) -> None:
-        declared = want(spec={"a": None, "b": []})
-        tree = {"f:spec": {"f:a": {}, "f:b": {}}}
-
-        assert judge(declared, live(declared, (OURS, tree), spec={}), OURS).settled
-
-
-class TestEmpty:
-    @pytest.mark.parametrize("empty", ["", 0, False, {}, [], None])
-    def test_one_that_is_ours_and_that_the_server_left_out_is_settled(self, empty: Any) -> None:
-        declared = want(spec={"a": empty, "b": 1})
-        tree = {"f:spec": {"f:a": {}, "f:b": {}}}
-
-        assert judge(declared, live(declared, (OURS, tree), spec={"b": 1}), OURS).settled
-
-    @pytest.mark.parametrize("empty", ["", 0, False, {}])
-    def test_one_that_is_not_ours_is_written(self, empty: Any) -> None:
-        declared = want(spec={"a": empty, "b": 1})
-        found = live(declared, (OURS, {"f:spec": {"f:b": {}}}), spec={"b": 1})
-
-        assert [leaf.path for leaf in judge(declared, found, OURS).leaves] == [".spec.a"]
-
-    @pytest.mark.parametrize("there", [None, []])
-    def test_an_empty_list_without_an_owner_is_settled(self, there: Any) -> None:
-        declared = want(spec={"a": [], "b": 1})
-        found = live(declared, (OURS, {"f:spec": {"f:b": {}}}), spec={"a": there, "b": 1})
-
-        assert judge(declared, found, OURS).settled
-
-    def test_but_not_one_that_another_holds(self) -> None:
-        declared = want(spec={"a": [], "b": 1})
-        others = (OTHER, {"f:spec": {"f:a": {}}})
-        found = live(declared, (OURS, {"f:spec": {"f:b": {}}}), others, spec={"a": ["x"], "b": 1})
-
-        assert [leaf.path for leaf in judge(declared, found, OURS).contested] == [".spec.a"]
-
-    def test_what_took_its_place_is_no_empty_value(self) -> None:
-        declared = want(spec={"a": ""})
-        found = live(declared, (OURS, {"f:spec": {"f:a": {}}}), spec={"a": "default"})
-
-        assert [leaf.why for leaf in judge(declared, found, OURS).leaves] == ["changed"]
 
 
 class TestResidual:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 import pytest
 from msgspec.structs import replace
@@ -64,6 +66,21 @@ class Stage:
     def replicas(self) -> int:
         return self.live["spec"]["replicas"]
 
+    def hold(self, count: int, manager: str = "hpa") -> None:
+        """Have somebody else apply a number of replicas."""
+        self.server.apply({**TARGET, "spec": {"replicas": count}}, manager)
+
+    def go(self) -> None:
+        """Have the Deployment deleted, which waits for a finalizer."""
+        meta = {**TARGET["metadata"], "finalizers": ["a/b"]}
+        self.server.apply({**TARGET, "metadata": meta}, "f")
+        self.server.delete(TARGET)
+
+    def say(self, text: str, claims: Mapping[ChildId, Claim] = MappingProxyType({})) -> None:
+        """Write what the resource says of itself, with these claims on it."""
+        (write,) = plan_own(self.plan_input(), claims, text).writes
+        self.server.apply(write.body, MANAGER)
+
     def plan_input(self, field_policy: FieldPolicy = NO_FIELD_POLICY) -> PlanInput:
         found = self.server.get(TARGET)
         uid = found["metadata"]["uid"] if found else "gone"
@@ -105,13 +122,25 @@ class Stage:
         return managed_fields.entry(self.live, MANAGER) is not None
 
 
-def replicas(number: int) -> Claim:
-    return Claim(Deployment, "web", {"spec": {"replicas": number}})
+def replicas(number: int, **more: Any) -> Claim:
+    return claim({"spec": {"replicas": number, **more}})
+
+
+def claim(fields: Object) -> Claim:
+    return Claim(Deployment, "web", fields)
+
+
+def yielding(word: str, term: str = "Deployment/web: spec.replicas") -> FieldPolicy:
+    return field_policy_of({f"hedgerow.dev/{word}": term})
+
+
+@pytest.fixture
+def stage() -> Stage:
+    return Stage()
 
 
 class TestClaim:
-    def test_only_the_identity_with_the_uid_and_the_fields_are_applied(self):
-        stage = Stage()
+    def test_only_the_identity_with_the_uid_and_the_fields_are_applied(self, stage):
         uid = stage.live["metadata"]["uid"]
 
         (write,) = stage.carry_out(replicas(3))
@@ -124,59 +153,45 @@ class TestClaim:
         assert (write.create, write.claims, write.foreign) == (False, (), True)
         assert managed_fields.entry(stage.live, MANAGER) == {"f:spec": {"f:replicas": {}}}
 
-    def test_one_that_is_settled_is_not_written_again_even_after_a_restart(self):
-        stage = Stage()
+    def test_one_that_is_settled_is_not_written_again_even_after_a_restart(self, stage):
         stage.carry_out(replicas(3))
         stage.history.clear()
 
         assert stage.carry_out(replicas(3)) == []
 
-    def test_nothing_is_written_while_the_object_is_not_there(self):
-        stage = Stage()
+    def test_nothing_is_written_while_the_object_is_not_there(self, stage):
         stage.server.delete(TARGET)
 
         made = stage.plan(replicas(3))
 
         assert (made.requests, made.problems, made.contested) == ((), (), ())
 
-    def test_nor_while_it_is_being_deleted(self):
-        stage = Stage()
-        stage.server.apply(
-            {**TARGET, "metadata": {**TARGET["metadata"], "finalizers": ["a/b"]}}, "f"
-        )
-        stage.server.delete(TARGET)
+    def test_nor_while_it_is_being_deleted(self, stage):
+        stage.go()
 
         assert stage.plan(replicas(3)).requests == ()
 
-    def test_the_object_is_never_deleted(self):
-        assert Stage().plan().requests == ()
+    def test_the_object_is_never_deleted(self, stage):
+        assert stage.plan().requests == ()
 
-    def test_nulls_are_not_claimed(self):
-        stage = Stage()
-        (write,) = stage.carry_out(
-            Claim(Deployment, "web", {"spec": {"replicas": 2, "paused": None}})
-        )
+    def test_nulls_are_not_claimed(self, stage):
+        (write,) = stage.carry_out(replicas(2, paused=None))
 
         assert unguarded(write.body)["spec"] == {"replicas": 2}
 
 
 class TestConflict:
-    def test_a_field_of_another_manager_is_reported_and_not_written(self):
-        stage = Stage()
-        stage.server.apply({**TARGET, "spec": {"replicas": 9}}, "hpa")
+    def test_a_field_of_another_manager_is_reported_and_not_written(self, stage):
+        stage.hold(9)
 
         made = stage.plan(replicas(3))
 
         assert made.requests == ()
         (field,) = made.contested
-        assert (field.object, field.path, field.manager) == (
-            "Deployment/web",
-            ".spec.replicas",
-            "hpa",
-        )
+        assert (field.object, field.path) == ("Deployment/web", ".spec.replicas")
+        assert field.manager == "hpa"
 
-    def test_a_field_that_was_taken_from_us_is_reported_and_left(self):
-        stage = Stage()
+    def test_a_field_that_was_taken_from_us_is_reported_and_left(self, stage):
         stage.carry_out(replicas(3))
         stage.server.scale(TARGET, 7, "kubectl")
 
@@ -184,8 +199,7 @@ class TestConflict:
         assert [field.manager for field in stage.plan(replicas(3)).contested] == ["kubectl"]
         assert stage.replicas == 7
 
-    def test_what_was_scaled_to_zero_stays_so_and_is_reported(self):
-        stage = Stage()
+    def test_what_was_scaled_to_zero_stays_so_and_is_reported(self, stage):
         stage.carry_out(replicas(3))
         live = stage.live
         entries = live["metadata"]["managedFields"]
@@ -199,22 +213,19 @@ class TestConflict:
         assert made.requests == ()
         assert [field.reason for field in made.contested] == ["ScaledToZero"]
 
-    def test_a_yielded_field_is_left_without_a_report(self):
-        stage = Stage()
-        stage.server.apply({**TARGET, "spec": {"replicas": 9}}, "hpa")
-        field_policy = field_policy_of({"hedgerow.dev/yield": "Deployment/web: spec.replicas"})
+    def test_a_yielded_field_is_left_without_a_report(self, stage):
+        stage.hold(9)
 
-        made = stage.plan(replicas(3), field_policy=field_policy)
+        made = stage.plan(replicas(3), field_policy=yielding("yield"))
 
         assert (made.requests, made.contested, made.unmatched) == ((), (), ())
 
-    def test_a_claimed_field_is_taken_by_force_in_exactly_this_version(self):
-        stage = Stage()
-        stage.server.apply({**TARGET, "spec": {"replicas": 9}}, "hpa")
+    def test_a_claimed_field_is_taken_by_force_in_exactly_this_version(self, stage):
+        stage.hold(9)
         version = stage.live["metadata"]["resourceVersion"]
-        field_policy = field_policy_of({"hedgerow.dev/claim": "Deployment/*: spec.replicas"})
+        policy = yielding("claim", "Deployment/*: spec.replicas")
 
-        (write,) = stage.carry_out(replicas(3), field_policy=field_policy)
+        (write,) = stage.carry_out(replicas(3), field_policy=policy)
 
         assert write.body["metadata"]["resourceVersion"] == version
         assert [leaf.path for leaf in write.claims] == [".spec.replicas"]
@@ -222,8 +233,7 @@ class TestConflict:
 
 
 class TestGivingBack:
-    def test_a_claim_that_is_not_desired_any_more_is_given_back_by_applying_nothing(self):
-        stage = Stage()
+    def test_a_claim_that_is_not_desired_any_more_is_given_back_by_applying_nothing(self, stage):
         stage.carry_out(replicas(3))
         stage.history.clear()
         uid = stage.live["metadata"]["uid"]
@@ -237,8 +247,7 @@ class TestGivingBack:
         assert not stage.is_held
         assert stage.carry_out() == []
 
-    def test_a_field_that_somebody_holds_too_stays(self):
-        stage = Stage()
+    def test_a_field_that_somebody_holds_too_stays(self, stage):
         stage.server.apply({**TARGET, "spec": {**SPEC, "replicas": 3}}, "helm")
         stage.carry_out(replicas(3))
 
@@ -246,26 +255,22 @@ class TestGivingBack:
 
         assert stage.replicas == 3
 
-    def test_a_claim_of_fewer_fields_gives_the_others_back(self):
-        stage = Stage()
-        more = {"spec": {"replicas": 3, "minReadySeconds": 5}}
-        stage.carry_out(Claim(Deployment, "web", more))
+    def test_a_claim_of_fewer_fields_gives_the_others_back(self, stage):
+        stage.carry_out(replicas(3, minReadySeconds=5))
 
         stage.carry_out(replicas(3))
 
         assert managed_fields.entry(stage.live, MANAGER) == {"f:spec": {"f:replicas": {}}}
 
-    def test_a_claim_of_no_field_is_none(self):
-        stage = Stage()
+    def test_a_claim_of_no_field_is_none(self, stage):
         stage.carry_out(replicas(3))
 
-        stage.carry_out(Claim(Deployment, "web", {}))
+        stage.carry_out(claim({}))
 
         assert not stage.is_held
 
-    def test_what_remains_is_declared_and_then_settled(self):
-        stage = Stage()
-        stage.carry_out(Claim(Deployment, "web", {"spec": {"replicas": 3, "minReadySeconds": 5}}))
+    def test_what_remains_is_declared_and_then_settled(self, stage):
+        stage.carry_out(replicas(3, minReadySeconds=5))
         remains = {"spec": {"replicas": 2}}
 
         write = release(Deployment.api, stage.live, MANAGER, remains)
@@ -277,9 +282,8 @@ class TestGivingBack:
         assert managed_fields.entry(stage.live, MANAGER) == {"f:spec": {"f:replicas": {}}}
         assert release(Deployment.api, stage.live, MANAGER, remains) is None
 
-    def test_what_remains_is_without_what_others_hold(self):
-        stage = Stage()
-        stage.carry_out(Claim(Deployment, "web", {"spec": {"replicas": 3, "minReadySeconds": 5}}))
+    def test_what_remains_is_without_what_others_hold(self, stage):
+        stage.carry_out(replicas(3, minReadySeconds=5))
         stage.server.scale(TARGET, 7, "kubectl")
         remains = {"spec": {"replicas": 2, "minReadySeconds": 5}}
 
@@ -290,63 +294,47 @@ class TestGivingBack:
 
         assert (stage.replicas, stage.is_held) == (7, False)
 
-    def test_what_is_being_deleted_keeps_what_we_hold(self):
-        stage = Stage()
+    def test_what_is_being_deleted_keeps_what_we_hold(self, stage):
         stage.carry_out(replicas(3))
-        stage.server.apply(
-            {**TARGET, "metadata": {**TARGET["metadata"], "finalizers": ["a/b"]}}, "f"
-        )
-        stage.server.delete(TARGET)
+        stage.go()
 
         assert stage.plan().requests == ()
 
 
 class TestMistakes:
+    BESIDE: ClassVar = {
+        "metadata": {"labels": {"a": "b", "other": "x"}},
+        "spec": {"strategy": {"type": "Recreate"}, "replicas": 1},
+    }
+
     @pytest.mark.parametrize(
         ("claims", "why"),
         [
             ((Claim(Service, "web", {"spec": {}}),), "declares no claims on it"),
-            ((Claim(Deployment, "web", {"status": {"replicas": 1}}),), "does not declare status"),
-            (
-                (Claim(Deployment, "web", {"metadata": {"finalizers": ["a/b"]}}),),
-                "does not declare metadata.finalizers",
-            ),
-            (
-                (
-                    Claim(
-                        Deployment,
-                        "web",
-                        {
-                            "metadata": {"labels": {"a": "b", "other": "x"}},
-                            "spec": {"strategy": {"type": "Recreate"}, "replicas": 1},
-                        },
-                    ),
-                ),
-                "does not declare metadata.labels.other, spec.strategy",
-            ),
-            ((Claim(Deployment, "web", {"spec": 3}),), "does not declare spec"),
+            ((claim({"status": {"replicas": 1}}),), "does not declare status"),
+            ((claim({"metadata": {"finalizers": ["a/b"]}}),), "declare metadata.finalizers"),
+            ((claim(BESIDE),), "does not declare metadata.labels.other, spec.strategy"),
+            ((claim({"spec": 3}),), "does not declare spec"),
             ((replicas(3), replicas(4)), "it is claimed twice"),
         ],
         ids=["kind", "status", "finalizers", "beside others", "no map", "twice"],
     )
-    def test_a_claim_that_may_not_be_made_is_a_problem(self, claims, why):
-        made = Stage().plan(*claims)
+    def test_a_claim_that_may_not_be_made_is_a_problem(self, stage, claims, why):
+        made = stage.plan(*claims)
 
         (problem,) = made.problems
         assert (problem.reason, problem.stalled) == ("InvalidClaim", True)
         assert why in problem.message
 
-    def test_its_object_keeps_what_was_claimed_before(self):
-        stage = Stage()
+    def test_its_object_keeps_what_was_claimed_before(self, stage):
         stage.carry_out(replicas(3))
 
-        assert stage.plan(Claim(Deployment, "web", {"status": {}})).requests == ()
+        assert stage.plan(claim({"status": {}})).requests == ()
         assert stage.is_held
 
 
 class TestSpelling:
-    def test_a_respelled_claim_is_settled_by_what_is_remembered_of_it(self):
-        stage = Stage()
+    def test_a_respelled_claim_is_settled_by_what_is_remembered_of_it(self, stage):
         (write,) = stage.carry_out(replicas(3))
         want, live = unguarded(write.body), stage.live
         live["spec"]["replicas"] = 4  # as admission changes it: it stays in our own entry
@@ -364,13 +352,13 @@ class TestSpelling:
 class TestWaiting:
     """A claim that the author allows, and compose holds back."""
 
-    POLICY = field_policy_of({"hedgerow.dev/claim": "Deployment/web: spec.replicas"})
+    POLICY = yielding("claim")
     WAITING = dataclasses.replace(replicas(3), waits="it was taken before")
 
     @pytest.fixture(params=[False, True], ids=["of another", "of itself"])
     def stage(self, request) -> Stage:
         stage = Stage(built_in=request.param)
-        stage.server.apply({**TARGET, "spec": {"replicas": 7}}, "rival")
+        stage.hold(7, "rival")
         return stage
 
     def test_nothing_is_taken_by_force_and_the_reason_is_told(self, stage):
@@ -389,19 +377,15 @@ class TestWaiting:
         assert stage.replicas == 3
 
     def test_what_is_never_taken_by_force_has_a_reason_of_its_own(self, stage):
-        policy = field_policy_of({"hedgerow.dev/claim": "Deployment/web: spec.selector"})
-        wanted = Claim(Deployment, "web", {"spec": {"selector": {"matchLabels": {"a": "b"}}}})
+        policy = yielding("claim", "Deployment/web: spec.selector")
+        wanted = claim({"spec": {"selector": {"matchLabels": {"a": "b"}}}})
 
         (line,) = stage.plan(wanted, field_policy=policy).ignored
         assert "a field that selects pods" in line
 
     def test_what_yields_as_well_says_so(self, stage):
-        both = field_policy_of(
-            {
-                "hedgerow.dev/claim": "Deployment/web: spec.replicas",
-                "hedgerow.dev/yield": "Deployment/web: spec.replicas",
-            }
-        )
+        term = "Deployment/web: spec.replicas"
+        both = field_policy_of({"hedgerow.dev/claim": term, "hedgerow.dev/yield": term})
 
         assert stage.plan(self.WAITING, field_policy=both).contested == ()
         assert both.word("Deployment", "web", ("spec", "replicas")) == "yield"
@@ -410,44 +394,39 @@ class TestWaiting:
 
 
 class TestBuiltIn:
-    def test_the_annotation_and_the_claim_are_one_declaration(self):
-        stage = Stage(built_in=True)
-        stage.carry_out(replicas(3))
-        made = plan_own(stage.plan_input(), {ID: replicas(3)}, '{"a":1}')
-        (write,) = made.writes
-        stage.server.apply(write.body, MANAGER)
+    @pytest.fixture
+    def stage(self) -> Stage:
+        return Stage(built_in=True)
 
-        assert write.body["spec"] == {"replicas": 3}
+    def test_the_annotation_and_the_claim_are_one_declaration(self, stage):
+        stage.carry_out(replicas(3))
+        stage.say('{"a":1}', {ID: replicas(3)})
+
+        assert stage.replicas == 3
         assert stage.live["metadata"]["annotations"] == {STATUS_ANNOTATION: '{"a":1}'}
         assert stage.carry_out(replicas(3)) == []
 
-    def test_the_annotation_stays_until_a_pass_says_otherwise(self):
-        stage = Stage(built_in=True)
-        (write,) = plan_own(stage.plan_input(), {}, '{"a":1}').writes
-        stage.server.apply(write.body, MANAGER)
+    def test_the_annotation_stays_until_a_pass_says_otherwise(self, stage):
+        stage.say('{"a":1}')
 
         assert stage.carry_out() == []
         assert plan_own(stage.plan_input(), {}, '{"a":1}').writes == ()
 
-    def test_without_text_and_claim_everything_is_given_back(self):
-        stage = Stage(built_in=True)
-        (write,) = plan_own(stage.plan_input(), {}, '{"a":1}').writes
-        stage.server.apply(write.body, MANAGER)
-        (write,) = plan_own(stage.plan_input(), {}, "").writes
-        stage.server.apply(write.body, MANAGER)
+    def test_without_text_and_claim_everything_is_given_back(self, stage):
+        stage.say('{"a":1}')
+        stage.say("")
 
         assert not stage.is_held
         assert "annotations" not in stage.live["metadata"]
 
-    def test_a_claim_on_another_object_of_its_kind_is_not_declared(self):
-        made = Stage(built_in=True).plan(Claim(Deployment, "other", {"spec": {"replicas": 1}}))
+    def test_a_claim_on_another_object_of_its_kind_is_not_declared(self, stage):
+        made = stage.plan(Claim(Deployment, "other", {"spec": {"replicas": 1}}))
 
         assert [problem.reason for problem in made.problems] == ["InvalidClaim"]
 
-    def test_a_claim_on_itself_that_cannot_be_made_leaves_it_as_it_is(self):
-        stage = Stage(built_in=True)
+    def test_a_claim_on_itself_that_cannot_be_made_leaves_it_as_it_is(self, stage):
         stage.carry_out(replicas(3))
-        made = stage.plan(Claim(Deployment, "web", {"status": {}}))
+        made = stage.plan(claim({"status": {}}))
 
         assert [problem.reason for problem in made.problems] == ["InvalidClaim"]
         assert made.requests == ()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
@@ -36,112 +36,52 @@ def by_type(conditions: Iterable[Condition]) -> dict[str, str]:
     return {c.type: f"{c.status}/{c.reason}" for c in conditions}
 
 
-@dataclass(frozen=True)
-class Case:
-    reason: str
-    composed: tuple[Condition, ...]
-    contested: tuple[ContestedField, ...]
-    problems: tuple[Problem, ...]
-    says: dict[str, str]
+class Case(NamedTuple):
+    """What is composed, contested and wrong; the conditions of that, and how kstatus reads them."""
+
+    name: str
+    given: tuple[Condition | ContestedField | Problem, ...]
+    says: str
     reads: str
 
+    def of(self, kind: type[Any]) -> tuple[Any, ...]:
+        return tuple(one for one in self.given if isinstance(one, kind))
 
+
+AVAILABLE = Condition(type="Available", status="False", reason="X")
+STALLED = Condition(type="Stalled", status="True", reason="BadSpec")
 CASES = [
-    Case("all well", (GOOD,), (), (), {"Ready": "True/Serving"}, "Current"),
-    Case(
-        "not ready yet",
-        (BAD,),
-        (),
-        (),
-        {"Ready": "False/Unavailable", "Reconciling": "True/Unavailable"},
-        "InProgress",
-    ),
-    Case(
-        "contested",
-        (GOOD,),
-        (FIELD,),
-        (),
-        {"Ready": "False/FieldConflict", "Contested": "True/FieldConflict"},
-        "InProgress",
-    ),
-    Case(
-        "waiting by itself",
-        (GOOD,),
-        (),
-        (WAITING,),
-        {"Ready": "False/WaitingForDeletion", "Reconciling": "True/WaitingForDeletion"},
-        "InProgress",
-    ),
-    Case(
-        "somebody has to act",
-        (GOOD,),
-        (),
-        (REJECTED,),
-        {"Ready": "False/Rejected", "Stalled": "True/Rejected"},
-        "Failed",
-    ),
-    Case(
-        "what stalls outweighs what waits",
-        (GOOD,),
-        (),
-        (WAITING, REJECTED, FORBIDDEN),
-        {"Ready": "False/Rejected", "Stalled": "True/Rejected"},
-        "Failed",
-    ),
-    Case(
-        "contested and stalled",
-        (BAD,),
-        (FIELD,),
-        (FORBIDDEN,),
-        {
-            "Ready": "False/Forbidden",
-            "Contested": "True/FieldConflict",
-            "Stalled": "True/Forbidden",
-        },
-        "Failed",
-    ),
-    Case(
-        "contested and waiting",
-        (GOOD,),
-        (FIELD,),
-        (WAITING,),
-        {"Ready": "False/WaitingForDeletion", "Contested": "True/FieldConflict"},
-        "InProgress",
-    ),
-    Case(
-        "compose itself is stalled",
-        (BAD, Condition(type="Stalled", status="True", reason="BadSpec")),
-        (),
-        (),
-        {"Ready": "False/Unavailable", "Stalled": "True/BadSpec"},
-        "Failed",
-    ),
-    Case(
-        "conditions of the controller's own are kept",
-        (Condition(type="Available", status="False", reason="X"), GOOD),
-        (),
-        (),
-        {"Ready": "True/Serving", "Available": "False/X"},
-        "Current",
-    ),
-    Case("nothing composed", (), (), (), {"Ready": "True/Settled"}, "Current"),
-    Case(
-        "nothing composed, and a problem",
-        (),
-        (),
-        (REJECTED,),
-        {"Ready": "False/Rejected", "Stalled": "True/Rejected"},
-        "Failed",
-    ),
-]
+    Case("all well", (GOOD,), "Ready=True/Serving", "Current"),
+    Case("not ready yet", (BAD,),
+         "Ready=False/Unavailable Reconciling=True/Unavailable", "InProgress"),
+    Case("contested", (GOOD, FIELD),
+         "Ready=False/FieldConflict Contested=True/FieldConflict", "InProgress"),
+    Case("waiting by itself", (GOOD, WAITING),
+         "Ready=False/WaitingForDeletion Reconciling=True/WaitingForDeletion", "InProgress"),
+    Case("somebody has to act", (GOOD, REJECTED),
+         "Ready=False/Rejected Stalled=True/Rejected", "Failed"),
+    Case("what stalls outweighs what waits", (GOOD, WAITING, REJECTED, FORBIDDEN),
+         "Ready=False/Rejected Stalled=True/Rejected", "Failed"),
+    Case("contested and stalled", (BAD, FIELD, FORBIDDEN),
+         "Ready=False/Forbidden Contested=True/FieldConflict Stalled=True/Forbidden", "Failed"),
+    Case("contested and waiting", (GOOD, FIELD, WAITING),
+         "Ready=False/WaitingForDeletion Contested=True/FieldConflict", "InProgress"),
+    Case("compose itself is stalled", (BAD, STALLED),
+         "Ready=False/Unavailable Stalled=True/BadSpec", "Failed"),
+    Case("conditions of the controller's own are kept", (AVAILABLE, GOOD),
+         "Ready=True/Serving Available=False/X", "Current"),
+    Case("nothing composed", (), "Ready=True/Settled", "Current"),
+    Case("nothing composed, and a problem", (REJECTED,),
+         "Ready=False/Rejected Stalled=True/Rejected", "Failed"),
+]  # fmt: skip
 
 
 class TestConclude:
-    @pytest.mark.parametrize("case", CASES, ids=lambda case: case.reason)
+    @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
     def test_what_is_concluded_and_how_kstatus_reads_it(self, case):
-        concluded = conclude(case.composed, case.contested, case.problems)
+        concluded = conclude(case.of(Condition), case.of(ContestedField), case.of(Problem))
 
-        assert by_type(concluded) == case.says
+        assert by_type(concluded) == dict(one.split("=") for one in case.says.split())
         assert kstatus(concluded) == case.reads
 
     def test_a_contested_message_names_the_field_and_who_holds_it(self):
@@ -212,32 +152,23 @@ class TestStamp:
         update={"last_transition_time": NOW - timedelta(hours=1), "observed_generation": 1}
     )
 
-    def test_a_new_condition_changed_now(self):
-        (stamped,) = stamp((GOOD,), (), 3, NOW.replace(microsecond=123456))
+    @pytest.mark.parametrize(
+        ("now", "before", "changed"),
+        [
+            (GOOD, None, NOW),
+            (ready(True, "Other", "in other words"), OLD, OLD.last_transition_time),
+            (BAD, OLD, NOW),
+            (GOOD, BAD.model_copy(update={"type": "Other"}), NOW),
+            (GOOD, GOOD, NOW),
+        ],
+        ids=["a new one", "another reason", "another status", "one that came back", "no time yet"],
+    )
+    def test_its_time_is_that_of_the_last_change_of_its_status(self, now, before, changed):
+        at = NOW.replace(microsecond=123456)
+        (stamped,) = stamp((now,), (before,) if before else (), 3, at)
 
-        assert (stamped.last_transition_time, stamped.observed_generation) == (NOW, 3)
-
-    def test_the_time_stays_while_the_status_does(self):
-        other = ready(True, "Other", "in other words")
-        (stamped,) = stamp((other,), (self.OLD,), 2, NOW)
-
-        assert stamped.last_transition_time == NOW - timedelta(hours=1)
-        assert (stamped.reason, stamped.observed_generation) == ("Other", 2)
-
-    def test_the_time_moves_with_the_status(self):
-        (stamped,) = stamp((BAD,), (self.OLD,), 1, NOW)
-
-        assert stamped.last_transition_time == NOW
-
-    def test_a_condition_that_came_back_changed_now(self):
-        (stamped,) = stamp((GOOD,), (BAD.model_copy(update={"type": "Other"}),), 1, NOW)
-
-        assert stamped.last_transition_time == NOW
-
-    def test_a_condition_without_a_time_gets_one(self):
-        (stamped,) = stamp((GOOD,), (GOOD,), 1, NOW)
-
-        assert stamped.last_transition_time == NOW
+        assert (stamped.last_transition_time, stamped.observed_generation) == (changed, 3)
+        assert stamped.reason == now.reason
 
     def test_what_was_stamped_is_stamped_the_same_again(self):
         first = stamp((GOOD, BAD.model_copy(update={"type": "X"})), (), 1, NOW)

@@ -26,56 +26,32 @@ def field(**more: object) -> ContestedField:
 ALONE = {"manager": None, "operation": None, "subresource": None}
 
 
-class TestSentence:
-    @pytest.mark.parametrize(
-        ("more", "told"),
-        [
-            ({}, "you declare 2, it is 3; held by kubectl (Update scale)"),
-            ({"live": None}, "you declare 2, it is not there; held by kubectl (Update scale)"),
-            ({"operation": None, "subresource": None}, "you declare 2, it is 3; held by kubectl"),
-            (ALONE, "you declare 2, it is 3; nobody holds it"),
-            (
-                {"reason": None, "declared": None, "live": None},
-                "held by kubectl (Update scale) with another value",
-            ),
-            (
-                {"reason": "Removed", "live": None, **ALONE},
-                "you declare 2, it is not there; it was removed, and nobody holds it",
-            ),
-            (
-                {"reason": "Removed", "live": "4", **ALONE},
-                "you declare 2, it is 4; it was removed or scaled, and nobody holds it",
-            ),
-            (
-                {"reason": "Removed", "declared": None, "live": None, **ALONE},
-                "it was removed or scaled, and nobody holds it",
-            ),
-            (
-                {"reason": "ScaledToZero", "live": "0", **ALONE},
-                (
-                    "you declare 2, it is 0; it was scaled to 0, and the server does not record by"
-                    " whom"
-                ),
-            ),
-            (
-                {"reason": "DeclaredNoMore", "declared": None, "live": "{}"},
-                (
-                    "it is no longer declared, it is {};"
-                    " it stays, because kubectl (Update scale) holds fields in it"
-                ),
-            ),
-            (
-                {"reason": "UnknownOwner", "declared": None, "live": "{}"},
-                "you declare none, it is {}; its owner is unknown (kubectl (Update scale))",
-            ),
-            (
-                {"path": ".status.routeTo"},
-                "hedgerow says 2, it is 3; held by kubectl (Update scale)",
-            ),
-        ],
-    )
-    def test_it_says_both_values_and_who_holds_the_field_if_anybody_does(self, more, told):
-        assert sentence(field(**more)) == told
+HOLDER = "kubectl (Update scale)"
+GONE = {"reason": "Removed", "live": None, **ALONE}
+HELD, ITEM = f"held by {HOLDER}", {"declared": None, "live": "{}"}
+SENTENCES = [
+    ({}, f"you declare 2, it is 3; {HELD}"),
+    ({"live": None}, f"you declare 2, it is not there; {HELD}"),
+    ({"operation": None, "subresource": None}, "you declare 2, it is 3; held by kubectl"),
+    (ALONE, "you declare 2, it is 3; nobody holds it"),
+    ({"reason": None, "declared": None, "live": None}, f"{HELD} with another value"),
+    (GONE, "you declare 2, it is not there; it was removed, and nobody holds it"),
+    ({**GONE, "live": "4"},
+     "you declare 2, it is 4; it was removed or scaled, and nobody holds it"),
+    ({**GONE, "declared": None}, "it was removed or scaled, and nobody holds it"),
+    ({"reason": "ScaledToZero", "live": "0", **ALONE},
+     "you declare 2, it is 0; it was scaled to 0, and the server does not record by whom"),
+    ({"reason": "DeclaredNoMore", **ITEM},
+     f"it is no longer declared, it is {{}}; it stays, because {HOLDER} holds fields in it"),
+    ({"reason": "UnknownOwner", **ITEM},
+     f"you declare none, it is {{}}; its owner is unknown ({HOLDER})"),
+    ({"path": ".status.routeTo"}, f"hedgerow says 2, it is 3; {HELD}"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("more", "told"), SENTENCES)
+def test_a_sentence_says_both_values_and_who_holds_the_field_if_anybody_does(more, told):
+    assert sentence(field(**more)) == told
 
 
 class TestListed:

@@ -30,139 +30,51 @@ def offered(found: ContestedField, **annotations: str) -> list[str]:
     return [f"{one.effect}: {one.command}" for one in remedies(OWNER, named, found)]
 
 
+def leave(term: str) -> str:
+    return f"To leave it as it is: {ANNOTATE} 'hedgerow.dev/yield={term}' -n b"
+
+
+def claim(term: str, effect: str = "To take it back") -> str:
+    where = "where the namespace allows claims"
+    return f"{effect}, {where}: {ANNOTATE} 'hedgerow.dev/claim={term}' -n b"
+
+
+def adopt(what: str, effect: str = "To take it back", manager: str = "kubectl-edit") -> str:
+    name, _, path = what.partition(": ")
+    return f"{effect}: hedgerow adopt {name} --from {manager}{path and f' --field {path}'} -n b"
+
+
+MARK = ".metadata.labels.hedgerow.dev/controller"
+WEB, LABEL, HOST = "Deployment/web", "metadata.labels.a.selector", "spec.template.spec.hostname"
+FIRST, LABELLING = "before-first-apply", "kubectl label --overwrite Deployment/web"
 CASES = [
-    (
-        "another value",
-        field(".spec.replicas"),
-        [
-            (
-                f"To leave it as it is: {ANNOTATE}"
-                f" 'hedgerow.dev/yield=Deployment/web: spec.replicas' -n b"
-            ),
-            (
-                f"To take it back, where the namespace allows claims: {ANNOTATE}"
-                " 'hedgerow.dev/claim=Deployment/web: spec.replicas' -n b"
-            ),
-        ],
-    ),
-    (
-        "a selector is never claimed",
-        field(".spec.selector", object="Service/demo"),
-        [
-            (
-                f"To leave it as it is: {ANNOTATE}"
-                f" 'hedgerow.dev/yield=Service/demo: spec.selector' -n b"
-            ),
-            (
-                "To take it back: hedgerow adopt Service/demo --from kubectl-edit"
-                " --field spec.selector -n b"
-            ),
-        ],
-    ),
-    (
-        "the label by which children are watched",
-        field(".metadata.labels.hedgerow.dev/controller", declared="bluegreen"),
-        [
-            (
-                "To take it back: kubectl label --overwrite Deployment/web"
-                " hedgerow.dev/controller=bluegreen -n b"
-            ),
-        ],
-    ),
-    (
-        "what marks a child is neither yielded nor claimed",
-        field(".metadata.labels.hedgerow.dev/controller"),
-        [
-            (
-                "To take it back: hedgerow adopt Deployment/web --from kubectl-edit"
-                " --field metadata.labels.hedgerow.dev/controller -n b"
-            ),
-        ],
-    ),
-    (
-        "an owner reference",
-        field('.metadata.ownerReferences[uid="x"]'),
-        [
-            (
-                "To take it back: hedgerow adopt Deployment/web --from kubectl-edit"
-                " --field 'metadata.ownerReferences[uid=\"x\"]' -n b"
-            ),
-        ],
-    ),
-    (
-        "a label that is called like a selector",
-        field(".metadata.labels.a.selector"),
-        [
-            (
-                f"To leave it as it is: {ANNOTATE}"
-                " 'hedgerow.dev/yield=Deployment/web: metadata.labels.a.selector' -n b"
-            ),
-            (
-                f"To take it back, where the namespace allows claims: {ANNOTATE}"
-                " 'hedgerow.dev/claim=Deployment/web: metadata.labels.a.selector' -n b"
-            ),
-        ],
-    ),
-    (
-        "an item that is declared no more is adopted",
-        field(SIDE, "DeclaredNoMore", "kubectl set"),
-        [
-            (
-                "To remove it: hedgerow adopt Deployment/web --from 'kubectl set'"
-                " --field 'spec.template.spec.containers[name=\"side\"].**' -n b"
-            ),
-        ],
-    ),
-    (
-        "an item that is declared no more, of emptied managed fields",
-        field(SIDE, "DeclaredNoMore", "before-first-apply"),
-        ["To remove it: hedgerow adopt Deployment/web --from before-first-apply -n b"],
-    ),
-    (
-        "an item that may have been ours",
-        field(SIDE, "UnknownOwner", "before-first-apply"),
-        [
-            (
-                f"To leave it as it is: {ANNOTATE}"
-                f" 'hedgerow.dev/yield=Deployment/web: {SIDE[1:]}' -n b"
-            ),
-            "To remove it: hedgerow adopt Deployment/web --from before-first-apply -n b",
-        ],
-    ),
-    (
-        "emptied managed fields",
-        field(".spec.replicas", manager="before-first-apply"),
-        [
-            (
-                f"To leave it as it is: {ANNOTATE}"
-                f" 'hedgerow.dev/yield=Deployment/web: spec.replicas' -n b"
-            ),
-            "To take it back: hedgerow adopt Deployment/web --from before-first-apply -n b",
-        ],
-    ),
-    (
-        "what nobody holds can be left to nobody",
-        field(".spec.template.spec.hostname", "Removed", None),
-        [
-            (
-                f"To put it back, where the namespace allows claims: {ANNOTATE}"
-                " 'hedgerow.dev/claim=Deployment/web: spec.template.spec.hostname' -n b"
-            ),
-        ],
-    ),
+    ("another value", field(".spec.replicas"),
+     [leave(f"{WEB}: spec.replicas"), claim(f"{WEB}: spec.replicas")]),
+    ("a selector is never claimed", field(".spec.selector", object="Service/demo"),
+     [leave("Service/demo: spec.selector"), adopt("Service/demo: spec.selector")]),
+    ("the label by which children are watched", field(MARK, declared="bluegreen"),
+     [f"To take it back: {LABELLING} hedgerow.dev/controller=bluegreen -n b"]),
+    ("what marks a child is neither yielded nor claimed", field(MARK),
+     [adopt(f"{WEB}: {MARK[1:]}")]),
+    ("an owner reference", field('.metadata.ownerReferences[uid="x"]'),
+     [adopt(f"{WEB}: 'metadata.ownerReferences[uid=\"x\"]'")]),
+    ("a label that is called like a selector", field(f".{LABEL}"),
+     [leave(f"{WEB}: {LABEL}"), claim(f"{WEB}: {LABEL}")]),
+    ("an item that is declared no more is adopted", field(SIDE, "DeclaredNoMore", "kubectl set"),
+     [adopt(f"{WEB}: '{SIDE[1:]}.**'", "To remove it", "'kubectl set'")]),
+    ("an item that is declared no more, of emptied managed fields",
+     field(SIDE, "DeclaredNoMore", FIRST), [adopt(WEB, "To remove it", FIRST)]),
+    ("an item that may have been ours", field(SIDE, "UnknownOwner", FIRST),
+     [leave(f"{WEB}: {SIDE[1:]}"), adopt(WEB, "To remove it", FIRST)]),
+    ("emptied managed fields", field(".spec.replicas", manager=FIRST),
+     [leave(f"{WEB}: spec.replicas"), adopt(WEB, manager=FIRST)]),
+    ("what nobody holds can be left to nobody", field(f".{HOST}", "Removed", None),
+     [claim(f"{WEB}: {HOST}", "To put it back")]),
     ("a removed selector", field(".spec.selector", "Removed", None), []),
-    (
-        "our own status",
-        field(".status.routeTo", object="BlueGreen/demo"),
-        [
-            (
-                "To write it again: hedgerow adopt BlueGreen.app.demo.kakao.com/demo"
-                " --from kubectl-edit -n b"
-            ),
-        ],
-    ),
+    ("our own status", field(".status.routeTo", object="BlueGreen/demo"),
+     [adopt("BlueGreen.app.demo.kakao.com/demo", "To write it again")]),
     ("a path that no term can name", field(".spec.x[0]"), []),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("found", "told"), [case[1:] for case in CASES], ids=[c[0] for c in CASES])
@@ -173,9 +85,9 @@ def test_only_what_works_is_offered_as_a_line_that_can_be_pasted(found, told):
 class TestTogether:
     def test_one_command_yields_all_and_one_claims_all(self):
         fields = [field(".spec.replicas"), field(".spec.paused"), field(".spec.selector")]
-        leave, take = together(OWNER, {}, fields)
+        first, take = together(OWNER, {}, fields)
 
-        assert shlex.split(leave.command)[4] == (
+        assert shlex.split(first.command)[4] == (
             f"{YIELD}=Deployment/web: spec.replicas; Deployment/web: spec.paused;"
             " Deployment/web: spec.selector"
         )
@@ -188,17 +100,19 @@ class TestTogether:
         assert list(together(OWNER, {}, [field(".spec.replicas")])) == []
 
 
+def yielded(written: str) -> tuple[str, list[str]]:
+    """Return the command that yields the replicas where this is yielded already, and its terms."""
+    first, _ = remedies(OWNER, {YIELD: written}, field(".spec.replicas"))
+    *_, word, _, _ = shlex.split(first.command)
+    return first.command, [term.text for term in field_policy_of(dict([word.split("=", 1)])).yields]
+
+
 class TestAnnotations:
     def test_what_is_yielded_already_stays_yielded(self):
-        leave, _ = remedies(OWNER, {YIELD: "Service/*: spec.ports ;"}, field(".spec.replicas"))
+        command, terms = yielded("Service/*: spec.ports ;")
 
-        *_, word, _, _ = shlex.split(leave.command)
-        assert "--overwrite" in leave.command
-        field_policy = field_policy_of(dict([word.split("=", 1)])).yields
-        assert [term.text for term in field_policy] == [
-            "Service/*: spec.ports",
-            "Deployment/web: spec.replicas",
-        ]
+        assert "--overwrite" in command
+        assert terms == ["Service/*: spec.ports", "Deployment/web: spec.replicas"]
 
     def test_an_annotation_that_would_be_too_long_is_not_offered(self):
         full = "; ".join(f"Deployment/web: spec.x{number}" for number in range(63))
@@ -256,12 +170,10 @@ class TestAnnotations:
 
     def test_entries_on_several_lines_become_one_line_that_can_be_pasted(self):
         written = "Service/*: spec.ports,\n  spec.type\nDeployment/web: spec.paused"
-        leave, _ = remedies(OWNER, {YIELD: written}, field(".spec.replicas"))
+        command, terms = yielded(written)
 
-        assert "\n" not in leave.command
-        *_, word, _, _ = shlex.split(leave.command)
-        field_policy = field_policy_of(dict([word.split("=", 1)])).yields
-        assert [term.text for term in field_policy] == [
+        assert "\n" not in command
+        assert terms == [
             "Service/*: spec.ports",
             "Service/*: spec.type",
             "Deployment/web: spec.paused",
@@ -274,11 +186,10 @@ class TestAnnotations:
         assert not any(YIELD in one for one in offered(field(".spec.replicas"), yields=written))
 
     def test_a_term_is_quoted_for_the_shell(self):
-        leave, _ = remedies(OWNER, {}, field('.spec.env[name="it\'s"].value'))
+        first, _ = remedies(OWNER, {}, field('.spec.env[name="it\'s"].value'))
 
-        assert shlex.split(leave.command)[4] == (
-            f'{YIELD}=Deployment/web: spec.env[name="it\'s"].value'
-        )
+        words = shlex.split(first.command)
+        assert words[4] == f'{YIELD}=Deployment/web: spec.env[name="it\'s"].value'
 
 
 class TestOverview:

@@ -88,14 +88,6 @@ class TestPaths:
         for path in case.spares:
             assert not term.covers("Deployment", "x", path), path
 
-    @given(st.lists(st.sampled_from(["f:spec", "f:a", 'k:{"n":"x]\\""}', 'k:{"p":1}', 'v:"é"'])))
-    def test_a_path_as_conflicts_print_it_covers_itself(self, field_path):
-        path = path_of(("f:top", *field_path))
-
-        (term,) = parse(f"*/*: {path}")
-
-        assert term.covers("Any", "thing", path)
-
     @pytest.mark.parametrize(
         "text",
         [
@@ -108,55 +100,45 @@ class TestPaths:
         with pytest.raises(FieldPolicyError, match="path"):
             list(parse(f"Deployment/x: {text}"))
 
-    def test_the_place_where_it_breaks_is_named(self):
-        with pytest.raises(FieldPolicyError) as refused:
-            list(parse("Deployment/x: spec.a, spec.b..c"))
 
-        assert "'spec.b..c' is no path; it breaks at '.c'" in str(refused.value)
-
-    def test_for_a_list_items_number_its_keys_are_asked_for(self):
-        with pytest.raises(FieldPolicyError) as refused:
-            list(parse("Deployment/x: spec.containers[0].image"))
-
-        assert str(refused.value).endswith(
-            """ it breaks at '[0].image'; a list item is named by its keys: [name="web"], or [*]"""
-            " for all of them"
-        )
-
-    @pytest.mark.parametrize(
-        ("path", "at"),
-        [
-            ("**.image", "**.image"),
-            ("spec.**.image", "**.image"),
-            ("**.**", "**.**"),
-            ("spec**", "spec**"),
-            ("spec.re**", "re**"),
-            ("spec.***", "***"),
+STEP = "; * stands for a whole name, as in spec.*"
+END = "; ** stands only at the end, as in spec.**; before it, write each step, or * for any"
+KEYS = """; a list item is named by its keys: [name="web"], or [*] for all of them"""
+NO_ENTRIES = (
+    "Deployment: a", "Deployment/x a", "Deployment/X: a", "/x: a", "Deployment/: a",
+    "apps/Deployment/x: a", "a", ": a", "De*/x: a", "Deployment/x\n: a",
+)  # fmt: skip
+REFUSED = {
+    **{
+        f"A/x: {path}": f"'{path}' is no path; it breaks at '{at}'{END}"
+        for path, at in [
+            ("**.image", "**.image"), ("spec.**.image", "**.image"), ("**.**", "**.**"),
+            ("spec**", "spec**"), ("spec.re**", "re**"), ("spec.***", "***"),
             ("spec.ports[*]**", "**"),
-        ],
-    )
-    def test_two_stars_before_the_end_are_told_where_they_may_stand(self, path, at):
-        with pytest.raises(FieldPolicyError) as refused:
-            list(parse(f"A/x: {path}"))
+        ]
+    },
+    **{f"A/x: spec.{name}, spec.a": STEP for name in ("re*s", "re*", "*s", "*a*", "app.io/*")},
+    "Deployment/x: spec.a, spec.b..c": "'spec.b..c' is no path; it breaks at '.c'",
+    "Deployment/x: spec.containers[0].image": f" it breaks at '[0].image'{KEYS}",
+    "A/x: a,\nB/x: b": "'B/x: b' is no path",
+    **{
+        f"{kind}/x: spec.replicas": f"'{kind}' is no kind: write it as a manifest does"
+        for kind in ("deployment", "deploy", "deployments.apps")
+    },
+    **dict.fromkeys(NO_ENTRIES, "is not KIND/NAME: PATH, as in Deployment"),
+    **{
+        f"Job/{name}: a": ": * stands for a whole name: write Job/*,"
+        for name in ("demo*", "*-deployment", "a*b*c", "**")
+    },
+}  # fmt: skip
 
-        assert str(refused.value).endswith(
-            f"'{path}' is no path; it breaks at '{at}'; ** stands only at the end, as in spec.**;"
-            " before it, write each step, or * for any"
-        )
 
-    @pytest.mark.parametrize("name", ["re*s", "re*", "*s", "*a*", "app.io/*"])
-    def test_a_star_within_a_name_is_told_to_stand_for_the_whole_of_it(self, name):
-        with pytest.raises(FieldPolicyError) as refused:
-            list(parse(f"A/x: spec.{name}, spec.a"))
+@pytest.mark.parametrize(("text", "told"), REFUSED.items(), ids=REFUSED)
+def test_what_is_refused_is_told_with_what_to_write_instead(text, told):
+    with pytest.raises(FieldPolicyError) as refused:
+        list(parse(text))
 
-        assert str(refused.value).endswith("; * stands for a whole name, as in spec.*")
-
-    @pytest.mark.parametrize("kind", ["deployment", "deploy", "deployments.apps"])
-    def test_a_kind_in_lower_case_is_what_is_at_fault(self, kind):
-        with pytest.raises(
-            FieldPolicyError, match=f"'{kind}' is no kind: write it as a manifest does"
-        ):
-            list(parse(f"{kind}/x: spec.replicas"))
+    assert told in str(refused.value)
 
 
 class TestSteps:
@@ -198,9 +180,11 @@ class TestSteps:
 
     @given(st.lists(st.sampled_from(["f:a.b", "f:a", 'k:{"n":"x]\\""}', 'k:{"p":1}', 'v:"é.f"'])))
     def test_places_are_covered_by_what_is_printed_of_them(self, field_path):
-        (term,) = parse(f"*/*: {path_of(('f:top', *field_path))}")
+        path = path_of(("f:top", *field_path))
+        (term,) = parse(f"*/*: {path}")
 
         assert term.covers("Any", "thing", ("f:top", *field_path))
+        assert term.covers("Any", "thing", path)
 
     def test_what_tells_steps_apart_is_no_step_of_its_own(self):
         (term,) = parse("A/x: data.*.b")
@@ -246,64 +230,39 @@ class TestObjects:
 
         assert term.covers(kind, name, ".a") is covered
 
-    @pytest.mark.parametrize(
-        "entry",
-        [
-            "Deployment: a", "Deployment/x a", "Deployment/X: a", "/x: a",
-            "Deployment/: a", "apps/Deployment/x: a", "a", ": a",
-            "De*/x: a", "Deployment/x\n: a",
-        ],
-    )  # fmt: skip
-    def test_what_is_no_entry_is_refused_with_an_example(self, entry):
-        with pytest.raises(FieldPolicyError, match=r"is not KIND/NAME: PATH, as in Deployment"):
-            list(parse(entry))
 
-    @pytest.mark.parametrize("name", ["demo*", "*-deployment", "a*b*c", "**"])
-    def test_a_star_within_a_name_is_told_to_stand_for_the_whole_of_it(self, name):
-        with pytest.raises(FieldPolicyError, match=r": \* stands for a whole name: write Job/\*,"):
-            list(parse(f"Job/{name}: a"))
-
-
-class TestTexts:
-    def test_entries_stand_apart_by_semicolons_and_lines_and_paths_by_commas(self):
-        text = " Deployment/x: a, b ;\n\n Service/*: c;"
-
-        assert [(term.kind, term.name, term.text) for term in parse(text)] == [
-            ("Deployment", "x", "Deployment/x: a"),
-            ("Deployment", "x", "Deployment/x: b"),
-            ("Service", "*", "Service/*: c"),
-        ]
-
-    @pytest.mark.parametrize(
-        "text",
-        [
+QUOTED = 'A/x: y[a="1;2\\",]",b=2]'
+TEXTS = {
+    " Deployment/x: a, b ;\n\n Service/*: c;": [
+        "Deployment/x: a",
+        "Deployment/x: b",
+        "Service/*: c",
+    ],
+    **{
+        text: ["A/x: a", "A/x: b", "B/x: c"]
+        for text in (
             "A/x:\n  a, b\nB/x: c",
             "A/x: a,\n  b\nB/x:\n\n  c\n",
             "A/x:\r\n  a,\r\n  b\r\nB/x: c\r\n",
-            "A/x : a"[:3] + ":  \n a ,\n\n b;\nB/x: c",
-        ],
-    )
-    def test_a_line_that_ends_in_a_colon_or_comma_goes_on_in_the_next(self, text):
-        assert [term.text for term in parse(text)] == ["A/x: a", "A/x: b", "B/x: c"]
+            "A/x:  \n a ,\n\n b;\nB/x: c",
+        )
+    },
+    'A/x: y[a="b:"]\nB/x: z': ['A/x: y[a="b:"]', "B/x: z"],
+    f"{QUOTED}, z; B/x: w": [QUOTED, "A/x: z", "B/x: w"],
+    "": [],
+    " ;\n; ": [],
+}
 
-    def test_a_colon_in_quotes_does_not_hold_two_lines_together(self):
-        text = 'A/x: y[a="b:"]\nB/x: z'
 
-        assert [term.text for term in parse(text)] == ['A/x: y[a="b:"]', "B/x: z"]
+class TestTexts:
+    @pytest.mark.parametrize(("text", "terms"), TEXTS.items(), ids=map(repr, TEXTS))
+    def test_what_stands_apart_and_what_goes_on_in_the_next_line(self, text, terms):
+        found = list(parse(text))
 
-    def test_what_follows_a_comma_is_no_entry(self):
-        with pytest.raises(FieldPolicyError, match="'B/x: b' is no path"):
-            list(parse("A/x: a,\nB/x: b"))
-
-    def test_separators_in_quotes_and_brackets_separate_nothing(self):
-        text = 'A/x: y[a="1;2\\",]",b=2], z; B/x: w'
-
-        assert [term.text for term in parse(text)] == [
-            'A/x: y[a="1;2\\",]",b=2]', "A/x: z", "B/x: w",
-        ]  # fmt: skip
-
-    def test_nothing_is_nothing(self):
-        assert list(parse("")) == list(parse(" ;\n; ")) == []
+        assert [term.text for term in found] == terms
+        assert [f"{term.kind}/{term.name}" for term in found] == [
+            text.partition(": ")[0] for text in terms
+        ]
 
     def test_as_many_as_may_be_and_no_more(self):
         most = ",".join(["a"] * MOST)
@@ -547,23 +506,19 @@ class TestCost:
     STEPS = st.sampled_from(["f:a", "f:b", "f:a.b", 'k:{"n":1}'])
 
     @given(st.lists(st.lists(STEPS, min_size=1, max_size=4).map(tuple), max_size=12))
-    def test_what_was_asked_before_changes_no_answer(self, fields):
+    def test_what_was_asked_before_changes_no_answer_and_the_first_of_each_is_found(self, fields):
         text = "A/x: a.*.b, a.**, b, a[*].b, *.*, b.a.b, a[n=1]"
         policy = field_policy_of({YIELD: text})
 
+        covered: dict[str, list[tuple[str, ...]]] = {}
         for one in fields:
-            fresh = [term.covers("A", "x", one) for term in parse(text)]
-            assert policy.yielded("A", "x", one) == any(fresh)
-            assert [term.covers("A", "x", one) for term in policy.yields] == fresh
-
-    @given(st.lists(st.lists(STEPS, min_size=1, max_size=4).map(tuple), max_size=12))
-    def test_of_all_fields_the_first_that_each_covers_is_found(self, fields):
-        policy = field_policy_of({YIELD: "A/x: a.*.b, a.**, b, a[*].b, *.*, b.a.b, a[n=1]"})
-
-        found = policy.first(YIELD, "A", "x", fields)
-
-        assert found == tuple(
-            (term, covered[0])
-            for term in policy.yields
-            if (covered := [one for one in fields if term.covers("A", "x", one)])
-        )
+            fresh, again = (
+                [term.text for term in terms if term.covers("A", "x", one)]
+                for terms in (parse(text), policy.yields)
+            )
+            assert policy.yielded("A", "x", one) == bool(fresh)
+            assert again == fresh
+            for term in fresh:
+                covered.setdefault(term, []).append(one)
+        found = {term.text: first for term, first in policy.first(YIELD, "A", "x", fields)}
+        assert found == {text: each[0] for text, each in covered.items()}

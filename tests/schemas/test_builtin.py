@@ -50,58 +50,57 @@ def waiting(reason):
 RUNNING = {"name": "c", "state": {"running": {}}}
 
 
-class TestService:
-    def test_the_selector_is_read(self):
-        assert Service({"spec": {"selector": {"app": "demo"}}}).selector == {"app": "demo"}
+ROLLOUT = {
+    "metadata": {"generation": 4},
+    "spec": {"replicas": 3, "selector": {"matchLabels": {"app": "demo"}}},
+    "status": {
+        "observedGeneration": 3, "replicas": 5, "updatedReplicas": 2, "readyReplicas": 4,
+        "availableReplicas": 1,
+    },
+}  # fmt: skip
+AUTOSCALED = {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}}
+GOING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+READ = [
+    (Service, {"spec": {"selector": {"app": "demo"}}}, {"selector": {"app": "demo"}}),
+    (Service, {"spec": {}}, {"selector": {}, "cluster_ip": ""}),
+    (Service, {"spec": {"clusterIP": "None"}}, {"cluster_ip": "None"}),
+    (Service, {"spec": {"clusterIP": None}}, {"cluster_ip": ""}),
+    (Deployment, ROLLOUT, {
+        "generation": 4, "observed_generation": 3, "replicas": 3, "status_replicas": 5,
+        "updated_replicas": 2, "available_replicas": 1, "ready_replicas": 4,
+        "selector": {"matchLabels": {"app": "demo"}},
+    }),
+    (StatefulSet, {"spec": {"replicas": 3}}, {"replicas": 3}),
+    (StatefulSet, {}, {"replicas": 0}),
+    (HorizontalPodAutoscaler, {"spec": AUTOSCALED}, {"target": ("Deployment", "web")}),
+    (HorizontalPodAutoscaler, {}, {"target": ("", "")}),
+    (ConfigMap, {"data": {"a": "b"}}, {"data": {"a": "b"}}),
+    (ConfigMap, {}, {"data": {}}),
+    (Secret, {"data": {"a": "b"}}, {"data": {"a": "b"}}),
+    (Secret, {}, {"data": {}, "immutable": False}),
+    (Secret, {"type": "Opaque", "immutable": True}, {"type": "Opaque", "immutable": True}),
+    (Namespace, {"metadata": GOING}, {"terminating": True}),
+    (Namespace, {"metadata": {}}, {"terminating": False}),
+]  # fmt: skip
 
-    def test_a_service_without_selector_selects_nothing(self):
-        assert Service({"spec": {}}).selector == {}
 
-    @pytest.mark.parametrize(
-        ("spec", "address"), [({"clusterIP": "None"}, "None"), ({}, ""), ({"clusterIP": None}, "")]
-    )
-    def test_the_address_is_read_and_a_headless_one_says_none(self, spec, address):
-        assert Service({"spec": spec}).cluster_ip == address
+@pytest.mark.parametrize(("view", "obj", "told"), READ)
+def test_what_is_read_of_an_object(view, obj, told):
+    assert {name: getattr(view(obj), name) for name in told} == told
 
 
-class TestDeployment:
-    def test_a_rollout_is_read_from_spec_and_status(self):
-        deployment = Deployment(
-            {
-                "metadata": {"generation": 4},
-                "spec": {"replicas": 3},
-                "status": {
-                    "observedGeneration": 3,
-                    "replicas": 5,
-                    "updatedReplicas": 2,
-                    "readyReplicas": 4,
-                    "availableReplicas": 1,
-                },
-            }
-        )
-
-        assert (deployment.generation, deployment.observed_generation) == (4, 3)
-        assert (deployment.replicas, deployment.status_replicas) == (3, 5)
-        assert (deployment.updated_replicas, deployment.available_replicas) == (2, 1)
-        assert deployment.ready_replicas == 4
-
-    def test_the_selector_is_read(self):
-        selector = {"matchLabels": {"app": "demo"}}
-
-        assert Deployment({"spec": {"selector": selector}}).selector == selector
-
-    @pytest.mark.parametrize(
-        ("conditions", "status"),
-        [
-            ([{"type": "Progressing", "status": "True"}], ""),
-            ([{"type": "Available", "status": "False"}], "False"),
-            (["odd", {"type": "Available", "status": "True"}], "True"),
-            (None, ""),
-        ],
-        ids=["another", "false", "beside an oddity", "no conditions"],
-    )
-    def test_a_condition_is_its_status_or_empty(self, conditions, status):
-        assert Deployment({"status": {"conditions": conditions}}).condition("Available") == status
+@pytest.mark.parametrize(
+    ("conditions", "status"),
+    [
+        ([{"type": "Progressing", "status": "True"}], ""),
+        ([{"type": "Available", "status": "False"}], "False"),
+        (["odd", {"type": "Available", "status": "True"}], "True"),
+        (None, ""),
+    ],
+    ids=["another", "false", "beside an oddity", "no conditions"],
+)
+def test_a_condition_is_its_status_or_empty(conditions, status):
+    assert Deployment({"status": {"conditions": conditions}}).condition("Available") == status
 
 
 NOT_SCHEDULED = {
@@ -242,30 +241,3 @@ class TestPod:
         reduced = Pod(Pod.reduced({}))
 
         assert (reduced.name, reduced.ready, reduced.deployment) == ("", False, "")
-
-
-class TestSmallViews:
-    def test_a_stateful_set_has_a_number_of_replicas(self):
-        assert StatefulSet({"spec": {"replicas": 3}}).replicas == 3
-        assert StatefulSet({}).replicas == 0
-
-    def test_an_autoscaler_tells_what_it_scales(self):
-        reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
-        autoscaler = HorizontalPodAutoscaler({"spec": {"scaleTargetRef": reference}})
-
-        assert autoscaler.target == ("Deployment", "web")
-        assert HorizontalPodAutoscaler({}).target == ("", "")
-
-    @pytest.mark.parametrize("kind", [ConfigMap, Secret])
-    def test_data_is_read_by_key(self, kind):
-        assert kind({"data": {"a": "b"}}).data == {"a": "b"}
-        assert kind({}).data == {}
-
-    def test_a_secret_has_a_type_and_may_be_immutable(self):
-        assert Secret({"type": "Opaque", "immutable": True}).type == "Opaque"
-        assert Secret({"immutable": True}).immutable
-        assert not Secret({}).immutable
-
-    def test_a_namespace_that_is_being_deleted_is_terminating(self):
-        assert Namespace({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}).terminating
-        assert not Namespace({"metadata": {}}).terminating
