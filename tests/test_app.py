@@ -256,24 +256,3 @@ class TestStopping:
 
         assert len(process.writes) == 2
         assert (process.cluster.open, process.closed) == (0, True)
-
-    async def test_passes_that_do_not_end_are_abandoned_after_the_grace(self, process, monkeypatch):
-        monkeypatch.setattr(app, "GRACE", 0.01)
-        process.server.apply(BLUEGREEN, "user")
-        process.hold_writes()
-        async with anyio.create_task_group() as tasks:
-            await tasks.start(app.run, quiet(), REGISTRY)
-            await process.until(lambda: process.writes)
-            signal.raise_signal(signal.SIGTERM)
-
-        assert len(process.writes) == 2
-        assert process.closed
-
-    @pytest.mark.usefixtures("patient")
-    async def test_idle_it_stops_at_the_first_signal(self, process):
-        with anyio.fail_after(5):
-            async with anyio.create_task_group() as tasks:
-                await tasks.start(app.run, quiet(), REGISTRY)
-                signal.raise_signal(signal.SIGINT)
-
-        assert process.closed

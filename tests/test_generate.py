@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 from hedgerow import generate
 from hedgerow.cli.install.definitions import packaged_document
 from hedgerow_schemas.bluegreen import BlueGreen
-from hedgerow_schemas.crd import render
 from support.operator.registered import ALL, RESOURCES
 
 REPOSITORY = Path(__file__).parents[1]
@@ -42,12 +41,6 @@ class TestTheRepository:
         files = generate.generated(packaged_document())
 
         assert generate.drifted(files, REPOSITORY) == []
-
-    def test_its_definition_is_yaml_of_what_is_rendered(self):
-        text = (REPOSITORY / generate.CRDS / generate.crd_file(BlueGreen)).read_text("utf-8")
-        crd = yaml.load(text, yaml.CSafeLoader)
-
-        assert crd == render(BlueGreen, packaged_document(), describe=False)
 
     def test_its_kustomization_names_every_definition(self):
         folder = REPOSITORY / generate.CRDS

@@ -493,107 +493,53 @@ def changed(made: Checkout) -> None:
         made.edit(name, lambda text: f"{text}\n")
 
 
-MAKE = ("--make", "0.2.0")
+MAKE, DRY, KEPT = ("--make", "0.2.0"), "--dry-run", ("--dry-run", "--output", "kept", "0.2.0")
+OTHERS = "--output names another place"
 REFUSED = [
-    Refused("no version", "'0.2' is no version such as 1.2.3", words=("--dry-run", "0.2")),
-    Refused("not a number", "'v0.2.0' is no version such as 1.2.3", words=("--dry-run", "v0.2.0")),
-    Refused(
-        "going back",
-        "0.0.9 is older than 0.1.0, which pyproject.toml has",
-        words=("--dry-run", "0.0.9"),
-    ),
-    Refused(
-        "older than a tag",
-        "0.2.0 is older than v0.10.0, which is released",
-        lambda made: made.git("tag", "v0.10.0"),
-    ),
+    Refused("no version", "'0.2' is no version such as 1.2.3", words=(DRY, "0.2")),
+    Refused("not a number", "'v0.2.0' is no version such as 1.2.3", words=(DRY, "v0.2.0")),
+    Refused("going back", "0.0.9 is older than 0.1.0, which pyproject.toml has",
+            words=(DRY, "0.0.9")),
+    Refused("older than a tag", "0.2.0 is older than v0.10.0, which is released",
+            lambda made: made.git("tag", "v0.10.0")),
     Refused("tagged", "the tag v0.2.0 exists already", lambda made: made.git("tag", "v0.2.0")),
     Refused("changed", "not everything is committed: CHANGELOG.md and 1 more", changed),
-    Refused(
-        "another branch",
-        "this checkout is on other; a release is made of main",
-        lambda made: made.git("switch", "--quiet", "--create", "other"),
-    ),
-    Refused(
-        "no branch",
-        "this checkout is on no branch; a release is made of main",
-        lambda made: made.git("switch", "--quiet", "--detach"),
-    ),
-    Refused(
-        "nothing new",
-        "CHANGELOG.md has nothing under [Unreleased], so there is nothing to release",
-        emptied,
-    ),
+    Refused("another branch", "this checkout is on other; a release is made of main",
+            lambda made: made.git("switch", "--quiet", "--create", "other")),
+    Refused("no branch", "this checkout is on no branch; a release is made of main",
+            lambda made: made.git("switch", "--quiet", "--detach")),
+    Refused("nothing new",
+            "CHANGELOG.md has nothing under [Unreleased], so there is nothing to release", emptied),
     Refused("listed", "CHANGELOG.md has a section 0.2.0 already", listed),
-    Refused(
-        "other files",
-        "{root}/kept has other files, such as SHA256SUMS; --output names another place",
-        words=("--dry-run", "--output", "kept", "0.2.0"),
-    ),
-    Refused(
-        "files that others list",
-        "{root}/kept has other files, such as NOTES.md; --output names another place",
-        lambda made: in_place(made, "0  letters\n", "NOTES.md"),
-        words=("--dry-run", "--output", "kept", "0.2.0"),
-    ),
-    Refused(
-        "files beside a release",
-        "{root}/kept has other files, such as letters; --output names another place",
-        lambda made: in_place(made, "0  hedgerow-0.1.0.tar.gz\n0  letters\n", "NOTES.md"),
-        words=("--dry-run", "--output", "kept", "0.2.0"),
-    ),
-    Refused(
-        "a file",
-        "{root}/CHANGELOG.md is no directory",
-        words=("--dry-run", "--output", "CHANGELOG.md", "0.2.0"),
-    ),
-    Refused(
-        "no platform",
-        "'arm64' is no platform such as linux/arm64",
-        words=("--dry-run", "--platforms", "linux/amd64,arm64", "0.2.0"),
-    ),
-    Refused(
-        "no home",
-        "pyproject.toml has no Repository under [project.urls]",
-        with_a_registry,
-        words=("0.2.0",),
-    ),
-    Refused(
-        "a base that moves",
-        "'python:3.11-slim' is no base by digest, such as NAME@sha256:…",
-        words=("--make", "--base", "python:3.11-slim", "0.2.0"),
-    ),
-    Refused(
-        "a base that moves, in the commit",
-        "pyproject.toml has no base by digest under [tool.hedgerow.release]",
-        with_a_moving_base,
-        words=("0.2.0",),
-    ),
-    Refused(
-        "nothing made",
-        "there is no {root}/dist/0.2.0, which --make makes",
-        words=("--upload", "0.2.0"),
-    ),
+    Refused("other files", f"{{root}}/kept has other files, such as SHA256SUMS; {OTHERS}",
+            words=KEPT),
+    Refused("files that others list", f"{{root}}/kept has other files, such as NOTES.md; {OTHERS}",
+            lambda made: in_place(made, "0  letters\n", "NOTES.md"), KEPT),
+    Refused("files beside a release", f"{{root}}/kept has other files, such as letters; {OTHERS}",
+            lambda made: in_place(made, "0  hedgerow-0.1.0.tar.gz\n0  letters\n", "NOTES.md"),
+            KEPT),
+    Refused("a file", "{root}/CHANGELOG.md is no directory",
+            words=(DRY, "--output", "CHANGELOG.md", "0.2.0")),
+    Refused("no platform", "'arm64' is no platform such as linux/arm64",
+            words=(DRY, "--platforms", "linux/amd64,arm64", "0.2.0")),
+    Refused("no home", "pyproject.toml has no Repository under [project.urls]",
+            with_a_registry, ("0.2.0",)),
+    Refused("a base that moves", "'python:3.11-slim' is no base by digest, such as NAME@sha256:…",
+            words=("--make", "--base", "python:3.11-slim", "0.2.0")),
+    Refused("a base that moves, in the commit",
+            "pyproject.toml has no base by digest under [tool.hedgerow.release]",
+            with_a_moving_base, ("0.2.0",)),
+    Refused("nothing made", "there is no {root}/dist/0.2.0, which --make makes",
+            words=("--upload", "0.2.0")),
     Refused("no tag", "this checkout is not at the tag v0.2.0", words=MAKE),
-    Refused(
-        "a tag of something else",
-        "the tag v0.2.0 has the version 0.1.0 in pyproject.toml",
-        lambda made: made.git("tag", "v0.2.0"),
-        words=MAKE,
-    ),
-    Refused(
-        "a tag beside main",
-        "the tag v0.2.0 is not on origin/main, as far as this checkout knows",
-        lambda made: tagged(made, "HEAD~1"),
-        words=MAKE,
-    ),
-    Refused(
-        "a tag on main that says nothing",
-        "CHANGELOG.md says nothing of 0.2.0 and its day",
-        lambda made: tagged(made, "HEAD"),
-        words=MAKE,
-    ),
-]
+    Refused("a tag of something else", "the tag v0.2.0 has the version 0.1.0 in pyproject.toml",
+            lambda made: made.git("tag", "v0.2.0"), MAKE),
+    Refused("a tag beside main",
+            "the tag v0.2.0 is not on origin/main, as far as this checkout knows",
+            lambda made: tagged(made, "HEAD~1"), MAKE),
+    Refused("a tag on main that says nothing", "CHANGELOG.md says nothing of 0.2.0 and its day",
+            lambda made: tagged(made, "HEAD"), MAKE),
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -9,16 +9,11 @@ from structlog.testing import capture_logs
 from hedgerow.errors import OneLineError
 from hedgerow.kube import errors
 from hedgerow.process.api_server import LONGEST, ApiServerCheck
-from hedgerow.testing.virtual import BACKEND, VirtualClock
+from hedgerow.testing.virtual import VirtualClock
 
 pytestmark = pytest.mark.anyio
 
 AWAY = errors.Unreachable("connection refused", sent=False)
-
-
-@pytest.fixture
-def anyio_backend() -> object:
-    return BACKEND
 
 
 class Asking:

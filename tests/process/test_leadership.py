@@ -28,7 +28,7 @@ from hedgerow.shard import lease_name
 from hedgerow.testing.memory import kinds
 from hedgerow.testing.memory.cluster import MemoryCluster
 from hedgerow.testing.memory.server import Server
-from hedgerow.testing.virtual import BACKEND, VirtualClock
+from hedgerow.testing.virtual import VirtualClock
 from hedgerow_schemas.base import ApiResource
 from support.operator.inline import inline
 
@@ -43,11 +43,6 @@ def named(name: str) -> dict[str, Any]:
     """Return the Lease of this name, without anything in it."""
     meta = {"name": name, "namespace": "hedgerow-system"}
     return {"apiVersion": LEASES.group_version, "kind": LEASES.kind, "metadata": meta}
-
-
-@pytest.fixture(scope="module")
-def anyio_backend():
-    return BACKEND
 
 
 async def _pass(_sent: Any) -> None:
@@ -90,6 +85,12 @@ class Place:
         async with self.led(settings):
             then()
             await anyio.sleep_forever()
+
+    async def loses(self, why: str, settings: Settings = ELECTED, **more: Any) -> None:
+        """Lead until that is lost; fail unless it is said why."""
+        with pytest.raises(ExceptionGroup) as caught:
+            await self.lead_later(settings, **more)
+        assert caught.group_contains(LeadershipLost, match=why)
 
     def give(self, holder: str, name: str = "hedgerow") -> None:
         """Write another holder into a Lease."""
@@ -145,28 +146,6 @@ class TestLeading:
         async with place.led():
             assert place.clock.monotonic() >= ELECTED.lease_duration
 
-    async def test_whoever_is_asked_to_stop_before_gets_nothing_to_write_to(self, place):
-        stop = Stop(20)
-        async with anyio.create_task_group() as tasks:
-            await tasks.start(place.lead, ELECTED)
-
-            async def ask() -> None:
-                await anyio.sleep(30)
-                stop.asked.set()
-
-            tasks.start_soon(ask)
-            async with place.led(stop=stop) as cluster:
-                assert cluster is None
-            assert place.lease()["spec"]["holderIdentity"]
-            tasks.cancel_scope.cancel()
-
-    async def test_losing_the_lease_ends_what_is_done_under_it(self, place):
-        with pytest.raises(ExceptionGroup) as caught:
-            await place.lead_later(then=lambda: place.give("somebody"))
-
-        assert caught.group_contains(LeadershipLost, match="held by somebody now")
-        assert place.lease()["spec"]["holderIdentity"] == "somebody"
-
     async def test_asked_to_stop_already_it_is_cut_off_and_that_is_all(self, place):
         stop = Stop(20)
         with capture_logs() as logs:
@@ -190,10 +169,7 @@ class TestLeading:
             monkeypatch.setattr(place.clock, "elapsed", lambda: late)
 
         monkeypatch.setattr(Elector, "gain", gain_and_sleep)
-        with pytest.raises(ExceptionGroup) as caught:
-            await place.lead_later()
-
-        assert caught.group_contains(LeadershipLost, match="not renewed for 10 s")
+        await place.loses("not renewed for 10 s")
 
     async def test_one_that_is_gained_only_when_asked_to_stop_is_given_up_again(
         self, place, monkeypatch
@@ -232,10 +208,7 @@ class TestLeading:
                 pytest.fail("it leads")
 
     async def test_a_dead_loop_loses_it_and_gives_it_up_once_it_turns_again(self, place):
-        with pytest.raises(ExceptionGroup) as caught:
-            await place.lead_later(then=place.stand_still)
-
-        assert caught.group_contains(LeadershipLost, match="the event loop has not turned for 6")
+        await place.loses("the event loop has not turned for 6", then=place.stand_still)
         assert place.lease()["spec"]["holderIdentity"] == ""
 
     async def test_an_election_that_hangs_is_noticed_when_the_lease_has_run_out(
@@ -245,10 +218,7 @@ class TestLeading:
             await anyio.sleep_forever()
 
         monkeypatch.setattr(Elector, "hold", hang)
-        with pytest.raises(ExceptionGroup) as caught:
-            await place.lead_later()
-
-        assert caught.group_contains(LeadershipLost, match="the thread that renews it hangs")
+        await place.loses("the thread that renews it hangs")
 
     async def test_also_while_another_leads_a_hanging_one_costs_its_process_its_life(
         self, place, monkeypatch
@@ -446,9 +416,7 @@ class TestDivisions:
                 place.give("somebody", "hedgerow-shard-2-of-8")
 
             tasks.start_soon(take)
-            with pytest.raises(ExceptionGroup) as caught:
-                await place.lead_later(self.part("2/8"))
-        assert caught.group_contains(LeadershipLost, match="held by somebody now")
+            await place.loses("held by somebody now", self.part("2/8"))
 
     @pytest.mark.parametrize("error", [Forbidden("no", code=403), Missing("no", code=404)])
     async def test_one_that_may_not_list_leases_says_so_once_and_works(self, place, error):

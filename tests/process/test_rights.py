@@ -21,7 +21,7 @@ from hedgerow.process.rights import (
     tell_unserved,
 )
 from hedgerow.settings import Settings
-from hedgerow.testing.virtual import BACKEND, VirtualClock
+from hedgerow.testing.virtual import VirtualClock
 from hedgerow_schemas.crd import crd_name
 from support.operator.registered import ALL, CONTROLLERS, REGISTRY, RESOURCES
 from support.server.apiserver import Act, Answer, ApiServer, Exchange, Reply, refusal
@@ -30,11 +30,6 @@ from support.server.connected import connected
 pytestmark = pytest.mark.anyio
 
 JOBS = "watch jobs"
-
-
-@pytest.fixture
-def anyio_backend() -> object:
-    return BACKEND
 
 
 def lacking(*denied: str, rules: Any = None) -> ApiServer:

@@ -12,16 +12,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from hedgerow.process.stopping import Stop
-from hedgerow.testing.virtual import BACKEND
 
 pytestmark = pytest.mark.anyio
 
 GRACE = 20.0
-
-
-@pytest.fixture
-def anyio_backend() -> object:
-    return BACKEND
 
 
 class Process:
