@@ -10,6 +10,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, precondition, rule
+from msgspec.structs import replace
 
 from hedgerow.kube.errors import Conflict, Stale
 from hedgerow.runtime.leaderelection.record import (
@@ -29,6 +30,7 @@ WALL = datetime(2026, 1, 1, tzinfo=UTC)
 USUAL = Timing()
 OTHERS = Seen("u", "7", "other", 15, "then", "then", 3)
 MINE = "me"
+VACANT = Seen("u", "7", vacant=True)
 
 
 def election(found: Seen | None = OTHERS, now: float = 0.0) -> Election:
@@ -40,23 +42,16 @@ def election(found: Seen | None = OTHERS, now: float = 0.0) -> Election:
 
 def answer(step: Any, version: str = "8") -> Seen:
     """Return the Lease as the server has it after an apply."""
-    spec = step.spec
-    return Seen(
-        step.meta.get("uid", "u"),
-        version,
-        spec["holderIdentity"],
-        spec["leaseDurationSeconds"],
-        spec["acquireTime"],
-        spec["renewTime"],
-        spec["leaseTransitions"],
-    )
+    meta = {"uid": "u", **step.meta, "resourceVersion": version}
+    found = seen({"metadata": meta, "spec": step.spec})
+    assert found is not None
+    return found
 
 
 def leader(now: float = 0.0) -> Election:
     """Return one whose apply, sent at `now`, was answered at once."""
-    candidate = election(Seen("u", "7", vacant=True), now)
-    step = candidate.next(now, WALL)
-    candidate.looked(answer(step), now)
+    candidate = election(VACANT, now)
+    candidate.looked(answer(candidate.next(now, WALL)), now)
     assert candidate.remaining(now) == 10
     return candidate
 
@@ -109,9 +104,6 @@ class TestReading:
 
 
 class TestTaking:
-    def test_nothing_is_asked_before_a_look(self):
-        assert Election(MINE, USUAL).next(0, WALL) == Read()
-
     @pytest.mark.parametrize(
         ("found", "wait"),
         [
@@ -132,31 +124,6 @@ class TestTaking:
             candidate.looked(found, now + 0.95)
         assert isinstance(candidate.next(100 + wait, WALL), Take)
 
-    @pytest.mark.parametrize(
-        "change",
-        [
-            Seen("u", "8", "other", 15, "then", "a year ago", 3),
-            Seen("u", "8", "third", 15),
-            Seen("v", "8", "other", 15),
-            Seen("v", "8", vacant=True),  # made anew: not given up by whom we know to hold it
-            None,
-        ],
-    )
-    def test_any_change_begins_the_wait_anew(self, change):
-        candidate = election(OTHERS, 0)
-        candidate.looked(change, 14)
-
-        assert isinstance(candidate.next(28.9, WALL), Wait)
-        assert isinstance(candidate.next(29, WALL), Take)
-
-    def test_what_is_given_up_before_our_eyes_is_taken_at_once(self):
-        candidate = election(OTHERS, 0)
-        candidate.looked(Seen("u", "8", "", 1, renewed="x", transitions=3, vacant=True), 5)
-
-        step = candidate.next(5, WALL)
-        assert isinstance(step, Take)
-        assert step.meta == {"uid": "u", "resourceVersion": "8"}
-
     def test_the_lease_reads_as_client_go_writes_it(self):
         at = "2026-01-01T00:00:00.000000Z"
         assert election(OTHERS).next(15, WALL) == Take(
@@ -170,69 +137,21 @@ class TestTaking:
             },
         )
 
-    def test_one_that_is_not_there_is_created_and_never_taken_over(self):
-        step = election(None).next(15, WALL)
-
-        assert isinstance(step, Take)
-        assert step.meta == {"resourceVersion": "1"}
-        assert step.spec["leaseTransitions"] == 0
-
-    def test_one_at_a_time_is_asked(self):
-        candidate = election(OTHERS)
-        candidate.next(15, WALL)
-
-        assert candidate.next(15, WALL) == Read()
-
-
-class TestLeading:
-    def test_it_lasts_from_before_the_apply_was_sent(self):
-        candidate = election(Seen("u", "7", vacant=True), 0)
-        step = candidate.next(1, WALL)
-        candidate.looked(answer(step), 4)
-
-        assert candidate.remaining(4) == 7
-        assert candidate.remaining(11) == 0
-        assert candidate.remaining(999) == 0
+    def test_one_that_is_not_there_has_not_changed_hands(self):
+        assert election(None).next(15, WALL).spec["leaseTransitions"] == 0
 
     def test_a_renewal_keeps_since_when_and_how_often(self):
         candidate = leader()
         before = candidate.seen
-        step = candidate.next(2, WALL + timedelta(seconds=2))
-        candidate.looked(answer(step, "9"), 2)
+        spec = candidate.next(2, WALL + timedelta(seconds=2)).spec
 
         assert before is not None
-        assert isinstance(step, Take)
-        assert step.spec["acquireTime"] == before.acquired
-        assert step.spec["renewTime"] == "2026-01-01T00:00:02.000000Z"
-        assert step.spec["leaseTransitions"] == before.transitions
-        assert candidate.remaining(2) == 10
+        assert (spec["acquireTime"], spec["leaseTransitions"]) == (
+            before.acquired, before.transitions
+        )  # fmt: skip
+        assert spec["renewTime"] == "2026-01-01T00:00:02.000000Z"
 
-    def test_a_read_tells_that_a_lost_answer_was_yes(self):
-        candidate = leader()
-        step = candidate.next(2, WALL)
-        assert candidate.next(5, WALL) == Read()
-        candidate.looked(answer(step, "9"), 5)
-
-        assert candidate.remaining(5) == 7
-
-    def test_and_that_it_was_no(self):
-        candidate = leader()
-        before = candidate.seen
-        candidate.next(2, WALL)
-        candidate.looked(before, 5)
-
-        assert candidate.remaining(5) == 5
-
-    def test_a_late_arrival_is_told_from_the_one_after_it(self):
-        candidate = leader()
-        first = candidate.next(2, WALL)
-        candidate.looked(candidate.seen, 3)
-        candidate.next(4, WALL)
-        candidate.looked(answer(first, "9"), 5)
-
-        assert candidate.remaining(5) == 7
-
-    def test_of_two_at_the_same_instant_of_a_wall_that_stands_still_too(self):
+    def test_each_has_a_time_of_its_own_though_the_wall_stands_still(self):
         candidate = leader()
         stamps = {candidate.seen.renewed}
         for now in (1, 2, 3):
@@ -241,112 +160,144 @@ class TestLeading:
 
         assert len(stamps) == 4
 
-    def test_an_edit_of_something_else_takes_nothing_away(self):
-        candidate = leader()
-        noted = Seen("u", "9", MINE, 15, "x", candidate.seen.renewed)
-        candidate.looked(noted, 3)
 
-        assert candidate.remaining(3) == 7
-        assert candidate.next(3, WALL).meta["resourceVersion"] == "9"
+CONFLICT, REMOVED, GIVES_UP = "conflict", "removed", "gives up"
+ANSWERED, FIRST_ANSWERED, AS_BEFORE = "answered", "first answered", "as before"
+NOTED = "noted"
+GONE = {"resourceVersion": "1"}
+"""What an apply names where nothing is there: it creates, and takes over from nobody."""
+ANEW = {
+    "renewed": Seen("u", "8", "other", 15, "then", "a year ago", 3),
+    "taken by a third": Seen("u", "8", "third", 15),
+    "made anew": Seen("v", "8", "other", 15),
+    "made anew, and vacant: nobody gave it up whom we know to hold it": Seen("v", "8", vacant=True),
+    "deleted": None,
+}
+CANDIDATES = {
+    "before a look it asks for nothing else": [(0, Read())],
+    **{
+        f"any change begins the wait anew: {how}": [
+            (0, OTHERS), (14, found), (28.9, Wait(found.holder if found else "")), (29, Take),
+        ]
+        for how, found in ANEW.items()
+    },
+    "what is given up before our eyes is taken at once": [
+        (0, OTHERS), (5, Seen("u", "8", "", 1, renewed="x", transitions=3, vacant=True)),
+        (5, {"uid": "u", "resourceVersion": "8"}),
+    ],
+    "one that is not there is created": [(0, None), (15, GONE)],
+    "one at a time is asked": [(0, OTHERS), (15, Take), (15, Read())],
+    "it leads from before the apply was sent": [
+        (0, VACANT), (1, Take), (4, ANSWERED), (4, 7.0), (11, 0.0), (999, 0.0),
+    ],
+    "fields of another manager are deleted after expiry": [
+        (0, OTHERS), (15, Take), (15, CONFLICT), (15, Read()), (16, OTHERS),
+        (16, Remove("u", "7")), (16, REMOVED), (14, GONE),
+    ],
+    "a conflict over a version that was not seen counts for nothing": [
+        (0, OTHERS), (15, Take), (15, CONFLICT), (16, Seen("u", "8", "other", 15)),
+        (16, Wait("other")), (31, Take),
+    ],
+    "what another manager emptied was not given up": [
+        (0, Seen("u", "7", vacant=True, renewed="x")), (0, Take), (0, CONFLICT), (1, AS_BEFORE),
+        (14, Wait("")), (15, Remove),
+    ],
+    "a create-only apply that meets one says nothing about it": [
+        (0, None), (15, Take), (15, CONFLICT), (16, OTHERS), (16, Wait("other")),
+    ],
+    "what is there again after we deleted it is held": [
+        (0, OTHERS), (0, REMOVED), (16, Seen("w", "20", "third", 15)), (17, Wait("third")),
+    ],
+}  # fmt: skip
+LEADERS = {
+    "a renewal counts from when it was sent": [(2, Take), (2, ANSWERED), (2, 10.0)],
+    "a read tells that a lost answer was yes": [(2, Take), (5, Read()), (5, ANSWERED), (5, 7.0)],
+    "and that it was no": [(2, Take), (5, AS_BEFORE), (5, 5.0)],
+    "a late arrival is told from the one after it": [
+        (2, Take), (3, AS_BEFORE), (4, Take), (5, FIRST_ANSWERED), (5, 7.0),
+    ],
+    "an edit of something else takes nothing away": [
+        (3, NOTED), (3, 7.0), (3, {"uid": "u", "resourceVersion": "9"}),
+    ],
+    "it ends at once when another is seen": [(3, Seen("u", "9", "other", 15)), (3, 0.0)],
+    "or nobody": [(3, Seen("u", "9", vacant=True)), (3, 0.0)],
+    "one that is deleted under it is created again": [(3, None), (3, 7.0), (3, GONE)],
+    "once over it is no more than anybody": [
+        (11, Seen("u", "9", MINE, 15, renewed="of another life")), (12, Wait(MINE)),
+    ],
+    "nothing heard later brings back what was given up": [
+        (2, Take), (2, GIVES_UP), (2, 0.0), (3, ANSWERED), (3, 0.0),
+    ],
+    "it goes on trying against another manager and deletes nothing": [
+        (2, Take), (2, CONFLICT), (3, AS_BEFORE), (3, Take),
+    ],
+}  # fmt: skip
+"""Stories: what is seen and heard of a Lease, and what is asked next or for how long it leads.
 
-    @pytest.mark.parametrize("found", [Seen("u", "9", "other", 15), Seen("u", "9", vacant=True)])
-    def test_it_ends_at_once_when_another_is_seen_or_nobody(self, found):
-        candidate = leader()
-        candidate.looked(found, 3)
+A Lease or None is seen, a word heard. A step, the type of one, or what an apply names has to be
+next; a number of seconds has to remain.
+"""
 
-        assert candidate.remaining(3) == 0
 
-    def test_a_lease_deleted_under_it_is_created_again(self):
-        candidate = leader()
-        candidate.looked(None, 3)
+def tell(candidate: Election, story: list[tuple[float, Any]]) -> None:
+    """Play a story; fail where it does not go on as it is told."""
+    asked: list[Any] = []
+    for now, what in story:
+        if isinstance(what, float):
+            assert candidate.remaining(now) == what
+        elif isinstance(what, str):
+            hear(candidate, what, now, asked)
+        elif what is None or isinstance(what, Seen):
+            candidate.looked(what, now)
+        else:
+            step = candidate.next(now, WALL)
+            asked.append(step)
+            kind = what if isinstance(what, type) else type(step)
+            assert what in (step, kind, getattr(step, "meta", None)), (now, step)
+            assert isinstance(step, kind), (now, step)
 
-        assert candidate.remaining(3) == 7
-        assert candidate.next(3, WALL).meta == {"resourceVersion": "1"}
 
-    def test_once_over_it_is_no_more_than_anybody(self):
-        candidate = leader()
-        candidate.looked(Seen("u", "9", MINE, 15, renewed="of another life"), 11)
+def hear(candidate: Election, word: str, now: float, asked: list[Any]) -> None:
+    takes = [step for step in asked if isinstance(step, Take)]
+    match word:
+        case "conflict":
+            candidate.contested()
+        case "removed":
+            candidate.removed()
+        case "gives up":
+            candidate.give_up()
+        case "as before":
+            candidate.looked(candidate.seen, now)
+        case "noted":
+            assert candidate.seen is not None
+            candidate.looked(replace(candidate.seen, version="9", acquired="x"), now)
+        case _:
+            candidate.looked(answer(takes[0 if word == FIRST_ANSWERED else -1], "9"), now)
 
-        assert candidate.next(12, WALL) == Wait(MINE)
+
+class TestStories:
+    @pytest.mark.parametrize("story", CANDIDATES.values(), ids=CANDIDATES)
+    def test_of_a_candidate(self, story: list[tuple[float, Any]]):
+        tell(Election(MINE, USUAL), story)
+
+    @pytest.mark.parametrize("story", LEADERS.values(), ids=LEADERS)
+    def test_of_one_that_leads_since_the_beginning(self, story: list[tuple[float, Any]]):
+        tell(leader(), story)
 
 
 class TestGivingUp:
-    def test_ends_it_before_anybody_is_told(self):
+    def test_it_is_released_as_client_go_does(self):
         candidate = leader()
         step = candidate.give_up()
 
-        assert candidate.remaining(0) == 0
         assert step is not None
         assert step.meta == {"uid": "u", "resourceVersion": "8"}
         assert (step.spec["holderIdentity"], step.spec["leaseDurationSeconds"]) == ("", 1)
         assert step.spec["leaseTransitions"] == candidate.seen.transitions
 
-    def test_nothing_heard_later_brings_it_back(self):
-        candidate = leader()
-        late = candidate.next(2, WALL)
-        candidate.give_up()
-        candidate.looked(answer(late, "9"), 3)
-
-        assert candidate.remaining(3) == 0
-
     @pytest.mark.parametrize("found", [None, OTHERS, Seen("u", "9", vacant=True)])
-    def test_tells_nothing_about_what_is_not_ours(self, found):
+    def test_nothing_is_told_about_what_is_not_ours(self, found):
         assert election(found).give_up() is None
-
-
-class TestForeign:
-    def test_fields_of_another_field_manager_are_deleted_after_expiry(self):
-        candidate = election(OTHERS, 0)
-        assert isinstance(candidate.next(15, WALL), Take)
-        candidate.contested()
-        assert candidate.next(15, WALL) == Read()
-        candidate.looked(OTHERS, 16)
-
-        assert candidate.next(16, WALL) == Remove("u", "7")
-        candidate.removed()
-        assert candidate.next(14, WALL).meta == {"resourceVersion": "1"}
-
-    def test_a_conflict_over_a_version_that_was_not_seen_counts_for_nothing(self):
-        candidate = election(OTHERS, 0)
-        candidate.next(15, WALL)
-        candidate.contested()
-        candidate.looked(Seen("u", "8", "other", 15), 16)
-
-        assert candidate.next(16, WALL) == Wait("other")
-        assert isinstance(candidate.next(31, WALL), Take)
-
-    def test_what_another_manager_emptied_was_not_given_up(self):
-        vacant = Seen("u", "7", vacant=True, renewed="x")
-        candidate = election(vacant, 0)
-        assert isinstance(candidate.next(0, WALL), Take)
-        candidate.contested()
-        candidate.looked(vacant, 1)
-
-        assert isinstance(candidate.next(14, WALL), Wait)
-        assert isinstance(candidate.next(15, WALL), Remove)
-
-    def test_a_leader_goes_on_trying_and_deletes_nothing(self):
-        candidate = leader()
-        candidate.next(2, WALL)
-        candidate.contested()
-        candidate.looked(candidate.seen, 3)
-
-        assert isinstance(candidate.next(3, WALL), Take)
-
-    def test_a_create_only_apply_that_meets_one_says_nothing_about_it(self):
-        candidate = election(None)
-        candidate.next(15, WALL)
-        candidate.contested()
-        candidate.looked(OTHERS, 16)
-
-        assert candidate.next(16, WALL) == Wait("other")
-
-    def test_what_is_there_again_after_we_deleted_it_is_held(self):
-        candidate = election(OTHERS, 0)
-        candidate.removed()
-        candidate.looked(Seen("w", "20", "third", 15), 16)
-
-        assert candidate.next(17, WALL) == Wait("third")
 
 
 @dataclass
