@@ -62,11 +62,6 @@ GOING = {
 LEFT = {
     "cli/tree/test_command.py": "_seen",
     "cluster/conftest.py": "_get_local_constants",
-    "kube/test_kr8s_contract.py": "_session",
-    "kube/test_session_login.py": "_login _session",
-    "kube/test_transport.py": (
-        "_idle _idle_since _open _options _raw _ssl_buffer _ssl_protocol _transport"
-    ),
     "runtime/world.py": "ControllerRunner",
     "sandbox/test_binaries.py": "_PATIENCE _candidates",
     "sandbox/test_build.py": "_TELL_EVERY",
@@ -77,9 +72,6 @@ LEFT = {
     "sandbox/test_locks.py": "_holder _is",
     "sandbox/test_ports.py": "_RANGE _ephemeral",
     "sandbox/test_toolchain.py": "_PATIENCE",
-    "serving/admission/test_large_reviews.py": "_errors",
-    "serving/httpserver/test_server.py": "_check",
-    "support/cluster/admitted.py": "_live",
     "support/code/patterns.py": "_parser",
     "testing/test_audit_machine.py": "_GRACE _SETUP _grant _looked _through",
     "testing/test_audit_phases.py": "_reconcile",

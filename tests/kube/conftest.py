@@ -16,9 +16,19 @@ from kube.fakes import Server, write_kubeconfig
 from support.server.connected import Clock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
+
+
+class Noted(HttpxTransport):
+    """Tells whether it is closed."""
+
+    closed = False
+
+    async def aclose(self) -> None:
+        self.closed = True
+        await super().aclose()
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +61,9 @@ def connected(
     """Return `connect`, on the scripted server and the clock."""
 
     def new_transport(_terms: Any, _given: Any, url: httpx.URL, _tls: Any) -> HttpxTransport:
-        return HttpxTransport(url, httpx.MockTransport(server.answer))
+        made = Noted(url, httpx.MockTransport(server.answer))
+        server.transports.append(made)
+        return made
 
     def connected(
         *, timing: RetryClock = clock.timing, **more: Any
@@ -61,6 +73,20 @@ def connected(
         return client.connect(**{"kubeconfig": str(kubeconfig), **more})
 
     return connected
+
+
+@pytest.fixture
+def ask(
+    server: Server, connected: Callable[..., AbstractAsyncContextManager[Cluster]]
+) -> Callable[..., Awaitable[Any]]:
+    """Return what asks one thing of a cluster whose server gives these answers."""
+
+    async def ask(question: Callable[[Cluster], Awaitable[Any]], *answers: Any, **how: Any) -> Any:
+        server.answers = list(answers)
+        async with connected(**how) as cluster:
+            return await question(cluster)
+
+    return ask
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ class Server:
     def __init__(self) -> None:
         self.answers: list[Answer] = []
         self.requests: list[httpx.Request] = []
+        self.transports: list[Any] = []
 
     async def answer(self, request: httpx.Request) -> httpx.Response:
         self.requests.append(request)

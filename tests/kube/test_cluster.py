@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import httpx
 import pytest
 
 from hedgerow.kube import errors, wire
+from hedgerow.kube.cluster import Cluster
 from hedgerow_schemas.base import ApiResource
 from kube.asking import CONFIG_MAP
 from kube.fakes import reply, status
@@ -15,36 +18,77 @@ from kube.recordings import Recording
 
 pytestmark = pytest.mark.anyio
 
+Question = Callable[[Cluster], Awaitable[Any]]
 PATH = "/api/v1/namespaces/ns/configmaps"
 BODY = {"metadata": {"name": "x", "namespace": "ns"}, "data": {"a": "\x85ä"}}
 VERSIONED = {**BODY, "metadata": {**BODY["metadata"], "resourceVersion": "1"}}
 
 
+def apply(body: Any = BODY, **how: Any) -> Question:
+    return lambda cluster: cluster.apply(CONFIG_MAP, body, manager="m", **how)
+
+
+def delete(**how: Any) -> Question:
+    return lambda cluster: cluster.delete(CONFIG_MAP, "x", "ns", uid="u", **how)
+
+
+def read(name: str = "x", **how: Any) -> Question:
+    return lambda cluster: cluster.read(CONFIG_MAP, name, "ns", **how)
+
+
+def create(body: Any = BODY) -> Question:
+    return lambda cluster: cluster.dry_run_create(CONFIG_MAP, "ns", body, manager="m")
+
+
+WHOLE = {"apiVersion": "v1", "kind": "ConfigMap", **BODY}
+STRICT, DRY = {"fieldManager": "m", "fieldValidation": "Strict"}, {"dryRun": "All"}
+GONE, REMOVED = {"data": {"a": None}}, {"propagationPolicy": "Background"}
+SENT = {
+    "an apply is a strict patch under the manager's name": (
+        apply(subresource="status"), "PATCH", f"{PATH}/x/status", STRICT, wire.APPLY, WHOLE,
+    ),
+    "it forces and makes a dry run only when told": (
+        apply(force=True, dry_run=True),
+        "PATCH", f"{PATH}/x", {**STRICT, **DRY, "force": "true"}, wire.APPLY, WHOLE,
+    ),
+    "a create is rehearsed by a dry run of a post": (
+        create(), "POST", PATH, {**STRICT, **DRY}, "application/json", WHOLE,
+    ),
+    "a change is by one of a merge patch": (
+        lambda cluster: cluster.dry_run_patch(CONFIG_MAP, "ns", "x", GONE, manager="m"),
+        "PATCH", f"{PATH}/x", {**STRICT, **DRY}, "application/merge-patch+json", GONE,
+    ),
+    "a delete names the uid": (
+        delete(), "DELETE", f"{PATH}/x", {}, "application/json",
+        {**REMOVED, "preconditions": {"uid": "u"}},
+    ),
+    "and the version, if there is one": (
+        delete(version="5"), "DELETE", f"{PATH}/x", {}, "application/json",
+        {**REMOVED, "preconditions": {"uid": "u", "resourceVersion": "5"}},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("question", "method", "path", "params", "kind", "body"), SENT.values(), ids=SENT
+)
+async def test_what_is_sent(server, ask, question, method, path, params, kind, body):
+    assert await ask(question, reply())
+
+    (request,) = server.requests
+    assert (request.method, request.url.path, dict(request.url.params)) == (method, path, params)
+    assert request.headers["Content-Type"] == kind
+    sent = json.loads(request.content)
+    assert {name: sent[name] for name in body} == body
+    if body is WHOLE:
+        assert sent == body
+
+
 class TestApply:
-    async def test_is_a_strict_patch_under_the_managers_name(self, server, connected):
-        server.answers = [reply()]
+    async def test_what_yaml_would_fold_is_escaped(self, server, ask):
+        await ask(apply(), reply())
 
-        async with connected() as cluster:
-            await cluster.apply(CONFIG_MAP, BODY, manager="hedgerow-x", subresource="status")
-
-        (request,) = server.requests
-        assert (request.method, request.url.path) == ("PATCH", f"{PATH}/x/status")
-        assert dict(request.url.params) == {
-            "fieldManager": "hedgerow-x",
-            "fieldValidation": "Strict",
-        }
-        assert request.headers["Content-Type"] == "application/apply-patch+yaml"
-        assert json.loads(request.content) == {"apiVersion": "v1", "kind": "ConfigMap", **BODY}
-        assert b"\\u0085\xc3\xa4" in request.content
-
-    async def test_forces_and_makes_a_dry_run_only_when_told(self, server, connected):
-        server.answers = [reply()]
-
-        async with connected() as cluster:
-            await cluster.apply(CONFIG_MAP, BODY, manager="m", force=True, dry_run=True)
-
-        params = server.requests[0].url.params
-        assert (params["force"], params["dryRun"]) == ("true", "All")
+        assert b"\\u0085\xc3\xa4" in server.requests[0].content
 
     async def test_tells_creation_and_warnings(self, server, connected):
         created, warned = Recording.load("created"), Recording.load("warned")
@@ -59,12 +103,9 @@ class TestApply:
         assert second.warnings[0].endswith('use "kubernetes.io/arch" instead')
         assert not third.created
 
-    async def test_raises_the_conflict_with_its_causes(self, server, connected):
-        server.answers = [Recording.load("conflict").response()]
-
-        async with connected() as cluster:
-            with pytest.raises(errors.Conflict) as caught:
-                await cluster.apply(CONFIG_MAP, BODY, manager="m")
+    async def test_raises_the_conflict_with_its_causes(self, server, ask):
+        with pytest.raises(errors.Conflict) as caught:
+            await ask(apply(), Recording.load("conflict").response())
 
         assert caught.value.causes[0].manager == "hedgerow-recorder"
         assert caught.value.request == f"PATCH {PATH}/x"
@@ -72,13 +113,10 @@ class TestApply:
 
     @pytest.mark.parametrize("failure", [httpx.ReadError("cut"), status(504)])
     async def test_with_a_resource_version_is_not_repeated_if_it_may_have_arrived(
-        self, server, connected, failure
+        self, server, ask, failure
     ):
-        server.answers = [failure, reply()]
-
-        async with connected() as cluster:
-            with pytest.raises((errors.Unreachable, errors.Unavailable)) as caught:
-                await cluster.apply(CONFIG_MAP, VERSIONED, manager="m")
+        with pytest.raises((errors.Unreachable, errors.Unavailable)) as caught:
+            await ask(apply(VERSIONED), failure, reply())
 
         assert getattr(caught.value, "sent", True)
         assert len(server.requests) == 1
@@ -93,11 +131,8 @@ class TestApply:
         ],
         ids=["without a version", "a dry run", "not sent", "not carried out"],
     )
-    async def test_is_repeated_otherwise(self, server, connected, body, failure, dry_run):
-        server.answers = [failure, reply()]
-
-        async with connected() as cluster:
-            await cluster.apply(CONFIG_MAP, body, manager="m", dry_run=dry_run)
+    async def test_is_repeated_otherwise(self, server, ask, body, failure, dry_run):
+        await ask(apply(body, dry_run=dry_run), failure, reply())
 
         assert len(server.requests) == 2
 
@@ -105,45 +140,10 @@ class TestApply:
         ("text", "said"),
         [("\ud800", "cannot be written as JSON"), ("x" * wire.BODY_LIMIT, "bytes")],
     )
-    async def test_never_sends_what_the_server_cannot_take(self, server, connected, text, said):
-        async with connected() as cluster:
-            with pytest.raises(errors.Invalid, match=said):
-                await cluster.apply(CONFIG_MAP, {**BODY, "data": {"a": text}}, manager="m")
-
-        assert server.requests == []
-
-
-class TestRehearsed:
-    async def test_a_create_is_a_dry_run_of_a_post(self, server, connected):
-        server.answers = [reply()]
-
-        async with connected() as cluster:
-            await cluster.dry_run_create(CONFIG_MAP, "ns", BODY, manager="m")
-
-        (request,) = server.requests
-        assert (request.method, request.url.path) == ("POST", PATH)
-        assert dict(request.url.params) == {
-            "dryRun": "All", "fieldManager": "m", "fieldValidation": "Strict",
-        }  # fmt: skip
-        assert json.loads(request.content) == {"apiVersion": "v1", "kind": "ConfigMap", **BODY}
-
-    async def test_a_change_is_a_dry_run_of_a_merge_patch(self, server, connected):
-        server.answers = [reply()]
-
-        async with connected() as cluster:
-            await cluster.dry_run_patch(CONFIG_MAP, "ns", "x", {"data": {"a": None}}, manager="m")
-
-        (request,) = server.requests
-        assert (request.method, request.url.path) == ("PATCH", f"{PATH}/x")
-        assert request.url.params["dryRun"] == "All"
-        assert request.headers["Content-Type"] == "application/merge-patch+json"
-        assert json.loads(request.content) == {"data": {"a": None}}
-
-    async def test_what_no_server_takes_is_not_sent(self, server, connected):
-        body = {**BODY, "data": {"a": "x" * wire.BODY_LIMIT}}
-        async with connected() as cluster:
-            with pytest.raises(errors.Invalid):
-                await cluster.dry_run_create(CONFIG_MAP, "ns", body, manager="m")
+    @pytest.mark.parametrize("question", [apply, create])
+    async def test_never_sends_what_the_server_cannot_take(self, server, ask, question, text, said):
+        with pytest.raises(errors.Invalid, match=said):
+            await ask(question({**BODY, "data": {"a": text}}))
 
         assert server.requests == []
 
@@ -160,79 +160,44 @@ class TestRead:
         assert absent is None
         assert [request.url.path for request in server.requests] == [f"{PATH}/x", f"{PATH}/y"]
 
-    async def test_a_partial_object_has_its_kind_and_else_only_metadata(self, server, connected):
+    async def test_a_partial_object_has_its_kind_and_else_only_metadata(self, server, ask):
         partial = {"kind": "PartialObjectMetadata", "metadata": {"name": "x"}}
-        server.answers = [reply(200, {**partial, "apiVersion": "meta.k8s.io/v1"})]
-
-        async with connected() as cluster:
-            found = await cluster.read(CONFIG_MAP, "x", "ns", partial=True)
+        found = await ask(
+            read(partial=True), reply(200, {**partial, "apiVersion": "meta.k8s.io/v1"})
+        )
 
         assert found == {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}
         assert "as=PartialObjectMetadata;" in server.requests[0].headers["Accept"]
 
     @pytest.mark.parametrize("content", [b"<html>", b"[]", b'{"metadata": 1}', b"\xff"])
-    async def test_raises_garbled_for_an_answer_that_is_no_object(self, server, connected, content):
-        server.answers = [httpx.Response(200, content=content)]
-
-        async with connected() as cluster:
-            with pytest.raises(errors.Garbled):
-                await cluster.read(CONFIG_MAP, "x", "ns")
+    async def test_raises_garbled_for_an_answer_that_is_no_object(self, ask, content):
+        with pytest.raises(errors.Garbled):
+            await ask(read(), httpx.Response(200, content=content))
 
 
-@pytest.mark.parametrize(
-    "ask",
-    [
-        lambda cluster: cluster.read(CONFIG_MAP, "x", "ns"),
-        lambda cluster: cluster.delete(CONFIG_MAP, "x", "ns", uid="u"),
-    ],
-    ids=["read", "delete"],
-)
-async def test_a_kind_that_is_not_served_is_an_error_and_no_absent_object(server, connected, ask):
-    server.answers = [Recording.load("missing_kind").response()]
-
-    async with connected() as cluster:
-        with pytest.raises(errors.Missing, match="is its CRD installed"):
-            await ask(cluster)
+@pytest.mark.parametrize("question", [read(), delete()], ids=["read", "delete"])
+async def test_a_kind_that_is_not_served_is_an_error_and_no_absent_object(ask, question):
+    with pytest.raises(errors.Missing, match="is its CRD installed"):
+        await ask(question, Recording.load("missing_kind").response())
 
 
 class TestDelete:
-    async def test_always_names_the_uid(self, server, connected):
-        server.answers = [reply()]
-
-        async with connected() as cluster:
-            assert await cluster.delete(CONFIG_MAP, "x", "ns", uid="u")
-            assert await cluster.delete(CONFIG_MAP, "x", "ns", uid="u", version="5")
-
-        first, second = (json.loads(request.content) for request in server.requests)
-        assert server.requests[0].method == "DELETE"
-        assert (first["preconditions"], first["propagationPolicy"]) == ({"uid": "u"}, "Background")
-        assert second["preconditions"] == {"uid": "u", "resourceVersion": "5"}
-        assert second["propagationPolicy"] == "Background"
-
-    async def test_is_no_news_when_the_object_is_gone(self, server, connected):
-        server.answers = [Recording.load("missing_object").response()]
-
-        async with connected() as cluster:
-            assert not await cluster.delete(CONFIG_MAP, "x", "ns", uid="u")
+    async def test_is_no_news_when_the_object_is_gone(self, ask):
+        assert not await ask(delete(), Recording.load("missing_object").response())
 
     @pytest.mark.parametrize(
         "live",
         [Recording.load("missing_object").response(), reply(200, {"metadata": {"uid": "v"}})],
     )
-    async def test_leaves_another_object_of_that_name_alone(self, server, connected, live):
-        server.answers = [Recording.load("delete_of_another_uid").response(), live]
-
-        async with connected() as cluster:
-            assert not await cluster.delete(CONFIG_MAP, "x", "ns", uid="u")
+    async def test_leaves_another_object_of_that_name_alone(self, server, ask, live):
+        assert not await ask(delete(), Recording.load("delete_of_another_uid").response(), live)
 
         assert [request.method for request in server.requests] == ["DELETE", "GET"]
 
-    async def test_raises_stale_when_the_object_has_changed(self, server, connected):
-        server.answers = [Recording.load("delete_of_old_version").response(), reply()]
-
-        async with connected() as cluster:
-            with pytest.raises(errors.Stale):
-                await cluster.delete(CONFIG_MAP, "x", "ns", uid="u", version="5")
+    async def test_raises_stale_when_the_object_has_changed(self, ask):
+        changed = Recording.load("delete_of_old_version").response()
+        with pytest.raises(errors.Stale):
+            await ask(delete(version="5"), changed, reply())
 
 
 class TestGet:
@@ -248,13 +213,11 @@ class TestGet:
             "https://server/readyz",
         ]
 
-    async def test_raises_garbled_for_json_that_is_none(self, server, connected):
+    async def test_raises_garbled_for_json_that_is_none(self, ask):
         headers = {"Content-Type": "application/json"}
-        server.answers = [httpx.Response(200, content=b"{", headers=headers)]
-
-        async with connected() as cluster:
-            with pytest.raises(errors.Garbled, match="the answer is no JSON"):
-                await cluster.get("/version")
+        answer = httpx.Response(200, content=b"{", headers=headers)
+        with pytest.raises(errors.Garbled, match="the answer is no JSON"):
+            await ask(lambda cluster: cluster.get("/version"), answer)
 
 
 DISCOVERY = {
@@ -284,12 +247,9 @@ class TestResource:
     @pytest.mark.parametrize(
         "answer", [reply(200, {"resources": None}), Recording.load("missing_kind").response()]
     )
-    async def test_raises_missing_with_the_remedy(self, server, connected, answer):
-        server.answers = [answer]
-
-        async with connected() as cluster:
-            with pytest.raises(errors.Missing) as caught:
-                await cluster.resource("example.com/v1", "Widget")
+    async def test_raises_missing_with_the_remedy(self, ask, answer):
+        with pytest.raises(errors.Missing) as caught:
+            await ask(lambda cluster: cluster.resource("example.com/v1", "Widget"), answer)
 
         assert str(caught.value) == (
             "discovery of Widget in example.com/v1: "
@@ -299,12 +259,10 @@ class TestResource:
 
 class TestAllowed:
     @pytest.mark.parametrize(("namespace", "answer"), [("ns", True), ("", False)])
-    async def test_asks_the_server(self, server, connected, namespace, answer):
-        server.answers = [reply(201, {"metadata": {}, "status": {"allowed": answer}})]
-
-        async with connected() as cluster:
-            api = ApiResource("apps/v1", "Deployment", "deployments")
-            assert await cluster.allowed("patch", api, namespace) is answer
+    async def test_asks_the_server(self, server, ask, namespace, answer):
+        api = ApiResource("apps/v1", "Deployment", "deployments")
+        said = reply(201, {"metadata": {}, "status": {"allowed": answer}})
+        assert await ask(lambda c: c.allowed("patch", api, namespace), said) is answer
 
         (request,) = server.requests
         attributes = json.loads(request.content)["spec"]["resourceAttributes"]

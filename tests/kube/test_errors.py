@@ -10,34 +10,21 @@ from hedgerow.kube.errors import Cause
 from kube.recordings import DIRECTORY, Recording
 
 RECORDED = {
-    "already_exists": errors.AlreadyExists,
-    "bad_yaml": errors.Invalid,
-    "conflict": errors.Conflict,
-    "conflict_with_scale": errors.Conflict,
-    "conflict_with_update": errors.Conflict,
-    "create_only": errors.Stale,
-    "delete_of_another_uid": errors.Stale,
-    "delete_of_old_version": errors.Stale,
-    "duplicate_key": errors.Invalid,
-    "forbidden": errors.Forbidden,
-    "immutable_field": errors.Invalid,
-    "invalid_value": errors.Invalid,
-    "lease_time": errors.Invalid,
-    "managed_fields": errors.Invalid,
-    "method_not_allowed": errors.Invalid,
-    "missing_kind": errors.Missing,
-    "missing_namespace": errors.Missing,
-    "missing_object": errors.Missing,
-    "terminating": errors.Forbidden,
-    "too_large": errors.Invalid,
-    "uid_of_another": errors.Stale,
-    "uid_of_nothing": errors.Stale,
-    "unauthenticated": errors.Unauthenticated,
-    "unknown_field": errors.Invalid,
-    "version_too_large": errors.Unavailable,
-    "watch_list_off": errors.Invalid,
-    "watch_list_unmatched": errors.Invalid,
-    "wrong_type": errors.Invalid,
+    name: kind
+    for kind, names in {
+        errors.AlreadyExists: "already_exists",
+        errors.Conflict: "conflict conflict_with_scale conflict_with_update",
+        errors.Forbidden: "forbidden terminating",
+        errors.Invalid: "bad_yaml duplicate_key immutable_field invalid_value lease_time"
+        " managed_fields method_not_allowed too_large unknown_field watch_list_off"
+        " watch_list_unmatched wrong_type",
+        errors.Missing: "missing_kind missing_namespace missing_object",
+        errors.Stale: "create_only delete_of_another_uid delete_of_old_version uid_of_another"
+        " uid_of_nothing",
+        errors.Unauthenticated: "unauthenticated",
+        errors.Unavailable: "version_too_large",
+    }.items()
+    for name in names.split()
 }
 
 

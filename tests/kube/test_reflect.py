@@ -107,29 +107,6 @@ class TestReflect:
         assert source.asked == [("", True), ("", True), "list"]
         assert why == ["behind", "behind"]
 
-    async def test_falls_back_to_a_list_without_a_pause(self, clock):
-        source = Source(
-            [errors.Invalid("forbidden")], Listing((config("a", 1),), "5"), [Bookmark("6")]
-        )
-
-        told = await take(source, 2, clock)
-
-        assert told == [Snapshot((config("a", 1),), "5"), Bookmark("6")]
-        assert source.asked == [("", True), "list", ("5", False)]
-        assert clock.slept == [0.0]
-
-    async def test_tells_a_new_snapshot_after_a_gap_so_that_no_deletion_is_missed(self, clock):
-        source = Source(
-            [changed("ADDED", "a", 1), changed("ADDED", "b", 2), Bookmark("2", synced=True)],
-            [errors.Gone("too old")],
-            [changed("ADDED", "b", 2), Bookmark("50", synced=True)],
-        )
-
-        told = await take(source, 2, clock)
-
-        assert [len(snapshot.items) for snapshot in told] == [2, 1]
-        assert source.asked == [("", True), ("2", False), ("", True)]
-
     async def test_reduces_every_object_as_it_arrives(self, clock):
         def reduce(item):
             return {"metadata": {"name": item["metadata"]["name"]}}

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from hedgerow.kube import errors, reviews
+from hedgerow.kube.cluster import Cluster
 from hedgerow.kube.reviews import User
 from kube.fakes import reply, status
 
@@ -32,11 +33,17 @@ def answer(**told: Any) -> Any:
     return reply(201, {"kind": "Review", "metadata": {}, "status": told})
 
 
+async def authenticate(cluster: Cluster) -> User | None:
+    return await reviews.authenticate(cluster, TOKEN)
+
+
+async def authorize(cluster: Cluster) -> bool:
+    return await reviews.authorize(cluster, PROMETHEUS, "get", "/metrics")
+
+
 class TestAuthenticate:
-    async def test_a_token_is_reviewed_for_the_servers_own_audiences(self, server, connected):
-        server.answers = [answer(authenticated=True, user=INFO)]
-        async with connected() as cluster:
-            user = await reviews.authenticate(cluster, TOKEN)
+    async def test_a_token_is_reviewed_for_the_servers_own_audiences(self, server, ask):
+        user = await ask(authenticate, answer(authenticated=True, user=INFO))
 
         (asked,) = server.requests
         assert (asked.method, asked.url.path) == (
@@ -60,10 +67,8 @@ class TestAuthenticate:
         ],
         ids=str,
     )
-    async def test_whoever_is_not_vouched_for_is_nobody(self, server, connected, told):
-        server.answers = [answer(**told)]
-        async with connected() as cluster:
-            assert await reviews.authenticate(cluster, TOKEN) is None
+    async def test_whoever_is_not_vouched_for_is_nobody(self, ask, told):
+        assert await ask(authenticate, answer(**told)) is None
 
     @pytest.mark.parametrize(
         "told",
@@ -74,29 +79,23 @@ class TestAuthenticate:
         ],
         ids=str,
     )
-    async def test_what_is_no_review_is_not_believed(self, server, connected, told):
-        server.answers = [answer(**told)]
-        async with connected() as cluster:
-            with pytest.raises(errors.Garbled) as caught:
-                await reviews.authenticate(cluster, TOKEN)
+    async def test_what_is_no_review_is_not_believed(self, ask, told):
+        with pytest.raises(errors.Garbled) as caught:
+            await ask(authenticate, answer(**told))
 
         assert str(caught.value) == "POST tokenreviews: the answer is no TokenReview"
 
-    async def test_an_error_does_not_tell_the_token(self, server, connected):
-        server.answers = [status(403, "Forbidden")]
-        async with connected() as cluster:
-            with pytest.raises(errors.Forbidden) as caught:
-                await reviews.authenticate(cluster, TOKEN)
+    async def test_an_error_does_not_tell_the_token(self, ask):
+        with pytest.raises(errors.Forbidden) as caught:
+            await ask(authenticate, status(403, "Forbidden"))
 
         assert TOKEN not in str(caught.value)
         assert TOKEN not in repr(caught.value)
 
 
 class TestAuthorize:
-    async def test_all_that_is_known_of_the_user_is_passed_on(self, server, connected):
-        server.answers = [answer(allowed=True)]
-        async with connected() as cluster:
-            assert await reviews.authorize(cluster, PROMETHEUS, "get", "/metrics")
+    async def test_all_that_is_known_of_the_user_is_passed_on(self, server, ask):
+        assert await ask(authorize, answer(allowed=True))
 
         (asked,) = server.requests
         assert asked.url.path == "/apis/authorization.k8s.io/v1/subjectaccessreviews"
@@ -109,7 +108,5 @@ class TestAuthorize:
         }
 
     @pytest.mark.parametrize("told", [{}, {"allowed": False}, {"allowed": True, "denied": True}])
-    async def test_what_is_not_allowed_is_denied(self, server, connected, told):
-        server.answers = [answer(**told)]
-        async with connected() as cluster:
-            assert not await reviews.authorize(cluster, PROMETHEUS, "get", "/metrics")
+    async def test_what_is_not_allowed_is_denied(self, ask, told):
+        assert not await ask(authorize, answer(**told))

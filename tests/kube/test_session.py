@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import anyio
 import httpx
 import pytest
@@ -31,11 +33,8 @@ class TestAttempts:
         ],
         ids=repr,
     )
-    async def test_are_repeated_after_a_passing_failure(self, server, connected, clock, failure):
-        server.answers = [failure, failure, reply()]
-
-        async with connected() as cluster:
-            assert await read(cluster)
+    async def test_are_repeated_after_a_passing_failure(self, ask, clock, failure):
+        assert await ask(read, failure, failure, reply())
 
         assert clock.slept == [0.1, 0.2]
 
@@ -51,52 +50,35 @@ class TestAttempts:
             "unknown_field",
         ],
     )
-    async def test_are_not_repeated_for_an_answer_that_stands(self, server, connected, clock, name):
-        server.answers = [Recording.load(name).response()]
-
-        async with connected() as cluster:
-            with pytest.raises(errors.KubeError):
-                await read(cluster)
+    async def test_are_not_repeated_for_an_answer_that_stands(self, server, ask, clock, name):
+        with pytest.raises(errors.KubeError):
+            await ask(read, Recording.load(name).response())
 
         assert len(server.requests) == 1
         assert clock.slept == []
 
-    async def test_wait_as_long_as_the_server_asks(self, server, connected, clock):
+    async def test_wait_as_long_as_the_server_asks(self, ask, clock):
         later = status(429, **{"Retry-After": "3"})
-        server.answers = [later, Recording.load("version_too_large").response(), reply()]
-
-        async with connected() as cluster:
-            await read(cluster)
+        await ask(read, later, Recording.load("version_too_large").response(), reply())
 
         assert clock.slept == [3.0, 1.0]
 
-    async def test_are_five_at_most(self, server, connected, clock):
-        server.answers = [httpx.ConnectError("refused")]
-
-        async with connected() as cluster:
-            with pytest.raises(errors.Unreachable, match="cannot reach https://server: refused"):
-                await read(cluster)
+    async def test_are_five_at_most(self, server, ask, clock):
+        with pytest.raises(errors.Unreachable, match="cannot reach https://server: refused"):
+            await ask(read, httpx.ConnectError("refused"))
 
         assert len(server.requests) == 5
         assert clock.slept == [0.1, 0.2, 0.4, 0.8]
 
-    async def test_do_not_outlast_the_budget(self, server, connected, clock):
-        server.answers = [status(503)]
-
-        async with connected() as cluster:
-            with pytest.raises(errors.Unavailable):
-                await read(cluster, timeout=0.5)
+    async def test_do_not_outlast_the_budget(self, ask, clock):
+        with pytest.raises(errors.Unavailable):
+            await ask(partial(read, timeout=0.5), status(503))
 
         assert clock.slept == [0.1, 0.2]
 
-    async def test_give_up_an_answer_that_does_not_come_in_time(self, server, connected):
-        server.answers = [never]
-
-        async with connected() as cluster:
-            with pytest.raises(
-                errors.Unreachable, match="no answer from https://server in time"
-            ) as e:
-                await read(cluster, timeout=0.01)
+    async def test_give_up_an_answer_that_does_not_come_in_time(self, ask):
+        with pytest.raises(errors.Unreachable, match="no answer from https://server in time") as e:
+            await ask(partial(read, timeout=0.01), never)
 
         assert e.value.sent
 
@@ -132,12 +114,9 @@ class TestAttempts:
 
         assert (most, len(server.requests)) == (3, 10)
 
-    async def test_tell_an_undecodable_answer(self, server, connected):
-        server.answers = [httpx.DecodingError("bad gzip")]
-
-        async with connected() as cluster:
-            with pytest.raises(errors.Garbled, match="sent an undecodable answer: bad gzip"):
-                await read(cluster)
+    async def test_tell_an_undecodable_answer(self, ask):
+        with pytest.raises(errors.Garbled, match="sent an undecodable answer: bad gzip"):
+            await ask(read, httpx.DecodingError("bad gzip"))
 
     @pytest.mark.parametrize(
         ("failure", "sent"),
@@ -152,12 +131,9 @@ class TestAttempts:
         ],
         ids=repr,
     )
-    async def test_know_whether_they_may_have_arrived(self, server, connected, failure, sent):
-        server.answers = [failure]
-
-        async with connected() as cluster:
-            with pytest.raises(errors.Unreachable) as caught:
-                await read(cluster)
+    async def test_know_whether_they_may_have_arrived(self, ask, failure, sent):
+        with pytest.raises(errors.Unreachable) as caught:
+            await ask(read, failure)
 
         assert caught.value.sent is sent
         assert str(caught.value).startswith("GET /api/v1/namespaces/ns/configmaps/x: ")
@@ -177,20 +153,18 @@ class TestHearing:
 
         assert heard == [("get", 503, 0.0), ("get", 0, 0.0), ("get", 200, 2.0)]
 
-    async def test_an_answer_that_never_came_is_told_as_none(self, server, connected):
-        server.answers = [never]
+    async def test_an_answer_that_never_came_is_told_as_none(self, ask):
         heard = []
-        async with connected(on_exchange=lambda *told: heard.append(told[:2])) as cluster:
-            with pytest.raises(errors.Unreachable):
-                await read(cluster, timeout=0.01)
+        with pytest.raises(errors.Unreachable):
+            await ask(
+                partial(read, timeout=0.01), never, on_exchange=lambda *a: heard.append(a[:2])
+            )
 
         assert heard == [("get", 0)]
 
-    async def test_a_watch_is_told_when_it_is_open(self, server, connected):
-        server.answers = [httpx.Response(200, content=b"")]
-        heard = []
-        async with connected(on_exchange=lambda *told: heard.append(told[:2])) as cluster:
-            assert await events(cluster) == []
+    async def test_a_watch_is_told_when_it_is_open(self, ask):
+        heard, opened = [], httpx.Response(200, content=b"")
+        assert await ask(events, opened, on_exchange=lambda *a: heard.append(a[:2])) == []
 
         assert heard == [("watch", 200)]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import httpx
 import pytest
 
@@ -50,32 +52,23 @@ class TestStream:
         ids=repr,
     )
     async def test_that_is_not_opened_says_why_and_is_not_tried_again(
-        self, server, connected, answer, kind
+        self, server, ask, answer, kind
     ):
-        server.answers = [answer]
-
-        async with connected() as cluster:
-            with pytest.raises(errors.KubeError) as caught:
-                await events(cluster)
+        with pytest.raises(errors.KubeError) as caught:
+            await ask(events, answer)
 
         assert type(caught.value) is kind
         assert len(server.requests) == 1
 
-    async def test_waits_longer_for_an_event_than_for_an_answer(self, server, connected):
-        server.answers = [httpx.Response(200, stream=Chunks([]))]
-
-        async with connected() as cluster:
-            await events(cluster, idle=77.0)
+    async def test_waits_longer_for_an_event_than_for_an_answer(self, server, ask):
+        await ask(partial(events, idle=77.0), httpx.Response(200, stream=Chunks([])))
 
         assert server.requests[0].extensions["timeout"]["read"] == 77.0
 
-    async def test_does_not_wait_as_long_for_the_headers(self, server, connected, monkeypatch):
+    async def test_does_not_wait_as_long_for_the_headers(self, ask, monkeypatch):
         monkeypatch.setattr(session, "READ", 0.01)
-        server.answers = [never]
-
-        async with connected() as cluster:
-            with pytest.raises(errors.Unreachable, match="no answer from https://server in time"):
-                await events(cluster)
+        with pytest.raises(errors.Unreachable, match="no answer from https://server in time"):
+            await ask(events, never)
 
     async def test_is_opened_after_a_new_login(self, server, connected, kubeconfig):
         def stream(_: httpx.Request) -> httpx.Response:

@@ -9,6 +9,7 @@ import itertools
 import os
 import socket
 import ssl
+from asyncio.sslproto import SSLProtocol
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
@@ -35,6 +36,14 @@ CHUNKED = (
     b"HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\nX-A: 1\r\nX-A: 2\r\n\r\n"
     b"5;name=value\r\nhello\r\n1\r\n!\r\n0\r\nX-Trailer: yes\r\n\r\n"
 )
+
+
+def packed(body: bytes, packing: bytes = b"gzip") -> bytes:
+    """Return an answer with a body that is said to be packed so."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Encoding: %s\r\nContent-Length: %d\r\n\r\n"
+    return head % (packing, len(body)) + body
+
+
 Conversation = Callable[["Peer"], Awaitable[None]]
 
 
@@ -136,8 +145,9 @@ def together(count: int) -> Conversation:
 class Client:
     """Asks a server by our transport."""
 
-    def __init__(self, url: str, *, tls: ssl.SSLContext | None, keep: int, expiry: float) -> None:
-        self.pool = Pool(httpx.URL(url), tls=tls, keep=keep, expiry=expiry, options=options(15))
+    def __init__(self, url: str, **how: Any) -> None:
+        usual = {"tls": None, "keep": 8, "expiry": 60.0, "options": options(15)}
+        self.pool = Pool(httpx.URL(url), **usual | how)
 
     async def get(self, path: str, **more: Any) -> Response:
         return await self.ask("GET", path, **more)
@@ -170,10 +180,8 @@ class Client:
 
 
 @asynccontextmanager
-async def asking(
-    url: str, *, tls: ssl.SSLContext | None = None, keep: int = 8, expiry: float = 60.0
-) -> AsyncIterator[Client]:
-    client = Client(url, tls=tls, keep=keep, expiry=expiry)
+async def asking(url: str, **how: Any) -> AsyncIterator[Client]:
+    client = Client(url, **how)
     try:
         yield client
     finally:
@@ -182,7 +190,7 @@ async def asking(
 
 @asynccontextmanager
 async def between(
-    talk: Conversation, *, tls: Path | None = None, keep: int = 8, expiry: float = 60.0
+    talk: Conversation, *, tls: Path | None = None, **how: Any
 ) -> AsyncIterator[tuple[Server, Client]]:
     """Yield a server and a client that speaks with it by our transport."""
     server, server_side, client_side = Server(talk), None, None
@@ -193,7 +201,7 @@ async def between(
     listening = await asyncio.start_server(server.serve, "127.0.0.1", 0, ssl=server_side)
     server.port = listening.sockets[0].getsockname()[1]
     base = f"{'https' if tls else 'http'}://127.0.0.1:{server.port}"
-    async with asking(base, tls=client_side, keep=keep, expiry=expiry) as client:
+    async with asking(base, tls=client_side, **how) as client:
         yield server, client
     listening.close()
     await listening.wait_closed()
@@ -225,17 +233,15 @@ class TestAnswers:
     async def test_a_request_in_several_writes_waits_for_no_acknowledgement(self, tls):
         async with between(one_by_one, tls=tls) as (_, client):
             await client.get("/")
-            [connection] = client.pool._open
-            opened = connection._transport.get_extra_info("socket")
-            assert opened.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+            [connection] = client.pool.open
+            assert connection.raw_socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
     async def test_a_connection_has_a_buffer_of_one_record(self, identity):
         async with between(one_by_one, tls=identity) as (_, client):
             await client.get("/")
-            [connection] = client.pool._open
-            protocol = connection._transport._ssl_protocol
+            ends = [one for one in gc.get_objects() if isinstance(one, SSLProtocol)]
 
-            assert len(protocol._ssl_buffer) == RECORD
+            assert {len(end.get_buffer(-1)) for end in ends} == {RECORD}
 
     async def test_a_chunked_one_with_trailers_is_read(self):
         async with between(saying(CHUNKED)) as (_, client):
@@ -271,7 +277,7 @@ class TestAnswers:
             between(saying(OK, after=Peer.hang_up)) as (_, client),
             client.exchange("GET", "/") as answer,
         ):
-            while client.pool._open:
+            while client.pool.open:
                 await anyio.lowlevel.checkpoint()
             assert await answer.read() == b"hi"
 
@@ -326,8 +332,7 @@ class TestAnswers:
     )
     async def test_a_packed_one_is_unpacked(self, packing):
         body = gzip.compress(b"hello")
-        told = b"HTTP/1.1 200 OK\r\nContent-Encoding: %s\r\nContent-Length: %d\r\n\r\n"
-        async with between(saying(told % (packing, len(body)) + body)) as (_, client):
+        async with between(saying(packed(body, packing))) as (_, client):
             assert (await client.get("/")).content == b"hello"
 
     @pytest.mark.parametrize("cut", [1, 7, 1000])
@@ -342,8 +347,7 @@ class TestAnswers:
 
     @pytest.mark.parametrize("packing", [b"", b"identity", b"Identity"], ids=str)
     async def test_one_that_is_not_packed_is_taken_as_it_is(self, packing):
-        head = b"HTTP/1.1 200 OK\r\nContent-Encoding: %s\r\nContent-Length: 2\r\n\r\n" % packing
-        async with between(saying(head + b"hi")) as (_, client):
+        async with between(saying(packed(b"hi", packing))) as (_, client):
             assert (await client.get("/")).content == b"hi"
 
     @pytest.mark.parametrize(
@@ -359,16 +363,14 @@ class TestAnswers:
         ids=["cut", "no gzip", "another packing", "packed twice", "more after it", "cut later"],
     )
     async def test_what_cannot_be_unpacked_is_an_error(self, packing, body):
-        told = b"HTTP/1.1 200 OK\r\nContent-Encoding: %s\r\nContent-Length: %d\r\n\r\n"
-        async with between(saying(told % (packing, len(body)) + body)) as (_, client):
+        async with between(saying(packed(body, packing))) as (_, client):
             with pytest.raises(httpx.DecodingError):
                 await client.get("/")
 
     async def test_no_more_than_a_step_of_a_packed_one_is_unpacked_at_once(self):
         body = gzip.compress(bytes(5 * STEP))
-        told = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n"
         async with (
-            between(saying(told % len(body) + body)) as (_, client),
+            between(saying(packed(body))) as (_, client),
             client.exchange("GET", "/") as answer,
         ):
             sizes = [len(piece) async for piece in unpacked(answer)]
@@ -377,9 +379,8 @@ class TestAnswers:
 
     async def test_what_follows_a_member_is_not_copied_for_each_of_thousands(self):
         body = gzip.compress(os.urandom(16 * SLICE)) + gzip.compress(b"") * 5000
-        told = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n"
         async with (
-            between(saying(told % len(body) + body)) as (_, client),
+            between(saying(packed(body))) as (_, client),
             client.exchange("GET", "/") as answer,
         ):
             sizes = [len(piece) async for piece in unpacked(answer)]
@@ -496,7 +497,7 @@ class TestConnections:
         async with between(talk) as (server, client):
             await client.get("/")
             more.set()
-            while client.pool._open:
+            while client.pool.open:
                 await anyio.lowlevel.checkpoint()
             assert (await client.get("/")).code == 200
             assert server.met == 2
@@ -530,20 +531,23 @@ class TestConnections:
                     tasks.start_soon(client.get, "/")
             for _ in range(8):
                 await anyio.lowlevel.checkpoint()
-            assert len(client.pool._open) == 2
-            assert len(client.pool._idle) == 2
+            assert len(client.pool.open) == 2
+            assert len(client.pool.idle) == 2
 
-    async def test_those_of_a_busier_time_are_cut_when_they_are_old(self):
+    async def test_those_of_a_busier_time_are_cut_when_they_are_old(self, monkeypatch):
+        loop, ahead = asyncio.get_running_loop(), 0.0
+        time = loop.time
+        monkeypatch.setattr(loop, "time", lambda: time() + ahead)
         async with between(together(4), expiry=60.0) as (server, client):
             async with anyio.create_task_group() as tasks:
                 for _ in range(4):
                     tasks.start_soon(client.get, "/")
-            idle = client.pool._idle
-            for connection in tuple(idle)[:3]:
-                connection._idle_since -= 60.0
+            ahead = 40.0
+            await client.get("/")
+            ahead = 80.0  # the one that was used in between is young
             await client.get("/")
 
-            assert len(idle) == 1
+            assert len(client.pool.idle) == 1
             assert server.met == 4
 
     async def test_closing_cuts_what_is_open(self, tls):
@@ -596,17 +600,16 @@ class TestConnecting:
                 tasks.start_soon(ask)
                 await anyio.lowlevel.checkpoint()
                 await client.pool.aclose()
-            assert client.pool._open == set()
+            assert client.pool.open == set()
 
         assert server.asked == []
 
     async def test_a_socket_that_takes_no_options_is_one_to_which_nothing_was_sent(self):
-        async with between(one_by_one) as (_, client):
-            client.pool._options = ((socket.SOL_SOCKET, 9999, 1),)
+        async with between(one_by_one, options=[(socket.SOL_SOCKET, 9999, 1)]) as (_, client):
             with pytest.raises(httpx.ConnectError):
                 await client.get("/")
 
-            assert client.pool._open == set()
+            assert client.pool.open == set()
         gc.collect()
 
     async def test_where_nobody_listens_nothing_was_sent(self):
@@ -679,8 +682,8 @@ class TestBytesHeldBack:
         async with between(talk, tls=tls) as (server, client):
 
             def permit() -> None:
-                [connection] = client.pool._open
-                asked.append(connection._raw.get_write_buffer_size())
+                [connection] = client.pool.open
+                asked.append(connection.unsent)
 
             async with anyio.create_task_group() as tasks:
                 patch = partial(client.patch, "/", b"x" * 2**24, read=5.0, permit=permit)
@@ -753,7 +756,7 @@ class TestRequests:
 
     async def test_one_whose_connection_was_closed_right_before_is_not_sent(self):
         def cut() -> None:
-            [connection] = client.pool._open
+            [connection] = client.pool.open
             connection.abort()
 
         async with between(one_by_one) as (server, client):

@@ -7,18 +7,24 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.abc
+import pytest
 from anyio.streams.tls import TLSStream
 from starlette.types import ASGIApp
 
 from hedgerow.serving.httpserver.addresses import Address
+from hedgerow.serving.httpserver.connections import Connection
 from hedgerow.serving.httpserver.limits import REVIEWS, Bounds
 from hedgerow.serving.httpserver.server import serve
 from kube.pems import certificate
 
 LOCAL = Address("127.0.0.1", 0)
+GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+LAST = GET.replace(b"x\r\n", b"x\r\nConnection: close\r\n")
+"""The last request of its connection."""
 
 
 @asynccontextmanager
@@ -40,6 +46,38 @@ async def knock(url: str, source: str | None = None) -> anyio.abc.SocketStream:
     """Connect to a server; say nothing."""
     host, _, port = url.rpartition("//")[2].rpartition(":")
     return await anyio.connect_tcp(host, int(port), local_host=source)
+
+
+async def ask(stream: anyio.abc.ByteStream, request: bytes = GET) -> bytes:
+    """Ask, and return the beginning of the answer, which is no refusal."""
+    await stream.send(request)
+    answer = await stream.receive()
+    assert b"200 OK" in answer
+    return answer
+
+
+async def told(stream: anyio.abc.ByteStream) -> bytes:
+    """Return all that a peer sends until it closes, within ten seconds."""
+    said = b""
+    with anyio.fail_after(10):
+        try:
+            while True:
+                said += await stream.receive()
+        except (anyio.EndOfStream, anyio.BrokenResourceError):
+            return said
+
+
+def connections_made(monkeypatch: pytest.MonkeyPatch) -> list[Connection]:
+    """Return the connections that servers will make, in order."""
+    made: list[Connection] = []
+    take_in = Connection.connection_made
+
+    def noted(self: Connection, transport: Any) -> None:
+        take_in(self, transport)
+        made.append(self)
+
+    monkeypatch.setattr(Connection, "connection_made", noted)
+    return made
 
 
 async def secured(stream: anyio.abc.ByteStream) -> TLSStream:

@@ -70,6 +70,16 @@ class HttpConnection(asyncio.Protocol):
         """The headers of the answer."""
         return self._response.headers
 
+    @property
+    def raw_socket(self) -> socket.socket:
+        """The socket below."""
+        return cast("socket.socket", self._transport.get_extra_info("socket"))
+
+    @property
+    def unsent(self) -> int:
+        """How many bytes have not left this process yet."""
+        return self._raw.get_write_buffer_size()
+
     async def send(self, content: bytes, permit: Callable[[], object] | None, read: float) -> None:
         """Send a request, and wait for the head of its answer. Raises httpx's errors.
 
@@ -98,7 +108,7 @@ class HttpConnection(asyncio.Protocol):
         asyncio tells of the TLS layer's own buffer only.
         """
         latest = self._loop.time() + self._silence
-        while self._raw.get_write_buffer_size() and not self._response.has_head:
+        while self.unsent and not self._response.has_head:
             if self._loop.time() > latest:
                 self._be_silent()
             self._check()
@@ -148,9 +158,8 @@ class HttpConnection(asyncio.Protocol):
 
     def set_options(self, options: Iterable[SocketOption]) -> None:
         """Set socket options. Raises OSError."""
-        connected = cast("socket.socket", self._transport.get_extra_info("socket"))
         for option in options:
-            connected.setsockopt(*option)
+            self.raw_socket.setsockopt(*option)
 
     async def secure(self, tls: ssl.SSLContext, name: str) -> None:
         """Begin TLS with the server of this name. Raises OSError."""

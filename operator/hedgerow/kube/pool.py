@@ -49,8 +49,9 @@ class Pool:
         self._is_http = url.scheme in {"http", "https"} and bool(url.host)
         self._tls, self._expiry = tls, expiry
         self._options = tuple(options)
-        self._idle = deque[HttpConnection]()
-        self._open = set[HttpConnection]()
+        self.open = set[HttpConnection]()
+        self.idle = deque[HttpConnection]()
+        """Those of the open ones that wait for an exchange, the one used last at the end."""
         self._closed = False
         self.concurrency = keep
         if tls:
@@ -70,30 +71,30 @@ class Pool:
     async def aclose(self) -> None:
         """Cut every connection."""
         self._closed = True
-        for connection in tuple(self._open):
+        for connection in tuple(self.open):
             connection.abort()
             await asyncio.wait([connection.gone])
 
     def release(self, connection: HttpConnection) -> None:
         """Keep a connection whose exchange is over, if it may be used again; cut it otherwise."""
-        if connection.rest() and len(self._idle) < self.concurrency and not self._closed:
-            self._idle.append(connection)
+        if connection.rest() and len(self.idle) < self.concurrency and not self._closed:
+            self.idle.append(connection)
         else:
             connection.abort()
         # The one used last is used again, so those of a busier time are at the other end.
-        while self._idle and not self._idle[0].is_young(self._expiry):
-            self._idle.popleft().abort()
+        while self.idle and not self.idle[0].is_young(self._expiry):
+            self.idle.popleft().abort()
 
     def forget(self, connection: HttpConnection) -> None:
         """Take out a connection that is closed."""
-        self._open.discard(connection)
-        if connection in self._idle:
-            self._idle.remove(connection)
+        self.open.discard(connection)
+        if connection in self.idle:
+            self.idle.remove(connection)
 
     def _kept(self) -> HttpConnection | None:
         """Return the idle connection that was used last, or None; cut those that are stale."""
-        while self._idle:
-            connection = self._idle.pop()
+        while self.idle:
+            connection = self.idle.pop()
             if connection.is_fresh(self._expiry):
                 return connection
             connection.abort()
@@ -121,7 +122,7 @@ class Pool:
         if self._closed or connection.gone.done():
             connection.abort()
             raise httpx.ConnectError("the connection is closed")
-        self._open.add(connection)
+        self.open.add(connection)
         return connection
 
     async def _opened(self) -> HttpConnection:

@@ -107,7 +107,7 @@ class TestWork:
         """A model that is shown the list makes one for each, and keeps all else waiting for it."""
         body = json.loads(review(*WIDE[field](FREE)))["request"]["object"]
 
-        found = list(admission._errors(body, BLUEGREEN))
+        found = list(admission.errors_of(body, BLUEGREEN))
 
         assert len(found) <= MOST_ERRORS
         assert sum(len(str(error)) for error in found) < FREE

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
-import structlog
 
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.serving.certificates.material import create
@@ -28,12 +25,6 @@ def put(directory: Path, leaf: Pair) -> None:
     directory.mkdir(exist_ok=True)
     (directory / "tls.crt").write_bytes(pem([leaf.certificate]))
     (directory / "tls.key").write_bytes(key_pem(leaf.key))
-
-
-@pytest.fixture
-def logged() -> Iterator[list[Any]]:
-    with structlog.testing.capture_logs() as entries:
-        yield entries
 
 
 class Volume:

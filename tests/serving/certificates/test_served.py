@@ -7,7 +7,7 @@ import ssl
 import subprocess
 import sys
 from base64 import b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -16,7 +16,6 @@ from typing import Any
 
 import anyio
 import pytest
-import structlog
 from cryptography.hazmat.primitives.serialization import (
     BestAvailableEncryption,
     Encoding,
@@ -61,9 +60,8 @@ def server() -> Shared:
 
 
 @pytest.fixture
-def logged() -> Iterator[list[Any]]:
-    with structlog.testing.capture_logs() as entries:
-        yield entries
+def replica(server: Shared) -> Replica:
+    return Replica(server)
 
 
 HELD = f'.webhooks[name="{HOOK}"].clientConfig.caBundle is held by cainjector'
@@ -106,8 +104,7 @@ async def until(look: Callable[[], bool]) -> None:
 
 
 class TestFirstStart:
-    async def test_a_secret_is_made_and_trusted_by_the_configuration(self, server: Shared):
-        replica = Replica(server)
+    async def test_a_secret_is_made_and_trusted_by_the_configuration(self, server, replica):
         assert replica.check() == "there is no certificate yet"
 
         await replica.prepare()
@@ -120,20 +117,19 @@ class TestFirstStart:
         assert replica.check() == ""
         assert shown(replica.context) == replica.leaf
 
-    async def test_only_our_webhooks_are_touched(self, server: Shared):
+    async def test_only_our_webhooks_are_touched(self, server):
         await Replica(server).prepare()
 
         assert server.hooks[1] == {"name": "other", "clientConfig": URL}
 
-    async def test_a_second_look_writes_nothing(self, server: Shared):
-        replica = Replica(server)
+    async def test_a_second_look_writes_nothing(self, server, replica):
         await replica.prepare()
         before = server.asked("apply")
         await replica.prepare()
 
         assert server.asked("apply") == before == ["Secret", VALIDATING.kind]
 
-    async def test_another_replica_serves_the_same(self, server: Shared):
+    async def test_another_replica_serves_the_same(self, server):
         one, two = Replica(server), Replica(server)
         await one.prepare()
         await two.prepare()
@@ -141,7 +137,7 @@ class TestFirstStart:
         assert one.leaf == two.leaf
         assert len(server.asked("apply", "Secret")) == 1
 
-    async def test_of_two_that_make_it_at_once_one_wins(self, server: Shared):
+    async def test_of_two_that_make_it_at_once_one_wins(self, server):
         one, two = Replica(server), Replica(server)
         rival = material()
 
@@ -163,7 +159,7 @@ class TestFirstStart:
 
 
 class TestRenewing:
-    async def test_each_new_certificate_is_trusted_before_anyone_serves_it(self, server: Shared):
+    async def test_each_new_certificate_is_trusted_before_anyone_serves_it(self, server):
         replicas = [Replica(server), Replica(server)]
         served = set()
         async with kept(*replicas):
@@ -179,23 +175,7 @@ class TestRenewing:
         assert len(server.material.trusted) <= 2
         assert len(server.bundle()) <= 2
 
-    async def test_the_next_one_is_published_for_a_while_before_it_serves(self, server):
-        replica = Replica(server)
-        async with kept(replica):
-            await until(lambda: server.material.coming is not None)
-            announced, began = server.material, VirtualClock().monotonic()
-            assert announced.coming is not None
-            coming = announced.coming.certificate
-            assert began >= 2 / 3 * VALIDITY.total_seconds()
-            assert set(announced.trusted) == {coming, replica.leaf}
-            await until(lambda: server.trusts(coming))
-            await until(lambda: replica.leaf == coming)
-            waited = VirtualClock().monotonic() - began
-
-        assert 120 <= waited <= 160  # the time to settle, and a look
-
-    async def test_one_that_no_webhook_trusts_waits_until_the_former_expires(self, server):
-        replica = Replica(server)
+    async def test_one_that_no_webhook_trusts_waits_until_the_former_expires(self, server, replica):
         async with kept(replica):
             first = replica.leaf
             server.pin("cainjector")
@@ -220,28 +200,7 @@ class TestRenewing:
             await late.prepare()
         assert late.leaf == one.leaf
 
-    async def test_expired_certificates_leave_every_bundle(self, server: Shared):
-        replica = Replica(server)
-        await replica.prepare()
-        old = replica.leaf
-        async with kept(replica):
-            await anyio.sleep(365 * DAY)
-
-        assert old not in server.material.trusted
-        assert old not in server.bundle()
-
-    async def test_a_process_that_was_away_too_long_renews_at_once(self, server: Shared):
-        await Replica(server).prepare()
-        await anyio.sleep(200 * DAY)
-        late = Replica(server)
-        async with kept(late):
-            await anyio.sleep(120)
-
-        assert late.check() == ""
-        assert server.trusts(late.leaf)
-
-    async def test_what_was_served_goes_on_while_the_server_is_away(self, server: Shared, logged):
-        replica = Replica(server)
+    async def test_what_was_served_goes_on_while_the_server_is_away(self, server, logged, replica):
         async with kept(replica):
             server.down = unavailable()
             await anyio.sleep(3 * DAY)
@@ -256,7 +215,7 @@ class TestRenewing:
 
 
 class TestLoss:
-    async def test_a_deleted_secret_is_made_again_with_another_next_pair(self, server: Shared):
+    async def test_a_deleted_secret_is_made_again_with_another_next_pair(self, server):
         one, two = Replica(server), Replica(server)
         async with kept(one, two):
             before = one.leaf
@@ -270,8 +229,7 @@ class TestLoss:
         assert server.trusts(before)
         assert server.trusts(one.leaf)
 
-    async def test_a_next_pair_that_was_lost_is_not_served(self, server: Shared):
-        replica = Replica(server)
+    async def test_a_next_pair_that_was_lost_is_not_served(self, server, replica):
         async with kept(replica):
             await until(lambda: server.material.coming is not None)
             lost = server.material.coming
@@ -299,27 +257,26 @@ class TestLoss:
             await anyio.sleep(60)
         assert one.leaf == fresh.leaf
 
-    async def test_garbage_is_written_over_in_the_same_secret(self, server: Shared):
+    async def test_garbage_is_written_over_in_the_same_secret(self, server, replica):
         server.store({"tls.crt": GARBAGE})
         uid = uid_of(server)
-        replica = Replica(server)
         await replica.prepare()
 
         assert uid_of(server) == uid
         assert replica.check() == ""
 
-    async def test_a_pair_that_lives_longer_than_ours_is_replaced_and_not_trusted(self, server):
+    async def test_a_pair_that_lives_longer_than_ours_is_replaced_and_not_trusted(
+        self, server, replica
+    ):
         long = create(NAMES, EPOCH, timedelta(days=3650))
         stored = Material(long, None, (long.certificate,))
         server.store(stored.wire())
-        replica = Replica(server)
         await replica.prepare()
 
         assert replica.leaf != long.certificate
         assert server.bundle() == list(server.material.trusted) == [replica.leaf]
 
-    async def test_a_bundle_that_was_emptied_is_filled_again(self, server: Shared):
-        replica = Replica(server)
+    async def test_a_bundle_that_was_emptied_is_filled_again(self, server, replica):
         async with kept(replica):
             server.configure()
             await anyio.sleep(60)
@@ -328,8 +285,7 @@ class TestLoss:
 
 
 class TestForeigners:
-    async def test_a_secret_that_another_holds_is_told_and_left(self, server: Shared, logged):
-        replica = Replica(server)
+    async def test_a_secret_that_another_holds_is_told_and_left(self, server, logged, replica):
         async with kept(replica):
             before = replica.leaf
             server.store({"tls.crt": GARBAGE}, "kubectl-edit")
@@ -349,17 +305,15 @@ class TestForeigners:
         )
         assert logged[-1]["event"] == "certificates are in order again"
 
-    async def test_without_anything_to_serve_the_reason_is_readiness(self, server: Shared):
+    async def test_without_anything_to_serve_the_reason_is_readiness(self, server, replica):
         server.store({"tls.key": GARBAGE}, "kubectl-edit")
-        replica = Replica(server)
         await replica.prepare()
 
         assert "tls.crt is missing" in replica.check()
         assert ".data.tls.key is held by kubectl-edit" in replica.check()
 
-    async def test_a_bundle_that_another_holds_is_told_and_left(self, server: Shared):
+    async def test_a_bundle_that_another_holds_is_told_and_left(self, server, replica):
         server.configure("cainjector", caBundle=FOREIGN)
-        replica = Replica(server)
         async with kept(replica):
             await anyio.sleep(10 * DAY)
 
@@ -367,8 +321,7 @@ class TestForeigners:
             assert len(server.asked("apply", VALIDATING.kind)) == 1
             assert server.hooks[0]["clientConfig"] == {"caBundle": FOREIGN}
 
-    async def test_a_missing_bundle_is_told_until_it_is_there(self, server: Shared):
-        replica = Replica(server)
+    async def test_a_missing_bundle_is_told_until_it_is_there(self, server, replica):
         await replica.prepare()
         server.configure()
         server.failing = VALIDATING.kind
@@ -395,31 +348,28 @@ class TestForeigners:
 
 
 class TestSecrecy:
-    async def test_what_a_server_says_of_a_body_is_not_repeated(self, server: Shared, logged):
+    async def test_what_a_server_says_of_a_body_is_not_repeated(self, server, logged, replica):
         causes = (Cause("data[tls.key]", "", "LS0tLS1CRUdJTi"),)
         server.down = Invalid("LS0tLS1CRUdJTi", causes=causes, code=422, request="PATCH x")
-        replica = Replica(server)
         await replica.prepare()
 
         assert replica.check() == "PATCH x: refused with 422  data[tls.key]"
         assert "LS0t" not in str(logged)
 
     async def test_what_a_webhook_of_others_says_of_the_secret_is_not_repeated(
-        self, server: Shared, logged
+        self, server, logged, replica
     ):
         async def denied(*_: Any, **__: Any) -> None:
             status = {"reason": "Forbidden"}
             raise Forbidden("denied: LS0tLS1CRUdJTi", status=status, code=403, request="PATCH x")
 
         server.apply = denied  # type: ignore[method-assign]
-        replica = Replica(server)
         await replica.prepare()
 
         assert replica.check().startswith("PATCH x: refused with 403 Forbidden")
         assert "LS0t" not in f"{replica.check()} {logged}"
 
-    async def test_nothing_that_is_logged_in_a_year_holds_a_key(self, server: Shared, logged):
-        replica = Replica(server)
+    async def test_nothing_that_is_logged_in_a_year_holds_a_key(self, logged, replica):
         async with kept(replica):
             await anyio.sleep(365 * DAY)
 
@@ -469,6 +419,7 @@ class TestLiveContext:
     async def test_what_does_not_belong_together_leaves_the_last_in_place(self):
         live, one, two = LiveContext(), pair(), pair()
         live.load(Served.of(one))
+        assert "PRIVATE" not in repr(live.served)
         wrong = replace(Served.of(two), key=Served.of(one).key)
 
         with pytest.raises(UnusableError, match="cannot be used"):
@@ -528,9 +479,6 @@ class TestLiveContext:
 
         assert is_greeted(live.context, message) == made
         assert is_greeted(usual, message)
-
-    async def test_what_is_served_keeps_its_key_to_itself(self):
-        assert "PRIVATE" not in repr(Served.of(pair()))
 
 
 HELLO = """

@@ -25,14 +25,13 @@ from uvicorn.protocols.http.h11_impl import RequestResponseCycle
 
 from hedgerow.serving.httpserver import connections
 from hedgerow.serving.httpserver.connections import Connection
-from serving.serving import knock, pair, secured, served
+from serving.serving import GET, LAST, ask, connections_made, knock, pair, secured, served
 
 pytestmark = pytest.mark.anyio
 
 ABORTING = struct.pack("ii", 1, 0)
 HALVES = (SSLProtocol, Connection)
 """What asyncio and uvicorn make for each client."""
-GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 POST = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n"
 
 
@@ -95,22 +94,13 @@ class TestAccepting:
     @pytest.mark.parametrize("tls", [False, True])
     async def test_small_writes_are_sent_at_once(self, tls, tmp_path, monkeypatch) -> None:
         """An answer is two writes: the second would wait 40 ms for the first's acknowledgement."""
-        accepted: list[bool] = []
-        made = Connection.connection_made
-
-        def noted(self: Connection, transport: asyncio.Transport) -> None:
-            made(self, transport)
-            option = transport.get_extra_info("socket").getsockopt
-            accepted.append(bool(option(socket.IPPROTO_TCP, socket.TCP_NODELAY)))
-
-        monkeypatch.setattr(Connection, "connection_made", noted)
+        made = connections_made(monkeypatch)
         context = pair(tmp_path).context() if tls else None
         async with served(APP, context) as url, await knock(url) as client:
-            stream = await secured(client) if tls else client
-            await stream.send(GET)
-            await stream.receive()
-
-        assert accepted == [True]
+            await ask(await secured(client) if tls else client)
+            [connection] = made
+            option = connection.transport.get_extra_info("socket").getsockopt
+            assert option(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
     async def test_a_turn_of_the_loop_accepts_one_client(self, monkeypatch) -> None:
         loop, turns, accepted = asyncio.get_running_loop(), [0], list[int]()
@@ -141,13 +131,7 @@ class TestAccepting:
 
     async def test_one_that_is_cut_is_not_counted_any_more(self, monkeypatch) -> None:
         """Many handshakes may end in one turn, and it is lost only in the next."""
-        made, accepted = Connection.connection_made, list[Connection]()
-
-        def noted(self: Connection, transport: asyncio.Transport) -> None:
-            made(self, transport)
-            accepted.append(self)
-
-        monkeypatch.setattr(Connection, "connection_made", noted)
+        accepted = connections_made(monkeypatch)
         async with served(APP) as url, await knock(url):
             with anyio.fail_after(10):
                 while not accepted:
@@ -169,8 +153,7 @@ class TestAccepting:
 
         monkeypatch.setattr(loop, "sock_accept", failing)
         async with served(APP) as url, await knock(url) as client:
-            await client.send(GET)
-            assert b"200 OK" in await client.receive()
+            await ask(client)
 
         assert len(failed) == 3
 
@@ -196,8 +179,20 @@ class TestRequests:
     async def test_a_long_token_is_taken(self) -> None:
         more = b"Authorization: Bearer " + b"a" * 30_000
         async with served(APP) as url, await knock(url) as client:
-            await client.send(GET.replace(b"x\r\n", b"x\r\n" + more + b"\r\n"))
-            assert b"200 OK" in await client.receive()
+            await ask(client, GET.replace(b"x\r\n", b"x\r\n" + more + b"\r\n"))
+
+
+LEAVERS = (
+    ("never begins TLS", False, b""),
+    ("stops within the handshake", False, b"\x16\x03\x01"),
+    ("knows no TLS", False, GET),
+    ("never asks", True, b""),
+    ("knows no HTTP", True, b"\0" * 50_000),
+    ("stops within a head", True, GET[:20]),
+    ("is kept alive", True, GET),
+    ("asks once", True, LAST),
+    ("stops within a body", True, POST + b"1"),
+)
 
 
 class TestGone:
@@ -216,29 +211,7 @@ class TestGone:
 
     @pytest.mark.parametrize("reset", [False, True], ids=["closed", "reset"])
     @pytest.mark.parametrize(
-        ("handshake", "sent"),
-        [
-            (False, b""),
-            (False, b"\x16\x03\x01"),
-            (False, GET),
-            (True, b""),
-            (True, b"\0" * 50_000),
-            (True, GET[:20]),
-            (True, GET),
-            (True, GET.replace(b"x\r\n", b"x\r\nConnection: close\r\n")),
-            (True, POST + b"1"),
-        ],
-        ids=[
-            "never begins TLS",
-            "stops within the handshake",
-            "knows no TLS",
-            "never asks",
-            "knows no HTTP",
-            "stops within a head",
-            "is kept alive",
-            "asks once",
-            "stops within a body",
-        ],
+        ("handshake", "sent"), [one[1:] for one in LEAVERS], ids=[one[0] for one in LEAVERS]
     )
     async def test_one_that_left_leaves_nothing(self, handshake, sent, reset, tmp_path) -> None:
         async with served(APP, pair(tmp_path).context()) as url:

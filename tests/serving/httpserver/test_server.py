@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any
+from unittest.mock import Mock
 
 import anyio
 import anyio.abc
@@ -26,11 +27,23 @@ from hedgerow.serving.httpserver.addresses import Address
 from hedgerow.serving.httpserver.connections import ListenError
 from hedgerow.serving.httpserver.limits import Bounds
 from hedgerow.serving.httpserver.server import serve
-from serving.serving import LOCAL, knock, pair, secured, served
+from serving.serving import (
+    GET,
+    LAST,
+    LOCAL,
+    ask,
+    connections_made,
+    knock,
+    pair,
+    secured,
+    served,
+    told,
+)
 
 pytestmark = pytest.mark.anyio
 
 
+WAIT = GET.replace(b"/", b"/wait", 1)
 LARGE = 50_000_000
 """Bytes: more than two sockets keep."""
 
@@ -75,16 +88,6 @@ class Desk:
         return PlainTextResponse(str(len(await request.body())))
 
 
-async def told(stream: anyio.abc.ByteStream) -> bytes:
-    """Return all that a peer sends until it closes."""
-    said = b""
-    try:
-        while True:
-            said += await stream.receive()
-    except (anyio.EndOfStream, anyio.BrokenResourceError):
-        return said
-
-
 def most(connections: int) -> Bounds:
     return Bounds(connections, 1024)
 
@@ -113,21 +116,25 @@ class TestListening:
 
         assert str(caught.value) == f"cannot listen on {taken}: Address already in use"
 
-    async def test_an_address_that_is_not_ours_is_an_error_of_one_line(self) -> None:
-        with pytest.raises(ListenError, match=r"^cannot listen on 192\.0\.2\.1:80: Cannot assign"):
-            await serve(Desk().app, Address("192.0.2.1", 80))
+    @pytest.mark.parametrize(
+        ("address", "why"),
+        [
+            (Address("192.0.2.1", 80), "Cannot assign"),  # it is not ours
+            (Address("nowhere.invalid", 80), r"\S"),  # it has none
+        ],
+        ids=str,
+    )
+    async def test_so_is_one_that_cannot_be_had(self, address: Address, why: str) -> None:
+        with pytest.raises(
+            ListenError, match=rf"^cannot listen on {re.escape(str(address))}: {why}"
+        ):
+            await serve(Desk().app, address)
 
-    async def test_a_port_that_may_not_be_had_is_an_error_of_one_line(self, monkeypatch) -> None:
-        def refuse(*_: Any, **__: Any) -> None:
-            raise PermissionError(13, "Permission denied")
-
-        monkeypatch.setattr(connections.socket, "create_server", refuse)
+    async def test_and_one_that_may_not_be_had(self, monkeypatch) -> None:
+        refused = Mock(side_effect=PermissionError(13, "Permission denied"))
+        monkeypatch.setattr(connections.socket, "create_server", refused)
         with pytest.raises(ListenError, match=r"^cannot listen on 127\.0\.0\.1:0: Permission"):
             await serve(Desk().app, LOCAL)
-
-    async def test_a_host_that_has_no_address_is_an_error_of_one_line(self) -> None:
-        with pytest.raises(ListenError, match=r"^cannot listen on nowhere\.invalid:80: \S"):
-            await serve(Desk().app, Address("nowhere.invalid", 80))
 
 
 class TestEnding:
@@ -157,7 +164,7 @@ class TestEnding:
         with anyio.fail_after(10), structlog.testing.capture_logs() as logs:
             async with served(desk.app) as url:
                 stream = await knock(url)
-                await stream.send(b"GET /wait HTTP/1.1\r\nHost: x\r\n\r\n")
+                await stream.send(WAIT)
                 await desk.asked.wait()
             await told(stream)
             await stream.aclose()
@@ -177,14 +184,13 @@ class TestEnding:
     async def test_no_request_and_no_connection_outlives_it(self, monkeypatch) -> None:
         """One request goes on; of the other one the client does not read the answer."""
         monkeypatch.setattr(server, "GRACE", 0)
-        desk, made = Desk(), _made(monkeypatch)
+        desk, made = Desk(), connections_made(monkeypatch)
         async with served(desk.app) as url:
             first, second = await knock(url), await knock(url)
-            await first.send(b"GET /wait HTTP/1.1\r\nHost: x\r\n\r\n")
+            await first.send(WAIT)
             await desk.asked.wait()
             [waiting] = made[0].tasks
-            await second.send(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
-            assert b"200 OK" in await second.receive()
+            await ask(second, GET.replace(b"/", b"/large", 1))
         with anyio.fail_after(10):
             while made[0].connections or not waiting.done():
                 await anyio.lowlevel.checkpoint()
@@ -206,25 +212,22 @@ class TestBounds:
     async def test_a_client_that_never_asks_is_cut(self, monkeypatch) -> None:
         monkeypatch.setattr(connections, "CHECK_INTERVAL", 0.01)
         async with served(Desk().app) as url, await knock(url) as stream:
-            with anyio.fail_after(10):
-                assert await told(stream) == b""
+            assert await told(stream) == b""
 
     async def test_a_client_that_never_ends_its_second_question_is_cut(self, monkeypatch) -> None:
         look = _look(monkeypatch)
         async with served(Desk().app) as url, await knock(url) as stream:
-            await stream.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-            assert b"200 OK" in await stream.receive()
+            await ask(stream)
             monkeypatch.setattr(connections, "CHECK_INTERVAL", 0.01)
             look(1)  # from now on it looks again that soon
             await stream.send(b"GET / HTTP/1.1\r\n")
-            with anyio.fail_after(10):
-                assert b"200 OK" not in await told(stream)
+            assert b"200 OK" not in await told(stream)
 
     async def test_a_client_that_waits_for_its_answer_is_not_cut(self, monkeypatch) -> None:
         desk = Desk()
         look = _look(monkeypatch)
         async with served(desk.app) as url, await knock(url) as stream:
-            await stream.send(b"GET /wait HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            await stream.send(LAST.replace(b"/", b"/wait", 1))
             await desk.asked.wait()
             look(5)
             desk.go_on.set()
@@ -234,10 +237,9 @@ class TestBounds:
     async def test_a_client_that_is_kept_alive_is_not_cut(self, monkeypatch) -> None:
         look = _look(monkeypatch)
         async with served(Desk().app) as url, await knock(url) as stream:
-            await stream.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-            await stream.receive()
+            await ask(stream)
             look(5)
-            await stream.send(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            await stream.send(LAST)
 
             assert b"200 OK" in await told(stream)
 
@@ -245,18 +247,16 @@ class TestBounds:
         """Nor for what TLS answers, beside all requests, to one that asks for new keys."""
         look = _look(monkeypatch)
         async with served(Desk().app) as url, await knock(url) as stream:
-            await stream.send(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
-            begun = await stream.receive()
+            begun = await ask(stream, GET.replace(b"/", b"/large", 1))
             look(2)
-            with anyio.fail_after(10):
-                assert len(begun + await told(stream)) < LARGE
+            assert len(begun + await told(stream)) < LARGE
 
     @pytest.mark.parametrize(
         "asked",
         [
             b"",
             b"GET / HTTP/1.1\r\n",
-            b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+            GET,
             b"POST /size HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n1",
         ],
         ids=["nothing", "half a head", "and is kept alive", "half a body"],
@@ -267,35 +267,31 @@ class TestBounds:
             await first.send(asked)
             if asked.endswith(b"\r\n\r\n"):
                 assert b"200 OK" in await first.receive()
-            await second.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-            assert b"200 OK" in await second.receive()
+            await ask(second)
             async with httpx.AsyncClient() as client:
                 assert (await client.get(url)).status_code == 200
-            with anyio.fail_after(10):
-                assert b"200 OK" not in await told(first)
-            await second.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-            assert b"200 OK" in await second.receive()
+            assert b"200 OK" not in await told(first)
+            await ask(second)
 
     async def test_a_client_is_idle_from_its_last_answer_on(self) -> None:
         """The first one to come was also the last one to ask."""
         async with served(Desk().app, bounds=most(2)) as url, await knock(url) as first:
-            await _ask(first)
+            await ask(first)
             async with await knock(url) as second, httpx.AsyncClient() as third:
-                await _ask(second)
-                await _ask(first)
+                await ask(second)
+                await ask(first)
                 assert (await third.get(url)).status_code == 200
-                with anyio.fail_after(10):
-                    assert await told(second) == b""
-                await _ask(first)
+                assert await told(second) == b""
+                await ask(first)
 
     async def test_an_idle_connection_is_kept_for_longer_than_by_a_client_in_go(
         self, monkeypatch
     ) -> None:
         """It closes one after 90 seconds; one that we closed would cost it a handshake."""
-        made = _made(monkeypatch)
+        made = connections_made(monkeypatch)
         async with served(Desk().app) as url, await knock(url) as stream:
             began = anyio.current_time()
-            await _ask(stream)
+            await ask(stream)
             timer = made[0].timeout_keep_alive_task
 
             assert timer is not None
@@ -304,11 +300,10 @@ class TestBounds:
     async def test_while_all_are_being_served_nobody_gives_way(self) -> None:
         desk = Desk()
         async with served(desk.app, bounds=most(1)) as url, await knock(url) as first:
-            await first.send(b"GET /wait HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            await first.send(LAST.replace(b"/", b"/wait", 1))
             await desk.asked.wait()
             async with await knock(url) as second:
-                with anyio.fail_after(10):
-                    assert await told(second) == b""
+                assert await told(second) == b""
             desk.go_on.set()
 
             assert b"at last" in await told(first)
@@ -327,12 +322,10 @@ class TestBounds:
         tls = pair(tmp_path).context()
         async with served(Desk().app, tls, most(1)) as url, await knock(url) as first:
             stream = await secured(first)
-            await stream.send(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-            assert b"200 OK" in await stream.receive()
+            await ask(stream, LAST)
             async with await knock(url) as second:
                 await secured(second)
-                with anyio.fail_after(10):
-                    await told(first)
+                await told(first)
 
     async def test_a_head_without_end_is_refused(self) -> None:
         async with served(Desk().app) as url, await knock(url) as stream:
@@ -367,8 +360,7 @@ class TestBounds:
         async with served(app) as url, await knock(url) as stream:
             head = b"POST /size HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
             await stream.send(head + b"Content-Length: 9\r\n\r\n1")
-            with anyio.fail_after(10):
-                assert b"408 Request Timeout" in await told(stream)
+            assert b"408 Request Timeout" in await told(stream)
 
     async def test_a_server_takes_no_larger_body_than_its_bounds_say(self) -> None:
         async with served(Desk().app, bounds=most(3)) as url, httpx.AsyncClient() as client:
@@ -396,32 +388,14 @@ class TestBounds:
         assert [line for line in logs if line["log_level"] == "error"] == []
 
 
-async def _ask(stream: anyio.abc.ByteStream) -> None:
-    await stream.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-    assert b"200 OK" in await stream.receive()
-
-
-def _made(monkeypatch) -> list[connections.Connection]:
-    """Return the connections that will be made, in order."""
-    made: list[connections.Connection] = []
-    take_in = connections.Connection.connection_made
-
-    def noted(self: connections.Connection, transport: Any) -> None:
-        take_in(self, transport)
-        made.append(self)
-
-    monkeypatch.setattr(connections.Connection, "connection_made", noted)
-    return made
-
-
 def _look(monkeypatch) -> Callable[[int], None]:
     """Return what looks at all connections so many times, as if so much time had passed."""
-    made = _made(monkeypatch)
+    made = connections_made(monkeypatch)
 
     def look(times: int) -> None:
         assert made
         for connection in made * times:
-            connection._check()
+            connection.check()
 
     return look
 

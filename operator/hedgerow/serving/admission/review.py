@@ -123,9 +123,9 @@ def validate(review: Review, controller: Controller[R]) -> Object:
         return answer(review, allowed=True)
     # Grouped by field: otherwise ten thousand errors would each be compared with ten thousand.
     accepted: dict[str, list[FieldError]] = {}
-    for error in _errors(review.old_object, controller) if review.old_object else ():
+    for error in errors_of(review.old_object, controller) if review.old_object else ():
         accepted.setdefault(error.field, []).append(error)
-    found = [e for e in _errors(obj, controller) if e not in accepted.get(e.field, ())]
+    found = [e for e in errors_of(obj, controller) if e not in accepted.get(e.field, ())]
     warned = [cut(text, _LONGEST_WARNING) for text in _without_effect(obj, controller)]
     more: Object = {"warnings": warned} if warned else {}
     if found:
@@ -162,7 +162,7 @@ def _name(obj: Object) -> str:
     return str(meta.get("name") or f"{meta.get('generateName', '')!s:.{_LONGEST_BASE}}{_SUFFIX}")
 
 
-def _errors(obj: Object, controller: Controller[R]) -> Iterator[FieldError]:
+def errors_of(obj: Object, controller: Controller[R]) -> Iterator[FieldError]:
     """Yield every error in the name, the spec and the two annotations for which we have rules.
 
     A list that is too long is one error. A model would report one for each item, and a review of

@@ -86,7 +86,7 @@ class Connection(H11Protocol):
         if not self._make_room():
             self.cut()
             return
-        self._look = self.loop.call_later(CHECK_INTERVAL, self._check)
+        self._look = self.loop.call_later(CHECK_INTERVAL, self.check)
 
     def on_response_complete(self) -> None:
         """Wait for the next request."""
@@ -117,7 +117,8 @@ class Connection(H11Protocol):
         self.connections.discard(self)
         self.transport.abort()
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Cut the connection if it has done nothing since the last check; see it again later."""
         request = cast("RequestResponseCycle | None", self.cycle)
         answered = request is None or request.response_complete
         unread = self.transport.get_write_buffer_size() > 0
@@ -126,7 +127,7 @@ class Connection(H11Protocol):
         if answered and not kept_alive and request is before:
             self.transport.abort()
             return
-        self._look = self.loop.call_later(CHECK_INTERVAL, self._check)
+        self._look = self.loop.call_later(CHECK_INTERVAL, self.check)
 
 
 HANDSHAKE = 5
