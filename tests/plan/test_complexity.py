@@ -222,6 +222,9 @@ GATE: dict[str, Function] = {
         (found := adopted(m, c)) and m.adopt.left_over(c.after, found, m.adopt.NewManager(MANAGER))
     ),
     "review.read": reviewed,
+    "review.errors_of": lambda m, c: list(
+        m.review.errors_of(review(c)["request"]["object"], m.bluegreen.CONTROLLER)
+    ),
     "review.validate": lambda m, c: m.review.validate(reviewed(m, c), m.bluegreen.CONTROLLER),
     "ownership.without_yielded": lambda m, c: m.ownership.without_yielded(
         c.want, c.live, MANAGER, partial(c.field_policy.yielded, "Deployment", "web")
