@@ -8,10 +8,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hedgerow.kube import errors
 from hedgerow.testing.memory.answers import Refused
 from hedgerow.testing.virtual import run
 from runtime.people import COLOURS, SPECS, People, unreported
-from runtime.world import Crash, World, calm
+from runtime.world import NS, Crash, World, calm
 
 colours = st.sampled_from(COLOURS)
 kinds = st.sampled_from(["", "BlueGreen", "Deployment", "Service"])
@@ -50,6 +51,15 @@ SYSTEM = st.one_of(
     step("work"),
     step("restart"),
     step("wait", st.sampled_from([1, 31, 301, 700])),
+    step("jump", st.sampled_from([-7200, 0, 90, 7200])),
+)
+REFUSALS = (
+    errors.Invalid("no", code=422),
+    errors.Forbidden("may not", code=403),
+    errors.Unavailable("webhook", code=500),
+    errors.Throttled("later", code=429, after=30.0),
+    errors.Stale("changed", code=409),
+    errors.Unreachable("lost", sent=True),
 )
 STORY = st.lists(
     st.one_of(
@@ -57,6 +67,12 @@ STORY = st.lists(
         SYSTEM,
         st.tuples(st.just("crash"), st.integers(0, 4), st.sampled_from(["before", "after"])),
         st.tuples(st.just("meanwhile"), st.integers(0, 4), EDIT, st.booleans()),
+        st.tuples(
+            st.just("refuse"),
+            st.integers(0, 4),
+            st.sampled_from(REFUSALS),
+            st.sampled_from(["before", "after"]),
+        ),
     ),
     max_size=25,
 )
@@ -88,6 +104,12 @@ class Story:
                 world.restart()
             case "wait", (seconds,):
                 world.server.now += seconds
+            case "jump", (ahead,):
+                world.clock.ahead = ahead
+                world.life.look()  # as the operator does when it sees that
+            case "refuse", (number, error, when):
+                world.during(number, lambda: self.refuse(error), when=when)
+                await self.work()
             case "crash", (number, when):
                 world.during(number, self.crash, when=when)
                 await self.work()
@@ -105,6 +127,9 @@ class Story:
 
     def crash(self) -> None:
         raise Crash
+
+    def refuse(self, error: Exception) -> None:
+        raise error
 
     def meanwhile(self, edit: tuple[Any, ...], *, told: bool) -> None:
         self.edit(*edit)
@@ -125,6 +150,41 @@ class Story:
             await world.settle(rounds=12)
 
 
+class Anxious(Story):
+    """Whose operator looks again after each pass, at all there is."""
+
+    async def work(self) -> None:
+        await super().work()
+        self.world.life.look()
+        await super().work()
+
+
+def kept(world: World) -> Any:
+    """Return what objects declare and say, without versions, uids and times."""
+    found: dict[Any, Any] = {}
+    for kind, group in (
+        ("BlueGreen", "app.demo.kakao.com"),
+        ("Deployment", "apps"),
+        ("Service", ""),
+    ):
+        for obj in world.server.list(group, kind, NS).items:
+            meta, status = obj["metadata"], obj.get("status", {})
+            found[kind, meta["name"]] = (
+                obj["spec"],
+                meta.get("labels"),
+                [
+                    (one["type"], one["status"], one.get("reason"))
+                    for one in status.get("conditions", ())
+                ],
+                [
+                    (one["object"], one["path"], one.get("manager"))
+                    for one in status.get("contested", ())
+                ],
+                status.get("routeTo"),
+            )
+    return found
+
+
 class TestAnyStory:
     @settings(max_examples=settings().max_examples * 3 // 2)
     @given(st.one_of(st.none(), st.integers(0, len(SPECS) - 1)), STORY)
@@ -142,6 +202,20 @@ class TestAnyStory:
             assert people.overwritten() == []
             assert unreported(world) == []
             await self.rests(world)
+
+        run(told)
+
+    @given(st.one_of(st.none(), st.integers(0, len(SPECS) - 1)), STORY)
+    def test_it_ends_as_with_an_operator_that_always_looks(self, first, story):
+        async def told() -> None:
+            calm_one, anxious = Story(), Anxious()
+            for it in (calm_one, anxious):
+                await it.begin(first)
+                for name, *args in story:
+                    await it.tell(name, *args)
+                await it.end()
+
+            assert kept(calm_one.world) == kept(anxious.world)
 
         run(told)
 

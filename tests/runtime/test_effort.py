@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from datetime import timedelta
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import pytest
 
-from hedgerow.contract import Apply, Desired
+from hedgerow.contract import Apply, Controller, Desired, Observed
+from hedgerow.controllers import memcached as memcacheds
 from hedgerow.fields import ownership
 from hedgerow.kube import errors
-from hedgerow.objects import ObjectRef
 from hedgerow.runtime.large import USUAL, PassLimits
 from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow.runtime.runner import SHARE
 from hedgerow.runtime.workqueue import FAIR_EVERY, Priority
 from hedgerow.testing.memory.cluster import Sent
-from hedgerow_schemas.builtin import ConfigMap, Service
+from hedgerow_schemas.base import Resource
+from hedgerow_schemas.bluegreen import BlueGreenStatus
+from hedgerow_schemas.builtin import ConfigMap
 from runtime.clockwork import MINUTE, Clockwork
-from runtime.scenes import CREATION, settled
+from runtime.scenes import BLUE, CREATION, GREEN, SELECTOR, settled
 from runtime.shop import Shop, quiet
-from runtime.world import CONTROLLER, DEMO, World, calm, pods
+from runtime.world import CONTROLLER, DEMO, NS, World, calm, pods
+
+MEMCACHED = cast("Controller[Resource]", memcacheds.CONTROLLER)
 
 pytestmark = pytest.mark.anyio
 
@@ -35,6 +41,7 @@ class Effort:
     """What was done since counting began."""
 
     looks: int = 0
+    composed: int = 0
     judged: int = 0
 
 
@@ -52,6 +59,7 @@ def effort(monkeypatch) -> Effort:
         monkeypatch.setattr(owner, name, counting)
 
     count(ResourcePlanner, "_planned", "looks")
+    count(ResourcePlanner, "compose", "composed")
     count(ownership, "judge", "judged")
     return counted
 
@@ -138,11 +146,11 @@ class TestLooks:
         world.deliver()
         await world.work()
 
-        assert effort.looks == 3  # the children, the status, its answer
+        assert effort.looks == 2  # the children, the status
         world.apply(routeTo="Green")
         world.deliver()
         await world.work()
-        assert effort.looks == 3 + 3  # the Service, the status, its answer
+        assert effort.looks == 2 + 2  # the Service, the status
 
     async def test_neither_look_nor_pass_more_if_the_watch_is_faster_than_the_answer(self, effort):
         shop = Shop()
@@ -171,7 +179,7 @@ class TestLooks:
             await anyio.sleep(30)
 
         assert passes == [DEMO] * 2
-        assert effort.looks == looks + 3
+        assert effort.looks == looks + 2
 
     async def test_a_new_child_is_judged_once(self, effort):
         world = World()
@@ -303,6 +311,131 @@ class TestLooks:
         assert shop.world.selected() == "Blue"
 
 
+def memcached(size: int) -> Callable[[World], object]:
+    """Apply a Memcached as its user."""
+    body = {"apiVersion": "memcached.cache.example.com/v1", "kind": "Memcached"}
+    body |= {"metadata": {"name": "demo", "namespace": NS}, "spec": {"size": size}}
+    return lambda world: world.server.apply(body, "user")
+
+
+Change = tuple[str, Callable[[World], object], tuple[int, int, int]]
+CHANGES: Sequence[Change] = (
+    ("it is created", lambda w: w.apply(), (4, 2, 3)),
+    ("a Deployment becomes available", lambda w: w.make_ready("blue"), (1, 1, 2)),
+    ("the other one does, which is not routed to", lambda w: w.make_ready("green"), (0, 1, 1)),
+    ("it is flipped", lambda w: w.apply(routeTo="Green"), (2, 2, 3)),
+    ("it is rolled back", lambda w: w.apply(routeTo="Blue"), (2, 2, 3)),
+    ("an image changes", lambda w: w.apply(greenSpec=pods("green", "x:2")), (2, 2, 3)),
+    ("a stranger deletes the Service", lambda w: w.delete("Service"), (1, 2, 2)),
+    ("a stranger takes the selector", lambda w: w.edit("Service", "demo", SELECTOR), (2, 1, 2)),
+    ("a stranger adds what is not declared", lambda w: w.edit("Service", "demo", OWN), (0, 1, 1)),
+)
+SIZES: Sequence[Change] = (
+    ("it is created", memcached(2), (4, 2, 3)),
+    ("it is scaled", memcached(3), (2, 2, 3)),
+)
+OWN = {"spec": {"sessionAffinity": "ClientIP"}}
+
+
+class TestScenarios:
+    """What each change costs: writes (and Events), looks, and calls of compose."""
+
+    @pytest.mark.parametrize(
+        ("controller", "changes"),
+        [(CONTROLLER, CHANGES), (MEMCACHED, SIZES)],
+        ids=["a BlueGreen", "a Memcached"],
+    )
+    async def test_changes_of(self, controller, changes, effort):
+        world, found = World(controller=controller), {}
+        for name, act, _ in changes:
+            before = len(world.writes), effort.looks, effort.composed
+            act(world)
+            for _ in range(2):
+                world.deliver()
+                await world.work()
+            after = len(world.writes), effort.looks, effort.composed
+            found[name] = tuple(b - a for a, b in zip(before, after, strict=True))
+
+        assert found == {name: costs for name, _, costs in changes}
+
+
+STORED = BlueGreenStatus(route_to="Blue")
+
+
+def is_stored(bg: Any) -> bool:
+    return bg.status is not None and bg.status.route_to is not None
+
+
+class TestLastLook:
+    """After the last write compose alone is asked again."""
+
+    @staticmethod
+    def world(compose: Callable[[Any, Observed], Desired]) -> World:
+        names = {ConfigMap: ("*",)}
+        return World(
+            controller=dataclasses.replace(
+                CONTROLLER, compose=compose, owns=(ConfigMap,), relates=(), child_names=names
+            )
+        )
+
+    async def test_what_waits_for_its_own_status_follows_in_the_same_pass(self):
+        def compose(bg: Any, _: Observed) -> Desired:
+            first, second = (Apply(ConfigMap, name, {}) for name in ("first", "second"))
+            said = is_stored(bg)
+            return Desired((first, second) if said else (first,), STORED)
+
+        world = self.world(compose)
+        world.apply()
+        world.deliver()
+
+        assert await world.work() == 1
+        assert world.get("ConfigMap", "second") is not None
+
+    async def test_it_may_ask_for_a_later_pass_once_its_status_is_stored(self):
+        def compose(bg: Any, _: Observed) -> Desired:
+            said = is_stored(bg)
+            later = timedelta(seconds=90) if said else None
+            return Desired((), STORED, requeue_after=later)
+
+        world = self.world(compose)
+        world.apply()
+        world.deliver()
+        await world.work()
+
+        assert world.life.next_due == 90
+
+    async def test_what_it_raises_then_is_said(self):
+        def compose(bg: Any, _: Observed) -> Desired:
+            if is_stored(bg):
+                raise ValueError("stored")
+            return Desired((), STORED)
+
+        world = self.world(compose)
+        world.apply()
+        world.deliver()
+        await world.work()
+
+        assert world.condition("Ready") == "False/ComposeFailed"
+
+    async def test_what_others_change_of_a_child_while_the_status_is_written_is_undone(self):
+        world = World()
+        world.apply()
+        world.deliver()
+
+        def change() -> None:
+            world.server.apply(
+                {**world.target("Service", "demo"), **SELECTOR}, "stranger", force=True
+            )
+            world.delete("Deployment", "demogreen-deployment")
+            world.deliver()
+
+        world.during(CREATION.index("apply BlueGreen default/demo/status"), change)
+        await world.work()
+
+        assert world.get("Deployment", "demogreen-deployment") is not None
+        assert world.contested()[0][:2] == ("Service/demo", ".spec.selector")
+
+
 class TestMeanwhile:
     """What comes while the running pass writes is never lost."""
 
@@ -341,17 +474,29 @@ class TestMeanwhile:
         assert shop.world.selected() == "Green"
         assert shop.world.status()["observedGeneration"] == 2
 
-    async def test_two_resources_that_write_one_object_do_not_disturb_each_other(self):
-        reconciler = World().insides._reconciler
-        ref = ObjectRef(Service.api, "default", "x")
-        one, other = ("default", "one"), ("default", "other")
-        with reconciler.in_flight.writing(ref, one):
-            with reconciler.in_flight.writing(ref, other):
-                assert reconciler.in_flight.holds_back("Service", ("default", "x"), other)
-            assert reconciler.in_flight.holds_back("Service", ("default", "x"), one)
-            assert not reconciler.in_flight.holds_back("Service", ("default", "x"), other)
-        assert reconciler.in_flight.take(one)
-        assert not reconciler.in_flight.take(one)
+    async def test_a_refused_child_that_changes_in_its_pass_does_not_wait_for_the_old_backoff(self):
+        world = await settled()
+
+        async def refuse(sent: Sent) -> None:
+            if BLUE in str(sent):
+                raise errors.Invalid("no", code=422)
+            if GREEN in str(sent):
+                world.edit("Deployment", "demoblue-deployment", {"spec": {"minReadySeconds": 3}})
+                world.deliver()
+
+        world.cluster.before = refuse
+        world.apply(blueSpec=pods("blue", "x:2"))
+        for _ in range(8):
+            world.deliver()
+            await world.work()
+            waited = world.life.next_due
+            world.server.now += math.ceil(waited)
+        assert waited > 60  # the same request was refused again and again
+        world.apply(blueSpec=pods("blue", "x:2"), greenSpec=pods("green", "x:2"))
+        world.deliver()
+        await world.work()
+
+        assert world.life.next_due <= 1
 
     async def test_of_two_failed_writes_the_longer_wait_counts(self):
         shop, sent = Shop(), list[float]()

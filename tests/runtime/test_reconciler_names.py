@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import shlex
@@ -10,10 +11,12 @@ from typing import Any
 
 import pytest
 
+from hedgerow.contract import Apply, Desired, Observed
 from hedgerow.objects import CONTROLLER_LABEL
 from hedgerow.runtime import large
 from hedgerow.runtime.large import LARGE
 from hedgerow.testing.memory.cluster import Sent
+from hedgerow_schemas.builtin import ConfigMap
 from runtime.scenes import (
     BLUE,
     IMAGE,
@@ -23,7 +26,7 @@ from runtime.scenes import (
     take_label,
     take_service_name,
 )
-from runtime.world import DEMO, World, pods
+from runtime.world import CONTROLLER, DEMO, World, pods
 
 Object = dict[str, Any]
 
@@ -325,6 +328,34 @@ LEFT = [
     ("Deployment", "demogreen-deployment"),
     ("Service", "demo"),
 ]
+
+
+class TestSharedNames:
+    """Two resources declare a child of one name; the first one has it."""
+
+    async def test_what_changes_of_it_is_seen_although_the_other_one_has_read_it_first(self):
+        def compose(bg: Any, _: Observed) -> Desired:
+            return Desired((Apply(ConfigMap, "shared", {"data": {"of": bg.metadata.name}}),))
+
+        names = {ConfigMap: ("*",)}
+        world = World(
+            controller=dataclasses.replace(
+                CONTROLLER, compose=compose, owns=(ConfigMap,), relates=(), child_names=names
+            )
+        )
+        for name in ("demo", "other"):
+            world.apply(name)
+            world.deliver()
+            await world.work()
+        assert world.condition("Ready", "other") == "False/NameTaken"
+
+        world.server.now += 31
+        world.edit("ConfigMap", "shared", {"data": {"of": "nobody"}})
+        await world.work()  # the name is read, before the watch tells of any change
+        world.deliver()
+        await world.work()
+
+        assert world.contested() == [("ConfigMap/shared", ".data.of", "kubectl-edit")]
 
 
 class TestLeftChildren:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import anyio
 import anyio.lowlevel
@@ -49,10 +50,14 @@ class TestAddAll:
 
     async def test_they_are_added_in_parts_between_which_others_run(self, queue):
         queue.add_all(self.KEYS)
-        sizes: list[int] = []
+        sizes, handed_out = list[int](), list[Any]()
+
+        async def work() -> None:
+            handed_out.append(await queue.get())
+
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(queue.get)
-            while not queue._passes:
+            tasks.start_soon(work)
+            while not handed_out:
                 sizes.append(len(queue._ready))
                 await anyio.lowlevel.checkpoint()
 
@@ -138,15 +143,6 @@ class TestHandingOut:
         assert await soon(queue) == A
         queue.done(A)
         assert await soon(queue) is None
-
-    async def test_idle_means_nothing_ready_and_no_pass_under_way(self, queue):
-        assert queue.idle
-        queue.add(A)
-        assert not queue.idle
-        await queue.get()
-        assert not queue.idle
-        queue.done(A)
-        assert queue.idle
 
     async def test_a_backlog_leaves_the_loop_to_others(self, queue):
         turns = 0
@@ -405,7 +401,7 @@ class TestClosing:
         queue.add_after(B, 0)
         queue.retry(C)
         queue.add_all(many)
-        assert queue.idle
+        assert len(queue) == 0
         with pytest.raises(Closed):
             await queue.get()
 
@@ -689,3 +685,67 @@ class TestLanes:
 
         assert queue.is_another_due(B)
         assert await queue.get() == A
+
+
+class TestChanges:
+    """What has changed while a pass runs."""
+
+    async def test_what_no_look_has_seen_leads_to_another_pass(self, queue):
+        queue.add(A)
+        await queue.get()
+        queue.looked(A)
+        queue.add(A, is_change=True)
+        queue.done(A)
+
+        assert await queue.get() == A
+
+    async def test_what_a_later_look_has_seen_leads_to_none(self, queue):
+        queue.add(A)
+        await queue.get()
+        queue.add(A, is_change=True)
+        queue.looked(A)
+        queue.done(A)
+
+        assert len(queue) == 0
+
+    async def test_a_look_answers_for_no_other_key(self, queue):
+        for key in (A, B):
+            queue.add(key)
+            await queue.get()
+            queue.add(key, is_change=True)
+        queue.looked(A)
+        queue.done(A)
+        queue.done(B)
+
+        assert await queue.get() == B
+        assert len(queue) == 0
+
+    async def test_no_look_answers_for_what_else_asks_for_a_pass(self, queue):
+        queue.add(A)
+        await queue.get()
+        queue.add(A, Priority.DUE)  # as when the clock jumps
+        queue.add(A, is_change=True)
+        queue.looked(A)
+        queue.done(A)
+        queue.add(B)
+
+        assert queue.is_another_due(B)
+        assert await queue.get() == A
+
+    async def test_a_change_without_a_pass_asks_for_one(self, queue):
+        queue.add(A, Priority.BACKLOG, is_change=True)
+        queue.looked(A)
+        queue.add(B, is_change=True)
+
+        assert [await queue.get(), await queue.get()] == [B, A]
+
+    async def test_a_change_does_not_shorten_the_wait_that_the_server_asked_for(self, queue):
+        queue.add(A)
+        await queue.get()
+        queue.add(A, is_change=True)
+        queue.retry(A, least=5)
+        queue.done(A)
+
+        began = anyio.current_time()
+        assert await queue.get() == A
+        assert anyio.current_time() - began >= 5

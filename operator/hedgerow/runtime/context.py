@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from hedgerow.runtime.cache.caches import Cache
     from hedgerow.runtime.clock import Clock
     from hedgerow.runtime.events.publisher import EventPublisher
-    from hedgerow.runtime.in_flight import InFlight
     from hedgerow.runtime.metrics import Meter
     from hedgerow.runtime.observation import ResourcePlanner
     from hedgerow.runtime.responses import Responses
@@ -28,7 +27,8 @@ class PassContext(Struct, frozen=True, kw_only=True):
     """What the passes of one controller share; nothing in it is about one resource.
 
     `write_limiter` limits the writes of all passes that run at the same time. `is_another_due`
-    tells if another resource, whose time has come, waits for this pass.
+    tells if another resource, whose time has come, waits for this pass. `looked` is told at each
+    look: what has changed until then needs no other pass.
     """
 
     planner: ResourcePlanner
@@ -37,9 +37,9 @@ class PassContext(Struct, frozen=True, kw_only=True):
     meter: Meter
     slow_compose: SlowCompose
     responses: Responses
-    in_flight: InFlight
     write_limiter: CapacityLimiter
     is_another_due: Callable[[Key], bool]
+    looked: Callable[[Key], object]
 
     @property
     def controller(self) -> Controller[Resource]:

@@ -87,6 +87,15 @@ class Observation(Struct, frozen=True, kw_only=True):
         """The status that compose returned; None if what is declared is not known."""
         return self.desired.status if self.has_declaration else None
 
+    def has_same_content(self, other: Observation) -> bool:
+        """Return whether a plan for the same declaration would be the same as from another look."""
+        one, two = self.plan_input, other.plan_input
+        return (
+            one.content_versions == two.content_versions
+            and (one.policy, self.hindrance) == (two.policy, other.hindrance)
+            and not (self.unwatched or other.unwatched or size_problems(self))
+        )
+
     def with_failure(
         self,
         *problems: Problem,
@@ -248,11 +257,9 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
 
     def compose(self, observation: Observation) -> Desired:
         """Return what compose declares from a look. Raises whatever it raises."""
-        resource, owner = observation.resource, observation.plan_input.owner
-        if resource is None:
-            return observation.desired
+        resource = observation.resource or read(self.controller.resource, observation.live)
         desired = self.controller.compose(resource, observation.observed)
-        return checked(desired, self.controller, owner)
+        return checked(desired, self.controller, observation.plan_input.owner)
 
     def plan_input(self, live: Object, state: ResourceState) -> PlanInput:
         """Return the input of a plan for a resource, without children and status."""

@@ -95,12 +95,14 @@ class Reads:
     async def _named(self, ref: ObjectRef) -> Object | None:
         """Read a child by name; cache it, or keep it for this pass if no watch shows it.
 
-        A child of another resource is neither: caching it would make the other resource prune it.
-        Raises KubeError.
+        A child of another resource is neither. It is left to the watch, which would tell that
+        resource of no change that is cached already. Raises KubeError.
         """
         found = await self._context.applier.read(ref)
         if found is not None:
-            self._context.responses.absorb(ref, found)
+            owner = owner_key(self._context.controller, found)
+            if not owner or self._key in owner:
+                self._context.responses.absorb(ref, found)
             self.note(ref, found)
             return found
         self.unwatched.pop(ChildId(ref.api.kind, ref.name), None)

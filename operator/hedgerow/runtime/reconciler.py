@@ -9,12 +9,10 @@ import structlog
 from msgspec.structs import replace
 
 from hedgerow.kube.errors import Forbidden, Missing
-from hedgerow.objects import annotation, metadata
-from hedgerow.plan.status import reader_of, user_generation
-from hedgerow.plan.yield_and_claim import CLAIM, YIELD
+from hedgerow.objects import metadata
+from hedgerow.plan.status import reader_of
 from hedgerow.runtime.context import PassContext
 from hedgerow.runtime.giving_back import GivingBack
-from hedgerow.runtime.in_flight import InFlight
 from hedgerow.runtime.metrics import Meter, Meters
 from hedgerow.runtime.resource_pass import Outcome, Pass, soonest
 from hedgerow.runtime.responses import Responses
@@ -46,11 +44,12 @@ class Reconciler:
         applier: Applier,
         publisher: EventPublisher,
         meter: Meter | None = None,
+        *,
         is_another_due: Callable[[Key], bool] = lambda _: False,
+        looked: Callable[[Key], object] = lambda _: None,
     ) -> None:
-        """`is_another_due` tells if another resource, whose time has come, waits for this pass."""
+        """`is_another_due` and `looked` are as `PassContext` has them."""
         meter = meter or Meters().of(planner.controller.name)
-        self.in_flight = InFlight()
         self.context = PassContext(
             planner=planner,
             applier=applier,
@@ -58,9 +57,9 @@ class Reconciler:
             meter=meter,
             slow_compose=SlowCompose(planner.clock, meter),
             responses=Responses(planner),
-            in_flight=self.in_flight,
             write_limiter=anyio.CapacityLimiter(EXTRA_WRITES),
             is_another_due=is_another_due,
+            looked=looked,
         )
         self.states: dict[Key, ResourceState] = {}
         self._giving_back = GivingBack(
@@ -95,8 +94,6 @@ class Reconciler:
 
     async def _pass(self, key: Key, live: Object, limits: PassLimits) -> Outcome:
         state, context = self._state(key, live), self.context
-        field_policy = f"{annotation(live, YIELD)}\n{annotation(live, CLAIM)}"
-        state.renew(user_generation(context.controller, live) or 0, field_policy)
         this = Pass(context, key, state, limits)
         try:
             return await this.run() or self._not_written(this)

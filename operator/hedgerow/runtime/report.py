@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 async def report(this: Pass) -> Outcome | None:
     """Have the resource say what the pass found, in a write and in Events; return the outcome.
 
-    Return None after the write, or if it is to be made shorter: the pass looks again, as the answer
-    may contain changes of others, and as the next step may wait for the status. Raises KubeError.
+    Return None if the pass is to look again: the write is to be made shorter, or its answer does
+    not settle it, or compose has waited for it. Raises KubeError.
     """
     if this.controller.is_for_namespaces:
         return await _on_sources(this)
@@ -47,7 +47,7 @@ async def report(this: Pass) -> Outcome | None:
     elif write is None:
         ledger.clear(STATUS)
     elif not any(ledger.waits(write, this.now, target) for target in (write.id, STATUS)):
-        return await _write(this, write)
+        return await _write(this, write, found)
     if not (found.is_news and this.controller.is_custom):
         await _stored(this, found)
     return this.outcome(*([write.id] if write else []))
@@ -81,10 +81,10 @@ def _wanted(this: Pass) -> StatusReport:
     )
 
 
-async def _write(this: Pass, write: Write) -> Outcome | None:
+async def _write(this: Pass, write: Write, found: StatusReport) -> Outcome | None:
     ledger = this.state.ledger
     try:
-        await Writer(this).write(write)
+        is_settled = await Writer(this).write(write)
     except KubeError as error:
         if isinstance(error, Invalid) and error.too_large and not ledger.shortened:
             ledger.shortened = True  # still report the number of contested fields
@@ -95,6 +95,9 @@ async def _write(this: Pass, write: Write) -> Outcome | None:
         await this.context.publisher.publish_normal(this)
     else:
         ledger.clear(STATUS)
+    if is_settled and await this.is_done():
+        await _stored(this, found)
+        return this.outcome()
     return None
 
 

@@ -7,6 +7,7 @@ into account, and a crash between two writes loses no knowledge.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -15,9 +16,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hedgerow.contract import CLOCKS_DIFFER
+from hedgerow.objects import annotation
 from hedgerow.plan.ledger import RECHECK_NAME, EntryState
 from hedgerow.plan.plan import WAITING
+from hedgerow.plan.status import user_generation
 from hedgerow.plan.writes import STATUS, Write, wave
+from hedgerow.plan.yield_and_claim import CLAIM, YIELD
 from hedgerow.runtime.reads import Reads
 from hedgerow.runtime.report import report
 from hedgerow.runtime.writer import Writer
@@ -26,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from hedgerow.contract import Controller, Key
+    from hedgerow.contract import Controller, Desired, Key
     from hedgerow.objects import ChildId
     from hedgerow.plan.conditions import Problem
     from hedgerow.plan.writes import Deletion
@@ -79,8 +83,6 @@ class Pass:
         self.has_written = False
         self.reads = Reads(context, key, state)
         self._permission: Permission | None = None
-        self._took_held_back = False
-        """Whether a change was held back that no plan has taken in."""
 
     async def run(self) -> Outcome | None:
         """Return the outcome; None if nothing may be written for the resource, or not yet.
@@ -104,13 +106,16 @@ class Pass:
     async def observe(self) -> Observation | None:
         """Return what is cached now; None if nothing may be written for the resource, or not yet.
 
-        What is cached includes the changes that were held back, as they may be our own writes. If
-        the resource is gone or was created again, only another pass can take them in.
+        What has changed until now needs no other pass; but if the resource is gone or was created
+        again, only another one can take that in.
         """
+        planner = self.context.planner
         await self.reads.read_partial_children()
-        self._permission = await self.context.planner.claim_permission(self.key)
-        self._took_held_back |= self.context.in_flight.take(self.key)
-        found = self.context.planner.look(
+        self._permission = await planner.claim_permission(self.key)
+        if (live := planner.writable(self.key, self.state)) is not None:
+            field_policy = f"{annotation(live, YIELD)}\n{annotation(live, CLAIM)}"
+            self.state.renew(user_generation(self.controller, live) or 0, field_policy)
+        found = planner.look(
             self.key,
             self.state,
             permission=self._permission,
@@ -119,8 +124,8 @@ class Pass:
             whole=self.reads.whole,
             unwatched=self.reads.unwatched,
         )
-        if found is None and self._took_held_back:
-            self.context.in_flight.put_back(self.key)
+        if found is not None:
+            self.context.looked(self.key)
         return found
 
     async def plan(self, found: Observation) -> tuple[Write | Deletion, ...] | None:
@@ -133,7 +138,6 @@ class Pass:
         planned = await self.context.planner.plan(found, self.state, self.limits, took)
         if planned is None:
             return None
-        self._took_held_back = False
         if await self.reads.read_kept_children(planned):
             return None
         self.observation = planned
@@ -167,6 +171,36 @@ class Pass:
         """
         outcome = await report(self)
         return None if outcome is None else replace(outcome, failure=self.observation.failure)
+
+    async def is_done(self) -> bool:
+        """Return whether a look after a write that its answer has settled would find nothing.
+
+        Compose alone is asked again: it may have waited for what was written. Its Events are not
+        sent, as nothing else is to be said.
+        """
+        before = self.observation
+        if before.plan.requests or before.plan.problems or not before.has_declaration:
+            return False
+        found = await self.observe()
+        if found is None or not found.has_same_content(before):
+            return False
+        try:
+            again = await self._compose(found)
+        except Exception:  # noqa: BLE001 - the look that follows says what is wrong
+            return False
+        if _lasting(again) != _lasting(before.desired):
+            return False
+        self.observation = replace(before, desired=again, observed=found.observed)
+        return True
+
+    async def _compose(self, observation: Observation) -> Desired:
+        """Return what compose declares from a look; a slow one is named. Raises what it raises."""
+        began = self.context.clock.monotonic()
+        try:
+            return await self.limits.compute(self.context.planner.compose, observation)
+        finally:
+            if not self.limits.is_large:
+                self.context.slow_compose.took(self.context.clock.monotonic() - began)
 
     @property
     def controller(self) -> Controller[Resource]:
@@ -210,7 +244,13 @@ class Pass:
                 asked = min(asked, CLOCKS_DIFFER)
         again = ledger.due_in({STATUS, *waiting, *self.request_problems()}, now)
         found = soonest(asked, RECHECK_NAME if waits else None, again, self._permission_due_in())
+        # One that failed, and is another one since: the pass has looked again meanwhile.
+        changed = (
+            step.id in self.failed and not ledger.waits(step, now)
+            for step in observation.plan.requests
+        )
         return Outcome(
+            retry=any(changed),
             requeue_after=found,
             refused=bool(ledger.in_state(EntryState.REFUSED)),
             is_requested=observation.has_declaration and asked is not None and found == asked,
@@ -242,3 +282,8 @@ class Pass:
 def soonest(*waits: timedelta | None) -> timedelta | None:
     """Return the shortest of these waits; None if there is none."""
     return min((wait for wait in waits if wait is not None), default=None)
+
+
+def _lasting(desired: Desired) -> Desired:
+    """Return what is declared, without what a single look brings."""
+    return dataclasses.replace(desired, events=(), requeue_after=None)

@@ -89,6 +89,7 @@ class ControllerRunner:
             ),
             self._meter,
             is_another_due=self.queue.is_another_due,
+            looked=self.queue.looked,
         )
         self._wall: Wall | None = None
         self._clocks_differ = False
@@ -98,7 +99,6 @@ class ControllerRunner:
             cluster,
             self.cache,
             self.queue,
-            in_flight=self._reconciler.in_flight,
             meter=self._meter,
             clock=self._clock,
             on_rewound=self._rewind,
@@ -212,8 +212,6 @@ class ControllerRunner:
             try:
                 outcome = await self._reconcile(key, limits)
             finally:
-                if self._reconciler.in_flight.take(key):
-                    self.queue.add(key)
                 self._meter.passed(outcome, self._clock.monotonic() - began)
                 self._check_wall_clock()  # it may have read a clock that was wrong for a moment
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import aclosing
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
@@ -21,9 +22,7 @@ from hedgerow.kube.errors import (
 from hedgerow.kube.picked import Picked
 from hedgerow.kube.watch import Bookmark, Changed, Snapshot, reflect
 from hedgerow.objects import Salvaged, metadata
-from hedgerow.plan.writes import content
 from hedgerow.runtime.cache.caches import Source, concerned
-from hedgerow.runtime.cache.store import key_of
 from hedgerow.runtime.metrics import watched
 from hedgerow.runtime.workqueue import Priority
 
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from hedgerow.runtime.cache.caches import Cache
     from hedgerow.runtime.cache.store import StoreChange
     from hedgerow.runtime.clock import Clock
-    from hedgerow.runtime.in_flight import InFlight
     from hedgerow.runtime.metrics import Meter
     from hedgerow.runtime.workqueue import WorkQueue
     from hedgerow_schemas.base import Object, Resource
@@ -70,7 +68,6 @@ class Watches:
         cache: Cache,
         queue: WorkQueue,
         *,
-        in_flight: InFlight,
         meter: Meter,
         clock: Clock,
         on_rewound: Callable[[], object],
@@ -79,7 +76,6 @@ class Watches:
         self._cluster = cluster
         self._cache = cache
         self.queue = queue
-        self._in_flight = in_flight
         self._meter = meter
         self._clock = clock
         self._on_rewound = on_rewound
@@ -216,20 +212,12 @@ class Watches:
             if any(changes):
                 self.queue.add_everyone(priority)
             return
-        for change in changes:
-            may_be_ours = source.kind is not self._controller.resource or _is_of_status(change)
-            for obj in filter(None, change):
-                self._enqueue_concerned(source, obj, priority, may_be_ours=may_be_ours)
-
-    def _enqueue_concerned(
-        self, source: Source, obj: Object, priority: Priority, *, may_be_ours: bool
-    ) -> None:
-        for key in concerned(self._controller, source, obj):
-            if self._cache.shard is not None and not self._cache.shard.serves(key[0]):
-                continue
-            if may_be_ours and self._in_flight.holds_back(source.api.kind, key_of(obj), key):
-                continue
-            self.queue.add(key, priority)
+        # What is to be given back is found when a pass begins, and by no look.
+        is_change = source.claimable is None
+        for obj in filter(None, chain.from_iterable(changes)):
+            for key in concerned(self._controller, source, obj):
+                if self._cache.shard is None or self._cache.shard.serves(key[0]):
+                    self.queue.add(key, priority, is_change=is_change)
 
     def _failed(self, number: int, source: Source, error: KubeError) -> None:
         now = self._clock.monotonic()
@@ -263,12 +251,6 @@ def _has_outdated_status(controller: Controller[Resource], source: Source, obj: 
     status: Object = obj.get("status") or {}
     seen = status.get("observedGeneration")
     return source.kind is controller.resource and seen != metadata(obj).get("generation")
-
-
-def _is_of_status(change: StoreChange) -> bool:
-    """Return whether nothing but an object's status has changed."""
-    old, new = change
-    return old is not None and new is not None and content(old) == content(new)
 
 
 def _is_equal(change: StoreChange) -> bool:

@@ -231,9 +231,6 @@ class _Passes:
         self._priority_of: dict[Key, Priority] = {}
         self._number: Counter[str] = Counter()
 
-    def __len__(self) -> int:
-        return len(self._priority_of)
-
     def __contains__(self, key: Key) -> bool:
         return key in self._priority_of
 
@@ -298,8 +295,9 @@ class _Waiting:
 class WorkQueue:
     """Keys that wait for a pass.
 
-    A key added while its pass runs is handed out once more after it. The queue is bounded by
-    the number of distinct keys, which is that of resources in the cache. `on_wait` is called with
+    A key added while its pass runs is handed out once more after it; one of which something has
+    changed, only if the pass has not looked since. The queue is bounded by the number of distinct
+    keys, which is that of resources in the cache. `on_wait` is called with
     the seconds that a ready key waited, `on_retry` at each backoff. No namespace has more than
     `share` passes at a time. `everyone` returns all keys that there are. Of the queues that share
     `begin`, one key at a time is handed out, and the event loop takes a turn before each.
@@ -327,6 +325,8 @@ class WorkQueue:
         """The priority of `add_everyone`, until the next key is handed out."""
         self._passes = _Passes(share)
         self._again: dict[Key, Priority] = {}
+        self._unseen: dict[Key, Priority] = {}
+        """What has changed since the last looks of the running passes."""
         self._delays = _Delays()
         self.failures: dict[Key, int] = {}
         """How often in a row a pass of a key has failed."""
@@ -344,11 +344,6 @@ class WorkQueue:
         """Return the instant at which the next delayed key is due; infinite without one."""
         return self._delays.next()
 
-    @property
-    def idle(self) -> bool:
-        """Whether nothing is ready and no pass runs; delayed keys may remain."""
-        return not len(self) and not len(self._passes)
-
     def is_another_due(self, key: Key) -> bool:
         """Return whether a key whose time has come may have a pass once that of `key` has ended.
 
@@ -363,17 +358,27 @@ class WorkQueue:
         """Return the priority of a key whose pass runs."""
         return self._passes.priority(key)
 
-    def add(self, key: Key, priority: Priority = Priority.CHANGED) -> None:
-        """Request a pass now; of several requests, the highest priority counts."""
+    def add(
+        self, key: Key, priority: Priority = Priority.CHANGED, *, is_change: bool = False
+    ) -> None:
+        """Request a pass now; of several requests, the highest priority counts.
+
+        `is_change`: something cached has changed, for which the next look of a running pass does.
+        """
         if self._closed:
             return
         barred = self._barred.get(key, 0.0) - self._clock.monotonic()
         if barred > 0:
             self.add_after(key, barred, is_requested=priority is Priority.DUE)
         elif key in self._passes:
-            self._again[key] = min(priority, self._again.get(key, priority))
+            again = self._unseen if is_change else self._again
+            again[key] = min(priority, again.get(key, priority))
         elif self._ready.add(key, priority, self._clock.monotonic()):
             self._waiting.rouse()
+
+    def looked(self, key: Key) -> None:
+        """Record that the running pass looks at all that is cached now: it needs no other pass."""
+        self._unseen.pop(key, None)
 
     def add_all(self, keys: Iterable[Key], priority: Priority = Priority.BACKLOG) -> None:
         """Request a pass of each of many keys; they are added in parts before one is handed out."""
@@ -478,12 +483,13 @@ class WorkQueue:
             raise
 
     def done(self, key: Key) -> None:
-        """End the key's pass; queue the key again if it was added during the pass."""
+        """End the key's pass; queue the key again if anything asked for that which it missed."""
         if self._passes.end(key) and key[0] in self._ready:
             self._waiting.rouse()
-        priority = self._again.pop(key, None)
-        if priority is not None:
-            self.add(key, priority)
+        asked = (self._again.pop(key, None), self._unseen.pop(key, None))
+        for priority in asked:
+            if priority is not None:
+                self.add(key, priority)
 
     def close(self) -> None:
         """Take no more work; running passes may end, and waiting workers get Closed."""

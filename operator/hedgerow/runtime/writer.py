@@ -72,8 +72,8 @@ class Writer:
         except KubeError as error:
             await self._refused(step, error)
 
-    async def write(self, write: Write) -> None:
-        """Make one write and cache the response.
+    async def write(self, write: Write) -> bool:
+        """Make one write and cache the response; return whether that settles it.
 
         Raises KubeError, also if the response is older than what was planned with: the store was
         restored, and no watch has told that yet.
@@ -83,11 +83,10 @@ class Writer:
         if write.create and state.ledger.reads_names and this.reads.may_read(write.id):
             found = await this.reads.child(write.ref)
             if found is not None:
-                return
+                return False
         plan_input = this.observation.plan_input
         before = this.observation.live if write.is_status else plan_input.live.get(write.child)
-        with context.in_flight.writing(write.ref, this.key):
-            applied = await context.applier.apply(write, before, this.limits)
+        applied = await context.applier.apply(write, before, this.limits)
         this.has_written = True
         _must_not_be_older(applied.obj, before)
         context.responses.absorb(write.ref, applied.obj)
@@ -112,6 +111,7 @@ class Writer:
         if not write.is_status:
             log.info("claimed" if write.claims else applied.action, child=str(write.ref))
         await context.publisher.publish_write(this, write)
+        return is_settled and bool(content)
 
     def _content(self, write: Write, answer: Object) -> str:
         """Return what stands for the content of an answer; empty if it is not cached like that."""
@@ -184,8 +184,7 @@ class Writer:
         places = await this.limits.compute(in_the_way, causes, write.body, live, manager)
         if not places or any(plan_input.field_policy.yielded(*write.child, at) for at in places):
             return False
-        with context.in_flight.writing(write.ref, this.key):
-            answer = await context.applier.take_over(write.ref, live, places, this.limits)
+        answer = await context.applier.take_over(write.ref, live, places, this.limits)
         this.has_written = True
         _must_not_be_older(answer, live)
         context.responses.absorb(write.ref, answer)
