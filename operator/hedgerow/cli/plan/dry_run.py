@@ -7,6 +7,7 @@ dry runs, and otherwise the real objects.
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
 MOST_WRITES = 256
 """The most writes of a plan; a correct controller settles long before that."""
+MOST_OF_ONE = 32
+"""The most writes of a plan to one object: fewer than those after which the operator waits."""
 DELETED_AT = "1970-01-01T00:00:00Z"
 """The deletionTimestamp of an object that would be deleted but still has finalizers."""
 _NEWEST = 2**62
@@ -85,6 +88,7 @@ class DryRunCluster:
     events: list[tuple[str, Notice]] = field(default_factory=list[tuple[str, Notice]])
     refusals: list[WriteRefusal] = field(default_factory=list[WriteRefusal])
     _versions: itertools.count[int] = field(default_factory=itertools.count)
+    _written: Counter[str] = field(default_factory=Counter[str])
     _rights: dict[tuple[str, ApiResource, str], bool] = field(
         default_factory=dict[tuple[str, "ApiResource", str], bool]
     )
@@ -244,8 +248,9 @@ class DryRunCluster:
 
     def _versioned(self, obj: Object) -> Object:
         """Return an object with a version newer than any real one, so that caches accept it."""
-        count = next(self._versions)
-        if count > MOST_WRITES:
+        count, uid = next(self._versions), metadata(obj).get("uid", "")
+        self._written[uid] += 1
+        if count > MOST_WRITES or self._written[uid] > MOST_OF_ONE:
             raise EndlessError
         version = str(_NEWEST + count)
         return {**obj, "metadata": {**metadata(obj), "resourceVersion": version}}
