@@ -60,7 +60,6 @@ GOING = {
 }
 """What is tested by parts until the ledger, and the bound at the door, take the parts away."""
 LEFT = {
-    "cli/tree/test_command.py": "_seen",
     "cluster/conftest.py": "_get_local_constants",
     "runtime/world.py": "ControllerRunner",
     "sandbox/test_binaries.py": "_PATIENCE _candidates",

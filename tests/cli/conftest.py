@@ -1,10 +1,18 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+import os
+import signal
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
 
+import anyio
 import pytest
 
+from cli.gardens import Garden
 from hedgerow.cli import main
+from hedgerow.cli.interrupts import until_signal
 from hedgerow.kube import client
 from support.server.apiserver import ApiServer
 from support.server.connected import connect
@@ -24,8 +32,63 @@ def typing(capsys) -> Callable[..., tuple[int, str, str]]:
 
 
 @pytest.fixture
+def typed(typing: Callable[..., Any], request: pytest.FixtureRequest) -> Callable[..., Any]:
+    """Type the words of the module's `COMMAND`, and more."""
+    return partial(typing, *request.module.COMMAND)
+
+
+@pytest.fixture
+def garden(monkeypatch: pytest.MonkeyPatch) -> Garden:
+    """Return the garden that commands connect to; they wait for nothing long."""
+    made = Garden()
+    monkeypatch.setattr(client, "connect", made.connect)
+    monkeypatch.setattr("hedgerow.cli.transfers.writing.LONGEST_PAUSE", 0.01)
+    return made
+
+
+@pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> ApiServer:
     """Return the API server in memory that commands connect to; their context has `shop`."""
     made = ApiServer(latency=0)
     monkeypatch.setattr(client, "connect", connect(made, "shop"))
     return made
+
+
+@pytest.fixture
+def signalled(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Have a module's command act once all it follows is read, and end by Ctrl-C then.
+
+    An act may be awaited; what it has done is `seen` before the next one.
+    """
+
+    def prepare(
+        module: Any,
+        *acts: Callable[[], object],
+        seen: Callable[[], Awaitable[None]] = anyio.wait_all_tasks_blocked,
+    ) -> None:
+        async def meanwhile() -> None:
+            for act in (object, *acts):
+                done = act()
+                if inspect.isawaitable(done):
+                    await done
+                await seen()
+            os.kill(os.getpid(), signal.SIGINT)
+
+        async def accompanied(action: Callable[[], Awaitable[None]]) -> int:
+            async def both() -> None:
+                failed: Exception | None = None
+                async with anyio.create_task_group() as group:
+                    group.start_soon(meanwhile)
+                    try:
+                        await action()
+                    except Exception as error:  # noqa: BLE001 - raised outside of the group
+                        failed = error
+                    group.cancel_scope.cancel()
+                if failed:
+                    raise failed
+
+            return await until_signal(both)
+
+        monkeypatch.setattr(module, "until_signal", accompanied)
+
+    return prepare

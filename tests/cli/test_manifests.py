@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import pytest
 import yaml
 
 from hedgerow import __version__
 from hedgerow.deploy.names import RESERVED
 
-
-@pytest.fixture
-def typed(typing):
-    """Type a line; give the exit code, standard output and standard error."""
-    return partial(typing, "manifests")
+COMMAND = ("manifests",)
 
 
 @pytest.fixture

@@ -219,12 +219,3 @@ class TestDown:
         assert again.exit_code == 0
         assert again.stderr == f"no sandbox in {directory}\n"
         nothing_left(fakes.directory)
-
-
-class TestHelp:
-    @pytest.mark.parametrize("command", ["up", "down", "status", "env"])
-    def test_every_command_and_flag_explains_itself(self, command) -> None:
-        result = run(command, "--help")
-
-        assert result.exit_code == 0
-        assert "--dir" in result.stdout

@@ -21,8 +21,11 @@ def refused(asked: Iterable[AuditEntry]) -> list[tuple[str, str, str]]:
     return [found for found in denied(asked) if "because it is being terminated" not in found[2]]
 
 
-def _review(api: Api, account: str, namespace: str) -> Object:
-    """Return what `kubectl auth can-i --list --as=ACCOUNT` prints."""
+def allowed(api: Api, account: str, namespace: str) -> frozenset[Right]:
+    """Return an account's rights in a namespace, those in the whole cluster among them.
+
+    They are what `kubectl auth can-i --list --as=ACCOUNT` prints.
+    """
     reply = api.raw(
         "POST",
         "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews",
@@ -35,18 +38,7 @@ def _review(api: Api, account: str, namespace: str) -> Object:
         "",
         "node authorizer does not support user rule resolution",
     )
-    return status
-
-
-def allowed(api: Api, account: str, namespace: str) -> frozenset[Right]:
-    """Return an account's rights in a namespace, those in the whole cluster among them."""
-    return granted([{"rules": _review(api, account, namespace)["resourceRules"]}])
-
-
-def paths(api: Api, account: str) -> set[tuple[str, str]]:
-    """Return what an account may ask for that is no resource."""
-    rules = _review(api, account, NAMESPACE)["nonResourceRules"]
-    return {(verb, p) for rule in rules for verb in rule["verbs"] for p in rule["nonResourceURLs"]}
+    return granted([{"rules": status["resourceRules"]}])
 
 
 def abandon(api: Api) -> None:

@@ -67,6 +67,17 @@ class TestEveryOverlay:
             Right("coordination.k8s.io", "leases", "list")
         }
 
+    def test_the_operator_has_no_right_beside_those_on_resources(self, overlay):
+        names = {
+            name
+            for kind in ("RoleBinding", "ClusterRoleBinding")
+            for _, name in bound(overlay, kind)
+        }
+        own = [role for role in objects(overlay, ROLES) if role["metadata"]["name"] in names]
+
+        assert own
+        assert "nonResourceURLs" not in str(own)
+
     def test_shards_have_rights_on_their_own_leases_and_no_more(self, overlay):
         plain, divided = (objects(overlay, ROLES, shards=shards) for shards in (1, 12))
         changed = [role for role in divided if role not in plain]

@@ -47,9 +47,12 @@ class TestUp:
 
     async def test_only_its_owner_may_look_into_it(self, sandbox: Sandbox) -> None:
         await sandbox.up(Options())
+        folders = (sandbox.directory / name for name in ("pki", "configuration", "kubeconfigs"))
+        secrets = [path for folder in folders for path in folder.rglob("*")]
 
         assert stat.S_IMODE(sandbox.kubeconfig.stat().st_mode) == 0o600
         assert stat.S_IMODE(sandbox.directory.stat().st_mode) == 0o700
+        assert {stat.S_IMODE(path.stat().st_mode) & 0o077 for path in secrets} == {0}
 
     async def test_one_that_is_up_is_left_as_it_is(self, sandbox: Sandbox) -> None:
         told: list[str] = []

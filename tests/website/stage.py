@@ -31,7 +31,6 @@ _ALWAYS = ("CHANGELOG.md", "CONTRIBUTING.md")
 _INDEX = "index.md"
 _GENERATED = (commands.DIRECTORY, resources.DIRECTORY, api.DIRECTORY)
 """Where an index lists what it is about itself."""
-_ARGUMENTS = r"(?: -[^`]*| [A-Z\[][^`]*)"
 _PICTURE = re.compile(
     r"""<picture>\s*<source [^>]*dark[^>]*srcset="([^"]+)"[^>]*>"""
     r"""\s*<img (?=[^>]*src="([^"]+)")(?=[^>]*alt="([^"]*)")[^>]*>\s*</picture>"""
@@ -177,7 +176,7 @@ def _relate(made: Stage) -> None:
     that it is called after.
     """
     subjects = [
-        *((commands.place(one), f"`{one}{_ARGUMENTS}?`") for one in commands.commands()),
+        *((place, f"`{one}(?: [^`]*)?`") for one, place in commands.places().items()),
         *((resources.place(one), f"^# {one.api.kind}$") for one in ours().resources),
     ]
     written = {
@@ -201,7 +200,7 @@ def _relate(made: Stage) -> None:
 
 def link_tables(made: Stage) -> None:
     """Let a row of a table that begins with a command lead to the page of that command."""
-    known = sorted(commands.commands(), key=len, reverse=True)
+    known = sorted(commands.commands().keys() - {commands.ROOT}, key=len, reverse=True)
 
     def linked(found: re.Match[str]) -> str:
         command = next((one for one in known if f"{found[1]} ".startswith(f"{one} ")), None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from functools import partial
 from xml.dom.minidom import parseString
 
 import pytest
@@ -22,6 +21,8 @@ OWNER_IN_SHOP = {**OWNER, "metadata": {**OWNER["metadata"], "namespace": "shop"}
 
 
 PATH = "/apis/app.demo.kakao.com/v1/namespaces/shop/bluegreens/demo"
+pytestmark = pytest.mark.usefixtures("cluster")
+COMMAND = ("owners",)
 
 
 @pytest.fixture
@@ -32,12 +33,6 @@ def cluster(server, monkeypatch) -> Store:
     server.store.put(LIVE)
     server.store.put(OWNER_IN_SHOP)
     return server.store
-
-
-@pytest.fixture
-def typed(cluster, typing):
-    """Type `hedgerow owners …`; give the exit code, standard output and standard error."""
-    return partial(typing, "owners")
 
 
 def reads(server: ApiServer) -> list[tuple[str, str, str]]:

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 
 import pytest
 
 from cli.gardens import CHILD, NAME, Garden
-from hedgerow.kube import client
 from support.server.apiserver import Reply, refusal
 
 LEFT = "--from a --to a --operation Update"
 SCALED = "--from kube-controller-manager --to a --operation Update --subresource scale"
+pytestmark = pytest.mark.usefixtures("garden")
+COMMAND = ("owners",)
 
 
 @pytest.fixture
-def garden(monkeypatch) -> Garden:
+def garden(garden: Garden) -> Garden:
     """A Deployment that `a` applies and updates, and that an autoscaler has scaled."""
-    garden = Garden()
     garden.declare("a")
     garden.store.merge(garden.target, {"spec": {"paused": True}}, "a")
     relabel(garden, "a", "Update", apiVersion="apps/v1")
-    monkeypatch.setattr(client, "connect", garden.connect)
     return garden
 
 
@@ -38,12 +36,6 @@ def scale(garden: Garden) -> None:
     """Have its autoscaler write the replicas."""
     garden.store.merge(garden.target, {"spec": {"replicas": 3}}, "kube-controller-manager")
     relabel(garden, "kube-controller-manager", "Update", subresource="scale")
-
-
-@pytest.fixture
-def typed(garden, typing):
-    assert garden
-    return partial(typing, "owners")
 
 
 class TestUsage:

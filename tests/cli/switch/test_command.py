@@ -9,27 +9,19 @@ from typing import Any
 import pytest
 
 from cli.gardens import RESOURCE, Garden
-from hedgerow.kube import client
 from support.cluster.bluegreens import bluegreen
 
 Object = dict[str, Any]
 HASH = "0123456789"
 HELD = {"phase": "Held", "routeTo": "Blue",
         "switch": {"from": "Blue", "to": "Green", "template": HASH}}  # fmt: skip
+COMMAND = ()
 
 
 @pytest.fixture
-def garden(monkeypatch) -> Garden:
-    garden = Garden()
+def garden(garden: Garden) -> Garden:
     hold(garden, {"manager": "kubectl"})
-    monkeypatch.setattr(client, "connect", garden.connect)
-    monkeypatch.setattr("hedgerow.cli.transfers.writing.LONGEST_PAUSE", 0.01)
     return garden
-
-
-@pytest.fixture
-def typed(garden, typing):
-    return partial(typing)
 
 
 def hold(garden: Garden, *entries: Object) -> None:

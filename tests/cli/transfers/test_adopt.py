@@ -3,33 +3,24 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 
 import pytest
 
 from cli.gardens import CHILD, IMAGE, NAME, OURS, Garden
-from hedgerow.kube import client
 from hedgerow.testing.memory.answers import Refused
 from support.server.apiserver import Reply
 
 FROM = ("--from", "old")
+COMMAND = ("adopt",)
 
 
 @pytest.fixture
-def garden(monkeypatch) -> Garden:
+def garden(garden: Garden) -> Garden:
     """An image that another holds and hedgerow declares otherwise."""
-    garden = Garden()
     garden.declare("old", image="old:1", paused=True)
     garden.declare(image="")
     garden.contest(IMAGE)
-    monkeypatch.setattr(client, "connect", garden.connect)
-    monkeypatch.setattr("hedgerow.cli.transfers.writing.LONGEST_PAUSE", 0.0)
     return garden
-
-
-@pytest.fixture
-def typed(garden, typing):
-    return partial(typing, "adopt")
 
 
 class TestFromOneself:

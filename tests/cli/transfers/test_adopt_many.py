@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
-from functools import partial
 
 import anyio
 import anyio.lowlevel
 import pytest
 
 from cli.gardens import CHILD, NAME, OURS, Garden
-from hedgerow.kube import client, errors
+from hedgerow.kube import errors
 
 TO = ("--to", "helm")
 MANIFEST = f"""
@@ -37,22 +36,15 @@ kind: List
 items:
 - {{apiVersion: apps/v1, kind: Deployment, metadata: {{name: {NAME}}}}}
 """
+pytestmark = pytest.mark.usefixtures("garden")
+COMMAND = ("adopt",)
 
 
 @pytest.fixture
-def garden(monkeypatch) -> Garden:
-    garden = Garden()
+def garden(garden: Garden) -> Garden:
     garden.declare("old", image="old:1", paused=True)
     garden.declare(image="")
-    monkeypatch.setattr(client, "connect", garden.connect)
-    monkeypatch.setattr("hedgerow.cli.transfers.writing.LONGEST_PAUSE", 0.0)
     return garden
-
-
-@pytest.fixture
-def typed(garden, typing):
-    assert garden
-    return partial(typing, "adopt")
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from cli.gardens import CHILD, NAME, Garden
-from hedgerow.kube import client
 
 COPY = "kubectl.kubernetes.io/last-applied-configuration"
 CLIENT_SIDE = "kubectl-client-side-apply"
@@ -14,9 +13,8 @@ TO = ("--to", "kubectl")
 
 
 @pytest.fixture
-def garden(monkeypatch) -> Garden:
+def garden(garden: Garden) -> Garden:
     """A child that somebody applied on the client side, and fields that only hedgerow holds."""
-    garden = Garden()
     garden.declare(replicas=5)
     meta = {**garden.target["metadata"], "annotations": {COPY: "{}"}}
     garden.store.apply({**garden.target, "metadata": meta, "spec": {"paused": True}}, CLIENT_SIDE)
@@ -25,8 +23,6 @@ def garden(monkeypatch) -> Garden:
         entry["operation"] = "Update" if entry["manager"] == CLIENT_SIDE else "Apply"
     garden.store.put(live)
     garden.also(TWO, minReadySeconds=7)
-    monkeypatch.setattr(client, "connect", garden.connect)
-    monkeypatch.setattr("hedgerow.cli.transfers.writing.LONGEST_PAUSE", 0.0)
     return garden
 
 

@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 
 import pytest
 
 from cli.gardens import CHILD, NAME, OURS, Garden
-from hedgerow.kube import client, errors
+from hedgerow.kube import errors
 from hedgerow.plan.yield_and_claim import YIELD
 from hedgerow.testing.memory.kind import ServedKind
 from hedgerow_schemas.base import ApiResource
 
 REPLICAS = ("--field", "spec.replicas")
+pytestmark = pytest.mark.usefixtures("garden")
+COMMAND = ("release",)
 
 
 @pytest.fixture
-def garden(monkeypatch) -> Garden:
-    garden = Garden()
+def garden(garden: Garden) -> Garden:
     garden.declare(replicas=5)
-    monkeypatch.setattr(client, "connect", garden.connect)
-    monkeypatch.setattr("hedgerow.cli.transfers.writing.LONGEST_PAUSE", 0.01)
     return garden
-
-
-@pytest.fixture
-def typed(garden, typing):
-    return partial(typing, "release")
 
 
 def let_go(garden: Garden) -> None:

@@ -6,7 +6,6 @@ import itertools
 import json
 import os
 import signal
-from functools import partial
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ from anyio.lowlevel import checkpoint
 from cli.gardens import CHILD, NAME, OURS, Garden
 from hedgerow.cli.transfers.unowned import let_go, unowned
 from hedgerow.fields.paths import path_of
-from hedgerow.kube import client, errors
+from hedgerow.kube import errors
 from hedgerow.plan.transfers import MoveRefused
 from support.objects.judged import OTHER, item, live, want
 
@@ -141,10 +140,13 @@ class TestLetGo:
         assert body["metadata"]["resourceVersion"] == "9"
 
 
+pytestmark = pytest.mark.usefixtures("garden")
+COMMAND = ("release", "--unowned")
+
+
 @pytest.fixture
-def garden(monkeypatch) -> Garden:
+def garden(garden: Garden) -> Garden:
     """A Deployment whose volume is what a manager left that is gone, and that has defaults."""
-    garden = Garden()
     garden.declare()
     volumes = [{"name": "v", "emptyDir": {}}]
     garden.also("gone", template={"spec": {"volumes": volumes}}, minReadySeconds=5)
@@ -152,14 +154,7 @@ def garden(monkeypatch) -> Garden:
     entries = [one for one in there["metadata"]["managedFields"] if one["manager"] != "gone"]
     there["metadata"]["managedFields"] = entries
     garden.store.put(there)
-    monkeypatch.setattr(client, "connect", garden.connect)
-    monkeypatch.setattr("hedgerow.cli.transfers.writing.LONGEST_PAUSE", 0.01)
     return garden
-
-
-@pytest.fixture
-def typed(garden, typing):
-    return partial(typing, "release", "--unowned")
 
 
 class TestTyped:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from typing import Any
 
 import pytest
 
 from cli.gardens import NAME, OURS, Garden
 from hedgerow.cli.transfers import writing
-from hedgerow.kube import client, errors
+from hedgerow.kube import errors
 from hedgerow.kube.retry import RetryClock
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.runtime.leaderelection.record import micro_time
@@ -23,25 +22,19 @@ LEASE = {
 }
 NAMED = {"name": "demo", "namespace": "default"}
 FROM_DEFAULT = ("--system-namespace", "default")
+COMMAND = ("release",)
 
 
 @pytest.fixture
-def garden(monkeypatch) -> Garden:
-    garden = Garden()
+def garden(garden: Garden, monkeypatch) -> Garden:
     garden.declare(replicas=5)
     garden.also(TWO, replicas=5)
-    monkeypatch.setattr(client, "connect", garden.connect)
 
     async def at_once(_seconds: float) -> None:
         """Wait for nothing."""
 
     monkeypatch.setattr(writing, "RetryClock", lambda: RetryClock(sleep=at_once))
     return garden
-
-
-@pytest.fixture
-def typed(garden, typing):
-    return partial(typing, "release")
 
 
 def managers(garden: Garden) -> set[str]:

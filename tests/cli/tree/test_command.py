@@ -6,356 +6,275 @@ import json
 import re
 import sys
 from collections.abc import Awaitable, Callable
-from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
 import anyio
 import pytest
 
-from cli.grove import Grove
 from cli.tree import kin
 from hedgerow.cli import following
 from hedgerow.cli.tree.look import REPLICA_SET
 from hedgerow.cli.tree.view import TreesView
 from hedgerow.kube import client
-from hedgerow.kube.discovery import FoundKind
-from hedgerow.kube.errors import Forbidden, Missing, Unavailable
 from hedgerow.manifest import from_yaml
-from hedgerow_schemas.builtin import Deployment, Pod, Secret, Service, StatefulSet
+from hedgerow.testing.memory.kind import ServedKind
 from support.operator.registered import ALL
+from support.server.apiserver import ApiServer, refusal
+from support.server.connected import connect
+from support.server.streams import line
 
 Object = dict[str, Any]
 
-SHORT = {
-    "deploy": Deployment.api,
-    "sts": StatefulSet.api,
-    "svc": Service.api,
-    "po": Pod.api,
-    "ReplicaSet.apps": REPLICA_SET,
-    "secret": Secret.api,
-    "Deployment.apps": Deployment.api,
-}
-"""What the server says of short names of built-in kinds."""
+OURS = sorted(resource.api.kind for resource in ALL.resources)
+ABSENT = refusal(404, "NotFound", "no such kind")
+FORBIDDEN = refusal(403, "Forbidden", "you may not")
+DOWN = refusal(503, "ServiceUnavailable", "down")
+TREE = ["BlueGreen/demo", "Deployment/web", "ReplicaSet/web-1", "Pod/web-1-a", "Service/demo"]
+NO_PODS = [name for name in TREE if not name.startswith("Pod/")]
+PODS = "GET /api/v1/namespaces/ns/pods"
+MEMCACHEDS = "GET /apis/memcached.cache.example.com/v1/namespaces/ns/memcacheds"
+LEFT_OUT = "1 kind is left out, which you may not read here:"
+UNREADY = kin.pod("web-1-a", "ReplicaSet web-1", ready=False)
+NEW = kin.pod("web-1-b", "ReplicaSet web-1")
+FREE = {"name": "free", "namespace": "ns", "managedFields": [kin.entry("kubectl", "Apply")]}
+
+
+def memcached(name: str, namespace: str = "ns") -> Object:
+    meta = {"name": name, "namespace": namespace, "uid": f"Memcached {name}"}
+    version = "memcached.cache.example.com/v1"
+    return {**kin.resource(), "apiVersion": version, "kind": "Memcached", "metadata": meta}
+
+
+pytestmark = pytest.mark.usefixtures("cluster")
+COMMAND = ("tree",)
 
 
 @pytest.fixture
-def cluster(monkeypatch) -> Grove:
-    grove = Grove(kin.resource(), *kin.objects())
-
-    @asynccontextmanager
-    async def connect(**given: Any):
-        grove.asked.append(given)
-        yield grove
-
-    async def find(_: Any, word: str) -> FoundKind:
-        if word not in SHORT:
-            raise Missing(f'the server serves no kind "{word}"', code=404)
-        return FoundKind(SHORT[word])
-
-    monkeypatch.setattr(client, "connect", connect)
-    monkeypatch.setattr("hedgerow.cli.targets.find", find)
+def cluster(monkeypatch) -> ApiServer:
+    made = ApiServer(latency=0)
+    made.store.serve(ServedKind(REPLICA_SET, {}))
+    for obj in (kin.resource(), *kin.objects()):
+        made.store.put(obj)
+    monkeypatch.setattr(client, "connect", connect(made, "ns"))
     monkeypatch.setattr(following, "GATHER", 0)
     monkeypatch.delenv("COLUMNS", raising=False)
-    return grove
+    return made
 
 
-@pytest.fixture
-def typed(cluster, typing):
-    """Type `hedgerow tree …`; give the exit code, standard output and standard error."""
-    return partial(typing, "tree")
-
-
-def shown(told: tuple[int, str, str]) -> list[str]:
+def objects(out: str) -> list[str]:
     """Return the objects that a tree shows, in their order."""
-    assert (told[0], told[2]) == (0, "")
-    return re.findall(r"[A-Z]\w+/[a-z0-9.-]+", told[1])
+    return re.findall(r"[A-Z]\w+/[a-z0-9.-]+", out)
 
 
-TREE = ["BlueGreen/demo", "Deployment/web", "ReplicaSet/web-1", "Pod/web-1-a", "Service/demo"]
-
-
-LEFT_OUT = "1 kind is left out, which you may not read here:"
+def listed(cluster: ApiServer) -> set[tuple[str, str, str]]:
+    """Return kind, namespace and field selector of every list."""
+    return {
+        (one.api.kind, one.namespace, one.request.params.get("fieldSelector", ""))
+        for one in cluster.exchanges
+        if one.verb == "list"
+    }
 
 
 class TestAsked:
     @pytest.mark.parametrize(
-        "word",
+        "words",
         [
             "demo", "bluegreen/demo", "BlueGreen/demo", "bg/demo", "bluegreens/demo",
             "bluegreens.app.demo.kakao.com/demo", "bluegreen.v1.app.demo.kakao.com/demo",
+            "bg demo", "bg", "bluegreens", "BlueGreen", "",
         ],
     )  # fmt: skip
-    def test_a_name_is_enough_and_a_kind_is_spelled_as_for_kubectl(self, typed, word):
-        assert shown(typed(word)) == TREE
+    def test_what_is_meant_is_spelled_as_for_kubectl(self, typed, words):
+        code, out, err = typed(*words.split())
+
+        assert (code, objects(out), err) == (0, TREE, "")
 
     def test_without_a_name_all_of_ours_are_shown(self, typed, cluster):
-        cluster.put(memcached("demo"))
+        cluster.store.put(memcached("demo"))
 
-        assert shown(typed()) == [*TREE, "Memcached/demo"]
+        assert objects(typed()[1]) == [*TREE, "Memcached/demo"]
+        assert objects(typed("bg")[1]) == TREE
 
-    def test_only_what_can_be_in_the_tree_is_read(self, typed, cluster):
-        typed("bg/demo")
+    def test_only_what_can_be_in_the_tree_is_read_where_the_flags_say(self, typed, cluster):
+        cluster.store.put({**kin.resource(), "metadata": {"name": "demo", "namespace": "other"}})
+        flags = ("-n", "other", "--context", "there", "--kubeconfig", "file")
+        for where, words in (("ns", ()), ("other", flags)):
+            cluster.exchanges.clear()
+            typed("bg/demo", *words)
 
-        assert cluster.lists == [
-            ("BlueGreen", "ns", "metadata.name=demo"),
-            ("Deployment", "ns", ""),
-            ("Job", "ns", ""),
-            ("Pod", "ns", ""),
-            ("ReplicaSet", "ns", ""),
-            ("Service", "ns", ""),
-        ]
-
-    def test_flags_choose_cluster_and_namespace(self, typed, cluster):
-        typed("bg/demo", "-n", "other", "--context", "there", "--kubeconfig", "file")
-
-        assert cluster.lists[0] == ("BlueGreen", "other", "metadata.name=demo")
-        assert cluster.asked[0]["context"] == "there"
-        assert cluster.asked[0]["kubeconfig"] == "file"
-        assert re.fullmatch(r"hedgerow/\d.*", cluster.asked[0]["user_agent"])
+            below = ("Deployment", "Job", "Pod", "ReplicaSet", "Service")
+            assert listed(cluster) == {
+                ("BlueGreen", where, "metadata.name=demo"),
+                *((kind, where, "") for kind in below),
+            }
+        assert (cluster.logins[1]["context"], cluster.logins[1]["kubeconfig"]) == ("there", "file")
+        assert re.fullmatch(r"hedgerow/\d.*", cluster.logins[1]["user_agent"])
 
     def test_all_namespaces_are_shown_one_after_the_other(self, typed, cluster):
-        cluster.put(memcached("cache", namespace="a-first"))
-
+        cluster.store.put(memcached("cache", namespace="a-first"))
         code, out, _ = typed("-A")
 
         assert code == 0
-        assert cluster.lists[0][1] == ""
-        titles = re.findall(r"^Namespace (\S+)", out, re.MULTILINE)
-        assert titles == ["a-first", "ns"]
+        assert re.findall(r"^Namespace (\S+)", out, re.MULTILINE) == ["a-first", "ns"]
 
-
-FREE = {"name": "free", "namespace": "ns", "managedFields": [kin.entry("kubectl", "Apply")]}
-
-
-class TestWords:
-    @pytest.mark.parametrize("words", [("bg", "demo"), ("deploy", "web")])
-    def test_kind_and_name_may_be_two_words(self, typed, words):
-        _, out, err = typed(*words)
-
-        assert (re.findall(r"[A-Z]\w+/[a-z0-9.-]+", out), err) == (TREE, "")
-
-    @pytest.mark.parametrize("word", ["bg", "bluegreens", "BlueGreen"])
-    def test_a_kind_alone_is_all_of_it(self, typed, cluster, word):
-        assert shown(typed(word)) == TREE
-        assert {kind for kind, _, _ in cluster.lists} & {"CronJob", "Memcached"} == set()
-
-    @pytest.mark.parametrize("words", [("bg/demo", "x"), ("bg", "demo", "x")])
-    def test_more_words_are_wrong_usage(self, typed, words):
-        code, _, err = typed(*words)
-
-        assert code == 2
-        assert "is neither KIND/NAME nor KIND NAME" in err
-
-
-class TestBelow:
-    @pytest.mark.parametrize("word", ["deploy/web", "svc/demo", "po/web-1-a"])
+    @pytest.mark.parametrize("word", ["deploy/web", "deploy web", "svc/demo", "po/web-1-a"])
     def test_an_object_below_leads_to_its_resource_and_is_marked(self, typed, word):
-        ended, out, err = typed(word)
+        code, out, err = typed(*word.split())
+        [marked] = [line for line in out.splitlines() if "←" in line]
 
-        assert (ended, err) == (0, "")
-        assert re.findall(r"[A-Z]\w+/[a-z0-9.-]+", out) == TREE
-        marked = [line for line in out.splitlines() if "←" in line]
-        assert len(marked) == 1
-        assert word.partition("/")[2] in marked[0]
-
-    def test_in_json_too(self, typed):
-        _, out, _ = typed("deploy/web", "-o", "json")
-
-        [resource] = json.loads(out)["resources"]
-        asked = {child["name"]: child.get("asked", False) for child in resource["children"]}
-        assert asked == {"web": True, "demo": False}
+        assert (code, objects(out), err) == (0, TREE, "")
+        assert re.split("[ /]", word)[1] in marked
 
 
 class TestCopies:
     """Children of Namespaces, which the tree does not show."""
 
-    def copy(self, *managers: str) -> Object:
-        entries = [kin.entry(manager, "Apply") for manager in managers]
+    @pytest.mark.parametrize(
+        ("manager", "said"),
+        [
+            (
+                "hedgerow-secretsync",
+                "Secret/app is a child of its Namespace, made by hedgerow's secretsync",
+            ),
+            ("kubectl", "no resource of hedgerow controls Secret/app"),
+        ],
+    )
+    def test_of_one_it_is_said_who_made_it(self, typed, cluster, manager, said):
+        entries = [kin.entry(manager, "Apply")]
         meta = {"name": "app", "namespace": "ns", "managedFields": entries}
-        return {"apiVersion": "v1", "kind": "Secret", "metadata": meta}
-
-    def test_of_one_it_is_said_who_made_it(self, typed, cluster):
-        cluster.put(self.copy("hedgerow-secretsync"))
-
+        cluster.store.put({"apiVersion": "v1", "kind": "Secret", "metadata": meta})
         code, out, err = typed("secret/app")
 
         assert (code, out) == (1, "")
-        assert "Secret/app is a child of its Namespace, made by hedgerow's secretsync" in err
-
-    def test_one_that_the_operator_does_not_write_is_no_copy(self, typed, cluster):
-        cluster.put(self.copy("kubectl"))
-
-        assert "no resource of hedgerow controls Secret/app" in typed("secret/app")[2]
+        assert said in err
 
 
 class TestWrongInput:
     @pytest.mark.parametrize(
         ("words", "code", "said"),
         [
-            (("a/b/c",), 2, "'a/b/c' is neither a NAME nor KIND/NAME"),
-            (("/demo",), 2, "'/demo' is neither"),
-            (("bg/",), 2, "'bg/' is neither"),
-            (("bg/..",), 2, "'bg/..' is neither"),
-            (
-                ("svc/free",),
-                1,
-                "no resource of hedgerow controls Service/free; its fields are",
-            ),
-            (("svc/none",), 1, "Service/none does not exist in namespace ns; name another"),
-            (("svc/demo", "-A"), 2, "'svc' is no kind of hedgerow's: bluegreen, cronjob, guestb"),
-            (("bg.apps/demo",), 1, 'the server serves no kind "bg.apps"'),
-            (("deploy/none",), 1, "Deployment/none does not exist in namespace ns; name another"),
-            (("sts/none",), 1, "StatefulSet/none does not exist in namespace ns; name another"),
-            (("demo", "-A", "-n", "x"), 2, "--namespace and --all-namespaces exclude each other"),
-            (("deploy/lost",), 1, "no resource of hedgerow controls Deployment/lost"),
-            (("web",), 1, "Deployment/web exists, and hedgerow holds no field of it now"),
-            (("none",), 1, "a resource named none does not exist in namespace ns; name another"),
-            (("bg/none",), 1, "BlueGreen/none does not exist in namespace ns; name another"),
-            (("bg/none", "-A"), 1, "BlueGreen/none does not exist\n"),
-            (("bg/none", "-w"), 1, "BlueGreen/none does not exist"),
+            ("a/b/c", 2, "'a/b/c' is neither a NAME nor KIND/NAME"),
+            ("/demo", 2, "'/demo' is neither"),
+            ("bg/", 2, "'bg/' is neither"),
+            ("bg/..", 2, "'bg/..' is neither"),
+            ("bg/demo x", 2, "is neither KIND/NAME nor KIND NAME"),
+            ("bg demo x", 2, "is neither KIND/NAME nor KIND NAME"),
+            ("svc/free", 1, "no resource of hedgerow controls Service/free; its fields are"),
+            ("svc/none", 1, "Service/none does not exist in namespace ns; name another"),
+            ("svc/demo -A", 2, "'svc' is no kind of hedgerow's: bluegreen, cronjob, guestb"),
+            ("bg.apps/demo", 1, 'the server serves no kind "bg.apps"'),
+            ("deploy/none", 1, "Deployment/none does not exist in namespace ns; name another"),
+            ("sts/none", 1, "StatefulSet/none does not exist in namespace ns; name another"),
+            ("demo -A -n x", 2, "--namespace and --all-namespaces exclude each other"),
+            ("deploy/lost", 1, "no resource of hedgerow controls Deployment/lost"),
+            ("web", 1, "Deployment/web exists, and hedgerow holds no field of it now"),
+            ("none", 1, "a resource named none does not exist in namespace ns; name another"),
+            ("bg/none", 1, "BlueGreen/none does not exist in namespace ns; name another"),
+            ("bg/none -A", 1, "BlueGreen/none does not exist\n"),
+            ("bg/none -w", 1, "BlueGreen/none does not exist"),
+            ("two", 2, "'two' could be any of bluegreen/two and memcached/two: say which"),
         ],
     )
     def test_it_is_one_line_and_an_exit_code(self, typed, cluster, words, code, said):
-        cluster.put({**kin.SERVICE, "metadata": FREE})
-        cluster.put(kin.owned(kin.DEPLOYMENT, "lost", "ReplicaSet gone"))
-        ended, out, err = typed(*words)
+        cluster.store.put({**kin.SERVICE, "metadata": FREE})
+        cluster.store.put(kin.owned(kin.DEPLOYMENT, "lost", "ReplicaSet gone"))
+        cluster.store.put({**kin.resource(), "metadata": {"name": "two", "namespace": "ns"}})
+        cluster.store.put(memcached("two"))
+        ended, out, err = typed(*words.split())
 
         assert (ended, out) == (code, "")
         assert err.startswith("hedgerow: ")
         assert said in err
         assert err.count("\n") == 1
 
-    def test_a_name_that_two_kinds_have_is_no_answer(self, typed, cluster):
-        cluster.put(memcached("demo"))
-
-        code, _, err = typed("demo")
-
-        assert code == 2
-        assert "'demo' could be any of bluegreen/demo and memcached/demo: say which" in err
-
     def test_nothing_at_all_is_said_and_is_no_failure(self, typed):
-        assert typed("-n", "other") == (
-            0,
-            "",
-            "hedgerow: there are no resources of hedgerow here\n",
-        )
+        told = "hedgerow: there are no resources of hedgerow here\n"
+
+        assert typed("-n", "other") == (0, "", told)
+
+
+ALL_FORBIDDEN = dict.fromkeys(OURS, FORBIDDEN)
+RIGHTS: dict[str, tuple[Object, tuple[str, ...], str, int, str, list[str]]] = {
+    "a kind of a child that may not be read is left out": (
+        {"Pod": FORBIDDEN}, (), "demo", 0, f"{LEFT_OUT} Pod; {PODS}: you may not\n", NO_PODS,
+    ),
+    "so is one that is not served": (
+        {"Pod": ABSENT}, (), "demo", 0, f"Pod is left out: {PODS}: no such kind\n", NO_PODS,
+    ),
+    "kinds of ours that are not installed are not missed": (
+        {"Memcached": ABSENT, "CronJob": ABSENT}, (), "", 0, "", TREE,
+    ),
+    "one of ours that may not be read is told": (
+        {"Memcached": FORBIDDEN}, (), "", 0,
+        f"{LEFT_OUT} Memcached; {MEMCACHEDS}: you may not\n", TREE,
+    ),
+    "one that is not installed either is not missed": (
+        {"Memcached": FORBIDDEN}, ("Memcached",), "", 0, "", TREE,
+    ),
+    "nothing of ours is served": (
+        dict.fromkeys(OURS, ABSENT), (), "", 1, "BlueGreen is not installed here: ", [],
+    ),
+    "nothing may be read and nothing is installed": (
+        ALL_FORBIDDEN, tuple(OURS), "", 1,
+        "BlueGreen is not installed here: run `hedgerow install`; ", [],
+    ),
+    "there is nothing left to follow": (ALL_FORBIDDEN, (), "--watch", 1, "GET /apis/", []),
+    "what is asked for may be of a kind that may not be read": (
+        {"Memcached": FORBIDDEN}, (), "nonesuch", 1, f"{MEMCACHEDS}: you may not; ", [],
+    ),
+    "or is": (
+        {"Memcached": FORBIDDEN}, (), "memcached/nonesuch", 1, f"{MEMCACHEDS}: you may not; ", [],
+    ),
+    "other errors are not swallowed": ({"Pod": DOWN}, (), "demo", 1, f"{PODS}: down", []),
+}  # fmt: skip
+"""What the server answers to lists, what it does not serve, and how a line then ends."""
 
 
 class TestRights:
-    def test_what_may_not_be_read_is_said_and_left_out(self, typed, cluster):
-        cluster.refusals["Pod"] = Forbidden("you may not", request="GET pods")
+    @pytest.mark.parametrize(
+        ("answers", "unserved", "words", "code", "said", "shown"), RIGHTS.values(), ids=RIGHTS
+    )
+    def test_what_cannot_be_read_is_said_and_left_out(
+        self, typed, cluster, answers, unserved, words, code, said, shown
+    ):
+        cluster.answers |= {f"list {kind}": reply for kind, reply in answers.items()}
+        for resource in ALL.resources:
+            if resource.api.kind in unserved:
+                cluster.answers[f"/apis/{resource.api.group_version}"] = ABSENT
+        ended, out, err = typed(*words.split())
 
-        code, out, err = typed("demo")
-
-        assert (code, err) == (
-            0,
-            f"hedgerow: {LEFT_OUT} Pod; GET pods: you may not\n",
-        )
-        assert "Pod/" not in out
-        assert "ReplicaSet/web-1" in out
-
-    def test_a_kind_of_a_child_that_is_not_served_is_left_out_too(self, typed, cluster):
-        cluster.refusals["Pod"] = Missing("no such kind")
-
-        assert typed("demo")[2] == "hedgerow: Pod is left out: no such kind\n"
-
-    def test_kinds_of_ours_that_are_not_installed_are_not_missed(self, typed, cluster):
-        cluster.refusals["Memcached"] = cluster.refusals["CronJob"] = Missing("no such kind")
-
-        assert shown(typed()) == TREE
-
-    def test_kinds_of_ours_that_may_not_be_read_are_told(self, typed, cluster):
-        cluster.refusals["Memcached"] = Forbidden("you may not")
-
-        code, out, err = typed()
-
-        assert (code, err) == (
-            0,
-            f"hedgerow: {LEFT_OUT} Memcached; you may not\n",
-        )
-        assert "BlueGreen/demo" in out
-
-    def test_when_nothing_of_ours_is_served_it_fails(self, typed, cluster):
-        error = Missing("no such kind")
-        cluster.refusals |= {resource.api.kind: error for resource in ALL.resources}
-
-        code, out, err = typed()
-
-        assert (code, out) == (1, "")
-        assert err.startswith(f"hedgerow: {error}; ")
-
-    def test_a_kind_that_may_not_be_read_and_is_not_installed_is_not_missed(self, typed, cluster):
-        cluster.refusals["Memcached"] = Forbidden("you may not")
-        cluster.unserved.add("Memcached")
-
-        assert shown(typed()) == TREE
-
-    def test_who_may_read_nothing_is_told_that_nothing_is_installed(self, typed, cluster):
-        names = {resource.api.kind for resource in ALL.resources}
-        cluster.refusals |= dict.fromkeys(names, Forbidden("you may not"))
-        cluster.unserved |= names
-
-        code, out, err = typed()
-
-        assert (code, out) == (1, "")
-        assert err.startswith("hedgerow: BlueGreen is not installed here: run `hedgerow install`; ")
+        assert (ended, objects(out)) == (code, shown)
+        assert err.startswith(f"hedgerow: {said}" if said else "")
+        assert bool(err) is bool(said)
+        if said.endswith("\n"):
+            assert err == f"hedgerow: {said}"
 
     def test_when_nothing_of_ours_may_be_read_the_kinds_are_counted(self, typed, cluster):
-        names = sorted(resource.api.kind for resource in ALL.resources)
-        kinds = f"{len(names)} kinds are"
-        cluster.refusals |= dict.fromkeys(names, Forbidden("you may not"))
-
+        cluster.answers |= {f"list {kind}": FORBIDDEN for kind in OURS}
         code, out, err = typed()
+        said, counted = err.splitlines()
 
         assert (code, out) == (0, "")
-        said, counted = err.splitlines()
-        assert said == (
-            "hedgerow: there are no resources of hedgerow here of a kind that you may read"
-        )
-        left_out = LEFT_OUT.replace("1 kind is", kinds)
-        assert counted == f"hedgerow: {left_out} {', '.join(names)}; you may not"
+        assert said.endswith("there are no resources of hedgerow here of a kind that you may read")
+        left_out = LEFT_OUT.replace("1 kind is", f"{len(OURS)} kinds are")
+        assert counted.startswith(f"hedgerow: {left_out} {', '.join(OURS)}; GET /apis/")
         found = json.loads(typed("-o", "json")[1])
         assert found["resources"] == []
-        assert sorted(one["kind"] for one in found["unread"]) == names
-
-    def test_nothing_is_followed_when_nothing_may_be_read(self, typed, cluster):
-        names = [resource.api.kind for resource in ALL.resources]
-        cluster.refusals |= dict.fromkeys(names, Forbidden("you may not"))
-
-        code, out, err = typed("--watch")
-
-        assert (code, out) == (1, "")
-        assert err.startswith("hedgerow: you may not; ")
-
-    @pytest.mark.parametrize("target", ["nonesuch", "memcached/nonesuch"])
-    def test_what_was_asked_for_by_name_may_be_of_a_kind_that_may_not_be_read(
-        self, typed, cluster, target
-    ):
-        cluster.refusals["Memcached"] = Forbidden("you may not")
-
-        code, out, err = typed(target)
-
-        assert (code, out) == (1, "")
-        assert err.startswith("hedgerow: you may not; ")
-
-    def test_other_errors_are_not_swallowed(self, typed, cluster):
-        cluster.refusals["Pod"] = Unavailable("down")
-
-        assert typed("demo")[:2] == (1, "")
+        assert sorted(one["kind"] for one in found["unread"]) == OURS
 
 
 class TestJson:
     def test_it_says_all_that_the_tree_says(self, typed, cluster):
-        cluster.put(kin.resource(contested=[kin.contested("Deployment/web")]))
-
-        code, out, err = typed("demo", "-o", "json")
-
-        assert (code, err) == (0, "")
+        said = [kin.contested("Deployment/web"), kin.contested("Deployment/web", ".x", since="")]
+        cluster.store.put(kin.resource(contested=said))
+        cluster.store.put(kin.owned(kin.SET, "web-0", "Deployment web", spec={"replicas": 0}))
+        code, out, err = typed("deploy/web", "-o", "json")
         found = json.loads(out)
-        assert found["unread"] == []
-        (resource,) = found["resources"]
+        [resource] = found["resources"]
         deployment, service = resource["children"]
+
+        assert (code, err, found["unread"]) == (0, "", [])
         assert resource["conditions"] == [
             {
                 "type": "Ready",
@@ -375,177 +294,137 @@ class TestJson:
             "readiness": "ClusterIP 10.0.0.1",
             "changed": {"manager": "hedgerow-bluegreen", "operation": "Apply", "time": kin.NOON},
         }
+        scaled = {"manager": "kubectl", "operation": "Update", "subresource": "scale"}
         assert deployment["contested"] == [
-            {
-                "path": ".spec.replicas",
-                "manager": "kubectl",
-                "operation": "Update",
-                "subresource": "scale",
-                "since": kin.NOON,
-            }
+            {"path": ".spec.replicas", **scaled, "since": kin.NOON},
+            {"path": ".x", **scaled},
         ]
-
-    def test_what_is_past_is_there_and_marked(self, typed, cluster):
-        cluster.put(kin.owned(kin.SET, "web-0", "Deployment web", spec={"replicas": 0}))
-
-        found = json.loads(typed("demo", "-o", "json")[1])
-
-        sets = found["resources"][0]["children"][0]["children"]
+        assert deployment["asked"]
+        sets = deployment["children"]
         assert [(each["name"], each.get("past", False)) for each in sets] == [
             ("web-0", True),
             ("web-1", False),
         ]
+        _, as_yaml, _ = typed("deploy/web", "-o", "yaml")
+        assert as_yaml.startswith("resources:\n- apiVersion: ")
+        assert from_yaml(as_yaml) == (found,)
 
     def test_what_could_not_be_read_is_told_in_it(self, typed, cluster):
-        cluster.refusals["Pod"] = Forbidden("you may not")
-        cluster.put(kin.resource(contested=[kin.contested("Deployment/web", since="")]))
-
+        cluster.answers["list Pod"] = FORBIDDEN
         code, out, err = typed("demo", "-o", "json")
 
         assert (code, err) == (0, "")
-        found = json.loads(out)
-        assert found["unread"] == [{"kind": "Pod", "why": "is left out: you may not read it here"}]
-        assert "since" not in found["resources"][0]["children"][0]["contested"][0]
+        assert json.loads(out)["unread"] == [
+            {"kind": "Pod", "why": "is left out: you may not read it here"}
+        ]
 
 
-class TestYaml:
-    def test_it_says_the_same(self, typed):
-        code, out, err = typed("demo", "-o", "yaml")
-
-        assert (code, err) == (0, "")
-        assert out.startswith("resources:\n- apiVersion: ")
-        assert from_yaml(out) == (json.loads(typed("demo", "-o", "json")[1]),)
+Act = Callable[[], object]
 
 
 class TestWatch:
     @pytest.fixture
-    def watched(self, typed, cluster):
-        """Type `hedgerow tree … -w`, do what the test wants meanwhile, and press Ctrl-C."""
+    def watched(self, typed, monkeypatch, signalled):
+        """Type `hedgerow tree demo -w`, act when all is read, and press Ctrl-C.
 
-        def run(meanwhile: Callable[[], Awaitable[None]], *words: str) -> tuple[int, str, str]:
-            cluster.meanwhile = meanwhile
-            return typed(*words, "-w")
+        What an act has done is seen before the next one.
+        """
+
+        def run(
+            *acts: Act,
+            output: str = "tree",
+            terminal: str = "",
+            seen: Callable[[], Awaitable[None]] = anyio.wait_all_tasks_blocked,
+        ) -> tuple[int, str, str]:
+            signalled(following, *acts, seen=seen)
+            monkeypatch.setattr(sys.stdout, "isatty", lambda: bool(terminal), raising=False)
+            monkeypatch.setenv("TERM", terminal)
+            return typed("demo", "-w", "-o", output)
 
         return run
 
-    def test_piped_it_is_the_tree_and_then_a_line_for_each_change(self, watched, cluster):
-        async def meanwhile() -> None:
-            await cluster.mark("Pod")
-            await cluster.tell(kin.pod("web-1-a", "ReplicaSet web-1", ready=False))
-            await cluster.tell(kin.pod("web-1-b", "ReplicaSet web-1"))
-            await cluster.tell(kin.pod("web-1-b", "ReplicaSet web-1"), "DELETED")
-            await cluster.tell(kin.owned(kin.DEPLOYMENT, "stranger", "another"))
+    @pytest.fixture
+    def told(self, cluster) -> Callable[..., Act]:
+        """Return what puts an object, so that a watch tells of it."""
+        return lambda obj: partial(cluster.store.put, obj)
 
-        code, out, err = watched(meanwhile, "demo")
+    def test_piped_it_is_the_tree_and_then_a_line_for_each_change(self, watched, cluster, told):
+        def mark() -> None:
+            for stream in cluster.streams:
+                stream.bookmark()
+
+        strange = told(kin.owned(kin.DEPLOYMENT, "stranger", "another"))
+        gone = partial(cluster.store.drop, NEW)
+        code, out, err = watched(mark, told(UNREADY), told(NEW), gone, strange)
+        tree, _, lines = out.partition("10.0.0.1")
 
         assert (code, err) == (130, "")
-        tree, _, lines = out.partition("10.0.0.1")
         assert tree.startswith("Namespace ns  5 objects\n")
-        assert [
-            re.sub(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ ", "", x) for x in lines.split("\n")[1:]
-        ] == [
+        assert re.sub(r"(?m)^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ ", "", lines).split("\n")[1:] == [
             "ns Pod/web-1-a: Running, not ready (was Ready)",
             "ns Pod/web-1-b: new, Ready",
             "ns Pod/web-1-b: gone",
             "",
         ]
+        kinds = ("BlueGreen", "Deployment", "Job", "Pod", "ReplicaSet", "Service")
+        assert sorted(cluster.asked("watch")) == [(kind, "ns", "") for kind in kinds]
 
-    def test_only_the_kinds_of_the_resource_are_watched(self, watched, cluster):
-        async def meanwhile() -> None:
-            await anyio.lowlevel.checkpoint()
-
-        watched(meanwhile, "demo")
-
-        assert sorted(cluster.watches) == [
-            (kind, "ns")
-            for kind in ("BlueGreen", "Deployment", "Job", "Pod", "ReplicaSet", "Service")
-        ]
-
-    def test_it_ends_well_when_nobody_reads_on(self, watched, cluster, monkeypatch):
+    def test_it_ends_well_when_nobody_reads_on(self, watched, told, monkeypatch):
         silenced: list[bool] = []
         monkeypatch.setattr("hedgerow.cli.exits.silence", lambda: silenced.append(True))
 
         def broken(*_: Any, **__: Any) -> None:
             raise BrokenPipeError
 
-        async def meanwhile() -> None:
-            monkeypatch.setattr(following, "echo", broken)
-            await cluster.tell(kin.pod("web-1-a", "ReplicaSet web-1", ready=False))
+        code, out, err = watched(
+            lambda: monkeypatch.setattr(following, "echo", broken), told(UNREADY)
+        )
 
-        code, out, err = watched(meanwhile, "demo")
-
-        assert (code, err) == (0, "")
+        assert (code, err, silenced) == (0, "", [True])
         assert out.startswith("Namespace ns  5 objects\n")
-        assert silenced == [True]
 
-    def test_as_json_each_change_is_a_line(self, watched, cluster):
-        async def meanwhile() -> None:
-            await cluster.tell(kin.pod("web-1-a", "ReplicaSet web-1", ready=False))
-            await cluster.tell(kin.owned(kin.DEPLOYMENT, "stranger", "another"))
-
-        code, out, err = watched(meanwhile, "demo", "-o", "json")
+    @pytest.mark.parametrize("output", ["json", "yaml"])
+    def test_for_programs_each_change_is_a_line_or_a_document(self, watched, told, output):
+        strange = told(kin.owned(kin.DEPLOYMENT, "stranger", "another"))
+        code, out, err = watched(told(UNREADY), strange, output=output)
+        found = map(json.loads, out.splitlines()) if output == "json" else from_yaml(out)
 
         assert (code, err) == (130, "")
-        pods = [
-            json.loads(line)["resources"][0]["children"][0]["children"][0]["children"][0]
-            for line in out.splitlines()
-        ]
+        pods = [one["resources"][0]["children"][0]["children"][0]["children"][0] for one in found]
         assert [pod["readiness"] for pod in pods] == ["Ready", "Running, not ready"]
 
-    def test_as_yaml_each_change_is_a_document(self, watched, cluster):
-        async def meanwhile() -> None:
-            await cluster.tell(kin.pod("web-1-a", "ReplicaSet web-1", ready=False))
-
-        code, out, err = watched(meanwhile, "demo", "-o", "yaml")
-
-        assert (code, err) == (130, "")
-        assert out.startswith("---\nresources:\n")
-        assert [len(one["resources"]) for one in from_yaml(out)] == [1, 1]
-
     def test_a_resource_that_goes_is_told_with_all_that_it_had(self, watched, cluster):
-        async def meanwhile() -> None:
-            await cluster.tell(kin.resource(), "DELETED")
+        assert watched(partial(cluster.store.drop, kin.resource()))[1].count(": gone\n") == 5
 
-        assert watched(meanwhile, "demo")[1].count(": gone\n") == 5
+    @pytest.mark.parametrize("later", [False, True])
+    def test_a_kind_that_may_not_be_followed_is_told_once(self, watched, cluster, told, later):
+        def forbid() -> None:
+            cluster.denied = {"list pods", "watch pods"}
+            for stream in cluster.streams:
+                if stream.kind == "Pod":
+                    stream.line(line("ERROR", FORBIDDEN.body))
 
-    def test_a_kind_that_may_not_be_followed_is_told_once(self, watched, cluster):
-        cluster.refusals["Pod"] = Forbidden("you may not")
-
-        async def meanwhile() -> None:
-            await cluster.tell(kin.owned(kin.SERVICE, "more", "r"))
-
-        code, out, err = watched(meanwhile, "demo")
-
-        assert (code, err) == (
-            130,
-            f"hedgerow: {LEFT_OUT} Pod; you may not\n",
+        if not later:
+            forbid()
+        more = told(kin.owned(kin.SERVICE, "more", "r"))
+        code, out, err = watched(*([forbid] if later else []), more)
+        at_once, in_time = (
+            f"{LEFT_OUT} Pod; {PODS}: you cannot list pods",
+            "Pod may be out of date: ",
         )
+
+        assert code == 130
+        assert err.startswith(f"hedgerow: {in_time if later else at_once}")
+        assert err.count("\n") == 1
         assert "Service/more: new, ClusterIP\n" in out
-
-    def test_a_kind_that_is_followed_no_more_is_told_until_it_is_again(self, watched, cluster):
-        async def meanwhile() -> None:
-            await cluster.fail("Pod", Forbidden("you may no longer"))
-            await cluster.tell(kin.owned(kin.SERVICE, "more", "r"))
-
-        code, out, err = watched(meanwhile, "demo")
-
-        assert (code, err) == (130, "hedgerow: Pod may be out of date: you may no longer\n")
         assert "Pod/web-1-a: gone" not in out
 
-    def test_on_a_terminal_the_tree_is_drawn_again_in_place(self, watched, cluster, monkeypatch):
-        monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
-        monkeypatch.setenv("TERM", "xterm")
-        monkeypatch.setenv("COLUMNS", "80")
-        cluster.refusals["Service"] = Forbidden("you may not")
-
-        async def meanwhile() -> None:
-            await cluster.tell(kin.pod("web-1-a", "ReplicaSet web-1", ready=False))
-
-        code, out, err = watched(meanwhile, "demo")
+    def test_on_a_terminal_the_tree_is_drawn_again_in_place(self, watched, cluster, told):
+        cluster.denied = {"list services", "watch services"}
+        code, out, err = watched(told(UNREADY), terminal="xterm")
+        first, *_, last = out.split("\x1b[1A\x1b[2K")
 
         assert (code, err) == (130, "")
-        up = "\x1b[1A\x1b[2K"
-        first, *_, last = out.split(up)
         assert first.startswith("\x1b[?25l")
         assert "✓ Ready" in first.split("Running")[0]
         assert out.count("Namespace") > 1
@@ -553,29 +432,19 @@ class TestWatch:
         assert f"{LEFT_OUT} Service" in out
         assert last.endswith("\x1b[?25h")
 
-    def test_a_terminal_that_can_only_append_gets_lines(self, watched, cluster, monkeypatch):
-        monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
-        monkeypatch.setenv("TERM", "dumb")
-
-        async def meanwhile() -> None:
-            await cluster.tell(kin.pod("web-1-a", "ReplicaSet web-1", ready=False))
-
-        out = watched(meanwhile, "demo")[1]
+    def test_a_terminal_that_can_only_append_gets_lines(self, watched, told):
+        out = watched(told(UNREADY), terminal="dumb")[1]
 
         assert out.count("Namespace") == 1
         assert "\x1b" not in out
 
-    def test_nothing_is_left_once_all_is_gone(self, watched, cluster, monkeypatch):
-        monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
-        monkeypatch.setenv("TERM", "xterm")
+    def test_nothing_is_left_once_all_is_gone(self, watched, cluster):
+        gone = partial(cluster.store.drop, kin.resource())
 
-        async def meanwhile() -> None:
-            await cluster.tell(kin.resource(), "DELETED")
-
-        assert "nothing is left" in watched(meanwhile, "demo")[1]
+        assert "nothing is left" in watched(gone, terminal="xterm")[1]
 
     @pytest.mark.parametrize("ages", [True, False])
-    def test_ages_are_drawn_anew_where_that_is_worth_it(self, watched, cluster, monkeypatch, ages):
+    def test_ages_are_drawn_anew_where_that_is_worth_it(self, watched, monkeypatch, ages):
         drawn: list[str] = []
 
         def changes(_: TreesView) -> list[str]:
@@ -590,14 +459,6 @@ class TestWatch:
         monkeypatch.setattr(following, "TICK", 0)
         monkeypatch.setattr(TreesView, "ages", ages)
         monkeypatch.setattr(TreesView, "changes", changes)
-        monkeypatch.setattr("cli.grove._seen", anyio.lowlevel.checkpoint)
 
-        assert watched(meanwhile, "demo")[0] == 130
+        assert watched(meanwhile, seen=anyio.lowlevel.checkpoint)[0] == 130
         assert (len(drawn) >= 10) is ages
-
-
-def memcached(name: str, namespace: str = "ns") -> dict[str, Any]:
-    found = kin.resource()
-    meta = {"name": name, "namespace": namespace, "uid": f"Memcached {name}"}
-    version = "memcached.cache.example.com/v1"
-    return {**found, "apiVersion": version, "kind": "Memcached", "metadata": meta}

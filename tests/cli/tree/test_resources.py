@@ -25,6 +25,8 @@ from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow_schemas.base import instant
 from library.scaler import SCALER
 
+Object = dict[str, Any]
+
 
 def names(node: Any) -> list[str]:
     return [str(each) for each in node.walk()]
@@ -163,15 +165,6 @@ class TestDescent:
             "Deployment/api", "Deployment/web", "Service/demo", "Pod/own"
         ]  # fmt: skip
 
-    def test_the_identity_and_the_change_of_each_are_told(self):
-        deployment = tree().children[0]
-
-        assert (deployment.api_version, deployment.namespace, deployment.uid) == (
-            "apps/v1", "ns", "Deployment web"
-        )  # fmt: skip
-        assert deployment.changed == Holder("hedgerow-bluegreen", "Apply", "", kin.NOON)
-        assert deployment.readiness.words == "available 1/1"
-
     def test_an_object_without_uid_has_no_children(self):
         nameless = {**kin.resource(), "metadata": {"name": "demo", "namespace": "ns"}}
         loose = {**SERVICE, "metadata": {"name": "loose", "namespace": "ns"}}
@@ -242,76 +235,61 @@ class TestConflicts:
         assert "Secret/none" not in names(root)
 
 
+def unmet(message: str, reason: str = "Rejected", ready: str = "False") -> Object:
+    return kin.resource(message, reason, ready)
+
+
+FOREIGN, GOING = kin.foreign(), kin.foreign("demo", going=True)
+ELSEWHERE = {**FOREIGN, "metadata": {**FOREIGN["metadata"], "namespace": "elsewhere"}}
+BLOCKED = "resource Deployment/ns/web was blocked due to Service/other"
+MISSING: dict[str, tuple[Object, list[Object], list[str]]] = {
+    "a taken name, in the planner's words": (
+        kin.unmet(FOREIGN), [FOREIGN],
+        ["ConfigMap/settings: name taken: the object exists, and no controller owns it"],
+    ),
+    "its owner is named": (
+        kin.unmet(kin.foreign("other")), [kin.foreign("other")],
+        ["ConfigMap/settings: name taken: the object is a child of BlueGreen/other"],
+    ),
+    "taken, though the other was not read": (
+        kin.unmet(FOREIGN), [], ["ConfigMap/settings: missing: NameTaken"],
+    ),
+    "one of another namespace has not taken it": (
+        kin.unmet(FOREIGN), [ELSEWHERE], ["ConfigMap/settings: missing: NameTaken"],
+    ),
+    "it waits for its predecessor": (
+        kin.unmet(GOING), [GOING],
+        ["ConfigMap/settings: missing: waits until the old object is gone"],
+    ),
+    "a term that means nothing": (
+        unmet(f"no{UNMATCHED}hedgerow.dev/yield: Deployment/none: spec.a"), [], [],
+    ),
+    "refused, with the condition's reason": (
+        unmet("Service/x: PATCH …: over quota; Pod/y is not its own. See Service/x.", "Forbidden"),
+        [], ["Service/x: missing: Forbidden"],
+    ),
+    "what a webhook names is none": (
+        unmet(f"Blue: 0 of 1 replicas are up to date: {BLOCKED}", "Unavailable"), [], [],
+    ),
+    "what keeps nothing from being ready is none": (unmet("Service/x", "R", "True"), [], []),
+    "nor what is not known": (unmet("Service/x", "R", "Unknown"), [], []),
+    "nor one that is there, whatever is said of it": (unmet("Deployment/web: no"), [], []),
+}  # fmt: skip
+"""A resource, objects besides its children, and what of it is missing in which words."""
+
+
 class TestMissing:
-    def test_the_planners_words_for_a_taken_name_are_understood(self):
-        foreign = kin.foreign()
+    @pytest.mark.parametrize(("of", "more", "words"), MISSING.values(), ids=MISSING)
+    def test_what_the_status_misses_is_told(self, of, more, words):
+        absent = [node for node in tree(*more, of=of).walk() if not node.uid]
 
-        absent = tree(foreign, of=kin.unmet(foreign)).children[-1]
+        assert [f"{node}: {node.readiness.words}" for node in absent] == words
 
-        assert (str(absent), absent.uid, absent.api_version) == ("ConfigMap/settings", "", "v1")
-        assert absent.readiness == Readiness(
-            "Failed", "name taken: the object exists, and no controller owns it"
-        )
+    def test_who_changed_what_has_the_name_is_told(self):
+        absent = tree(FOREIGN, of=kin.unmet(FOREIGN)).children[-1]
+
+        assert (absent.api_version, absent.readiness.verdict) == ("v1", "Failed")
         assert absent.changed == Holder("kubectl-create", "Update", "", kin.NOON)
-
-    def test_the_owner_of_a_taken_name_is_named(self):
-        foreign = kin.foreign("other")
-
-        absent = tree(foreign, of=kin.unmet(foreign)).children[-1]
-
-        assert absent.readiness.words == "name taken: the object is a child of BlueGreen/other"
-
-    def test_a_taken_name_is_told_of_though_the_other_was_not_read(self):
-        unmet = kin.unmet(kin.foreign())
-        unmet["status"]["conditions"][0]["reason"] = "Rejected"
-
-        assert tree(of=unmet).children[-1].readiness.words == "missing: NameTaken"
-
-    def test_one_that_waits_for_its_predecessor_says_so(self):
-        going = kin.foreign("demo", going=True)
-
-        absent = tree(going, of=kin.unmet(going)).children[-1]
-
-        assert absent.readiness.words == "missing: waits until the old object is gone"
-
-    def test_a_term_that_means_nothing_names_no_child(self):
-        message = f"no{UNMATCHED}hedgerow.dev/yield: Deployment/none: spec.a"
-        root = tree(of=kin.resource(message, "Rejected", "False"))
-
-        assert "Deployment/none" not in names(root)
-
-    def test_an_object_of_that_name_in_another_namespace_has_not_taken_it(self):
-        foreign = kin.foreign()
-        unmet = kin.unmet(foreign)
-        elsewhere = {**foreign, "metadata": {**foreign["metadata"], "namespace": "elsewhere"}}
-
-        assert tree(elsewhere, of=unmet).children[-1].readiness.words == "missing: NameTaken"
-
-    def test_one_that_was_refused_has_the_conditions_reason(self):
-        message = "Service/x: PATCH …: over quota; Pod/y is not its own. See Service/x."
-
-        root = tree(of=kin.resource(message, "Forbidden", "False"))
-
-        (absent,) = [node for node in root.walk() if not node.uid]
-        assert (str(absent), absent.readiness.words) == ("Service/x", "missing: Forbidden")
-
-    def test_what_a_webhook_names_is_no_child(self):
-        told = "resource Deployment/ns/web was blocked due to Service/other"
-        message = f"Blue: 0 of 1 replicas are up to date: {told}"
-        root = tree(of=kin.resource(message, "Unavailable", "False"))
-
-        assert all(node.uid for node in root.walk())
-
-    @pytest.mark.parametrize("ready", ["True", "Unknown"])
-    def test_only_what_keeps_it_from_being_ready_is_taken_at_its_word(self, ready):
-        root = tree(of=kin.resource("Service/x", ready=ready))
-
-        assert all(node.uid for node in root.walk())
-
-    def test_a_child_that_is_there_is_not_missing_whatever_is_said_of_it(self):
-        root = tree(of=kin.resource("Deployment/web: no", "Rejected", "False"))
-
-        assert all(node.uid for node in root.walk())
 
 
 class TestResource:

@@ -27,6 +27,38 @@ def drawn(*trees: TreeNode, width: int = ENDLESS) -> list[str]:
     return [line.plain for line in lines(sections(trees, NOW), width)]
 
 
+HELD = kin.resource("Green waits", "Held", "False", phase="Held")
+FIELD = {"object": "Service/demo", "path": ".spec.x"}
+VALUES = {"reason": "OtherValue", "declared": "2", "live": "3"}
+GONE = {**FIELD, "reason": "Removed", "declared": "a", "since": NOON}
+TOLD = {
+    "why it is not ready": (
+        kin.resource("no pod is ready", "Unavailable", "False"), ["no pod is ready"],
+    ),
+    "a switch is held": (
+        HELD,
+        ["Namespace ns  5 objects, 1 in progress", "what to do: hedgerow promote demo -n ns"],
+    ),
+    "somebody else's kind is held": (HELD | {"apiVersion": "other.example.com/v1"}, []),
+    "a conflict that stands nowhere else": (
+        kin.resource("it is held", "FieldConflict", "False"), ["it is held"],
+    ),
+    "a holder of whom little is known": (
+        kin.resource(contested=[{**FIELD, "manager": "someone"}]),
+        ["✗ .spec.x: held by someone with another value"],
+    ),
+    "the values of a conflict": (
+        kin.resource(contested=[contested("Service/demo") | VALUES]),
+        ["✗ .spec.replicas: you declare 2, it is 3; held by kubectl (Update scale) for 5m"],
+    ),
+    "what nobody holds": (
+        kin.resource(contested=[GONE]),
+        ["✗ .spec.x: you declare a, it is not there; it was removed, and nobody holds it"],
+    ),
+}  # fmt: skip
+"""A resource, and lines below it."""
+
+
 class TestWide:
     def test_a_tree_is_told_line_by_line(self):
         resource = kin.resource(
@@ -58,24 +90,6 @@ class TestWide:
 
         assert drawn(root)[4] == "│ ✗ several hedgerows report on it: x"
 
-    def test_why_it_is_not_ready_is_told_below_it(self):
-        root = tree(of=kin.resource("no pod is ready", "Unavailable", "False"))
-
-        assert drawn(root)[4] == "│   no pod is ready"
-
-    def test_of_a_held_switch_the_next_step_is_told(self):
-        root = tree(of=kin.resource("Green waits", "Held", "False", phase="Held"))
-        told = [line.strip("│ ") for line in drawn(root)]
-
-        assert told[0] == "Namespace ns  5 objects, 1 in progress"
-        assert "what to do: hedgerow promote demo -n ns" in told
-
-    def test_of_somebody_elses_kind_that_is_held_none_is(self):
-        resource = kin.resource("it waits", "Held", "False", phase="Held")
-        root = tree(of=resource | {"apiVersion": "other.example.com/v1"})
-
-        assert not [line for line in drawn(root) if "promote" in line]
-
     def test_each_reason_is_told_once_whichever_conditions_have_it(self):
         resource = kin.resource("a", "Unavailable", "False")
         others = [("Available", "False", "a"), ("Synced", "False", "b"), ("Fine", "True", "c")]
@@ -91,32 +105,12 @@ class TestWide:
             "├ Deployment/web      ✓ available 1/1           hedgerow-bluegreen  5m",
         ]
 
-    def test_a_conflict_that_stands_nowhere_else_is_told_by_the_message(self):
-        root = tree(of=kin.resource("it is held", "FieldConflict", "False"))
+    @pytest.mark.parametrize(("resource", "lines"), TOLD.values(), ids=TOLD)
+    def test_what_keeps_it_from_being_ready_is_told_with_what_to_do(self, resource, lines):
+        told = [line.strip("│ ") for line in drawn(tree(of=resource))]
 
-        assert drawn(root)[4] == "│   it is held"
-
-    def test_a_holder_of_whom_little_is_known_is_told_shortly(self):
-        bare = {"object": "Service/demo", "path": ".spec.ports", "manager": "someone"}
-        root = tree(of=kin.resource(contested=[bare]))
-
-        assert drawn(root)[-2] == "    ✗ .spec.ports: held by someone with another value"
-
-    def test_the_values_of_a_conflict_are_told(self):
-        values = {"reason": "OtherValue", "declared": "2", "live": "3"}
-        root = tree(of=kin.resource(contested=[contested("Service/demo") | values]))
-
-        assert (
-            "    ✗ .spec.replicas: you declare 2, it is 3; held by kubectl (Update scale) for 5m"
-            in drawn(root)
-        )
-
-    def test_what_nobody_holds_is_said_to_be_so(self):
-        gone = {"object": "Service/demo", "path": ".spec.x", "reason": "Removed", "declared": "a"}
-        root = tree(of=kin.resource(contested=[{**gone, "since": NOON}]))
-
-        told = "you declare a, it is not there; it was removed, and nobody holds it"
-        assert drawn(root)[-2] == f"    ✗ .spec.x: {told}"
+        assert [line for line in lines if line not in told] == []
+        assert any("promote" in line for line in told) is ("promote" in str(lines))
 
     def test_a_term_of_yield_that_meets_nothing_is_said_beside_the_conflict(self):
         contested = {"object": "Service/demo", "path": ".spec.x", "manager": "m", "declared": "a"}

@@ -7,10 +7,7 @@ from typing import Any
 
 import pytest
 
-from cli.watch.standin import config
 from hedgerow.cli.watch.changes import changes
-from hedgerow.testing.memory.kinds import BUILTIN
-from hedgerow.testing.memory.server import Server
 
 Object = dict[str, Any]
 
@@ -194,47 +191,9 @@ class TestHands:
         assert told(before, after) == ["taken .spec.x wrote a", "released .spec.x wrote a"]
 
 
-class TestServer:
-    """The same, with managed fields as the server in memory writes them."""
+def test_a_state_is_not_altered_by_the_comparison():
+    states = [pod(entry("a", "spec.x"), spec={"x": x, "y": {"z": [x]}}) for x in (1, 2)]
+    kept = copy.deepcopy(states)
+    changes(*states)
 
-    @pytest.fixture
-    def server(self) -> Server:
-        server = Server(BUILTIN)
-        server.apply({**config("c"), "data": {"x": "1", "y": "1"}}, "author")
-        server.now += 1
-        return server
-
-    def after(self, server: Server, write) -> list[str]:
-        before = server.get(config("c"))
-        write(server)
-        server.now += 1
-        return told(before, server.get(config("c")))
-
-    def test_an_update_by_another_manager(self, server):
-        assert self.after(
-            server, lambda s: s.merge(config("c"), {"data": {"x": "2", "z": "1"}}, "editor")
-        ) == ["changed .data.x wrote editor", "added .data.z wrote editor"]
-
-    def test_an_apply_that_prunes(self, server):
-        assert self.after(
-            server, lambda s: s.apply({**config("c"), "data": {"x": "1"}}, "author")
-        ) == ["removed .data.y wrote author"]
-
-    def test_an_edit_that_only_removes(self, server):
-        found = self.after(server, lambda s: s.merge(config("c"), {"data": {"y": None}}, "editor"))
-
-        assert found == ["removed .data.y held author"]
-
-    def test_an_apply_of_an_equal_value(self, server):
-        found = self.after(server, lambda s: s.apply({**config("c"), "data": {"x": "1"}}, "b"))
-
-        assert found == ["taken .data.x wrote b"]
-
-    def test_a_state_is_not_altered_by_the_comparison(self, server):
-        before, after = server.get(config("c")), server.get(config("c"))
-        after["data"]["x"] = "2"
-        kept = copy.deepcopy((before, after))
-
-        changes(before, after)
-
-        assert (before, after) == kept
+    assert states == kept

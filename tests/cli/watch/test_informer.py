@@ -1,9 +1,7 @@
-"""The informer on a stand-in server: no deletion is lost, and none is invented."""
+"""The informer on the server in memory: no deletion is lost, and none is invented."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import anyio
@@ -11,10 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.watch.standin import CONFIG_MAP, StandIn, all_of, impatient
+from cli.watch.configs import CONFIG_MAP, Configs
 from hedgerow.cli.watch.informer import WatchNotice, inform
 from hedgerow.cli.watch.memory import Memory
-from hedgerow.kube.errors import Forbidden, KubeError
+from hedgerow.kube.errors import KubeError
+from support.server.apiserver import refusal
+from support.server.connected import Clock, connected
 
 Object = dict[str, Any]
 
@@ -26,8 +26,7 @@ class Heard:
         self.memory = Memory("key")
         self.notices: list[WatchNotice] = []
         self.told: list[str] = []
-        self.problems: list[KubeError] = []
-        self.recoveries = 0
+        self.problems: set[str] = set()
 
     def heard(self, notice: WatchNotice) -> None:
         self.notices.append(notice)
@@ -40,172 +39,112 @@ class Heard:
         self.told.append(f"synced{' again' if again else ''} {count}")
 
     def failed(self, error: KubeError) -> None:
-        self.problems.append(error)
+        self.problems.add(type(error).__name__)
 
     def recovered(self) -> None:
-        self.recoveries += 1
+        """Nothing depends on it."""
 
 
-def informed(cluster: StandIn, heard: Heard | None = None) -> Heard:
-    """Let all steps of the cluster happen, and return what was heard."""
-    heard = heard or Heard()
-    timing = impatient()
-    where = (cluster, CONFIG_MAP, "default")
+def informed(cluster: Configs, *steps: str) -> Heard:
+    """Let each step happen once the one before it was seen, and return what was heard."""
+    heard, timing = Heard(), Clock().timing
+    where = (connected(cluster), CONFIG_MAP, "default")
 
     async def run() -> None:
-        with anyio.CancelScope() as scope:
+        async with anyio.create_task_group() as group:
 
-            async def end() -> None:
-                scope.cancel()
-                await anyio.lowlevel.checkpoint()
+            async def watch() -> None:
+                await inform(*where, labels="", memory=heard.memory, printer=heard, timing=timing)
 
-            cluster.end = end
-            await inform(*where, labels="", memory=heard.memory, printer=heard, timing=timing)
+            group.start_soon(watch)
+            for step in ("", *steps):
+                cluster.do(step)
+                await anyio.wait_all_tasks_blocked()
+            group.cancel_scope.cancel()
 
     anyio.run(run)
     return heard
 
 
 @pytest.fixture
-def cluster() -> StandIn:
+def cluster() -> Configs:
     """A cluster with the ConfigMaps a and b."""
-    cluster = StandIn()
-    cluster.put("a", x="1")
-    cluster.put("b", x="1")
+    cluster = Configs()
+    cluster.do("put a 1; put b 1")
     return cluster
 
 
 BEGINNING = ["EXISTING a", "EXISTING b", "synced 2"]
+HISTORIES: dict[str, tuple[list[str], list[str]]] = {
+    "each change": (
+        ["put c", "put c 2", "remove c"], ["ADDED c", "UPDATED c", "DELETED c"],
+    ),
+    "what happens elsewhere is not told": (["elsewhere c", "remove a"], ["DELETED a"]),
+    "made anew": (["remove a; put a"], ["DELETED a", "ADDED a"]),
+    # The server still has all events since the last version: the watch goes on from there.
+    "across cuts nothing is told twice and nothing is lost": (
+        ["put a 2", "remove a; put c; cut", "cut"], ["UPDATED a", "DELETED a", "ADDED c"],
+    ),
+    # The server has forgotten the events: a new list is compared with what was known.
+    "a deletion in a gap is told once": (
+        ["remove a; put c; cut; compact"],
+        ["ADDED c in a gap", "DELETED a in a gap", "synced again 2"],
+    ),
+    "none is invented": (["put b 1; cut; compact"], ["synced again 2"]),
+    "several updates in a gap are one": (
+        ["put a 2; put a 3; cut; compact"], ["UPDATED a in a gap", "synced again 2"],
+    ),
+    "made anew in a gap": (
+        ["remove a; put a 1; cut; compact"],
+        ["DELETED a in a gap", "ADDED a in a gap", "synced again 2"],
+    ),
+    "what came and went in a gap was never seen": (
+        ["put c; remove c; cut; compact"], ["synced again 2"],
+    ),
+    "gap after gap a deletion stays told": (
+        ["remove a; cut; compact", "put b 2; cut; compact"],
+        ["DELETED a in a gap", "synced again 1", "UPDATED b in a gap", "synced again 1"],
+    ),
+}  # fmt: skip
+"""What happens step by step, and what is told of it."""
 
 
-class TestWithoutAGap:
-    def test_what_is_there_is_told_then_that_it_is_all_and_then_each_change(self, cluster):
-        cluster.steps = [
-            partial(cluster.put, "c"),
-            partial(cluster.put, "c", x="2"),
-            partial(cluster.remove, "c"),
-        ]
+class TestHistories:
+    @pytest.mark.parametrize("is_listed", [False, True], ids=["streamed", "listed"])
+    @pytest.mark.parametrize(("steps", "told"), HISTORIES.values(), ids=HISTORIES)
+    def test_what_happens_is_told_after_what_is_there(self, cluster, steps, told, is_listed):
+        """An older server, which knows no watch from the beginning, is listed instead."""
+        if is_listed:
+            cluster.refused[True] = refusal(422, "Invalid", "sendInitialEvents is forbidden")
+        heard = informed(cluster, *steps)
 
-        heard = informed(cluster)
-
-        assert heard.told == [*BEGINNING, "ADDED c", "UPDATED c", "DELETED c"]
-
-    @pytest.mark.parametrize("streams", [True, False])
-    def test_an_older_server_is_listed_instead(self, cluster, streams):
-        cluster.streams = streams
-        cluster.steps = [partial(cluster.remove, "a")]
-
-        assert informed(cluster).told == [*BEGINNING, "DELETED a"]
-        assert (("list", "ConfigMap", "default", "") in cluster.asked) is not streams
-
-    def test_what_happens_elsewhere_is_not_told(self, cluster):
-        cluster.steps = [partial(cluster.put, "c", "other"), partial(cluster.remove, "a")]
-
-        assert informed(cluster).told == [*BEGINNING, "DELETED a"]
+        assert heard.told == [*BEGINNING, *told]
+        assert heard.problems == set()
+        assert bool(cluster.asked("list")) is is_listed
 
     def test_a_deletion_is_told_with_the_last_state(self, cluster):
-        cluster.steps = [partial(cluster.put, "a", x="2"), partial(cluster.remove, "a")]
-
-        *_, updated, deleted = informed(cluster).notices
+        *_, updated, deleted = informed(cluster, "put a 2", "remove a").notices
 
         assert deleted.new is None
         assert deleted.old["state"] != updated.old["state"]
         versions = [int(n["metadata"]["resourceVersion"]) for n in (updated.new, deleted.old)]
         assert versions[0] < versions[1]
 
-    def test_an_object_made_anew_is_a_deletion_and_an_addition(self, cluster):
-        cluster.steps = [all_of(partial(cluster.remove, "a"), partial(cluster.put, "a"))]
-
-        assert informed(cluster).told == [*BEGINNING, "DELETED a", "ADDED a"]
-
-
-class TestAcrossACut:
-    """The server still has all events since the last version: the watch goes on from there."""
-
-    def test_nothing_is_told_twice_and_nothing_is_lost(self, cluster):
-        cluster.steps = [
-            partial(cluster.put, "a", x="2"),
-            all_of(cluster.cut, partial(cluster.remove, "a"), partial(cluster.put, "c")),
-            cluster.cut,
-        ]
-
-        heard = informed(cluster)
-
-        assert heard.told == [*BEGINNING, "UPDATED a", "DELETED a", "ADDED c"]
-        assert heard.problems == []
-
-
-class TestAcrossAGap:
-    """The server has forgotten the events: a new list is compared with what was known."""
-
-    def gone(self, cluster: StandIn, *meanwhile: Callable[[], object]) -> list[str]:
-        cluster.steps = [all_of(cluster.cut, *meanwhile, cluster.compact)]
-        told = informed(cluster).told
-        assert told[:3] == BEGINNING
-        return told[3:]
-
-    def test_a_deletion_is_told_once(self, cluster):
-        told = self.gone(cluster, partial(cluster.remove, "a"), partial(cluster.put, "c"))
-
-        assert told == ["ADDED c in a gap", "DELETED a in a gap", "synced again 2"]
-
-    def test_none_is_invented(self, cluster):
-        assert self.gone(cluster, partial(cluster.put, "b", x="1")) == ["synced again 2"]
-
-    def test_several_updates_are_one(self, cluster):
-        told = self.gone(
-            cluster, partial(cluster.put, "a", x="2"), partial(cluster.put, "a", x="3")
-        )
-
-        assert told == ["UPDATED a in a gap", "synced again 2"]
-
-    def test_an_object_made_anew_is_a_deletion_and_an_addition(self, cluster):
-        told = self.gone(cluster, partial(cluster.remove, "a"), partial(cluster.put, "a", x="1"))
-
-        assert told == ["DELETED a in a gap", "ADDED a in a gap", "synced again 2"]
-
-    def test_what_came_and_went_meanwhile_was_never_seen(self, cluster):
-        assert self.gone(cluster, partial(cluster.put, "c"), partial(cluster.remove, "c")) == [
-            "synced again 2"
-        ]
-
-    def test_gap_after_gap_a_deletion_stays_told(self, cluster):
-        cluster.steps = [
-            all_of(cluster.cut, partial(cluster.remove, "a"), cluster.compact),
-            all_of(cluster.cut, partial(cluster.put, "b", x="2"), cluster.compact),
-        ]
-
-        assert informed(cluster).told[3:] == [
-            "DELETED a in a gap",
-            "synced again 1",
-            "UPDATED b in a gap",
-            "synced again 1",
-        ]
-
 
 class TestAcrossAnOutage:
     def test_the_problem_is_told_and_then_what_happened(self, cluster):
-        cluster.steps = [all_of(partial(cluster.go_down, 6), partial(cluster.remove, "a"))]
-
-        heard = informed(cluster)
+        heard = informed(cluster, "remove a; down 6")
 
         assert heard.told[3:] == ["DELETED a in a gap", "synced again 1"]
-        assert {type(error).__name__ for error in heard.problems} == {"Unreachable"}
+        assert heard.problems == {"Unreachable"}
 
     def test_a_store_that_was_restored_is_taken_as_it_is(self, cluster):
         """Versions go back: what was written after the backup is undone, and told."""
-        backup = cluster.model.fork()
-        cluster.steps = [
-            partial(cluster.put, "a", x="2"),
-            partial(cluster.put, "c"),
-            partial(cluster.remove, "b"),
-            all_of(partial(cluster.go_down, 6), partial(cluster.restore, backup)),
-        ]
+        restored = f"down 6; restore {cluster.store.version}"
+        told = informed(cluster, "put a 2", "put c", "remove b", restored).told[3:]
 
-        told = informed(cluster).told
-
-        assert told[3:6] == ["UPDATED a", "ADDED c", "DELETED b"]
-        assert sorted(told[6:-1]) == [
+        assert told[:3] == ["UPDATED a", "ADDED c", "DELETED b"]
+        assert sorted(told[3:-1]) == [
             "ADDED b in a gap",
             "DELETED c in a gap",
             "UPDATED a in a gap",
@@ -213,45 +152,29 @@ class TestAcrossAnOutage:
         assert told[-1] == "synced again 2"
 
     def test_no_rights_any_more_is_no_deletion(self, cluster):
-        cluster.steps = [
-            all_of(
-                cluster.cut,
-                cluster.compact,
-                partial(cluster.refusals.setdefault, "ConfigMap", Forbidden("you may not")),
-            ),
-        ]
-        tries = 0
+        heard = informed(cluster, "forbid 3; compact")
 
-        def failed(error: KubeError) -> None:
-            nonlocal tries
-            tries += 1
-            if tries == 3:
-                cluster.refusals.clear()
-
-        heard = Heard()
-        heard.failed = failed
-        assert informed(cluster, heard).told == [*BEGINNING, "synced again 2"]
+        assert heard.told == [*BEGINNING, "synced again 2"]
+        assert heard.problems == {"Forbidden"}
 
 
-NAMES = st.sampled_from(["a", "b", "c"])
 ACT = st.one_of(
-    st.tuples(st.just("put"), NAMES, st.sampled_from(["1", "2"])),
-    st.tuples(st.just("remove"), NAMES),
-    st.tuples(st.sampled_from(["cut", "compact", "down", "look"])),
+    st.sampled_from([f"{act} {name}" for name in "abc" for act in ("put", "remove")]),
+    st.sampled_from([f"put {name} 2" for name in "abc"]),
+    st.sampled_from(["cut", "compact", "down 4"]),
 )
 
 
 class TestAnyHistory:
-    @given(st.lists(ACT, max_size=25), st.booleans())
-    def test_what_was_told_adds_up_to_what_is_there(self, acts, streams):
-        cluster = StandIn()
-        cluster.streams = streams
-        cluster.steps = _steps(cluster, acts)
+    @given(st.lists(st.lists(ACT, max_size=5).map(";".join), max_size=6), st.booleans())
+    def test_what_was_told_adds_up_to_what_is_there(self, steps, is_listed):
+        cluster = Configs()
+        if is_listed:
+            cluster.refused[True] = refusal(422, "Invalid", "sendInitialEvents is forbidden")
+        heard = informed(cluster, *steps)
+
         seen: set[str] = set()
         gone: list[str] = []
-
-        heard = informed(cluster)
-
         there: dict[str, str] = {}
         weights: dict[str, int] = {}
         for notice in heard.notices:
@@ -268,34 +191,8 @@ class TestAnyHistory:
                 assert uid not in seen
                 there[name] = uid
                 seen.add(uid)
-        live = cluster.model.list("", "ConfigMap", "default").items
-        assert there == {each["metadata"]["name"]: each["metadata"]["uid"] for each in live}
+        live = [obj["metadata"] for obj in cluster.store.all().values()]
+        assert there == {meta["name"]: meta["uid"] for meta in live}
         assert heard.memory.weight == sum(weights.values())
         assert len(gone) == len(set(gone))
         assert set(gone) == seen - set(there.values())
-
-
-def _steps(cluster: StandIn, acts: list[tuple[str, ...]]) -> list[Callable[[], object]]:
-    """Return the acts, those up to each `look` as one step that is seen as a whole."""
-    steps: list[Callable[[], object]] = []
-    together: list[Callable[[], object]] = []
-    for act in (*acts, ("look",)):
-        match act:
-            case ("put", name, value):
-                together.append(partial(cluster.put, name, x=value))
-            case ("remove", name):
-                together.append(partial(_gone, cluster, name))
-            case ("down",):
-                together.append(partial(cluster.go_down, 4))
-            case ("look",):
-                steps.append(all_of(*together))
-                together = []
-            case (word,):
-                together.append(getattr(cluster, word))
-    return steps
-
-
-def _gone(cluster: StandIn, name: str) -> None:
-    live = cluster.model.list("", "ConfigMap", "default").items
-    if name in {each["metadata"]["name"] for each in live}:
-        cluster.remove(name)

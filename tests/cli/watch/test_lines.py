@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cli.watch.standin import CONFIG_MAP
+from cli.watch.configs import CONFIG_MAP
 from hedgerow.cli.watch.changes import FieldChange
 from hedgerow.cli.watch.informer import WatchNotice
 from hedgerow.cli.watch.lines import JsonLines, Scope, SeedLines, Sentences

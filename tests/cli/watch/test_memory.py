@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cli.watch.standin import config
+from cli.watch.configs import config
 from hedgerow.cli.watch.changes import changes
 from hedgerow.cli.watch.memory import LONG, Memory, kept_phase, phase_of
 

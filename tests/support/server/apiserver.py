@@ -161,9 +161,15 @@ class ApiServer:
         await anyio.sleep(self._latency / 2)
         return reply
 
-    async def _open(self, _exchange: Exchange, _initial: bool) -> Opening:
+    async def _open(self, exchange: Exchange, _initial: bool) -> Opening | Reply:
         await anyio.sleep(self._latency)
-        return Opening()
+        return self._barred(exchange) or Opening()
+
+    def _barred(self, exchange: Exchange) -> Reply | None:
+        """Refuse what nobody has the right to."""
+        if exchange.right not in self.denied:
+            return None
+        return refusal(403, "Forbidden", f"you cannot {exchange.right}")
 
     def _told(self, entry: Entry) -> None:
         for stream in self.streams:
@@ -240,8 +246,8 @@ class ApiServer:
             return self._get(exchange)
         if exchange.verb == "review":
             return self._review(exchange)
-        if exchange.right in self.denied:
-            return refusal(403, "Forbidden", f"you cannot {exchange.right}")
+        if barred := self._barred(exchange):
+            return barred
         try:
             return self._list(exchange) if exchange.verb == "list" else self._one(exchange)
         except Refused as refused:

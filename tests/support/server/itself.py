@@ -18,6 +18,8 @@ SHORT = {
     "deployments": ["deploy"],
     "nodes": ["no"],
     "pods": ["po"],
+    "services": ["svc"],
+    "statefulsets": ["sts"],
 }
 
 
