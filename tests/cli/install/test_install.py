@@ -1,28 +1,17 @@
-# the stand-in has the signatures of Cluster
+"""Install and uninstall, as typed and as called: what becomes of definitions and of roles."""
+
 from __future__ import annotations
 
 import json
-from contextlib import asynccontextmanager
 from copy import deepcopy
-from functools import partial
-from types import SimpleNamespace
+from functools import cache, partial
 
 import pytest
 import yaml
-from typer import Typer
-from typer.testing import CliRunner
 
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.install import definitions as installing
-from hedgerow.cli.install.command import (
-    Again,
-    install_command,
-    installed,
-    show,
-    told,
-    told_of_role,
-    uninstall_command,
-)
+from hedgerow.cli.install.command import Again, told_of_role
 from hedgerow.cli.install.definitions import (
     ATTEMPTS,
     FIELD_MANAGER,
@@ -32,23 +21,31 @@ from hedgerow.cli.install.definitions import (
     close,
     is_closed,
 )
-from hedgerow.cli.install.roles import grant, revoke
+from hedgerow.cli.install.roles import CLUSTER_ROLE, grant, revoke
 from hedgerow.deploy import access
 from hedgerow.deploy.names import Names
-from hedgerow.kube.errors import Cause, Conflict, Forbidden, Missing, Stale
-from hedgerow.kube.retry import RetryClock
+from hedgerow.kube.errors import Stale
+from hedgerow.objects import PROGRAM
+from hedgerow.testing.memory.kinds import custom_resource
 from hedgerow_schemas.base import ApiResource
 from hedgerow_schemas.bluegreen import BlueGreen
-from hedgerow_schemas.crd import crd_name
+from hedgerow_schemas.crd import CRD, crd_name
 from hedgerow_schemas.memcached import Memcached
 from hedgerow_schemas.openapi import DOCUMENT_PATH
 from support.operator.registered import ALL, RESOURCES
+from support.server.apiserver import Reply, refusal
+from support.server.connected import Clock, connected
 
-NAME = "bluegreens.app.demo.kakao.com"
+NAME, OTHERS = "bluegreens.app.demo.kakao.com", "others.other.example.com"
+READ, DELETE = (f"{verb} CustomResourceDefinition" for verb in ("read", "delete"))
+LIST = "list BlueGreen"
+FINALIZER = "example.com/held"
+DISCOVERY = f"/apis/{BlueGreen.api.group_version}"
+MISSING, FORBIDDEN = refusal(404, "NotFound"), refusal(403, "Forbidden", "not yours")
 pytestmark = pytest.mark.anyio
 
 # One definition is enough to tell what happens to each.
-install = partial(installing.install, resources=(BlueGreen,))
+install = partial(installing.install, resources=(BlueGreen,), plain=True)
 uninstall = partial(installing.uninstall, resources=(BlueGreen,))
 
 
@@ -58,174 +55,91 @@ class Other(BlueGreen):
     api = ApiResource("other.example.com/v1", "Other", "others")
 
 
-class Time:
-    """Virtual time: a sleep passes at once, and is counted."""
-
-    def __init__(self):
-        self.seconds = 0.0
-        self.timing = RetryClock(now=lambda: self.seconds, sleep=self.sleep, draw=lambda: 0.5)
-
-    async def sleep(self, seconds):
-        self.seconds += seconds
-
-
-class Cluster:
-    """A cluster of definitions: keeps what is applied and answers as the API server does."""
-
-    def __init__(self):
-        self.crds = {}
-        self.roles = {}
-        self.may_grant = True
-        self.instances = []
-        self.more = 0
-        self.openapi = installing.packaged_document()
-        self.version = "v1.37.2"
-        self.conflicts = {}
-        self.establish_after = 0
-        self.served = True
-        self.names_accepted = True
-        self.linger = 0
-        self.stale = 0
-        self.deleted_closed = []
-        self.stored = []
-        self.log = []
-
-    def put(self, crd, manager=FIELD_MANAGER):
-        name = crd["metadata"]["name"]
-        entry = {"manager": manager, "operation": "Apply", "time": f"t{len(self.log)}"}
-        status = {"manager": "kube-apiserver", "subresource": "status"}
-        live = deepcopy(crd)
-        live["metadata"] |= {
-            "uid": f"uid-{name}",
-            "resourceVersion": f"{len(self.log)}",
-            "managedFields": [entry, status],
-        }
-        self.crds[name] = live
-        return live
-
-    def put_role(self, body, manager=FIELD_MANAGER):
-        meta = {
-            **body["metadata"],
-            "uid": f"uid-{len(self.log)}",
-            "managedFields": [{"manager": manager, "operation": "Apply"}],
-        }
-        return {**body, "metadata": meta}
-
-    def apply_role(self, name, body, manager, dry_run):
-        """Create a role only with a version, and change only the one with its uid."""
-        before = self.roles.get(name)
-        meta = body["metadata"]
-        if name in self.conflicts:
-            raise Conflict("held", causes=self.conflicts[name])
-        if before is None and "uid" in meta:
-            raise Stale("gone")
-        if before is not None and meta.get("uid") != before["metadata"]["uid"]:
-            raise Stale("another")
-        live = self.put_role(deepcopy(body), manager)
-        if before is not None:
-            live["metadata"]["uid"] = before["metadata"]["uid"]
-        if not dry_run:
-            self.roles[name] = live
-        return SimpleNamespace(object=live, created=before is None)
-
-    async def read(self, api, name, namespace=""):
-        if api.kind == "ClusterRole":
-            if not self.may_grant:
-                raise Forbidden("you may not")
-            return deepcopy(self.roles.get(name))
-        self.log.append(("read", name))
-        live = deepcopy(self.crds.get(name))
-        if live is not None and live["metadata"].get("deletionTimestamp"):
-            self.linger -= 1
-            if self.linger < 0:
-                del self.crds[name]
-        elif live is not None:
-            established = self.establish_after <= 0
-            self.establish_after -= 1
-            accepted = {"status": str(self.names_accepted), "message": "bg is taken"}
-            live["status"] = {
-                **live.get("status", {}),
-                "conditions": [
-                    {"type": "NamesAccepted", **accepted},
-                    {"type": "Established", "status": str(established)},
-                ],
-            }
-        return live
-
-    async def apply(self, api, body, *, manager, timeout=10.0, dry_run=False):
-        name = body["metadata"]["name"]
-        if api.kind == "ClusterRole":
-            return self.apply_role(name, body, manager, dry_run)
-        self.log.append(("apply", name, manager, dry_run))
-        if name in self.conflicts:
-            raise Conflict("held", causes=self.conflicts[name])
-        created = name not in self.crds
-        before = self.crds.get(name)
-        live = self.put(body, manager)
-        if dry_run:
-            self.crds.pop(name)
-            if before is not None:
-                self.crds[name] = before
-        return SimpleNamespace(object=live, created=created)
-
-    async def list(self, api, *, reduce):
-        self.log.append(("list", api.plural, api.group_version))
-        if isinstance(self.stored, Exception):
-            raise self.stored
-        return SimpleNamespace(items=tuple(map(reduce, deepcopy(self.stored))))
-
-    def widen(self):
-        """Have the definition that is there know a field that ours does not, and objects use it."""
-        [version] = self.crds[NAME]["spec"]["versions"]
-        spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
-        spec["properties"]["extra"] = {"type": "string"}
-        meta = [{"namespace": "shop", "name": f"demo-{number}"} for number in range(7)]
-        self.stored = [{"metadata": one, "spec": {"extra": "x"}} for one in meta]
-
-    async def get(self, path, *, params=None):
-        if path == DOCUMENT_PATH:
-            if isinstance(self.openapi, Exception):
-                raise self.openapi
-            return self.openapi
-        if path == "/version":
-            return {"gitVersion": self.version}
-        if not self.served:
-            raise Missing("not served")
-        items = [{"metadata": {"name": n, "namespace": "shop"}} for n in self.instances]
-        return {"items": items, "metadata": {"remainingItemCount": self.more}}
-
-    async def resource(self, group_version, kind):
-        if not self.served:
-            raise Missing("not served")
-        return BlueGreen.api
-
-    async def delete(self, api, name, *, uid, version=""):
-        if api.kind == "ClusterRole":
-            assert self.roles.pop(name)["metadata"]["uid"] == uid
-            return True
-        self.log.append(("delete", name, uid))
-        self.deleted_closed.append(is_closed(self.crds[name]))
-        if self.stale:
-            self.stale -= 1
-            raise Stale("changed just now")
-        self.crds[name]["metadata"]["deletionTimestamp"] = "now"
-        return True
-
-
-@pytest.fixture
-def cluster():
-    return Cluster()
-
-
-@pytest.fixture
-def at_once(monkeypatch):
-    """Have the commands wait for no other API server: they go by the real time."""
-    monkeypatch.setattr(installing, "SETTLE", 0.0)
-
-
 @pytest.fixture
 def time():
-    return Time()
+    return Clock()
+
+
+@pytest.fixture
+def cluster(server):
+    server.store.serve(other())
+    return connected(server)
+
+
+@cache
+def other():
+    return custom_resource(Other)
+
+
+def live(server, name=NAME):
+    return server.store.find(CRD, name)
+
+
+@cache
+def definition(resource=BlueGreen):
+    [found] = installing.rendered((resource,), PROGRAM, print).values()
+    return found
+
+
+def declare(server, change=lambda _schema: None, manager=FIELD_MANAGER, resource=BlueGreen):
+    """Have a definition applied by force, with a change to its schema."""
+    body = deepcopy(definition(resource))
+    change(body["spec"]["versions"][0]["schema"]["openAPIV3Schema"])
+    server.store.apply(body, manager, force=True)
+
+
+def described(schema):
+    schema["description"] = "theirs"
+
+
+def widened(schema):
+    schema["properties"]["spec"]["properties"]["extra"] = {"type": "string"}
+
+
+def fill(server, *names, resource=BlueGreen, **spec):
+    """Have objects in a namespace `shop`."""
+    for name in names:
+        body = {"apiVersion": resource.api.group_version, "kind": resource.api.kind}
+        server.store.put(body | {"metadata": {"name": name, "namespace": "shop"}, "spec": spec})
+
+
+def linger(server, *finalizers):
+    metadata = {"finalizers": list(finalizers)}
+    server.store.merge(live(server), {"metadata": metadata}, "somebody")
+
+
+def saying(**conditions):
+    """Have the server say something else of a definition that is there."""
+
+    def look(_exchange, act):
+        reply, found = act(), [{"type": k, "status": v} for k, v in conditions.items()]
+        told = {"status": {"conditions": [{**one, "message": "bg is taken"} for one in found]}}
+        return Reply(200, {**reply.body, **told}) if reply.code == 200 else reply
+
+    return look
+
+
+def changing(server, most):
+    """Have somebody change a definition just before it is deleted, so many times."""
+
+    def act_late(exchange, act):
+        if len(closed(server)) < most:
+            label = {"metadata": {"labels": {"n": str(exchange.number)}}}
+            server.store.merge(live(server), label, "somebody")
+        return act()
+
+    return act_late
+
+
+def closed(server):
+    """Return of each delete of a definition whether it was closed before."""
+    return [is_closed(one.before) for one in server.exchanges if one.key == DELETE and one.code]
+
+
+def applied(server, *, dry_run=False):
+    """Return the names of the definitions that were applied."""
+    found = [one for one in server.exchanges if (one.verb, one.api) == ("apply", CRD)]
+    return [one.name for one in found if one.dry_run == dry_run]
 
 
 def actions(changes):
@@ -233,397 +147,393 @@ def actions(changes):
 
 
 class TestInstall:
-    async def test_what_is_missing_is_created_under_our_field_manager_unforced(self, cluster, time):
-        changes = await install(cluster, plain=True, timing=time.timing)
+    async def test_what_is_missing_is_created_under_our_field_manager_unforced(
+        self, server, cluster, time
+    ):
+        changes = await install(cluster, timing=time.timing)
+        [sent] = [one for one in server.exchanges if one.verb == "apply"]
 
         assert actions(changes) == [(NAME, "created")]
-        assert ("apply", NAME, "hedgerow-install", False) in cluster.log
+        assert (sent.manager, sent.force, sent.dry_run) == ("hedgerow-install", False, False)
+        assert live(server)
 
     async def test_the_second_run_changes_nothing(self, cluster, time):
-        await install(cluster, timing=time.timing)
+        await install(cluster, plain=False, timing=time.timing)
+        again = await install(cluster, plain=False, timing=time.timing)
 
-        assert actions(await install(cluster, timing=time.timing)) == [(NAME, "unchanged")]
+        assert actions(again) == [(NAME, "unchanged")]
 
-    async def test_a_changed_definition_is_configured(self, cluster, time):
-        cluster.openapi = described(cluster.openapi)
-        await install(cluster, plain=True, timing=time.timing)
+    async def test_a_changed_definition_is_configured(self, server, cluster, time):
+        declare(server, described)
 
         assert actions(await install(cluster, timing=time.timing)) == [(NAME, "configured")]
 
-    async def test_a_conflict_is_told_and_the_rest_goes_on(self, cluster, time):
-        cluster.conflicts[NAME] = (Cause(".spec.versions", "kubectl", "conflict with …"),)
+    async def test_a_conflict_is_told_and_the_rest_goes_on(self, server, cluster, time):
+        declare(server, described, "kubectl")
         changes = await install(cluster, resources=(BlueGreen, Other), timing=time.timing)
 
-        assert actions(changes) == [(NAME, "conflicted"), ("others.other.example.com", "created")]
+        assert actions(changes) == [(NAME, "conflicted"), (OTHERS, "created")]
         assert [(held.path, held.manager) for held in changes[0].conflicts] == [
             (".spec.versions", "kubectl")
         ]
 
-    async def test_a_dry_run_asks_the_server_and_changes_nothing(self, cluster, time):
+    async def test_a_dry_run_asks_the_server_and_changes_nothing(self, server, cluster, time):
         changes = await install(cluster, dry_run=True, timing=time.timing)
 
         assert actions(changes) == [(NAME, "created")]
-        assert cluster.crds == {}
-        assert ("apply", NAME, "hedgerow-install", True) in cluster.log
+        assert live(server) is None
+        assert applied(server, dry_run=True) == [NAME]
 
-    async def test_it_waits_until_the_definition_is_established(self, cluster, time):
-        cluster.establish_after = 4
+    async def test_it_waits_until_the_definition_is_established(self, server, cluster, time):
+        server.answers[READ] = saying(Established="False")
+        time.meanwhile = server.answers.clear
         await install(cluster, timing=time.timing)
 
-        assert 0 < time.seconds < SERVED_TIMEOUT
+        assert 0 < sum(time.slept) < SERVED_TIMEOUT
 
-    async def test_established_but_not_yet_in_discovery_is_not_served(self, cluster, time):
-        cluster.served = False
+    async def test_established_but_not_yet_in_discovery_is_not_served(self, server, cluster, time):
+        server.answers[DISCOVERY] = MISSING
 
         with pytest.raises(InstallError, match="not served after 60 s"):
             await install(cluster, timing=time.timing)
-        assert time.seconds >= SERVED_TIMEOUT
+        assert sum(time.slept) >= SERVED_TIMEOUT
 
-    async def test_names_that_another_definition_has_end_the_wait_at_once(self, cluster, time):
-        cluster.names_accepted = False
+    async def test_names_that_another_definition_has_end_the_wait_at_once(
+        self, server, cluster, time
+    ):
+        server.answers[READ] = saying(NamesAccepted="False", Established="True")
 
         with pytest.raises(InstallError, match="not accepted: bg is taken"):
             await install(cluster, timing=time.timing)
-        assert time.seconds == 0
+        assert time.slept == []
 
-    async def test_a_definition_that_is_being_deleted_is_not_written(self, cluster, time):
-        live = cluster.put({"metadata": {"name": NAME}})
-        live["metadata"]["deletionTimestamp"] = "now"
-        cluster.linger = 9
+    async def test_a_definition_that_is_being_deleted_is_not_written(self, server, cluster, time):
+        declare(server)
+        linger(server, FINALIZER)
+        server.store.delete(live(server))
 
         with pytest.raises(InstallError, match="being deleted"):
             await install(cluster, timing=time.timing)
-        assert [entry for entry in cluster.log if entry[0] == "apply"] == []
+        assert applied(server) == []
 
     @pytest.mark.parametrize(
         "openapi",
-        [Missing("no such path"), Forbidden("not yours"), {"components": {"schemas": {}}}],
+        [MISSING, FORBIDDEN, Reply(200, {"components": {"schemas": {}}})],
         ids=["missing", "forbidden", "not understood"],
     )
-    async def test_without_the_clusters_openapi_plain_is_the_remedy(self, cluster, time, openapi):
-        cluster.openapi = openapi
+    async def test_without_the_clusters_openapi_plain_is_the_remedy(
+        self, server, cluster, time, openapi
+    ):
+        server.answers[DOCUMENT_PATH] = openapi
 
         with pytest.raises(InstallError, match="install with --plain"):
-            await install(cluster, timing=time.timing)
-        assert actions(await install(cluster, plain=True, timing=time.timing)) == [
-            (NAME, "created")
-        ]
+            await install(cluster, plain=False, timing=time.timing)
+        assert actions(await install(cluster, timing=time.timing)) == [(NAME, "created")]
+
+
+SEVEN = [f"demo-{number}" for number in range(7)]
 
 
 class TestNarrowing:
     """A definition by which objects that are there would lose something."""
 
     @pytest.fixture(autouse=True)
-    async def installed(self, cluster, time):
-        await install(cluster, plain=True, timing=time.timing)
-        cluster.widen()
-        cluster.log.clear()
+    def installed(self, server, cluster):
+        declare(server, widened)
+        fill(server, *SEVEN, extra="x")
 
     @pytest.mark.parametrize("dry_run", [False, True])
     async def test_it_is_refused_with_what_would_be_lost_and_the_rest_goes_on(
-        self, cluster, time, dry_run
+        self, server, cluster, time, dry_run
     ):
-        before = deepcopy(cluster.crds[NAME]["spec"])
+        before = live(server)["spec"]
         first, other = await install(
-            cluster, plain=True, dry_run=dry_run, resources=(BlueGreen, Other), timing=time.timing
+            cluster, dry_run=dry_run, resources=(BlueGreen, Other), timing=time.timing
         )
 
         assert (first.action, other.action) == ("refused", "created")
         assert [(loss.what, loss.count) for loss in first.losses] == [
             (".spec.extra: would be lost", 7)
         ]
-        assert first.losses[0].objects == tuple(f"shop/demo-{number}" for number in range(5))
-        assert cluster.crds[NAME]["spec"] == before
-        assert [entry[1] for entry in cluster.log if entry[0] == "apply"] == [
-            "others.other.example.com"
-        ]
+        assert first.losses[0].objects == tuple(f"shop/{name}" for name in SEVEN[:5])
+        assert live(server)["spec"] == before
+        assert applied(server, dry_run=dry_run) == [OTHERS]
 
-    async def test_it_is_applied_if_it_may_be_breaking_and_told_all_the_same(self, cluster, time):
-        [change] = await install(cluster, plain=True, breaking=True, timing=time.timing)
+    async def test_it_is_applied_if_it_may_be_breaking_and_told_all_the_same(
+        self, server, cluster, time
+    ):
+        [change] = await install(cluster, breaking=True, timing=time.timing)
 
         assert (change.action, len(change.losses)) == ("configured", 1)
-        assert "extra" not in str(cluster.crds[NAME]["spec"])
+        assert "extra" not in str(live(server)["spec"])
 
-    async def test_without_an_object_that_has_the_field_it_is_applied(self, cluster, time):
-        for one in cluster.stored:
-            del one["spec"]["extra"]
+    async def test_without_an_object_that_has_the_field_it_is_applied(self, server, cluster, time):
+        fill(server, *SEVEN)
 
-        assert actions(await install(cluster, plain=True, timing=time.timing)) == [
-            (NAME, "configured")
-        ]
+        assert actions(await install(cluster, timing=time.timing)) == [(NAME, "configured")]
 
-    async def test_where_nothing_is_narrowed_no_object_is_read(self, cluster, time):
-        await install(cluster, plain=True, breaking=True, timing=time.timing)
-        cluster.log.clear()
+    async def test_where_nothing_is_narrowed_no_object_is_read(self, server, cluster, time):
+        declare(server)
 
-        assert actions(await install(cluster, plain=True, timing=time.timing)) == [
-            (NAME, "unchanged")
-        ]
-        assert [entry for entry in cluster.log if entry[0] == "list"] == []
+        assert actions(await install(cluster, timing=time.timing)) == [(NAME, "unchanged")]
+        assert server.asked("list") == []
 
-    @pytest.mark.parametrize("error", [Missing("not served"), Forbidden("not yours")])
-    async def test_what_cannot_be_read_is_not_taken_for_nothing(self, cluster, time, error):
-        cluster.stored = error
+    @pytest.mark.parametrize("answer", [MISSING, FORBIDDEN], ids=["missing", "forbidden"])
+    async def test_what_cannot_be_read_is_not_taken_for_nothing(
+        self, server, cluster, time, answer
+    ):
+        server.answers[LIST] = answer
 
         with pytest.raises(InstallError, match=r"unknown what they would lose: .*give --breaking"):
-            await install(cluster, plain=True, timing=time.timing)
-        [change] = await install(cluster, plain=True, breaking=True, timing=time.timing)
+            await install(cluster, timing=time.timing)
+        [change] = await install(cluster, breaking=True, timing=time.timing)
         assert (change.action, change.losses) == ("configured", ())
 
     @pytest.mark.parametrize("breaking", [False, True])
-    async def test_a_version_in_which_something_is_stored_may_not_go(self, cluster, time, breaking):
-        cluster.crds[NAME]["status"] = {"storedVersions": ["v1", "v0"]}
+    async def test_a_version_in_which_something_is_stored_may_not_go(
+        self, server, cluster, time, breaking
+    ):
+        stored = {"status": {"storedVersions": ["v1", "v0"]}}
+        server.store.merge(live(server), stored, "kube-apiserver", "status")
 
         with pytest.raises(InstallError, match="stored in version v0, which the new definition"):
-            await install(cluster, plain=True, breaking=breaking, timing=time.timing)
-        assert [entry for entry in cluster.log if entry[0] == "apply"] == []
+            await install(cluster, breaking=breaking, timing=time.timing)
+        assert applied(server) == []
 
     async def test_what_another_manager_holds_is_told_only_if_nothing_would_be_lost(
-        self, cluster, time
+        self, server, cluster, time
     ):
-        cluster.conflicts[NAME] = (Cause(".spec.versions", "kubectl", "conflict with …"),)
+        declare(server, widened, "kubectl")
 
-        assert actions(await install(cluster, plain=True, timing=time.timing)) == [
-            (NAME, "refused")
-        ]
-        [change] = await install(cluster, plain=True, breaking=True, timing=time.timing)
+        assert actions(await install(cluster, timing=time.timing)) == [(NAME, "refused")]
+        [change] = await install(cluster, breaking=True, timing=time.timing)
         assert (change.action, len(change.losses)) == ("conflicted", 1)
 
 
 class TestUninstall:
     @pytest.fixture(autouse=True)
-    async def installed(self, cluster, time):
-        await install(cluster, plain=True, timing=time.timing)
+    def installed(self, server, cluster):
+        declare(server)
 
-    async def test_exactly_the_definition_that_was_seen_is_deleted(self, cluster, time):
+    async def test_exactly_the_definition_that_was_seen_is_deleted(self, server, cluster, time):
+        seen = live(server)["metadata"]["uid"]
+
         assert actions(await uninstall(cluster, timing=time.timing)) == [(NAME, "deleted")]
-        assert ("delete", NAME, f"uid-{NAME}") in cluster.log
+        [sent] = [one for one in server.exchanges if one.verb == "delete"]
+        assert sent.body["preconditions"]["uid"] == seen
 
-    async def test_what_is_not_there_is_absent(self, cluster, time):
-        cluster.crds = {}
+    async def test_what_is_not_there_is_absent(self, server, cluster, time):
+        server.store.delete(live(server))
 
         assert actions(await uninstall(cluster, timing=time.timing)) == [(NAME, "absent")]
 
     @pytest.mark.parametrize(
-        ("instances", "more", "said"),
+        ("instances", "said"),
         [
-            (["demo"], 0, r"1 bluegreens exist \(shop/demo\)"),
-            (["a", "b"], 7, r"9 bluegreens exist \(shop/a, shop/b, …\)"),
+            ("a", r"1 bluegreens exist \(shop/a\)"),
+            ("abcdefghi", r"9 bluegreens exist \(shop/a, shop/b, shop/c, shop/d, shop/e, …\)"),
         ],
         ids=["one", "more than shown"],
     )
-    async def test_it_refuses_while_resources_exist(self, cluster, time, instances, more, said):
-        cluster.instances, cluster.more = instances, more
+    async def test_it_refuses_while_resources_exist(self, server, cluster, time, instances, said):
+        fill(server, *instances)
 
         with pytest.raises(InstallError, match=said):
             await uninstall(cluster, timing=time.timing)
-        assert NAME in cluster.crds
+        assert live(server)
 
-    async def test_every_kind_that_there_is_something_of_is_named(self, cluster, time):
-        both = (BlueGreen, Other)
-        await installing.install(cluster, plain=True, resources=both, timing=time.timing)
-        cluster.instances = ["demo"]
+    async def test_every_kind_that_there_is_something_of_is_named(self, server, cluster, time):
+        declare(server, resource=Other)
+        for resource in (BlueGreen, Other):
+            fill(server, "demo", resource=resource)
 
         with pytest.raises(InstallError) as refused:
-            await installing.uninstall(cluster, resources=both, timing=time.timing)
+            await uninstall(cluster, resources=(BlueGreen, Other), timing=time.timing)
         assert str(refused.value).startswith(
             "1 bluegreens exist (shop/demo), 1 others exist (shop/demo); delete them first"
         )
 
     async def test_the_definition_is_closed_to_new_resources_when_it_is_deleted(
-        self, cluster, time
+        self, server, cluster, time
     ):
         await uninstall(cluster, timing=time.timing)
 
-        assert cluster.deleted_closed == [True]
-        assert time.seconds >= SETTLE
+        assert closed(server) == [True]
+        assert sum(time.slept) >= SETTLE
 
-    async def test_a_resource_that_was_made_before_it_was_closed_is_kept(self, cluster, time):
-        before = cluster.crds[NAME]["spec"]
-        during_sleep(time, lambda: cluster.instances.append("late"))
+    async def test_a_resource_that_was_made_before_it_was_closed_is_kept(
+        self, server, cluster, time
+    ):
+        before = live(server)["spec"]
+        time.meanwhile = lambda: fill(server, "late")
 
         with pytest.raises(InstallError, match=r"1 bluegreens exist \(shop/late\)"):
             await uninstall(cluster, timing=time.timing)
-        assert cluster.deleted_closed == []
-        assert cluster.crds[NAME]["spec"] == before
+        assert closed(server) == []
+        assert live(server)["spec"] == before
 
     async def test_where_another_manager_holds_the_definition_nothing_is_deleted(
-        self, cluster, time
+        self, server, cluster, time
     ):
-        cluster.conflicts[NAME] = (Cause(".spec.versions", "kubectl", "conflict with …"),)
+        declare(server, manager="kubectl")
 
         with pytest.raises(InstallError, match="cannot keep others from creating resources"):
             await uninstall(cluster, timing=time.timing)
-        assert cluster.deleted_closed == []
+        assert closed(server) == []
 
-    async def test_one_that_is_installed_again_meanwhile_is_not_deleted(self, cluster, time):
-        opened = deepcopy(cluster.crds[NAME])
-        during_sleep(time, lambda: cluster.crds.update({NAME: opened}))
+    async def test_one_that_is_installed_again_meanwhile_is_not_deleted(
+        self, server, cluster, time
+    ):
+        time.meanwhile = lambda: declare(server)
 
         with pytest.raises(InstallError, match="was installed again meanwhile"):
             await uninstall(cluster, timing=time.timing)
-        assert cluster.deleted_closed == []
+        assert closed(server) == []
 
-    async def test_one_that_somebody_else_deletes_meanwhile_is_gone(self, cluster, time):
-        during_sleep(time, cluster.crds.clear)
-
-        assert actions(await uninstall(cluster, timing=time.timing)) == [(NAME, "deleted")]
-        assert cluster.deleted_closed == []
-
-    async def test_one_that_changes_just_then_is_looked_at_again(self, cluster, time):
-        cluster.stale = 2
+    async def test_one_that_somebody_else_deletes_meanwhile_is_gone(self, server, cluster, time):
+        time.meanwhile = lambda: server.store.delete(live(server))
 
         assert actions(await uninstall(cluster, timing=time.timing)) == [(NAME, "deleted")]
-        assert cluster.deleted_closed == [True] * 3
+        assert closed(server) == []
 
-    async def test_one_that_changes_all_the_time_is_left_and_opened_again(self, cluster, time):
-        cluster.stale = ATTEMPTS
+    async def test_one_that_changes_just_then_is_looked_at_again(self, server, cluster, time):
+        server.answers[DELETE] = changing(server, 2)
+
+        assert actions(await uninstall(cluster, timing=time.timing)) == [(NAME, "deleted")]
+        assert closed(server) == [True] * 3
+
+    async def test_one_that_changes_all_the_time_is_left_and_opened_again(
+        self, server, cluster, time
+    ):
+        server.answers[DELETE] = changing(server, ATTEMPTS)
 
         with pytest.raises(Stale):
             await uninstall(cluster, timing=time.timing)
-        assert not is_closed(cluster.crds[NAME])
+        assert not is_closed(live(server))
 
-    async def test_after_one_that_was_killed_it_goes_on(self, cluster, time):
-        await close(cluster, deepcopy(cluster.crds[NAME]))
+    async def test_after_one_that_was_killed_it_goes_on(self, server, cluster, time):
+        await close(cluster, live(server))
 
         assert actions(await uninstall(cluster, timing=time.timing)) == [(NAME, "deleted")]
 
-    async def test_told_so_it_deletes_them_too(self, cluster, time):
-        cluster.instances = ["demo"]
+    async def test_told_so_it_deletes_them_too(self, server, cluster, time):
+        fill(server, "demo")
         changes = await uninstall(cluster, delete_resources=True, timing=time.timing)
 
         assert actions(changes) == [(NAME, "deleted")]
 
-    async def test_a_definition_of_somebody_else_is_refused(self, cluster, time):
-        cluster.put({"metadata": {"name": NAME}}, manager="kubectl")
+    async def test_a_definition_of_somebody_else_is_refused(self, server, cluster, time):
+        server.store.delete(live(server))
+        declare(server, manager="kubectl")
 
         with pytest.raises(InstallError, match=r"not installed by hedgerow .*: kubectl\)"):
             await uninstall(cluster, delete_resources=True, timing=time.timing)
-        assert NAME in cluster.crds
+        assert live(server)
 
-    async def test_one_refusal_keeps_all_definitions(self, cluster, time):
-        cluster.put({"metadata": {"name": "others.other.example.com"}}, manager="kubectl")
+    async def test_one_refusal_keeps_all_definitions(self, server, cluster, time):
+        declare(server, manager="kubectl", resource=Other)
 
         with pytest.raises(InstallError):
             await uninstall(cluster, resources=(BlueGreen, Other), timing=time.timing)
-        assert [entry for entry in cluster.log if entry[0] == "delete"] == []
+        assert closed(server) == []
 
-    async def test_it_waits_until_the_definition_is_gone(self, cluster, time):
-        cluster.linger = 4
-        await uninstall(cluster, timing=time.timing)
+    async def test_it_waits_until_the_definition_is_gone(self, server, cluster, time):
+        linger(server, FINALIZER)
+        time.meanwhile = lambda: linger(server)
+        await uninstall(cluster, delete_resources=True, timing=time.timing)
 
-        assert 0 < time.seconds < SERVED_TIMEOUT
-        assert cluster.crds == {}
+        assert 0 < sum(time.slept) < SERVED_TIMEOUT
+        assert live(server) is None
 
-    async def test_a_definition_made_again_meanwhile_counts_as_gone(self, cluster, time):
-        cluster.linger = 10**6
-        replace_during_sleep(cluster, time)
+    async def test_a_definition_made_again_meanwhile_counts_as_gone(self, server, cluster, time):
+        def made_again():
+            server.store.drop(live(server))
+            declare(server)
 
-        assert actions(await uninstall(cluster, timing=time.timing)) == [(NAME, "deleted")]
+        linger(server, FINALIZER)
+        time.meanwhile = made_again
+        changes = await uninstall(cluster, delete_resources=True, timing=time.timing)
 
-    async def test_a_definition_that_stays_is_an_error_that_says_where_to_look(self, cluster, time):
-        cluster.linger = 10**6
+        assert actions(changes) == [(NAME, "deleted")]
+
+    async def test_a_definition_that_stays_is_an_error_that_says_where_to_look(
+        self, server, cluster, time
+    ):
+        linger(server, FINALIZER)
 
         with pytest.raises(InstallError, match="still there after 60 s; see which finalizers"):
             await uninstall(cluster, delete_resources=True, timing=time.timing)
 
-    async def test_no_answer_is_not_taken_for_no_resources(self, cluster, time):
-        cluster.served = False
+    async def test_no_answer_is_not_taken_for_no_resources(self, server, cluster, time):
+        server.answers[LIST] = MISSING
 
         with pytest.raises(InstallError, match="it is unknown whether bluegreens exist"):
             await uninstall(cluster, timing=time.timing)
-        assert NAME in cluster.crds
+        assert live(server)
 
         changes = await uninstall(cluster, delete_resources=True, timing=time.timing)
         assert actions(changes) == [(NAME, "deleted")]
 
 
-@pytest.mark.usefixtures("at_once")
 class TestCommands:
-    """What is printed, and with which exit code."""
+    """What is typed, what is printed, and with which exit code."""
 
-    async def test_an_installation_says_what_changed_and_how_large_it_is(self, cluster, capsys):
-        show(await applied(cluster), plain=True, dry_run=False)
-        size = f"{installing.size(cluster.crds[NAME]) / 1000:.0f}"
+    @pytest.fixture(autouse=True)
+    def at_once(self, monkeypatch):
+        """Wait for no other API server: commands go by the real time."""
+        monkeypatch.setattr(installing, "SETTLE", 0.0)
 
-        said = capsys.readouterr().out
-        assert said.startswith(f"customresourcedefinition/{NAME} created: {size[:2]}")
+    def test_install_and_uninstall_follow_the_kubeconfig_and_the_context(self, server, typing):
+        assert typing("install", "--kubeconfig", "here", "--context", "there")[0] == 0
+        assert typing("uninstall", "--context", "there")[0] == 0
+        asked = [(login["kubeconfig"], login["context"]) for login in server.logins]
+        assert asked == [("here", "there"), (None, "there")]
+        assert server.store.all() == {}
 
-    async def test_a_kubernetes_that_is_not_supported_is_told_of_in_one_line(self, cluster, capsys):
-        cluster.version = "v1.29.4"
+    def test_an_installation_says_what_changed_and_how_large_it_is(self, server, typing):
+        code, out, _ = typing("install", "--plain")
+        size = f"{installing.size(definition()) / 1000:.0f} kB, without upstream descriptions"
 
-        await applied(cluster, dry_run=True)
+        assert code == 0
+        assert out.startswith(f"customresourcedefinition/{NAME} created: {size}\n")
+
+    def test_a_kubernetes_that_is_not_supported_is_told_of_in_one_line(self, server, typing):
+        server.answers["/version"] = Reply(200, {"gitVersion": "v1.29.4"})
+
         told = "hedgerow: Kubernetes 1.29 is not supported: 1.35 is the oldest that is\n"
-        assert capsys.readouterr().err.startswith(told)
+        assert typing("install", "--plain", "--dry-run")[2].startswith(told)
 
-    async def test_a_conflict_names_the_field_the_manager_and_the_remedy(self, cluster, capsys):
-        cluster.conflicts[NAME] = (Cause(".spec.versions", "kubectl", "conflict with …"),)
-        show(await applied(cluster), plain=True, dry_run=False)
-        text = capsys.readouterr().out
-
-        assert ".spec.versions is held by kubectl" in text
-        assert "hedgerow install --dry-run --plain | kubectl apply" in text
-        assert f"--field-manager={FIELD_MANAGER}" in text
-
-    async def test_a_dry_run_prints_yaml_alone_on_standard_output(self, cluster, capsys):
-        show(await applied(cluster, dry_run=True), plain=True, dry_run=True)
-        printed = capsys.readouterr()
-
-        shown = [crd["metadata"]["name"] for crd in yaml.load_all(printed.out, yaml.CSafeLoader)]
-        assert shown == [crd_name(resource) for resource in RESOURCES]
-        assert f"{NAME} created (dry run)" in printed.err
-
-    async def test_a_described_definition_says_where_its_descriptions_come_from(self, cluster):
-        (change,) = await install(cluster, dry_run=True)
-
-        assert "described by this cluster" in next(iter(told(change, plain=False)))
-
-
-@pytest.mark.usefixtures("at_once")
-class TestCommandLine:
-    """What the flags come down to."""
-
-    @pytest.fixture
-    def connected(self, cluster, monkeypatch):
-        """Return every connection this cluster, and keep what was asked for."""
-        asked = []
-
-        @asynccontextmanager
-        async def connect(**named):
-            asked.append((named["kubeconfig"], named["context"]))
-            yield cluster
-
-        monkeypatch.setattr("hedgerow.kube.client.connect", connect)
-        return asked
-
-    @pytest.fixture
-    def run(self):
-        app = Typer()
-        app.command("install")(install_command)
-        app.command("uninstall")(uninstall_command)
-        return lambda *words: CliRunner().invoke(app, words)
-
-    def test_install_and_uninstall_follow_the_kubeconfig_and_the_context(
-        self, connected, cluster, run
+    def test_a_conflict_has_an_exit_code_and_names_the_field_the_manager_and_the_remedy(
+        self, server, typing
     ):
-        assert run("install", "--kubeconfig", "here", "--context", "there").exit_code == 0
-        assert run("uninstall", "--context", "there").exit_code == 0
-        assert connected == [("here", "there"), (None, "there")]
-        assert cluster.crds == cluster.roles == {}
+        declare(server, described, "kubectl")
+        code, out, _ = typing("install", "--plain")
 
-    def test_a_conflict_has_an_exit_code_of_its_own(self, connected, cluster, run):
-        cluster.conflicts[NAME] = (Cause(".spec.versions", "kubectl", "conflict with …"),)
+        assert code == Exit.CONFLICT
+        assert ".spec.versions is held by kubectl" in out
+        assert "hedgerow install --dry-run --plain | kubectl apply" in out
+        assert f"--field-manager={FIELD_MANAGER}" in out
 
-        assert run("install", "--plain").exit_code == Exit.CONFLICT
+    def test_a_dry_run_prints_yaml_alone_on_standard_output(self, server, typing):
+        code, out, err = typing("install", "--plain", "--dry-run")
+
+        shown = [one["metadata"]["name"] for one in yaml.load_all(out, yaml.CSafeLoader)]
+        roles = ["hedgerow-viewer", "hedgerow-editor"]
+        assert shown == [*map(crd_name, RESOURCES), *roles]
+        assert (code, f"{NAME} created (dry run)" in err) == (0, True)
+        assert server.store.all() == {}
+
+    def test_a_described_definition_says_where_its_descriptions_come_from(self, server, typing):
+        assert "described by this cluster" in typing("install", "--dry-run")[2]
 
     @pytest.mark.parametrize("dry_run", [False, True])
-    def test_as_json_each_definition_is_an_entry(self, connected, cluster, run, dry_run):
-        cluster.conflicts[NAME] = (Cause(".spec.versions", "kubectl", "conflict with …"),)
-        ended = run("install", "--plain", "-o", "json", *["--dry-run"] * dry_run)
-        told = json.loads(ended.stdout)
+    def test_as_json_each_definition_is_an_entry(self, server, typing, dry_run):
+        declare(server, described, "kubectl")
+        code, out, err = typing("install", "--plain", "-o", "json", *["--dry-run"] * dry_run)
+        told = json.loads(out)
         found = {each["name"]: each for each in told["definitions"]}
 
-        assert (ended.exit_code, ended.stderr, told["dryRun"]) == (Exit.CONFLICT, "", dry_run)
+        assert (code, err, told["dryRun"]) == (Exit.CONFLICT, "", dry_run)
         assert list(found) == [crd_name(resource) for resource in RESOURCES]
         held = found.pop(NAME)
         assert (held["action"], held["conflicts"]) == (
@@ -633,86 +543,77 @@ class TestCommandLine:
         assert held["bytes"] > 1000
         assert {(each["action"], *each["conflicts"]) for each in found.values()} == {("created",)}
 
-    def test_what_would_lose_something_is_refused_unless_breaking(self, connected, cluster, run):
-        run("install", "--plain")
-        cluster.widen()
+    def test_what_would_lose_something_is_refused_unless_breaking(self, server, typing):
+        declare(server, widened)
+        fill(server, *SEVEN, extra="x")
 
-        ended = run("install", "--plain")
-        assert ended.exit_code == Exit.FAILED
-        lines = " ".join(ended.stdout.split())
+        code, out, _ = typing("install", "--plain")
+        assert code == Exit.FAILED
+        lines = " ".join(out.split())
         assert f"customresourcedefinition/{NAME} refused" in lines
         assert ".spec.extra: would be lost (7 of its objects: shop/demo-0, shop/demo-1" in lines
         assert "shop/demo-4, …)" in lines
         assert "install --plain --breaking" in lines
 
-        tried = run("install", "--plain", "--dry-run")
-        shown = [crd["metadata"]["name"] for crd in yaml.load_all(tried.stdout, yaml.CSafeLoader)]
+        code, out, _ = typing("install", "--plain", "--dry-run")
+        shown = [crd["metadata"]["name"] for crd in yaml.load_all(out, yaml.CSafeLoader)]
         # The two roles come after the definitions.
-        assert (tried.exit_code, NAME in shown, len(shown)) == (1, False, len(RESOURCES) - 1 + 2)
-        told = json.loads(run("install", "--plain", "-o", "json").stdout)["definitions"]
+        assert (code, NAME in shown, len(shown)) == (1, False, len(RESOURCES) - 1 + 2)
+        told = json.loads(typing("install", "--plain", "-o", "json")[1])["definitions"]
         [loss] = next(one["losses"] for one in told if one["name"] == NAME)
         assert (loss["what"], loss["count"]) == (".spec.extra: would be lost", 7)
         assert len(loss["objects"]) == 5
 
-        done = run("install", "--plain", "--breaking")
-        assert done.exit_code == 0
-        assert f"{NAME} configured" in done.stdout
-        assert ".spec.extra: would be lost" in done.stdout
+        code, out, _ = typing("install", "--plain", "--breaking")
+        assert code == 0
+        assert f"{NAME} configured" in out
+        assert ".spec.extra: would be lost" in out
 
-    def test_what_somebody_named_a_field_steers_no_terminal(self, connected, cluster, run):
-        run("install", "--plain")
-        cluster.widen()
-        [version] = cluster.crds[NAME]["spec"]["versions"]
-        spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
-        spec["x-kubernetes-preserve-unknown-fields"] = True
-        cluster.stored = [{"metadata": {"name": "a"}, "spec": {"x\x1b[31m[red]\n": "y"}}]
+    def test_what_somebody_named_a_field_steers_no_terminal(self, server, typing):
+        keep = "x-kubernetes-preserve-unknown-fields"
+        declare(server, lambda schema: schema["properties"]["spec"].update({keep: True}))
+        fill(server, "a", **{"x\x1b[31m[red]\n": "y"})
 
-        printed = run("install", "--plain").stdout
+        printed = typing("install", "--plain")[1]
         assert "\x1b" not in printed
         assert r".spec.x\u001b[31m[red]\n: would be lost" in " ".join(printed.split())
 
-    def test_an_uninstallation_says_what_is_gone_and_what_was_not_there(
-        self, connected, cluster, run
-    ):
-        run("install", "--plain")
-        cluster.crds = {NAME: cluster.crds[NAME]}
-        ended = run("uninstall")
-        first, *others, viewer, editor = ended.stdout.splitlines()
+    def test_an_uninstallation_says_what_is_gone_and_what_was_not_there(self, server, typing):
+        typing("install", "--plain", "--controllers", "bluegreen")
+        code, out, _ = typing("uninstall")
+        first, *others, viewer, editor = out.splitlines()
 
-        assert ended.exit_code == 0
+        assert code == 0
         assert first == f"customresourcedefinition/{NAME} deleted"
         assert (viewer, editor) == (f"{VIEWER} deleted", f"{EDITOR} deleted")
         assert [line.split()[-1] for line in others] == ["absent"] * (len(ALL.resources) - 1)
 
-    def test_controllers_without_a_custom_resource_need_none_and_that_is_told(self, connected, run):
-        ended = run("install", "--controllers", "scaler")
+    def test_controllers_without_a_custom_resource_need_none_and_that_is_told(self, server, typing):
+        code, _, err = typing("install", "--controllers", "scaler")
 
-        assert ended.exit_code == 0
-        assert "nothing to install: no custom resource belongs to scaler" in ended.output
-        assert connected == []
+        assert code == 0
+        assert "nothing to install: no custom resource belongs to scaler" in err
+        assert server.logins == []
 
-    def test_as_json_nothing_to_install_is_an_empty_list(self, connected, run):
-        ended = run("install", "--controllers", "scaler", "-o", "json")
+    def test_as_json_nothing_to_install_is_an_empty_list(self, server, typing):
+        code, out, _ = typing("install", "--controllers", "scaler", "-o", "json")
 
-        assert json.loads(ended.stdout) == {"dryRun": False, "definitions": [], "roles": []}
-        assert (ended.exit_code, connected) == (0, [])
+        assert json.loads(out) == {"dryRun": False, "definitions": [], "roles": []}
+        assert (code, server.logins) == (0, [])
 
-    def test_flags_reach_the_server(self, connected, cluster, run):
-        ended = run("install", "--dry-run", "--plain")
+    def test_resources_are_deleted_only_when_told(self, server, typing):
+        declare(server)
+        fill(server, "demo")
 
-        assert ended.exit_code == 0
-        assert "kind: CustomResourceDefinition" in ended.output
-        assert cluster.crds == {}
-
-    def test_resources_are_deleted_only_when_told(self, connected, cluster, run):
-        run("install", "--plain")
-        cluster.instances = ["demo"]
-
-        assert isinstance(run("uninstall").exception, InstallError)
-        assert run("uninstall", "--delete-resources").exit_code == 0
+        code, _, err = typing("uninstall")
+        assert (code, "1 bluegreens exist (shop/demo)" in err) == (Exit.FAILED, True)
+        assert typing("uninstall", "--delete-resources")[0] == 0
 
 
 VIEWER, EDITOR = "clusterrole/hedgerow-viewer", "clusterrole/hedgerow-editor"
+NAMES = ("hedgerow-viewer", "hedgerow-editor")
+NONE = {"apiVersion": access.VERSION, "kind": "ClusterRole", "rules": []}
+THEIRS = {**NONE, "metadata": {"name": "hedgerow-viewer"}}
 
 
 def readable(role):
@@ -722,6 +623,11 @@ def readable(role):
 
 class TestRoles:
     """Those who have `view` or `edit` see the kinds that are installed."""
+
+    @pytest.fixture
+    def roles(self, server):
+        """Return what gives the roles that there are."""
+        return lambda: [one for name in NAMES if (one := server.store.find(CLUSTER_ROLE, name))]
 
     async def test_they_are_those_of_the_manifests(self, cluster):
         names = Names()
@@ -736,47 +642,48 @@ class TestRoles:
             changes = await grant(cluster, RESOURCES, RESOURCES)
             assert {change.action for change in changes} == {expected}
 
-    async def test_what_was_installed_before_stays_readable(self, cluster):
+    async def test_what_was_installed_before_stays_readable(self, cluster, roles):
         await grant(cluster, (BlueGreen,), ALL.resources)
         changes = await grant(cluster, (Memcached,), ALL.resources)
 
         assert {change.action for change in changes} == {"configured"}
         both = {"bluegreens", "memcacheds"}
-        assert [readable(role) for role in cluster.roles.values()] == [both, both]
+        assert [readable(role) for role in roles()] == [both, both]
 
-    async def test_somebody_elses_of_that_name_is_left_as_it_is(self, cluster):
-        theirs = cluster.put_role({"metadata": {"name": "hedgerow-viewer"}, "rules": []}, "helm")
-        cluster.roles["hedgerow-viewer"] = theirs
+    async def test_somebody_elses_of_that_name_is_left_as_it_is(self, server, cluster, roles):
+        theirs, _ = server.store.apply(THEIRS, "helm")
 
         changes = await grant(cluster, RESOURCES, RESOURCES)
 
         assert [change.action for change in changes] == ["foreign", "created"]
         assert [change.action for change in await revoke(cluster)] == ["deleted"]
-        assert cluster.roles == {"hedgerow-viewer": theirs}
+        assert roles() == [theirs]
 
-    async def test_one_that_somebody_makes_just_now_is_theirs(self, cluster, monkeypatch):
-        theirs = cluster.put_role({"metadata": {"name": "hedgerow-viewer"}, "rules": []}, "helm")
-        read = cluster.read
+    @pytest.mark.parametrize("theirs", [THEIRS, {**THEIRS, "rules": None}], ids=["other", "no"])
+    async def test_one_that_somebody_makes_just_now_is_theirs_whatever_its_rules(
+        self, server, cluster, roles, theirs
+    ):
+        def late(exchange, act):
+            reply = act()
+            if exchange.name == "hedgerow-viewer":
+                server.store.apply({k: v for k, v in theirs.items() if v is not None}, "helm")
+            return reply
 
-        async def late(api, name, namespace=""):
-            found = await read(api, name, namespace)
-            cluster.roles.setdefault("hedgerow-viewer", theirs)
-            return found
-
-        monkeypatch.setattr(cluster, "read", late)
+        server.answers["read ClusterRole"] = late
         changes = await grant(cluster, RESOURCES, RESOURCES)
 
         assert [change.action for change in changes] == ["foreign", "created"]
-        assert cluster.roles["hedgerow-viewer"] is theirs
+        assert not roles()[0].get("rules")
 
-    async def test_a_dry_run_makes_none(self, cluster):
+    async def test_a_dry_run_makes_none(self, cluster, roles):
         changes = await grant(cluster, RESOURCES, RESOURCES, dry_run=True)
 
         assert {change.action for change in changes} == {"created"}
-        assert cluster.roles == {}
+        assert roles() == []
 
-    async def test_a_field_of_another_manager_is_a_conflict(self, cluster):
-        cluster.conflicts["hedgerow-viewer"] = (Cause(".rules", "kubectl", "conflict with …"),)
+    async def test_a_field_of_another_manager_is_a_conflict(self, server, cluster):
+        await grant(cluster, RESOURCES, RESOURCES)
+        server.store.apply(THEIRS, "kubectl", force=True)
         viewer, _ = await grant(cluster, RESOURCES, RESOURCES)
 
         assert list(told_of_role(viewer)) == [
@@ -797,36 +704,10 @@ class TestRoles:
             f" --server-side --force-conflicts --field-manager=hedgerow-install {same} -f -"
         )
 
-    async def test_without_the_right_they_are_left_out_and_that_is_told(self, cluster):
-        cluster.may_grant = False
+    async def test_without_the_right_they_are_left_out_and_that_is_told(self, server, cluster):
+        server.denied = {"get clusterroles"}
         changes = await grant(cluster, RESOURCES, RESOURCES)
 
         assert {change.action for change in changes} == {"forbidden"}
         assert "you may not write it" in next(iter(told_of_role(changes[0])))
         assert {change.action for change in await revoke(cluster)} == {"forbidden"}
-
-
-async def applied(cluster, *, dry_run=False):
-    return await installed(cluster, RESOURCES, plain=True, dry_run=dry_run)
-
-
-def described(document):
-    whole = deepcopy(document)
-    whole["components"]["schemas"]["io.k8s.api.core.v1.Container"]["description"] = "theirs"
-    return whole
-
-
-def replace_during_sleep(cluster, time):
-    def replace():
-        if "deletionTimestamp" in cluster.crds[NAME]["metadata"]:
-            cluster.crds[NAME]["metadata"]["uid"] = "uid-of-another"
-
-    during_sleep(time, replace)
-
-
-def during_sleep(time, act):
-    async def sleep(seconds):
-        time.seconds += seconds
-        act()
-
-    time.timing = RetryClock(now=time.timing.now, sleep=sleep, draw=time.timing.draw)

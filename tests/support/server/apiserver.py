@@ -26,6 +26,7 @@ from hedgerow.testing.memory.cluster import has_fields, selects
 from hedgerow.testing.memory.kind import ServedKind
 from hedgerow.testing.memory.schema import Object
 from hedgerow_schemas.base import ApiResource
+from hedgerow_schemas.crd import CRD
 from support.server import itself
 from support.server.store import Entry, Store
 from support.server.streams import SYNCED, Body, Opening, Stream, line
@@ -37,6 +38,15 @@ COLLECTED = 1.0
 LATENCY = 0.01
 """Seconds that a request takes there and back, unless a test says otherwise."""
 REVIEWS = frozenset(reviews.REVIEWS.values())
+ESTABLISHED: Object = {
+    "status": {
+        "conditions": [
+            {"type": "NamesAccepted", "status": "True"},
+            {"type": "Established", "status": "True"},
+        ]
+    }
+}
+"""What becomes of a definition, at once."""
 DONE: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}}
 
 
@@ -174,6 +184,8 @@ class ApiServer:
     def _told(self, entry: Entry) -> None:
         for stream in self.streams:
             stream.tell(entry)
+        if entry.type == "ADDED" and entry.object["kind"] == CRD.kind:
+            self.store.merge(entry.object, ESTABLISHED, "kube-apiserver", "status")
         if entry.type == "ADDED" and entry.object["metadata"].get("ownerReferences"):
             with suppress(RuntimeError):  # what is laid out before a loop runs stays
                 asyncio.get_running_loop().call_later(COLLECTED, self._collect, entry.object)
@@ -299,12 +311,18 @@ class ApiServer:
     def _list(self, exchange: Exchange) -> Reply:
         if not exchange.api.kind:
             raise unserved()
-        version, items = self.shown(exchange)
+        params = exchange.request.params
+        at, _, first = params.get("continue", "0.0").partition(".")
+        version, items = self.shown(exchange, int(at))
+        end = int(first) + int(params.get("limit", len(items)))
+        metadata: Object = {"resourceVersion": str(version)}
+        if more := len(items[end:]):
+            metadata |= {"continue": f"{version}.{end}", "remainingItemCount": more}
         body = {
             "apiVersion": exchange.api.group_version,
             "kind": f"{exchange.api.kind}List",
-            "metadata": {"resourceVersion": str(version)},
-            "items": [_as_asked(exchange, item) for item in items],
+            "metadata": metadata,
+            "items": [_as_asked(exchange, item) for item in items[int(first) : end]],
         }
         return Reply(200, body)
 

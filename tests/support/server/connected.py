@@ -19,15 +19,17 @@ from support.server.apiserver import ApiServer
 
 
 class Clock:
-    """Time that passes only by sleeping."""
+    """Time that passes only by sleeping; `meanwhile` is what happens during each sleep."""
 
     def __init__(self) -> None:
         self.now = 1000.0
         self.slept: list[float] = []
+        self.meanwhile: Callable[[], object] = int
 
     async def sleep(self, seconds: float) -> None:
         self.slept.append(round(seconds, 3))
         self.now += seconds
+        self.meanwhile()
         await anyio.lowlevel.checkpoint()
 
     @property

@@ -1,10 +1,11 @@
-"""Itself: what an API server says of itself and of its users: version, discovery, reviews."""
+"""Itself: what an API server says of itself and of its users: version, kinds, reviews."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
+from hedgerow.cli.install.definitions import packaged_document
 from hedgerow.kube import reviews
 from hedgerow.testing.memory.schema import Object
 from hedgerow_schemas.base import ApiResource
@@ -30,6 +31,8 @@ def told(path: str, served: Iterable[ApiResource]) -> Any:
     match path.strip("/").split("/"):
         case ["version"]:
             found = {"gitVersion": VERSION}
+        case ["openapi", *_]:
+            found = packaged_document()
         case ["api"]:
             found = {"versions": ["v1"]}
         case ["apis"]:

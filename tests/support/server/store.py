@@ -8,21 +8,26 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from hedgerow.cli.install.roles import CLUSTER_ROLE
 from hedgerow.testing.memory import kinds
 from hedgerow.testing.memory.answers import Refused
 from hedgerow.testing.memory.kind import ServedKind
-from hedgerow.testing.memory.schema import Atomic, Object
+from hedgerow.testing.memory.schema import Atomic, Map, Object
 from hedgerow.testing.memory.server import Server, StoredKey
+from hedgerow_schemas.base import ApiResource
 from hedgerow_schemas.crd import CRD
 from model import ours, scaled
 
-DEFINITION = ServedKind(CRD, {"spec": Atomic(), "status": Atomic()}, status=True)
+PARTS = {"spec": Map(Atomic()), "status": Map(Atomic())}
+DEFINITION = ServedKind(CRD, PARTS, status=True, generations=("spec",))
 """Enough to be read, applied and deleted; a new one changes nothing of what is served."""
+ROLE = ServedKind(CLUSTER_ROLE, {"rules": Atomic()})
 KINDS = (
     *kinds.BUILTIN,
     kinds.NAMESPACE,
     kinds.POD,
     DEFINITION,
+    ROLE,
     kinds.ENDPOINT_SLICE,
     ours.bluegreen(),
     ours.cronjob(),
@@ -96,6 +101,10 @@ class Store(Server):
     def peek(self, target: Object) -> Object | None:
         """Return an object without a copy; not to be changed."""
         return self._objects.get(self._key(target))
+
+    def find(self, api: ApiResource, name: str, namespace: str = "") -> Object | None:
+        """Return the object of a kind by its name; not to be changed."""
+        return self._objects.get((api.group, api.kind, namespace, name))
 
     def drop(self, target: Object) -> None:
         """Have an object gone, whatever holds it."""

@@ -108,6 +108,8 @@ async def _apply(
             CLUSTER_ROLE, body, manager=field_manager(program), dry_run=dry_run
         )
     except Conflict as conflict:
+        if live is None:  # somebody else has made it just now, with other rules
+            return RoleChange(name, "foreign", {})
         held = tuple(HeldInDefinition(cause.field, cause.manager) for cause in conflict.causes)
         return RoleChange(name, "conflicted", role, held)
     except (AlreadyExists, Stale):  # somebody else has made it just now
