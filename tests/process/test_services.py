@@ -30,8 +30,10 @@ from hedgerow.serving.loop_latency import BEAT
 from hedgerow.settings import Settings
 from hedgerow.testing.virtual import BACKEND, VirtualClock
 from serving.certs import Shared, shown, unavailable
+from serving.judged import judging
 from serving.serving import pair
 from support.operator.registered import REGISTRY
+from support.server.connected import connected
 
 pytestmark = pytest.mark.anyio
 
@@ -42,16 +44,6 @@ OWN_HEALTH, OWN_METRICS, OWN_WEBHOOKS = "127.0.0.1:8081", "127.0.0.1:8080", "127
 @pytest.fixture
 def anyio_backend() -> object:
     return BACKEND
-
-
-class Judge(Shared):
-    """Also judges tokens: one is known and may read, one is known and may not."""
-
-    async def review(self, kind: str, spec: dict[str, Any], **_: Any) -> dict[str, Any]:
-        if kind == "TokenReview":
-            name = {"good": "prometheus", "poor": "somebody"}.get(spec["token"], "")
-            return {"authenticated": bool(name), "user": {"username": name}}
-        return {"allowed": spec["user"] == "prometheus"}
 
 
 @dataclass
@@ -76,7 +68,7 @@ class Listener:
 class Process:
     """The services of a process whose servers listen nowhere."""
 
-    cluster: Judge = field(default_factory=Judge)
+    cluster: Shared = field(default_factory=Shared)
     stop: Stop = field(default_factory=lambda: Stop(20))
     listening: dict[str, Listener] = field(default_factory=dict)
 
@@ -279,6 +271,7 @@ class TestSecureMetrics:
         ("token", "code"), [("", 401), ("bad", 401), ("poor", 403), ("good", 200)]
     )
     async def test_they_are_for_whoever_the_api_server_lets_read_them(self, process, token, code):
+        process.cluster = connected(judging())
         async with process.started(metrics_secure=True):
             headers = {"Authorization": f"Bearer {token}"} if token else {}
             answer = await process.listening[METRICS].get("/metrics", **headers)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from itertools import pairwise
 
 import anyio
+import httpx
 import pytest
 import structlog
 
-from hedgerow.kube import errors
 from hedgerow.serving import authorization
 from hedgerow.serving.authorization import ADMITTED, REFUSED, Access, AccessVerdict
 from hedgerow.testing.virtual import BACKEND, VirtualClock
+from serving.judged import USERS, judging, reviewed
+from support.server.apiserver import Act, ApiServer, Exchange, Reply
+from support.server.connected import connected
 
 pytestmark = pytest.mark.anyio
-
-USERS = {"good": "prometheus", "poor": "somebody"}
 
 
 @pytest.fixture
@@ -23,37 +24,14 @@ def anyio_backend() -> object:
     return BACKEND
 
 
-class Judge:
-    """An API server that knows two tokens, one of which has the right."""
-
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-        self.trouble: errors.KubeError | None = None
-        self.busy = self.most = 0
-
-    async def review(self, kind: str, spec: dict[str, Any], **_: Any) -> dict[str, Any]:
-        self.asked.append(kind)
-        self.busy += 1
-        self.most = max(self.most, self.busy)
-        await anyio.sleep(0.1)
-        self.busy -= 1
-        if self.trouble:
-            raise self.trouble
-        if kind == "TokenReview":
-            user = USERS.get(spec["token"])
-            return {"authenticated": user is not None, "user": {"username": user or ""}}
-        assert spec["nonResourceAttributes"] == {"path": "/metrics", "verb": "get"}
-        return {"allowed": spec["user"] == "prometheus"}
+@pytest.fixture
+def judge() -> ApiServer:
+    return judging(latency=0.125)
 
 
 @pytest.fixture
-def judge() -> Judge:
-    return Judge()
-
-
-@pytest.fixture
-def gate(judge: Judge) -> Access:
-    return Access(cast("Any", judge), VirtualClock())
+def gate(judge: ApiServer) -> Access:
+    return Access(connected(judge), VirtualClock())
 
 
 class TestVerdicts:
@@ -67,16 +45,16 @@ class TestVerdicts:
         ],
     )
     async def test_a_user_with_the_right_is_admitted_and_nobody_else(
-        self, gate: Access, judge: Judge, header, verdict, asked
+        self, gate: Access, judge: ApiServer, header, verdict, asked
     ) -> None:
         assert await gate.judge(header) is verdict
-        assert judge.asked == asked
+        assert reviewed(judge) == asked
 
     @pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "good", "Basic good", "Bearer gö",
                                         "Bearer g\x00"])  # fmt: skip
     async def test_what_is_no_token_is_asked_about_nobody(self, gate, judge, header) -> None:
         assert await gate.judge(header) is AccessVerdict.ANONYMOUS
-        assert judge.asked == []
+        assert reviewed(judge) == []
 
 
 class TestMemory:
@@ -85,21 +63,21 @@ class TestMemory:
     )
     async def test_a_verdict_stands_for_a_while(self, gate, judge, token, seconds) -> None:
         await gate.judge(f"Bearer {token}")
-        before = len(judge.asked)
+        before = len(judge.exchanges)
         await anyio.sleep(seconds - 1)
         await gate.judge(f"Bearer {token}")
-        assert len(judge.asked) == before
+        assert len(judge.exchanges) == before
 
         await anyio.sleep(2)
         await gate.judge(f"Bearer {token}")
-        assert len(judge.asked) == 2 * before
+        assert len(judge.exchanges) == 2 * before
 
     async def test_many_who_come_at_once_with_one_token_are_one_question(self, gate, judge) -> None:
         async with anyio.create_task_group() as tasks:
             for _ in range(20):
                 tasks.start_soon(gate.judge, "Bearer good")
 
-        assert judge.asked == ["TokenReview", "SubjectAccessReview"]
+        assert reviewed(judge) == ["TokenReview", "SubjectAccessReview"]
 
     async def test_who_gave_up_asking_keeps_nobody_with_the_same_token_from_it(
         self, gate, judge
@@ -124,7 +102,7 @@ class TestMemory:
         for token in ("a", "b", "c", "c", "b", "a"):
             await gate.judge(f"Bearer {token}")
 
-        assert judge.asked == ["TokenReview"] * 4
+        assert reviewed(judge) == ["TokenReview"] * 4
 
     async def test_no_token_is_kept(self, gate: Access) -> None:
         await gate.judge("Bearer good")
@@ -132,18 +110,22 @@ class TestMemory:
         assert "good" not in repr(vars(gate))
 
 
+async def away(_exchange: Exchange, _act: Act) -> Reply:
+    raise httpx.ConnectError("away")
+
+
 class TestTrouble:
     async def test_without_the_api_server_nothing_is_decided_nor_kept(self, gate, judge) -> None:
-        judge.trouble = errors.Unreachable("away", sent=False)
+        judge.hook = away
         assert await gate.judge("Bearer good") is AccessVerdict.UNDECIDED
 
-        judge.trouble = None
+        judge.hook = judge.through
         assert await gate.judge("Bearer good") is AccessVerdict.ADMITTED
 
-    async def test_it_is_told_once(self, gate: Access, judge: Judge) -> None:
+    async def test_it_is_told_once(self, gate: Access, judge: ApiServer) -> None:
         with structlog.testing.capture_logs() as logs:
-            for trouble in ("away", "away", None, "away"):
-                judge.trouble = errors.Unreachable(trouble, sent=False) if trouble else None
+            for hook in (away, away, judge.through, away):
+                judge.hook = hook
                 await gate.judge("Bearer bad")
                 await anyio.sleep(REFUSED)
 
@@ -159,7 +141,9 @@ class TestFloods:
             for number in range(20):
                 tasks.start_soon(gate.judge, f"Bearer {number}")
 
-        assert (len(judge.asked), judge.most) == (20, 1)
+        sent = [exchange.sent for exchange in judge.exchanges]
+        assert len(sent) == 20
+        assert all(after - before >= 0.125 for before, after in pairwise(sent))
 
     async def test_a_token_that_is_remembered_waits_for_none_of_them(self, gate) -> None:
         await gate.judge("Bearer good")

@@ -5,17 +5,17 @@ from __future__ import annotations
 import io
 import json
 import logging
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import structlog
 from rich.console import Console
 
-from cli.plan.asked import Asked
+from cli.plan.asked import asked
 from hedgerow.cli import main
 from hedgerow.cli.plan import command
 from hedgerow.cli.plan.client_side_apply import MANAGER as CLIENT_SIDE
@@ -30,14 +30,16 @@ from hedgerow.contract import Notice
 from hedgerow.fields.diff import Line
 from hedgerow.fields.managed_fields import Holder
 from hedgerow.kube import client
-from hedgerow.kube.errors import Forbidden, Missing, Unreachable
 from hedgerow.objects import PLACEHOLDER, ObjectRef
 from hedgerow.plan.conditions import condition, ready
 from hedgerow.plan.conflict_messages import OTHER_VALUE
 from hedgerow_schemas.base import ApiResource, ContestedField, instant
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.builtin import Deployment
+from model import ours
 from runtime.world import World, pods
+from support.server.apiserver import Reply, unserved
+from support.server.connected import connect
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 OWNER = ObjectRef(BlueGreen.api, "shop", "demo")
@@ -461,13 +463,8 @@ def world():
 @pytest.fixture
 def typed(monkeypatch: pytest.MonkeyPatch, capsys, world: World, tmp_path: Path):
     """Type `hedgerow plan …` against the cluster in memory; BlueGreens given become a file."""
-    cluster = Asked(world.server)
-
-    @asynccontextmanager
-    async def connected(**_: Any):
-        yield cluster
-
-    monkeypatch.setattr(client, "connect", connected)
+    server = asked(world.server)
+    monkeypatch.setattr(client, "connect", connect(server))
 
     def run(*words: str, text: str = "") -> tuple[int, str, str]:
         path = tmp_path / "x.yaml"
@@ -477,7 +474,7 @@ def typed(monkeypatch: pytest.MonkeyPatch, capsys, world: World, tmp_path: Path)
         out, err = capsys.readouterr()
         return int(ended.value.code or 0), out, err
 
-    run.cluster = cluster  # type: ignore[attr-defined]
+    run.server = server  # type: ignore[attr-defined]
     return run
 
 
@@ -615,49 +612,33 @@ class TestTyped:
         assert said in err.splitlines()[-1]
 
     def test_a_cluster_that_does_not_answer_is_exit_code_4(self, typed):
-        typed.cluster.refuse = {"BlueGreen": Unreachable("cannot reach it", sent=False)}
+        typed.server.refuse("BlueGreen", httpx.ConnectError("nobody there"))
         code, out, err = typed(text=text())
 
         assert (code, out) == (4, "")
-        assert "cannot reach it" in err
+        assert "nobody there" in err
 
-    def test_kinds_that_are_not_installed_are_told(self, typed, monkeypatch):
-        async def unserved(*_: Any, **__: Any) -> None:
-            raise Missing("the server does not serve this")
-
-        monkeypatch.setattr(typed.cluster, "read", unserved)
+    def test_kinds_that_are_not_installed_are_told(self, typed):
+        for kind in ("BlueGreen", "CronJob", "Memcached"):
+            typed.server.answers[f"read {kind}"] = Reply(404, unserved().status)
         code, _, err = typed("demo")
 
         assert code == 1
         assert "run `hedgerow install`" in err
 
-    def test_a_kind_that_may_not_be_read_is_told_unless_it_is_not_installed(
-        self, typed, monkeypatch
-    ):
-        read, served = typed.cluster.read, True
-
-        async def refused(api: Any, *words: Any, **more: Any) -> Any:
-            if api.kind == "Guestbook":
-                raise Forbidden("you may not")
-            return await read(api, *words, **more)
-
-        async def resource(group_version: str, kind: str) -> None:
-            if not served:
-                raise Missing("not served")
-
-        monkeypatch.setattr(typed.cluster, "read", refused)
-        monkeypatch.setattr(typed.cluster, "resource", resource, raising=False)
-        assert "you may not" in typed("demo")[2]
-        served = False
+    def test_a_kind_that_may_not_be_read_is_told_unless_it_is_not_installed(self, typed):
+        typed.server.denied = {"get guestbooks"}
         assert "demo does not exist in namespace" in typed("demo")[2]
+        typed.server.store.serve(ours.guestbook())
+        assert "you cannot get guestbooks" in typed("demo")[2]
 
     def test_kubectl_apply_is_what_is_planned_unless_it_is_told_otherwise(self, typed):
         typed(text=text())
-        assert "create" in {sent.verb for sent in typed.cluster.sent}
-        typed.cluster.sent.clear()
+        assert "create" in {sent.verb for sent in typed.server.exchanges}
+        typed.server.exchanges.clear()
         typed("--server-side", text=text())
 
-        assert "create" not in {sent.verb for sent in typed.cluster.sent}
+        assert "create" not in {sent.verb for sent in typed.server.exchanges}
 
     def test_a_resource_that_is_there_twice_is_planned_once_and_that_is_said(self, typed):
         code, out, err = typed("-o", "json", text=f"{text()}\n---\n{text()}")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from cli.plan.asked import Asked
+from cli.plan.asked import asked
 from hedgerow.cli.plan.dry_run import DryRunCluster
 from hedgerow.cli.plan.forecaster import Forecaster
 from hedgerow.contract import Apply, Controller, Desired, Notice
@@ -18,6 +18,7 @@ from hedgerow_schemas.bluegreen import BlueGreenStatus
 from hedgerow_schemas.builtin import Service
 from runtime.scenes import settled
 from runtime.world import CONTROLLER, NS, World
+from support.server.connected import connected
 
 pytestmark = pytest.mark.anyio
 
@@ -35,7 +36,7 @@ def service(name: str = "demo", **meta: Any) -> Object:
 
 
 async def dry_run_cluster(world: World | None = None) -> DryRunCluster:
-    return DryRunCluster(cast("Any", Asked((world or await settled()).server)))
+    return DryRunCluster(connected(asked((world or await settled()).server)))
 
 
 class TestConditions:
@@ -100,7 +101,7 @@ class TestEnd:
             (Service,),
             child_names={Service: ("{}-*",)},
         )
-        cluster = cast("Any", Asked(world.server))
+        cluster = connected(asked(world.server))
         found = await Forecaster(cluster, world.clock).of_name(controller, "demo", NS)
 
         assert found is not None
@@ -117,7 +118,7 @@ class TestEnd:
 
         count = itertools.count()
         controller = type(CONTROLLER)("bluegreen", CONTROLLER.resource, restless, ())
-        cluster = cast("Any", Asked(world.server))
+        cluster = connected(asked(world.server))
         found = await Forecaster(cluster, world.clock).of_name(controller, "demo", NS)
 
         assert found is not None
@@ -138,7 +139,7 @@ class TestEnd:
             (Service,),
             child_names={Service: ("{}-*",)},
         )
-        cluster = cast("Any", Asked(world.server))
+        cluster = connected(asked(world.server))
         found = await Forecaster(cluster, world.clock).of_name(controller, "demo", NS)
 
         assert found is not None

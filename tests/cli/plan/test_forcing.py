@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any
 
 import anyio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cli.plan.asked import Asked
+from cli.plan.asked import asked
 from hedgerow.cli.plan.submission import Submission, UserApply
 from hedgerow.kube.errors import from_status
 from hedgerow.objects import ObjectRef
@@ -19,6 +19,7 @@ from hedgerow.testing.memory.kind import custom
 from hedgerow.testing.memory.kinds import BUILTIN
 from hedgerow.testing.memory.server import Server
 from support.objects.drawn import KINDS, WAYS, WIDGET, must_be_refused, must_equal
+from support.server.connected import connected
 
 Object = dict[str, Any]
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -60,13 +61,13 @@ def test_what_is_foretold_is_what_then_happens(kind: str, force: bool):
         stored = server.get(manifest(wanted))
         ref = ObjectRef(api, "default", "x")
         submission = Submission(ref, manifest(wanted), stored, applier, NOW)
-        cluster = Asked(server)
+        asking = asked(server)
 
         async def dry_run() -> Any:
-            return await submission.dry_run(cast("Any", cluster), absent=False)
+            return await submission.dry_run(connected(asking), absent=False)
 
         said = anyio.run(dry_run)
-        assert [str(sent) for sent in cluster.sent if sent.force or not sent.dry_run] == []
+        assert [str(one) for one in asking.exchanges if one.force or not one.dry_run] == []
         try:
             real, _ = server.apply(manifest(wanted), MANAGER, force=force)
         except Refused as error:

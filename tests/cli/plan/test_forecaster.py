@@ -9,19 +9,22 @@ from typing import Any, cast
 
 import pytest
 
-from cli.plan.asked import Asked
+from cli.plan.asked import asked, conflict, invalid, namespace
 from hedgerow.cli.plan.client_side_apply import LAST_APPLIED
 from hedgerow.cli.plan.client_side_apply import MANAGER as CLIENT_SIDE
 from hedgerow.cli.plan.forecast import Forecast, ObjectForecast
 from hedgerow.cli.plan.forecaster import Forecaster
 from hedgerow.cli.plan.submission import STORED_LIMIT, Submission, UserApply
-from hedgerow.kube.errors import Cause, Conflict, Forbidden, Invalid, Missing, Unavailable
+from hedgerow.kube.errors import Missing, Unavailable
 from hedgerow.objects import CONTROLLER_LABEL, Installation, ObjectRef
 from hedgerow.plan.conflict_messages import OTHER_VALUE
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
+from hedgerow.testing.memory.answers import missing
 from runtime.clockwork import POD, Clockwork
 from runtime.scenes import IMAGE, settled, take_image, take_service_name
 from runtime.world import BLUEGREEN, CONTROLLER, NS, World, pods
+from support.server.apiserver import Reply, refusal, unserved
+from support.server.connected import connected
 
 pytestmark = pytest.mark.anyio
 
@@ -50,16 +53,20 @@ class Plan:
 
     def __init__(self, world: World, *lacks: str, applier: UserApply = BY_SERVER) -> None:
         self.world = world
-        self.cluster = Asked(world.server, *lacks)
-        self.forecaster = Forecaster(cast("Any", self.cluster), world.clock, applier=applier)
+        self.api = asked(world.server, *lacks)
+        self.cluster = connected(self.api)
+        self.forecaster = Forecaster(self.cluster, world.clock, applier=applier)
 
     async def of(self, body: Object, *, coming: bool = False) -> Forecast:
         version = self.world.server.version
         controller = cast("Any", self.world.controller)
         found = await self.forecaster.of_manifest(controller, body, coming=coming)
         assert self.world.server.version == version
-        assert [str(s) for s in self.cluster.writes if not s.dry_run or s.force] == []
+        assert self.writes() == []
         return found
+
+    def writes(self) -> list[str]:
+        return [str(one) for one in self.api.exchanges if one.writes or one.force]
 
     async def of_name(self, name: str = "demo") -> Forecast | None:
         return await self.forecaster.of_name(cast("Any", self.world.controller), name, NS)
@@ -96,7 +103,7 @@ class TestSituations:
 
         assert found is not None
         assert found.verdict == "nothing"
-        assert plan.cluster.writes == []
+        assert plan.writes() == []
 
     async def test_a_resource_that_is_not_there_has_no_forecast(self):
         assert await Plan(World()).of_name() is None
@@ -149,7 +156,7 @@ class TestSituations:
         world = await settled()
         take_image(world)
         plan = Plan(world)
-        plan.cluster.namespaces[NS] = {"metadata": {"name": NS}}
+        namespace(world.server)
         found = await plan.of(annotated(manifest(), claim="*/*: **"))
 
         assert found.verdict == "failed"
@@ -251,7 +258,7 @@ class TestSituations:
 
     async def test_warnings_of_the_server(self):
         plan = Plan(World())
-        plan.cluster.warnings = ("spec.x is deprecated",)
+        plan.api.warnings = ("spec.x is deprecated",)
         found = await plan.of(manifest())
 
         assert {o.warnings for o in found.objects} == {("spec.x is deprecated",)}
@@ -263,7 +270,7 @@ class TestNotAsked:
         found = await plan.of(manifest(namespace="nowhere"), coming=True)
 
         assert {o.merged for o in found.objects} == {"its namespace does not exist yet"}
-        assert plan.cluster.writes == []
+        assert plan.writes() == []
 
     async def test_a_namespace_that_may_not_be_read_is_found_out(self):
         found = await Plan(World(), "get namespaces").of(manifest(namespace="nowhere"), coming=True)
@@ -291,7 +298,8 @@ class TestNotAsked:
 
     async def test_the_right_to_create_is_another_one(self):
         plan = Plan(World(), "create services", "create bluegreens")
-        plan.cluster.refuse = {"Service": Forbidden("no"), "BlueGreen": Forbidden("no")}
+        for kind in ("Service", "BlueGreen"):
+            plan.api.refuse(kind, refusal(403, "Forbidden", "no"))
         found = await plan.of(manifest())
 
         assert the(found, "Service/demo").merged == "you may not patch it"
@@ -318,28 +326,32 @@ class TestNotAsked:
 
     async def test_a_namespace_that_is_going_is_told(self):
         plan = Plan(await settled())
-        plan.cluster.namespaces[NS] = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}
+        namespace(plan.world.server, deletionTimestamp="2026-01-01T00:00:00Z")
         found = await plan.of(manifest(routeTo="Green"))
 
         assert found.unchecked == ("the namespace is being deleted: nothing is created in it",)
 
 
+REFUSED = [invalid("not so"), refusal(403, "Forbidden", "not so")]
+UNSERVED, DOWN = Reply(404, unserved().status), refusal(503, "ServiceUnavailable", "down")
+
+
 class TestRefused:
-    @pytest.mark.parametrize("error", [Invalid("no such field"), Forbidden("by a policy")])
-    async def test_the_resource_itself(self, error):
+    @pytest.mark.parametrize("answer", REFUSED)
+    async def test_the_resource_itself(self, answer):
         plan = Plan(await settled())
-        plan.cluster.refuse = {"BlueGreen": error}
+        plan.api.refuse("BlueGreen", answer)
         found = await plan.of(manifest())
 
         assert actions(found) == {"BlueGreen/demo": "refused"}
-        assert [cause for r in found.refusals for cause in r.causes] == [str(error)]
+        assert [cause for r in found.refusals for cause in r.causes] == ["not so"]
         assert found.verdict == "failed"
         assert found.before == found.after != ()
 
-    @pytest.mark.parametrize("error", [Invalid("no such field"), Forbidden("by a policy")])
-    async def test_one_of_its_children(self, error):
+    @pytest.mark.parametrize("answer", REFUSED)
+    async def test_one_of_its_children(self, answer):
         plan = Plan(World())
-        plan.cluster.refuse = {"Deployment": error}
+        plan.api.refuse("Deployment", answer)
         found = await plan.of(manifest())
 
         assert actions(found)[BLUE] == "refused"
@@ -360,8 +372,7 @@ class TestRefused:
 
     async def test_by_a_holder_that_is_known_by_name_alone(self):
         plan = Plan(await settled())
-        causes = [Cause(".spec.x", "someone", "conflict", "FieldManagerConflict")]
-        plan.cluster.refuse = {"BlueGreen": Conflict(causes=causes)}
+        plan.api.refuse("BlueGreen", conflict(".spec.x", "someone"))
         found = await plan.of(manifest())
 
         [held] = found.contested
@@ -372,26 +383,26 @@ class TestRefused:
 
     async def test_a_kind_that_is_not_served(self):
         plan = Plan(World())
-        plan.cluster.refuse = {"BlueGreen": Missing("the server does not serve this")}
+        plan.api.refuse("BlueGreen", UNSERVED)
         found = await plan.of(manifest())
 
         assert [cause for r in found.refusals for cause in r.causes] == [
             (
                 "BlueGreen is not installed here: run `hedgerow install`;"
-                " the server does not serve this"
+                " the server could not find the requested resource"
             )
         ]
 
     async def test_a_child_of_a_kind_that_is_not_served_is_an_error(self):
         plan = Plan(World())
-        plan.cluster.refuse = {"Service": Missing("the server does not serve this")}
+        plan.api.refuse("Service", UNSERVED)
         with pytest.raises(Missing):
             await plan.of(manifest())
 
     async def test_a_namespace_that_is_found_missing_by_the_way(self):
         plan = Plan(World())
-        status = {"details": {"name": NS}}
-        plan.cluster.refuse = {kind: Missing(status=status) for kind in ("BlueGreen", "Service")}
+        for kind in ("BlueGreen", "Service"):
+            plan.api.refuse(kind, Reply(404, missing(NS).status))
         found = await plan.of(manifest(), coming=True)
 
         assert the(found, "BlueGreen/demo").merged == "its namespace does not exist yet"
@@ -399,7 +410,7 @@ class TestRefused:
 
     async def test_a_server_that_fails_at_one_child_is_a_refusal(self):
         plan = Plan(World())
-        plan.cluster.refuse = {"Service": Unavailable("failed calling webhook", code=500)}
+        plan.api.refuse("Service", refusal(500, "InternalError", "failed calling webhook"))
         found = await plan.of(manifest())
 
         assert [cause for r in found.refusals for cause in r.causes] == ["failed calling webhook"]
@@ -408,7 +419,7 @@ class TestRefused:
 
     async def test_a_server_that_is_down_is_an_error(self):
         plan = Plan(World())
-        plan.cluster.refuse = {"Service": Unavailable("down", code=503)}
+        plan.api.refuse("Service", DOWN)
         with pytest.raises(Unavailable):
             await plan.of(manifest())
 
@@ -427,7 +438,7 @@ class TestClientSide:
         found = await plan.of(manifest(promotion=None))
 
         assert set(actions(found).values()) == {"created"}
-        [sent] = [sent for sent in plan.cluster.sent if sent.verb == "create"]
+        [sent] = [sent for sent in plan.api.exchanges if sent.verb == "create"]
         assert sent.manager == CLIENT_SIDE
         copy = sent.body["metadata"]["annotations"][LAST_APPLIED]
         assert json.loads(copy)["spec"] == sent.body["spec"]
@@ -459,14 +470,14 @@ class TestClientSide:
         plan = Plan(by_client(body), applier=BY_CLIENT)
         stored = plan.world.the("BlueGreen")
         copied = Submission(ref(), manifest(), stored, BY_CLIENT, plan.world.clock.now())
-        again = await copied.dry_run(cast("Any", plan.cluster), absent=False)
+        again = await copied.dry_run(plan.cluster, absent=False)
         kept = again.live or {}
         found = await Submission(
             ref(), manifest(), kept, BY_CLIENT, plan.world.clock.now()
-        ).dry_run(cast("Any", plan.cluster), absent=False)
+        ).dry_run(plan.cluster, absent=False)
 
         assert found.live is kept
-        assert len([sent for sent in plan.cluster.sent if sent.verb == "patch"]) == 1
+        assert len(plan.api.asked("patch")) == 1
 
     async def test_of_what_it_has_not_made_it_removes_nothing(self):
         world = World()
@@ -502,7 +513,7 @@ class TestClientSide:
 
         assert actions(found) == {"BlueGreen/demo": "refused"}
         assert "use `kubectl apply --server-side`" in found.refusals[0].causes[0]
-        assert {sent.verb for sent in plan.cluster.sent} <= {"read"}
+        assert {sent.verb for sent in plan.api.exchanges} <= {"read"}
 
     async def test_what_is_too_large_to_be_stored_is_refused(self):
         found = await Plan(World()).of(manifest(blueSpec=pods("blue", "x" * STORED_LIMIT)))
@@ -544,13 +555,9 @@ class TestMigration:
 
     async def test_without_an_answer_to_that_it_is_worked_out_here(self):
         world = by_client(manifest(promotion="WhenAvailable"))
-        asked = Plan(world, applier=self.APPLIER)
-
-        async def unanswered(*_: Any, **__: Any) -> Any:
-            raise Unavailable("not now", code=503)
-
-        asked.cluster.dry_run_patch = unanswered
-        own = the(await asked.of(manifest(greenSpec=None)), "BlueGreen/demo")
+        plan = Plan(world, applier=self.APPLIER)
+        plan.api.answers["patch BlueGreen"] = DOWN
+        own = the(await plan.of(manifest(greenSpec=None)), "BlueGreen/demo")
 
         assert ".spec.promotion" in {line.path for line in own.lines if line.kind == "removed"}
         assert own.merged.startswith("kubectl takes over what client-side apply held")
@@ -698,7 +705,8 @@ class TestTemplates:
 
     async def test_a_quota_that_is_used_up_says_nothing_about_the_template(self):
         plan = Plan(Clockwork())
-        plan.cluster.refuse["Job"] = Forbidden("jobs.batch is forbidden: exceeded quota: jobs")
+        told = "jobs.batch is forbidden: exceeded quota: jobs"
+        plan.api.refuse("Job", refusal(403, "Forbidden", told))
         found = await plan.of(yearly(POD))
 
         assert (found.verdict, found.refusals) == ("changes", ())

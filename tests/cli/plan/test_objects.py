@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from base64 import b64encode
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
+import httpx
 import pytest
 
-from cli.plan.asked import Asked
+from cli.plan.asked import asked, conflict, invalid
 from cli.plan.test_command import printed
 from hedgerow.cli.plan.forecast import Forecast
 from hedgerow.cli.plan.forecaster import Forecaster
 from hedgerow.cli.plan.objects import CHANGED_KIND, NO_KIND, NO_NAME, NO_VERSION, ObjectForecaster
 from hedgerow.cli.plan.submission import FORCED, NOT_SHOWN, UserApply
-from hedgerow.kube.errors import Cause, Conflict, Forbidden, Invalid, Unavailable, Unreachable
-from hedgerow.testing.memory.kind import ServedKind, custom
-from hedgerow.testing.memory.schema import Map, Scalar
-from hedgerow_schemas.base import ApiResource
+from hedgerow.kube.errors import Unreachable
+from hedgerow.testing.memory.kind import custom
 from runtime.world import NS, World, pods
 from support.objects.drawn import WIDGET
+from support.server.apiserver import Act, Exchange, Reply, refusal
+from support.server.connected import connected
 
 pytestmark = pytest.mark.anyio
 
@@ -27,18 +28,8 @@ Object = dict[str, Any]
 HELM = UserApply("helm", server_side=True, migrates=False)
 FORCE = replace(HELM, takes=True)
 WIDGETS = "plan.example.com/v1"
-CLUSTER_SCOPED = (
-    ServedKind(ApiResource("v1", "Namespace", "namespaces", namespaced=False), {}),
-    ServedKind(
-        ApiResource(
-            "apiextensions.k8s.io/v1",
-            "CustomResourceDefinition",
-            "customresourcedefinitions",
-            namespaced=False,
-        ),
-        {"spec": Map(Scalar())},
-    ),
-)
+GROUP, DISCOVERY = "/apis/plan.example.com", f"/apis/{WIDGETS}"
+NOT_LIKE_THIS = invalid("not like this")
 
 
 def of_kind(version: str, kind: str, name: str | None, more: Object, **meta: Any) -> Object:
@@ -65,18 +56,17 @@ class Plan:
     def __init__(self, *lacks: str, applier: UserApply = HELM, served: bool = True) -> None:
         self.world = World()
         self.server = self.world.server
-        more = [*CLUSTER_SCOPED, *([custom(WIDGET)] if served else [])]
-        self.server.serve(*more)
-        self.cluster = Asked(self.server, *lacks)
+        self.server.serve(*([custom(WIDGET)] if served else []))
+        self.api = asked(self.server, *lacks)
         self.forecaster = ObjectForecaster(
-            Forecaster(cast("Any", self.cluster), self.world.clock, applier=applier), NS
+            Forecaster(connected(self.api), self.world.clock, applier=applier), NS
         )
 
     async def of(self, *manifests: Object) -> list[Forecast]:
         version = self.server.version
         found = [await self.forecaster.of(manifest) for manifest in manifests]
         assert self.server.version == version
-        assert [str(s) for s in self.cluster.sent if s.writes or s.force] == []
+        assert [str(s) for s in self.api.exchanges if s.writes or s.force] == []
         return found
 
     async def last(self, *manifests: Object) -> Forecast:
@@ -139,23 +129,19 @@ class TestApplied:
         assert found.objects[0].forced == (".data.a",)
 
     @pytest.mark.parametrize("answers", [True, False])
-    async def test_where_managed_fields_were_emptied_the_server_tells_who_holds_them(
-        self, monkeypatch, answers
-    ):
+    async def test_where_managed_fields_were_emptied_the_server_tells_who_holds_them(self, answers):
         plan = Plan(applier=FORCE)
         spec = {"ports": [{"port": 80, "protocol": "TCP", "name": "a"}]}
-        plan.server.apply(of_kind("v1", "Service", "s", {"spec": spec}, namespace=NS), "argo")
-        [stored] = plan.server.all().values()
+        body = of_kind("v1", "Service", "s", {"spec": spec}, namespace=NS)
+        stored, _ = plan.server.apply(body, "argo")
         stored["metadata"]["managedFields"] = []
         plan.server.put(stored)
-        applied = plan.cluster.apply
 
-        async def apply(api: ApiResource, body: Any, **more: Any) -> Any:
-            if "spec" not in body and not answers:
-                raise Unavailable("not now", code=503)
-            return await applied(api, body, **more)
+        def reluctant(exchange: Exchange, act: Act) -> Reply:
+            is_answered = answers or "spec" in exchange.body
+            return act() if is_answered else refusal(503, "ServiceUnavailable", "not now")
 
-        monkeypatch.setattr(plan.cluster, "apply", apply)
+        plan.api.answers["apply Service"] = reluctant
         spec = {"ports": [{"port": 80, "protocol": "TCP", "name": "b"}]}
         found = await plan.last(of_kind("v1", "Service", "s", {"spec": spec}))
 
@@ -169,8 +155,7 @@ class TestApplied:
     async def test_a_conflict_whose_place_is_not_known_stays_one_even_if_forced(self):
         plan = Plan(applier=FORCE)
         plan.server.apply(settings({"a": "1"}, namespace=NS), "argo")
-        told = Conflict("no", causes=[Cause(".spec.elsewhere", "argo", "")], code=409)
-        plan.cluster.refuse = {"ConfigMap": told}
+        plan.api.refuse("ConfigMap", conflict(".spec.elsewhere", "argo"))
         found = await plan.last(settings({"a": "2"}))
 
         assert found.verdict == "conflicts"
@@ -178,19 +163,14 @@ class TestApplied:
             (".spec.elsewhere", "argo")
         ]
 
-    async def test_where_an_apply_without_what_is_taken_is_not_valid_it_is_merged(
-        self, monkeypatch
-    ):
+    async def test_where_an_apply_without_what_is_taken_is_not_valid_it_is_merged(self):
         plan = Plan(applier=FORCE)
         plan.server.apply(settings({"a": "1"}, namespace=NS), "argo")
-        applied = plan.cluster.apply
 
-        async def apply(api: ApiResource, body: Any, **more: Any) -> Any:
-            if body["data"]["a"] == "1":
-                raise Invalid("not like this", code=422)
-            return await applied(api, body, **more)
+        def picky(exchange: Exchange, act: Act) -> Reply:
+            return NOT_LIKE_THIS if exchange.body["data"]["a"] == "1" else act()
 
-        monkeypatch.setattr(plan.cluster, "apply", apply)
+        plan.api.answers["apply ConfigMap"] = picky
         found = await plan.last(settings({"a": "2"}))
 
         assert found.objects[0].merged == f"{FORCED}: not like this"
@@ -199,24 +179,18 @@ class TestApplied:
 
     @pytest.mark.parametrize("protocol", [{}, {"protocol": "TCP"}])
     async def test_if_what_is_taken_does_not_make_it_valid_the_servers_answer_stands(
-        self, monkeypatch, protocol
+        self, protocol
     ):
         plan = Plan(applier=FORCE)
         port = {"port": 80, "protocol": "TCP", "name": "a"}
         body = of_kind("v1", "Service", "s", {"spec": {"ports": [port]}}, namespace=NS)
         plan.server.apply(body, "argo")
-        applied = plan.cluster.apply
 
-        async def apply(api: ApiResource, body: Any, **more: Any) -> Any:
-            if body["spec"]["ports"][0]["name"] == "a":
-                raise Invalid("not like this", code=422)
-            return await applied(api, body, **more)
+        def picky(exchange: Exchange, act: Act) -> Reply:
+            is_old = exchange.body["spec"]["ports"][0]["name"] == "a"
+            return NOT_LIKE_THIS if is_old else act()
 
-        async def patched(*_: Any, **__: Any) -> Any:
-            raise Invalid("nor like that", code=422)
-
-        monkeypatch.setattr(plan.cluster, "apply", apply)
-        monkeypatch.setattr(plan.cluster, "dry_run_patch", patched)
+        plan.api.answers |= {"apply Service": picky, "patch Service": invalid("nor like that")}
         port = {"port": 80, "name": "b", **protocol}
         found = await plan.last(of_kind("v1", "Service", "s", {"spec": {"ports": [port]}}))
 
@@ -282,7 +256,6 @@ class TestInTurn:
 
     async def test_a_version_that_is_defined_before(self):
         plan = Plan()
-        plan.cluster.served = [WIDGETS]
         plan.server.apply(widget({"size": 2}, namespace=NS), "helm")
         version = "plan.example.com/v2"
         old, new = (
@@ -330,43 +303,37 @@ class TestNotAtAll:
         assert found.owner.name == NO_NAME
 
     @pytest.mark.parametrize(
-        ("error", "said"),
+        ("answer", "said"),
         [
-            (Unavailable("failed calling webhook", code=500), "failed calling webhook"),
-            (Forbidden("not here", code=403), "not here"),
-            (Invalid("no", causes=[Cause("spec.x", "", "wrong")], code=422), "spec.x: wrong"),
+            (refusal(500, "InternalError", "failed calling webhook"), "failed calling webhook"),
+            (refusal(403, "Forbidden", "not here"), "not here"),
+            (invalid("no", field="spec.x", message="wrong"), "spec.x: wrong"),
         ],
     )
-    async def test_what_the_server_refuses_is_told_in_its_words(self, error, said):
+    async def test_what_the_server_refuses_is_told_in_its_words(self, answer, said):
         plan = Plan()
-        plan.cluster.refuse = {"ConfigMap": error}
+        plan.api.refuse("ConfigMap", answer)
 
         assert causes(await plan.last(settings({}))) == said
 
-    async def test_without_an_answer_there_is_no_plan(self, monkeypatch):
+    async def test_without_an_answer_there_is_no_plan(self):
         plan = Plan()
-        plan.cluster.refuse = {"ConfigMap": Unreachable("nobody there", sent=False)}
+        plan.api.refuse("ConfigMap", httpx.ConnectError("nobody there"))
         with pytest.raises(Unreachable):
             await plan.of(settings({}))
 
-        async def resource(*_: Any) -> Any:
-            raise Unreachable("nobody there", sent=False)
-
-        monkeypatch.setattr(plan.cluster, "resource", resource)
+        plan.api.answers[DISCOVERY] = httpx.ConnectError("nobody there")
         with pytest.raises(Unreachable):
             await plan.of(widget({}))
 
-    async def test_a_group_that_gives_no_answer_is_asked_once(self, monkeypatch):
-        plan, asked = Plan(), list[str]()
-
-        async def resource(group_version: str, _kind: str) -> Any:
-            asked.append(group_version)
-            raise Unavailable("the aggregated server is down", code=503)
-
-        monkeypatch.setattr(plan.cluster, "resource", resource)
-        for found in await plan.of(widget({}), widget({}, "other")):
-            assert "the aggregated server is down" in causes(found)
-        assert asked == [WIDGETS]
+    async def test_a_group_that_gives_no_answer_is_asked_once(self):
+        plan, asked = Plan(), list[int]()
+        told = refusal(503, "ServiceUnavailable", "the aggregated server is down")
+        plan.api.answers[DISCOVERY] = told
+        for name in ("w", "other"):
+            assert "the aggregated server is down" in causes(await plan.last(widget({}, name)))
+            asked.append([one.key for one in plan.api.exchanges].count(DISCOVERY))
+        assert asked[0] == asked[1] > 0
 
     async def test_without_the_right_to_look_it_is_refused(self):
         assert "you cannot get configmaps" in causes(
@@ -390,7 +357,7 @@ class TestNotAtAll:
     async def test_a_webhook_that_cannot_be_asked_in_a_dry_run_refuses_nothing(self):
         plan = Plan()
         words = 'admission webhook "x.example" does not support dry run'
-        plan.cluster.refuse = {"ConfigMap": Invalid(words, code=400)}
+        plan.api.refuse("ConfigMap", refusal(400, "BadRequest", words))
         found = await plan.last(settings({}))
 
         assert (found.verdict, found.objects[0].merged) == (
@@ -411,12 +378,12 @@ class TestUnserved:
 
     def plan(self, *served: str) -> Plan:
         plan = Plan()
-        plan.cluster.served = list(served)
-        plan.server.apply(widget({"size": 2}, namespace=NS), "old")
-        [stored] = plan.server.all().values()
+        versions = {"versions": [{"groupVersion": one} for one in served]}
+        plan.api.answers[GROUP] = Reply(200, versions) if served else refusal(404, "NotFound")
+        stored, _ = plan.server.apply(widget({"size": 2}, namespace=NS), "old")
         stored["metadata"]["managedFields"][0]["apiVersion"] = "plan.example.com/v1alpha1"
         plan.server.put(stored)
-        plan.cluster.refuse = {"Widget": Unavailable("request to convert CR", code=500)}
+        plan.api.refuse("Widget", refusal(500, "InternalError", "request to convert CR"))
         return plan
 
     async def test_that_they_are_in_the_way_is_told_with_the_remedy(self):
@@ -454,9 +421,9 @@ class TestSecrets:
 
     async def test_not_in_the_servers_words_either(self):
         plan = Plan()
-        plan.cluster.warnings = ("hunter2 is a bad password",)
+        plan.api.warnings = ("hunter2 is a bad password",)
         warned = await plan.last(self.secret("hunter2"))
-        plan.cluster.refuse = {"Secret": Forbidden("hunter2 is a bad password", code=403)}
+        plan.api.refuse("Secret", refusal(403, "Forbidden", "hunter2 is a bad password"))
         refused = await plan.last(self.secret("hunter2"))
 
         assert warned.objects[0].warnings == (NOT_SHOWN,)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any, cast
 
 import anyio
 import pytest
 from hypothesis import given, settings
 
-from cli.plan.asked import Asked
+from cli.plan.asked import asked
 from controllers.subject import Subject
 from controllers.worlds import SUBJECTS
 from hedgerow.objects import ObjectRef
@@ -19,6 +18,7 @@ from model import ours
 from model.programs import ModelWorld
 from support.operator.planned import FixedClock, Told
 from support.operator.promise import COMMON, RARER, Drawn, Trial, drawn, must_equal
+from support.server.connected import connected
 
 CUSTOM = (ours.bluegreen(), ours.cronjob(), ours.guestbook(), ours.memcached())
 
@@ -32,7 +32,7 @@ def test_what_is_planned_is_what_then_happens(subject: Subject):
     def holds(found: Drawn) -> None:
         server = Server((*BUILTIN, *CUSTOM))
         clock = FixedClock(datetime.fromtimestamp(server.now, UTC))
-        cluster = cast("Any", Asked(server))
+        cluster = connected(asked(server))
         trial = Trial(subject, cluster, ModelWorld(server), clock, "default", met=met)
         anyio.run(trial.run, found)
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import io
 import json
 import sys
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import yaml
@@ -17,9 +15,9 @@ from rich.console import Console
 
 from hedgerow.cli import main
 from hedgerow.cli.schedule import explain, explained
-from hedgerow.kube import client
-from hedgerow.kube.errors import Missing
+from hedgerow.testing.memory.kind import ServedKind
 from hedgerow_schemas.base import ApiResource
+from support.server.apiserver import Reply, unserved
 
 DEMO = """
 apiVersion: batch.tutorial.kubebuilder.io/v1
@@ -398,31 +396,22 @@ class TestFile:
 class TestCluster:
     """CronJobs that are in a cluster."""
 
-    @pytest.fixture
-    def there(self, monkeypatch):
-        """Return the CronJobs by group version; None is a kind that is not served."""
-        found: dict[str, Any] = {"batch.tutorial.kubebuilder.io/v1": {}, "batch/v1": {}}
+    @pytest.fixture(autouse=True)
+    def put(self, server):
+        """Return what has a CronJob there, in the namespace of the context."""
 
-        class Cluster:
-            namespace = "shop"
-
-            async def read(self, api: ApiResource, name: str, namespace: str) -> Any:
-                if found[api.group_version] is None:
-                    raise Missing("not served", code=404)
-                return found[api.group_version].get((namespace, name))
-
-        @asynccontextmanager
-        async def connect(**_: Any):
-            yield Cluster()
-
-        monkeypatch.setattr(client, "connect", connect)
-        for text in (DEMO, HOURLY):
+        def put(text: str, **meta: str) -> None:
             obj = yaml.safe_load(text)
-            found[obj["apiVersion"]]["shop", obj["metadata"]["name"]] = obj
-        return found
+            metadata = {**obj["metadata"], "namespace": "shop", **meta}
+            server.store.put({**obj, "metadata": metadata})
+
+        server.store.serve(ServedKind(ApiResource("batch/v1", "CronJob", "cronjobs"), {}))
+        put(DEMO)
+        put(HOURLY)
+        return put
 
     @pytest.fixture
-    def typed(self, there, typing):
+    def typed(self, typing):
         return partial(typing, "schedule", "explain")
 
     @pytest.mark.parametrize(
@@ -444,20 +433,21 @@ class TestCluster:
         assert (found["apiVersion"], found["durationSeconds"]) == (version, 5400)
         assert found["starts"]
 
-    def test_where_both_have_one_it_is_ours(self, typed, there):
-        there["batch/v1"]["shop", "demo"] = yaml.safe_load(HOURLY)
+    def test_where_both_have_one_it_is_ours(self, typed, put):
+        put(HOURLY, name="demo")
 
         assert "30 1,2 * * *" in typed("cronjob/demo")[1]
         assert "@hourly" in typed("cronjobs.batch/demo")[1]
 
-    def test_where_ours_are_not_installed_it_is_that_of_kubernetes(self, typed, there):
-        there["batch.tutorial.kubebuilder.io/v1"] = None
+    def test_where_ours_are_not_installed_it_is_that_of_kubernetes(self, typed, server):
+        server.answers["read CronJob"] = lambda exchange, act: (
+            act() if exchange.api.group == "batch" else Reply(404, unserved().status)
+        )
 
         assert "It is a CronJob of Kubernetes (batch/v1)" in typed("cronjob/theirs")[1]
 
-    def test_one_that_the_operator_refuses_is_not_explained(self, typed, there):
-        key = "shop", "demo"
-        there["batch.tutorial.kubebuilder.io/v1"][key]["spec"]["schedule"] = "0 99 * * *"
+    def test_one_that_the_operator_refuses_is_not_explained(self, typed, put):
+        put(DEMO.replace("30 1,2", "0 99"))
         code, out, err = typed("cronjob/demo")
 
         assert (code, out) == (1, "")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
-
 import anyio
 import pytest
 
 from hedgerow.cli import main
-from hedgerow.kube import client, errors
-from hedgerow.testing.memory.cluster import MemoryCluster
+from hedgerow.kube import client
 from runtime.secretsync.syncing import TYPE, Syncing, coded
+from support.server.apiserver import Act, ApiServer, Exchange, Reply, refusal
+from support.server.connected import connect
 
 MARKER = "pl4nted-m4rker"
 ALL = ("release", "--all", "--controller", "secretsync", "--yes")
@@ -31,31 +30,11 @@ def sync() -> Syncing:
     return sync
 
 
-class Asked(MemoryCluster):
-    """The cluster in memory, with what commands ask of the API's discovery."""
-
-    async def get(self, path: str, **_):
-        served = {
-            "/api": {"versions": ["v1"]},
-            "/apis": {"groups": []},
-            "/api/v1": {
-                "resources": [
-                    {"name": "secrets", "kind": "Secret", "namespaced": True, "verbs": ["get"]}
-                ]
-            },
-        }
-        return served[path]
-
-
 @pytest.fixture
 def typed(sync, monkeypatch, capsys):
-    cluster = Asked(sync.server)
-
-    @asynccontextmanager
-    async def connect(**_):
-        yield cluster
-
-    monkeypatch.setattr(client, "connect", connect)
+    """Type a line; `refuse` has applies in a namespace refused, with a secret in the words."""
+    server = ApiServer(latency=0, model=sync.server)
+    monkeypatch.setattr(client, "connect", connect(server))
 
     def run(*words: str, command: tuple[str, ...] = ALL) -> tuple[int, str]:
         with pytest.raises(SystemExit) as ended:
@@ -63,7 +42,16 @@ def typed(sync, monkeypatch, capsys):
         shown = capsys.readouterr()
         return int(ended.value.code or 0), shown.out + shown.err
 
-    run.cluster = cluster
+    def refuse(namespace: str, *dry_run: bool) -> None:
+        told = refusal(422, "Invalid", f"weak: {MARKER}, {coded(MARKER)}")
+
+        def answer(exchange: Exchange, act: Act) -> Reply:
+            is_refused = exchange.namespace == namespace and exchange.dry_run in dry_run
+            return told if is_refused else act()
+
+        server.refuse("Secret", answer)
+
+    run.refuse = refuse
     return run
 
 
@@ -94,11 +82,7 @@ class TestRelease:
     @pytest.mark.parametrize("words", [(), ("--drop",), ("--to", "admin")], ids=str)
     @pytest.mark.parametrize("output", ["text", "json"])
     def test_no_value_is_shown_nor_what_a_server_says_of_one(self, typed, words, output):
-        async def refuse(sent):
-            if sent.verb == "apply" and not sent.dry_run and sent.namespace == "team-a":
-                raise errors.Invalid(f"weak: {MARKER}, {coded(MARKER)}", code=422)
-
-        typed.cluster.before = refuse
+        typed.refuse("team-a", False)
         _, told = typed(*words, "-o", output)
 
         assert "team-a" in told
@@ -107,11 +91,7 @@ class TestRelease:
 
     @pytest.mark.parametrize("dry_run", [True, False])
     def test_nor_of_one_copy(self, sync, typed, dry_run):
-        async def refuse(sent):
-            if sent.verb == "apply" and sent.namespace == "team-a" and sent.dry_run == dry_run:
-                raise errors.Invalid(f"weak: {MARKER}, {coded(MARKER)}", code=422)
-
-        typed.cluster.before = refuse
+        typed.refuse("team-a", dry_run)
         one = ("release", "secret/app", "-n", "team-a", "--to", "admin")
         code, told = typed("--field", ".data.password", command=one)
 
@@ -121,12 +101,8 @@ class TestRelease:
         assert coded(MARKER) not in told
 
     def test_nor_of_what_is_adopted(self, sync, typed):
-        async def refuse(sent):
-            if sent.verb == "apply" and sent.namespace == "team-b":
-                raise errors.Invalid(f"weak: {MARKER}, {coded(MARKER)}", code=422)
-
         sync.put("told", "team-b", {"password": MARKER})
-        typed.cluster.before = refuse
+        typed.refuse("team-b", False, True)
         one = ("adopt", "secret/told", "-n", "team-b", "--to", "admin", "--from", "somebody")
         code, told = typed(command=one)
 

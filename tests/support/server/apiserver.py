@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mappi
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from email.utils import formatdate
-from typing import Any
+from typing import Any, cast
 from urllib.parse import unquote
 
 import anyio
@@ -25,6 +25,7 @@ from hedgerow.testing.memory.answers import Refused, missing
 from hedgerow.testing.memory.cluster import has_fields, selects
 from hedgerow.testing.memory.kind import ServedKind
 from hedgerow.testing.memory.schema import Object
+from hedgerow.testing.memory.server import Server
 from hedgerow_schemas.base import ApiResource
 from hedgerow_schemas.crd import CRD
 from support.server import itself
@@ -124,6 +125,8 @@ class ApiServer:
     gives the reply, or raises what httpx raises; it may wait. The usual one gives what `answers`
     has for the verb and kind, as in `list Lease`, or for the path of anything else: a reply, an
     error that is raised, or a function that may wait, and act first.
+
+    `model` is what a world has already; nothing of it can be watched here.
     """
 
     def __init__(
@@ -132,8 +135,9 @@ class ApiServer:
         *,
         kinds: Iterable[ServedKind] = (),
         latency: float = LATENCY,
+        model: Server | None = None,
     ) -> None:
-        self.store = Store(wall, kinds)
+        self.store = cast("Store", model) if model else Store(wall, kinds)
         self.store.on_entry = self._told
         self.streams: list[Stream] = []
         self.exchanges: list[Exchange] = []
@@ -156,6 +160,10 @@ class ApiServer:
         """Return kind, namespace and name of each request with one of these verbs."""
         found = [exchange for exchange in self.exchanges if exchange.verb in verbs]
         return [(one.api.kind, one.namespace, one.name) for one in found]
+
+    def refuse(self, kind: str, answer: Answer) -> None:
+        """Answer whatever is applied, or tried as client-side apply does, to a kind with this."""
+        self.answers |= {f"{verb} {kind}": answer for verb in ("apply", "create", "patch")}
 
     async def through(self, exchange: Exchange, act: Act) -> Reply:
         """Carry a request out, unless there is an answer for it."""
@@ -382,7 +390,7 @@ class ApiServer:
             if entry.version > since:
                 stream.tell(entry)
         stream.lag = 0.0
-        stream.silent = opening.silent
+        stream.silent, stream.on_quiet = opening.silent, opening.on_quiet
 
 
 def expired() -> Reply:

@@ -44,6 +44,7 @@ class Login:
     """The way of one client to the API server in memory."""
 
     server, namespace, closed = "https://model.invalid", "default", False
+    concurrency = client.CONCURRENCY
 
     def __init__(self, api: ApiServer, name: str = "somebody", namespace: str = "default") -> None:
         self._api, self._name, self.namespace = api, name, namespace

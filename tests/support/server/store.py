@@ -98,10 +98,6 @@ class Store(Server):
         self.log.append(entry)
         self.on_entry(entry)
 
-    def peek(self, target: Object) -> Object | None:
-        """Return an object without a copy; not to be changed."""
-        return self._objects.get(self._key(target))
-
     def find(self, api: ApiResource, name: str, namespace: str = "") -> Object | None:
         """Return the object of a kind by its name; not to be changed."""
         return self._objects.get((api.group, api.kind, namespace, name))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -30,6 +30,8 @@ class Opening:
     version: int = 0
     lag: float = 0.0
     silent: bool = False
+    on_quiet: Callable[[], Awaitable[None]] | None = None
+    """What happens each time that all there is has been read."""
 
 
 class Stream:
@@ -50,6 +52,7 @@ class Stream:
         self.swaps = False
         """Whether the next event comes after the one that follows it."""
         self._held = b""
+        self.on_quiet: Callable[[], Awaitable[None]] | None = None
         self.least = 0
         """Nothing of a version that is not above this is told, bookmarks included."""
 
@@ -59,7 +62,7 @@ class Stream:
 
     def line(self, line: bytes) -> None:
         """Send a line, whatever it is."""
-        if not self.silent and not self._over:
+        if not self.silent and not self._over and not self._error:
             due = anyio.current_time() + self.lag
             self._lines.append((max([due, *(at for at, _ in self._lines[-1:])]), line))
             self._rouse()
@@ -136,6 +139,9 @@ class Stream:
                 raise self._error
             if (self._over and not self._lines) or (now >= self._ends and not self.silent):
                 return
+            if self.on_quiet and not self._lines:
+                await self.on_quiet()
+                continue
             if now >= bookmark:
                 bookmark += BOOKMARKS
                 self.bookmark()

@@ -199,7 +199,11 @@ class Server:
 
     def get(self, target: Object) -> Object | None:
         """Return the object of the target's kind, namespace and name."""
-        return copy.deepcopy(self._objects.get(self._key(target)))
+        return copy.deepcopy(self.peek(target))
+
+    def peek(self, target: Object) -> Object | None:
+        """Return the object as it is stored, without a copy; not to be changed."""
+        return self._objects.get(self._key(target))
 
     def list(self, group: str, kind: str, namespace: str = "") -> Listing:
         """Return all objects of a kind, of one namespace or of all, by namespace and name."""
