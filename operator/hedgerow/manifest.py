@@ -208,22 +208,28 @@ for _tag in (_INT, _FLOAT):
 _Loader.add_constructor(_BOOL, _boolean)
 
 
-def to_yaml(*objects: Mapping[str, Any]) -> str:
+_ENDLESS = 2**31 - 1
+"""The width of a line that ends nowhere, as libyaml takes it."""
+
+
+def to_yaml(*objects: Mapping[str, Any], folded: bool = True) -> str:
     """Return one or more objects as YAML documents, keys in the order given.
 
-    If not all of their text is printable, all but ASCII is escaped.
+    If not all of their text is printable, all but ASCII is escaped. Unless it is `folded`, a text
+    takes one line: no words of somebody else begin one.
     """
-    text = _dumped(objects, allow_unicode=True)
-    return text if escaped_lines(text) == text else _dumped(objects, allow_unicode=False)
+    width = 100 if folded else _ENDLESS
+    text = _dumped(objects, width, allow_unicode=True)
+    return text if escaped_lines(text) == text else _dumped(objects, width, allow_unicode=False)
 
 
-def _dumped(objects: Sequence[Mapping[str, Any]], *, allow_unicode: bool) -> str:
+def _dumped(objects: Sequence[Mapping[str, Any]], width: int, *, allow_unicode: bool) -> str:
     return yaml.dump_all(
         [dict(obj) for obj in objects],
         Dumper=_Dumper,
         sort_keys=False,
         allow_unicode=allow_unicode,
-        width=100,
+        width=width,
         explicit_start=len(objects) > 1,
     )
 

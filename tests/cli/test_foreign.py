@@ -13,9 +13,9 @@ import yaml
 from hedgerow.cli import main
 from hedgerow.cli.commands import LAZY
 from hedgerow.kube import client
-from hedgerow.kube.fallback import HttpxTransport
 from support.objects.foreign import COPY, FORGED, POISON
 from support.programs.odd import Mode, OddServer
+from support.server.connected import Login
 
 pytestmark = pytest.mark.untraced
 
@@ -134,10 +134,9 @@ def run(monkeypatch, tmp_path, capsys):
         places = {"{poison}": POISON, "{file}": str(file), "{dir}": f"{file}.d"}
         monkeypatch.chdir(tmp_path)
         monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
-        odd = OddServer(mode).transport
-        monkeypatch.setattr(
-            client, "new_transport", lambda _, __, url, ___: HttpxTransport(url, odd)
-        )
+        odd = Login(OddServer(mode))
+        monkeypatch.setattr(client, "new_transport", lambda *_: None)
+        monkeypatch.setattr(client, "Channel", lambda *_: odd)
         with pytest.raises(SystemExit):
             main([places.get(word, word) for word in words])
         shown = capsys.readouterr()

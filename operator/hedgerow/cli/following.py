@@ -182,7 +182,7 @@ def _part(data: Any, output: str) -> str:
     if output == "yaml":
         from hedgerow.manifest import to_yaml  # noqa: PLC0415 - it takes a while to import
 
-        return f"---\n{to_yaml(data)}"
+        return f"---\n{to_yaml(data, folded=False)}"
     return to_json(data).decode() + "\n"
 
 

@@ -2,36 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
-from collections.abc import AsyncIterator
 from copy import deepcopy
 from typing import Any, Literal
 
 import anyio
-import httpx
 
-from hedgerow.cli.install.definitions import packaged_document
 from hedgerow.cli.schedule.windows import ASKED
-from hedgerow.testing.memory.kinds import BUILTIN, NAMESPACE, POD
 from hedgerow_schemas.base import ApiResource
 from hedgerow_schemas.crd import CRD
+from hedgerow_schemas.openapi import DOCUMENT_PATH
 from support.objects.foreign import POISON
-from support.operator.registered import ALL
+from support.server.apiserver import DONE, Act, ApiServer, Exchange, Reply
+from support.server.streams import Opening, line
 
 Object = dict[str, Any]
 Mode = Literal["objects", "refusals", "conflicts"]
 """What it answers: odd objects; a refusal of all; the same objects, and a conflict to a write."""
 
-APIS = {
-    api.plural: api
-    for api in (
-        *(kind.api for kind in (*BUILTIN, POD, NAMESPACE)),
-        CRD,
-        *(controller.resource.api for controller in ALL.controllers),
-    )
-}
 OURS = "hedgerow-bluegreen"
 SWITCH = {"routeTo": "Blue", "greenSpec": {}, "hold": True}
 CONTAINER = 'k:{"name":"c"}'
@@ -40,73 +31,66 @@ HELD = {"f:spec": {"f:replicas": {}, f"f:{POISON}": {}, "f:template": {"f:spec":
 }}}}, "f:metadata": {"f:annotations": {f"f:{POISON}": {}}}}  # fmt: skip
 
 
-class OddServer:
-    """What it is asked of a watch ends in Ctrl-C; what is deleted is not there any more."""
+class OddServer(ApiServer):
+    """Every object is there, whatever its name; what is deleted is not there any more.
+
+    A watch ends in Ctrl-C.
+    """
 
     def __init__(self, mode: Mode) -> None:
+        super().__init__(latency=0)
         self._mode = mode
         self._deleted: set[str] = set()
-        self.transport = httpx.MockTransport(self._answer)
+        self._interrupting: list[asyncio.Task[None]] = []
+        self.hook, self.watch_hook = self._meet, self._interrupted
+        self.answers[DOCUMENT_PATH] = _with_odd_descriptions
+        self.answers["/version"] = Reply(200, {"gitVersion": POISON})
 
-    def _answer(self, request: httpx.Request) -> httpx.Response:
-        path = request.url.path
-        if request.method == "DELETE":
-            self._deleted.add(path)
+    async def _meet(self, exchange: Exchange, act: Act) -> Reply:
+        if refused := self._refused(exchange):
+            return refused
+        if exchange.verb in {"get", "list"}:
+            return await self.through(exchange, act)
+        if exchange.verb == "delete":
+            self._deleted.add(exchange.request.path)
+        told = {
+            "review": {"metadata": {}, "status": {"allowed": True, "reason": POISON}},
+            "delete": DONE,
+            "create": exchange.body,
+        }
+        return Reply(200, told.get(exchange.verb) or _named(exchange.api, exchange.name))
+
+    def _refused(self, exchange: Exchange) -> Reply | None:
+        """Return what refuses a request, if anything does."""
         if self._mode == "refusals":
-            return httpx.Response(403, json=_refusal())
-        if request.method == "PATCH" and self._mode == "conflicts":
-            return httpx.Response(409, json=_refusal("FieldManagerConflict"))
-        if path in self._deleted or not _read(path):
-            return httpx.Response(404, json=_refusal())
-        if request.url.params.get("watch"):
-            return httpx.Response(200, stream=_Watched(_read(path)["items"][0]))
-        if request.method == "GET":
-            return httpx.Response(200, json=_read(path))
-        told = json.loads(request.content) if request.content[:1] == b"{" else {}
-        review = {"allowed": True, "reason": POISON}
-        found = _read(path) if request.method == "PATCH" else {"status": review}
-        return httpx.Response(200, json={"metadata": {}, **told, **found})
+            return Reply(403, _refusal())
+        if self._mode == "conflicts" and exchange.request.method == "PATCH":
+            return Reply(409, _refusal("FieldManagerConflict"))
+        is_known = exchange.api.kind or exchange.verb == "get"
+        is_gone = exchange.request.path in self._deleted or not is_known
+        return Reply(404, _refusal()) if is_gone else None
 
+    def shown(self, exchange: Exchange, version: int = 0) -> tuple[int, list[Object]]:
+        """Return one object of each kind, and one with an odd name."""
+        return 1, [_named(exchange.api), _named(exchange.api, POISON)]
 
-class _Watched(httpx.AsyncByteStream):
-    def __init__(self, obj: Object) -> None:
-        self._obj = obj
+    async def _interrupted(self, exchange: Exchange, _initial: bool) -> Opening | Reply:
+        if refused := self._refused(exchange):
+            return refused
+        task = asyncio.get_running_loop().create_task(self._change(exchange.api))
+        self._interrupting.append(task)
+        return Opening()
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        meta = {"resourceVersion": "2", "annotations": {"k8s.io/initial-events-end": "true"}}
-        for kind, obj in (("ADDED", self._obj), ("BOOKMARK", {"metadata": meta})):
-            yield json.dumps({"type": kind, "object": obj}).encode() + b"\n"
-        changed = {**self._obj, "metadata": {**self._obj["metadata"], "resourceVersion": "3"}}
-        yield json.dumps({"type": "MODIFIED", "object": changed}).encode() + b"\n"
+    async def _change(self, api: ApiResource) -> None:
+        """Tell of a change once everybody waits, and press Ctrl-C."""
+        await anyio.wait_all_tasks_blocked()
+        obj = _named(api)
+        changed = {**obj, "metadata": {**obj["metadata"], "resourceVersion": "3"}}
+        for stream in self.streams:
+            if stream.kind == api.kind:
+                stream.line(line("MODIFIED", changed))
         await anyio.wait_all_tasks_blocked()
         os.kill(os.getpid(), signal.SIGINT)
-        await anyio.sleep_forever()
-
-
-def _read(path: str) -> Object:
-    """Return the answer to a GET: of discovery or OpenAPI, a list, or one object; else empty."""
-    kind, *steps = path.strip("/").split("/")
-    version = "/".join(steps)
-    if kind == "openapi":
-        return _described(packaged_document())
-    if not steps:
-        versions = sorted({api.group_version for api in APIS.values()} - {"v1"})
-        groups = [{"preferredVersion": {"groupVersion": found}} for found in versions]
-        return {"api": {"versions": ["v1"]}, "apis": {"groups": groups}}.get(kind, {})
-    if served := [api for api in APIS.values() if api.group_version == version]:
-        return {"resources": [_resource(api) for api in served]}
-    plural = next((step for step in reversed(steps) if step in APIS), "")
-    if not plural:
-        return {}
-    if plural != steps[-1]:
-        return _named(APIS[plural], steps[steps.index(plural) + 1])
-    items = [_named(APIS[plural]), _named(APIS[plural], POISON)]
-    return {"metadata": {"resourceVersion": "1"}, "items": items}
-
-
-def _resource(api: ApiResource) -> Object:
-    verbs = {"verbs": ["get", "list", "watch"], "shortNames": [api.kind.lower()[:6]]}
-    return {"name": api.plural, "kind": api.kind, "namespaced": api.namespaced, **verbs}
 
 
 def _named(api: ApiResource, name: str = "web") -> Object:
@@ -146,6 +130,7 @@ def _named(api: ApiResource, name: str = "web") -> Object:
             POISON: POISON,
             "template": {"spec": {"containers": containers}},
             **(SWITCH if api.plural == "bluegreens" else {}),
+            **(_defined(name) if api == CRD else {}),
         },
         "status": {
             "observedGeneration": 1,
@@ -156,10 +141,24 @@ def _named(api: ApiResource, name: str = "web") -> Object:
     }
 
 
+def _defined(name: str) -> Object:
+    """Return the spec of a definition, which has a field that ours does not have."""
+    plural, _, group = name.partition(".")
+    schema = {"type": "object", "properties": {POISON: {"type": "string"}}}
+    whole = {"type": "object", "properties": {"spec": schema}}
+    version = {"name": "v1", "storage": True, "schema": {"openAPIV3Schema": whole}}
+    names = {"kind": POISON, "plural": plural}
+    return {"group": group, "names": names, "scope": "Namespaced", "versions": [version]}
+
+
 def _entry(manager: str, operation: str = "Apply") -> Object:
     named = {"manager": manager, "operation": operation, "apiVersion": POISON}
     more = {"subresource": POISON} if operation == "Update" else {}
     return {**named, **more, "time": "2026-01-01T00:00:00Z", "fieldsV1": deepcopy(HELD)}
+
+
+def _with_odd_descriptions(_exchange: Exchange, act: Act) -> Reply:
+    return Reply(200, _described(act().body))
 
 
 def _described(value: Any) -> Any:
