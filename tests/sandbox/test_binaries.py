@@ -75,7 +75,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setenv("KUBEBUILDER_ASSETS", str(made.assets))
     monkeypatch.setenv("PATH", str(made.path))
     # No Go beside the Python that runs either: a build must find the fake one.
-    monkeypatch.setattr(module.toolchain, "_candidates", lambda: iter([made.path / "go"]))
+    monkeypatch.setattr(module.toolchain, "candidates", lambda: iter([made.path / "go"]))
     return made
 
 
@@ -245,7 +245,7 @@ class TestKubectl:
         assert await world.find("kubectl") == {"kubectl": "cache"}
 
     async def test_one_that_never_answers_is_passed_over(self, world: World, monkeypatch) -> None:
-        monkeypatch.setattr(module, "_PATIENCE", 0.3)
+        monkeypatch.setattr(module, "PATIENCE", 0.3)
         Fakes(world.path, names=["kubectl"])
         script = f"#!{sys.executable}\nimport time\ntime.sleep(600)\n"
         (world.path / "kubectl").write_text(script)

@@ -89,7 +89,7 @@ class TestBuild:
         assert built == ["kube-apiserver", "kube-scheduler"]
 
     async def test_it_tells_how_far_it_is(self, make, fakes: Fakes, told, monkeypatch) -> None:
-        monkeypatch.setattr(module, "_TELL_EVERY", 0.02)
+        monkeypatch.setattr(module, "TELL_EVERY", 0.02)
         fakes.wish("go", chatty=20)
 
         await make("kwok")

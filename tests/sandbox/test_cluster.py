@@ -91,7 +91,7 @@ class TestUp:
     async def test_one_that_runs_but_does_not_answer_is_started_afresh(
         self, sandbox: Sandbox, fakes, monkeypatch
     ) -> None:
-        monkeypatch.setattr(module, "_SOON", 0.3)
+        monkeypatch.setattr(module, "SOON", 0.3)
         await sandbox.up(Options())
         fakes.unwell("kube-apiserver")
         before = pids(await sandbox.status())
@@ -385,7 +385,7 @@ class TestInterrupted:
         monkeypatch.delenv("KUBEBUILDER_ASSETS")
         go = fakes.add("go")
         fakes.wish("go", slow=True)
-        monkeypatch.setattr(binaries.toolchain, "_candidates", lambda: iter([go]))
+        monkeypatch.setattr(binaries.toolchain, "candidates", lambda: iter([go]))
 
         async def compiling() -> bool:
             return len(leftovers(fakes.directory)) >= 2
@@ -508,7 +508,7 @@ class TestComponents:
 
         sandbox.kill("kube-apiserver", signal.SIGSTOP)
         with monkeypatch.context() as impatient:
-            impatient.setattr("hedgerow.sandbox.api._TIMEOUT", 0.3)
+            impatient.setattr("hedgerow.sandbox.api.TIMEOUT", 0.3)
             found = {c.name: c for c in (await sandbox.status()).components}["kube-apiserver"]
         assert found.running
         assert not found.healthy

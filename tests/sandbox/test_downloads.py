@@ -74,7 +74,7 @@ class World:
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     for name in ("HTTP_PROXY", "ALL_PROXY", "http_proxy", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(module, "_PAUSE", 0.01)
+    monkeypatch.setattr(module, "PAUSE", 0.01)
     with Projects(RELEASE) as projects:
         yield World(projects, tmp_path)
 
@@ -103,7 +103,7 @@ class TestFetch:
         assert isinstance(world.told[0], LockNotice)
 
     async def test_it_says_now_and_then_how_far_it_is(self, world: World, monkeypatch) -> None:
-        monkeypatch.setattr(module, "_TELL_EVERY", 0.0)
+        monkeypatch.setattr(module, "TELL_EVERY", 0.0)
 
         await world.fetch("kubectl")
 
@@ -222,7 +222,7 @@ class TestRefused:
         assert line.startswith("the proxy cannot be reached")
 
     async def test_what_takes_longer_than_a_build_is_given_up(self, world, monkeypatch) -> None:
-        monkeypatch.setattr(module, "_LONGEST", 0.5)
+        monkeypatch.setattr(module, "LONGEST", 0.5)
         world.projects.wish(world.projects.asset("etcd").url, HELD)
 
         assert await world.fetch("etcd") == []

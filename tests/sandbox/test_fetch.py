@@ -60,7 +60,7 @@ class TestFile:
     async def test_what_goes_wrong_is_one_line(
         self, projects, tmp_path, wish, kind, told, monkeypatch
     ) -> None:
-        monkeypatch.setattr(fetch, "_SILENCE", 0.5 if wish == SILENT else 15.0)
+        monkeypatch.setattr(fetch, "SILENCE", 0.5 if wish == SILENT else 15.0)
         asset = projects.asset("kubectl")
         projects.wish(asset.url, wish)
 
@@ -110,7 +110,7 @@ class TestText:
         assert content.decode() == projects.digest("kubectl")
 
     async def test_a_long_one_is_not(self, projects, monkeypatch) -> None:
-        monkeypatch.setattr(fetch, "_LARGEST_TEXT", 10)
+        monkeypatch.setattr(fetch, "LARGEST_TEXT", 10)
 
         async with fetch.session() as client:
             with pytest.raises(FetchError, match="is larger than"):

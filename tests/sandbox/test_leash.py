@@ -67,12 +67,12 @@ class TestLeash:
 
     def test_a_watcher_that_does_not_end_is_killed(self, mark, monkeypatch) -> None:
         held = Leash(mark)
-        monkeypatch.setattr(leash, "_PATIENCE", 0.01)
-        os.kill(held._watcher.pid, 19)
+        monkeypatch.setattr(leash, "PATIENCE", 0.01)
+        os.kill(held.watcher.pid, 19)
 
         held.release()
 
-        assert held._watcher.returncode == -9
+        assert held.watcher.returncode == -9
 
     def test_a_process_that_is_gone_is_no_error(self) -> None:
         child = subprocess.Popen([sys.executable, "-IS", "-c", ""])

@@ -111,15 +111,15 @@ class TestExclusive:
         old, new = tmp_path / "old", tmp_path / "new"
         new.touch()
         with old.open("w") as file:
-            assert locks._is(old, file.fileno())
-            assert not locks._is(new, file.fileno())
+            assert locks.is_lock(old, file.fileno())
+            assert not locks.is_lock(new, file.fileno())
             old.unlink()
-            assert not locks._is(old, file.fileno())
+            assert not locks.is_lock(old, file.fileno())
 
     async def test_a_lock_that_vanishes_while_it_is_waited_for_has_no_known_holder(
         self, tmp_path
     ) -> None:
-        assert locks._holder(tmp_path / "lock") == "?"
+        assert locks.holder(tmp_path / "lock") == "?"
 
     async def test_a_directory_that_vanishes_is_prepared_again(self, tmp_path) -> None:
         path, calls = tmp_path / "place" / "lock", []

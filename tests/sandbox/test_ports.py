@@ -13,7 +13,7 @@ def ephemeral(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     def to(text: str) -> None:
         file = tmp_path / "range"
         file.write_text(text)
-        monkeypatch.setattr(ports, "_RANGE", file)
+        monkeypatch.setattr(ports, "RANGE", file)
 
     return to
 
@@ -48,7 +48,7 @@ class TestChoose:
             free = probe.getsockname()[1]
             probe.close()
             offers = iter([taken.getsockname()[1], free])
-            monkeypatch.setattr(ports, "_ephemeral", lambda: 65_536)
+            monkeypatch.setattr(ports, "ephemeral", lambda: 65_536)
             monkeypatch.setattr(ports.secrets, "randbelow", lambda _: next(offers) - 10_000)
 
             assert ports.choose(["one"]) == {"one": free}
@@ -58,7 +58,7 @@ class TestChoose:
             taken.bind((ports.LOOPBACK, 0))
             taken.listen()
             port = taken.getsockname()[1]
-            monkeypatch.setattr(ports, "_ephemeral", lambda: 65_536)
+            monkeypatch.setattr(ports, "ephemeral", lambda: 65_536)
             monkeypatch.setattr(ports.secrets, "randbelow", lambda _: port - 10_000)
 
             assert ports.choose(["one"])["one"] != port

@@ -63,7 +63,7 @@ class TestFind:
         go("path").write_text(f"#!{PYTHON}\nimport time\ntime.sleep(600)\n")
         second = go("beside")
         second.write_text("#!/bin/sh\necho go version go1.26.8 linux/amd64\n")
-        monkeypatch.setattr(toolchain, "_PATIENCE", 1.0)
+        monkeypatch.setattr(toolchain, "PATIENCE", 1.0)
 
         assert (await find("1.26")).command == second
 

@@ -275,7 +275,7 @@ class TestMachine:
             assert took < 20
 
     def test_one_that_does_not_hear_is_killed(self, started, monkeypatch):
-        monkeypatch.setattr(module, "_GRACE", 0.2)
+        monkeypatch.setattr(module, "GRACE", 0.2)
         machine = started("sh", "-c", "trap '' TERM; echo up; while :; do sleep 0.05; done")
         machine.start()
         eventually(lambda: "up" in machine.output.read_text())
@@ -306,9 +306,9 @@ class TestMachine:
     def test_bounds_are_kept(self, started, monkeypatch):
         machine = started("sleep", "60")
         machine.start()
-        for bound, told in (("_MOST_PROCESSES", "forks without end"), ("_MOST_OUTPUT", "printed")):
+        for bound, told in (("MOST_PROCESSES", "forks without end"), ("MOST_OUTPUT", "printed")):
             monkeypatch.setattr(module, bound, -1)
-            machine._looked = 0.0
+            machine.looked = 0.0
             with pytest.raises(AuditEnd, match=told):
                 machine.until(5, lambda: False)
         machine.log.writes = 10_000
@@ -348,7 +348,7 @@ class TestMachine:
         started("true", setup="test -n $A").setup({"A": "b"})
         with pytest.raises(AuditEnd, match="--setup failed with exit code 7; it printed last: no"):
             started("true", setup="echo no; exit 7").setup({})
-        monkeypatch.setattr(module, "_SETUP", 0.1)
+        monkeypatch.setattr(module, "SETUP", 0.1)
         with pytest.raises(AuditEnd, match="--setup did not end"):
             started("true", setup="sleep 60").setup({})
 
@@ -368,7 +368,7 @@ class TestRights:
     def test_without_a_file_it_may_do_everything(self, tmp_path):
         found, api = files(tmp_path), Unasked()
 
-        module._grant(api, read_inputs(["run"], found["crds"], found["samples"]), "x")  # type: ignore[arg-type]
+        module.grant(api, read_inputs(["run"], found["crds"], found["samples"]), "x")  # type: ignore[arg-type]
 
         assert [one["kind"] for one in api.applied] == ["ServiceAccount", "ClusterRoleBinding"]
         assert api.applied[1]["roleRef"]["name"] == "cluster-admin"
@@ -379,13 +379,13 @@ class TestRights:
         inputs = read_inputs(["run"], found["crds"], found["samples"], found["rights"])
         api = Unasked()
 
-        module._grant(api, inputs, "x")  # type: ignore[arg-type]
+        module.grant(api, inputs, "x")  # type: ignore[arg-type]
 
         kinds = [one["kind"] for one in api.applied[1:]]
         assert kinds == ["Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"]
         assert api.applied[2]["metadata"]["namespace"] == OPERATOR
         with pytest.raises(AuditError, match="refused Role audited-operator/r: escalation"):
-            module._grant(Unasked(422), inputs, "x")  # type: ignore[arg-type]
+            module.grant(Unasked(422), inputs, "x")  # type: ignore[arg-type]
 
     def test_the_kubeconfig_leads_through_the_port(self, tmp_path):
         given = tmp_path / "given"
@@ -398,7 +398,7 @@ class TestRights:
             )
         )
 
-        made = module._through(given, 1234, tmp_path / "made")
+        made = module.through(given, 1234, tmp_path / "made")
 
         config = yaml.safe_load(made.read_text())
         assert config["clusters"][0]["cluster"]["server"] == "https://127.0.0.1:1234"

@@ -254,7 +254,7 @@ def test_one_that_becomes_restless_later_is_found(tmp_path):
         if machine.starts > 1:
             writes_on(api, widget)
 
-    machine._reconcile = wakes
+    machine.reconcile = wakes
 
     assert {"never-quiet", "writes-at-restart"} <= {one.rule for one in machine.audited().findings}
 
@@ -320,7 +320,7 @@ def test_what_a_kill_leaves_twice_is_found(tmp_path):
             if not api.get(child).ok:
                 api.create(child, "widgets")
 
-    machine._reconcile = makes
+    machine.reconcile = makes
 
     assert keys(machine.audited()) == ["writes-after-kill ConfigMap/x-*"]
 
@@ -332,7 +332,7 @@ def test_a_child_that_a_kill_leaves_as_it_should_not_be_is_found(tmp_path):
         torn = {**widget["spec"], "message": "torn"}
         clean(api, {**widget, "spec": torn} if "kill" in machine.happened else widget)
 
-    machine._reconcile = tears
+    machine.reconcile = tears
 
     found = [one for one in machine.audited().findings if one.rule == "writes-after-kill"]
     assert [(one.key, one.detail) for one in found] == [
@@ -368,7 +368,7 @@ def test_what_another_program_does_is_noted_and_not_held_against_the_operator(tm
         if child.ok and child.body["metadata"].get("labels"):
             other.merge(child.body, {"metadata": {"labels": None}}, "somebody")
 
-    machine._reconcile = meddles
+    machine.reconcile = meddles
     report = machine.audited()
 
     assert keys(report) == []
@@ -415,7 +415,7 @@ def test_an_interrupted_audit_tells_what_it_found(tmp_path):
         if widget["spec"]["size"] != 2:
             machine.attendant.stop.set()
 
-    machine._reconcile = stops
+    machine.reconcile = stops
     report = machine.audited()
 
     assert report.partial == "it was interrupted"

@@ -147,7 +147,7 @@ class TestTraffic:
         found = traffic(*many)
 
         assert len(rules(found)) == 2001  # with the burst
-        assert len(found._same) <= 2000
+        assert len(found.same) <= 2000
 
     def test_a_record_of_a_leader_is_not_counted(self):
         leader = {"control-plane.alpha.kubernetes.io/leader": "{}"}

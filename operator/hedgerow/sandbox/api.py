@@ -14,7 +14,7 @@ import httpx
 from hedgerow.encoding import decode, to_json
 from hedgerow.sandbox.errors import SandboxError
 
-_TIMEOUT = 5.0
+TIMEOUT = 5.0
 _APPLY = "application/apply-patch+yaml"
 _FIELD_MANAGER = "hedgerow-sandbox"
 
@@ -83,6 +83,6 @@ def connect(
     if token:
         headers["Authorization"] = f"Bearer {token}"
     with httpx.Client(
-        base_url=base, verify=trust, headers=headers, timeout=_TIMEOUT, trust_env=False
+        base_url=base, verify=trust, headers=headers, timeout=TIMEOUT, trust_env=False
     ) as session:
         yield SandboxApi(session)

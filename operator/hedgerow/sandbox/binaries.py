@@ -19,7 +19,7 @@ from hedgerow.sandbox.pins import CONTROL_PLANE, Module, PinnedRelease, numbers
 from hedgerow.sandbox.published import Origins
 
 ASSETS = "KUBEBUILDER_ASSETS"
-_PATIENCE = 20.0
+PATIENCE = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ def _runnable(path: Path) -> bool:
 
 async def _answer(command: Path, *arguments: str) -> str | None:
     """Return the output of a command that answers quickly; None if it fails."""
-    with anyio.move_on_after(_PATIENCE):
+    with anyio.move_on_after(PATIENCE):
         try:
             answer = await subprocesses.run([command, *arguments], stderr=DEVNULL)
         except OSError:

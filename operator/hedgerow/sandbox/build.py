@@ -22,7 +22,7 @@ from hedgerow.sandbox.locks import Progress
 from hedgerow.sandbox.pins import Module
 from hedgerow.sandbox.toolchain import Go
 
-_TELL_EVERY = 5.0
+TELL_EVERY = 5.0
 _LONGEST_LINE = 1 << 20
 """The most bytes of an output line; a compiler's lines are much shorter."""
 
@@ -111,7 +111,7 @@ async def _follow(process: Process, title: str, progress: Progress) -> list[str]
             fetched += line.startswith("go: downloading")
             compiled += " " not in line
             now = anyio.current_time()
-            if now - told >= _TELL_EVERY:
+            if now - told >= TELL_EVERY:
                 told = now
                 counts = f"{fetched} modules fetched, {compiled} packages compiled"
                 progress(f"{title}: {counts}, {now - started:.0f} s")

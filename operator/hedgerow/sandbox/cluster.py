@@ -27,7 +27,7 @@ from hedgerow.sandbox.status import ComponentStatus, SandboxStatus, disk
 __all__ = ["Options", "Sandbox", "default_directory", "option"]
 
 _LINGERING = 20
-_SOON = 15.0
+SOON = 15.0
 """Seconds in which a running cluster answers health checks, even if it is busy."""
 
 
@@ -199,7 +199,7 @@ class Sandbox:
             # Do not wait for dead components, only for busy ones.
             return not running() or await self._plane.all_healthy(blueprint)
 
-        if not (await until(told, seconds=_SOON) and running()):
+        if not (await until(told, seconds=SOON) and running()):
             return False
         differences = blueprint.differences(options)
         if differences:

@@ -26,10 +26,10 @@ from hedgerow.sandbox.published import Asset, Origins, published
 from hedgerow.sandbox.toolchain import platform_name
 
 _AT_ONCE = 3
-_LONGEST = 900.0
+LONGEST = 900.0
 """Seconds for all files together; building would not take longer."""
-_PAUSE = 1.0
-_TELL_EVERY = 5.0
+PAUSE = 1.0
+TELL_EVERY = 5.0
 _BUILT = "what is lacking is built from source instead"
 
 T = TypeVar("T")
@@ -102,12 +102,12 @@ class _Fetching:
         for module, asset in assets:
             entry = self._downloads.cache.downloads(module)
             entries.setdefault(entry, []).append((module, asset))
-        with anyio.move_on_after(_LONGEST) as scope:
+        with anyio.move_on_after(LONGEST) as scope:
             async with anyio.create_task_group() as group:
                 for entry, those in entries.items():
                     group.start_soon(self._entry, entry, those)
         if scope.cancelled_caught:
-            minutes = f"{_LONGEST / 60:.0f} minutes"
+            minutes = f"{LONGEST / 60:.0f} minutes"
             self._tell(LockNotice(f"fetching took {minutes}; {_BUILT}"))
         if self._unreachable:
             hosts, reasons = ", ".join(self._unreachable), set(self._unreachable.values())
@@ -176,7 +176,7 @@ class _Fetching:
             return await attempt()
         except BrokenOffError as error:
             self._tell(LockNotice(f"{error}: trying once more"))
-        await anyio.sleep(next(pauses(first=_PAUSE)))
+        await anyio.sleep(next(pauses(first=PAUSE)))
         return await attempt()
 
 
@@ -197,7 +197,7 @@ class _Meter:
             where, digest = fetch.host(asset.url), expected.digest[:12]
             line = f"fetching {asset.title} from {where},{much} sha256 {digest}… ({expected.trust})"
             self._tell(LockNotice(line))
-        elif now - self._told >= _TELL_EVERY:
+        elif now - self._told >= TELL_EVERY:
             self._told = now
             came, whole = (sum(numbers) for numbers in zip(*self._came.values(), strict=True))
             far = f"{_megabytes(came)} of {_megabytes(whole)} MB"

@@ -15,8 +15,8 @@ from hedgerow.files import opened
 LARGEST = 256 << 20
 """The most bytes of a file; the largest today is kube-apiserver with about 105 MB."""
 
-_LARGEST_TEXT = 4 << 20
-_CONNECT, _SILENCE = 3.0, 15.0
+LARGEST_TEXT = 4 << 20
+_CONNECT, SILENCE = 3.0, 15.0
 _REDIRECTS = 5
 _CHUNK = 1 << 20
 
@@ -45,7 +45,7 @@ def session() -> httpx.AsyncClient:
     try:
         return httpx.AsyncClient(
             verify=ssl.create_default_context(),
-            timeout=httpx.Timeout(_SILENCE, connect=_CONNECT, pool=None),
+            timeout=httpx.Timeout(SILENCE, connect=_CONNECT, pool=None),
             # The digests are of the files themselves, not of a compressed transfer.
             headers={"User-Agent": "hedgerow-sandbox", "Accept-Encoding": "identity"},
         )
@@ -59,8 +59,8 @@ async def text(client: httpx.AsyncClient, url: str) -> bytes:
     async with _answer(client, url) as response:
         async for chunk in response.aiter_raw():
             content += chunk
-            if len(content) > _LARGEST_TEXT:
-                raise FetchError(f"{url} is larger than {_LARGEST_TEXT >> 20} MiB")
+            if len(content) > LARGEST_TEXT:
+                raise FetchError(f"{url} is larger than {LARGEST_TEXT >> 20} MiB")
     return bytes(content)
 
 
@@ -135,7 +135,7 @@ def _explained() -> Generator[None]:
         raise UnreachableError(host(str(error.request.url)), reason) from error
     except httpx.TimeoutException as error:
         where = host(str(error.request.url))
-        raise BrokenOffError(f"{where} was silent for {_SILENCE:.0f} s") from error
+        raise BrokenOffError(f"{where} was silent for {SILENCE:.0f} s") from error
     except httpx.TransportError as error:
         where = host(str(error.request.url))
         raise BrokenOffError(f"the answer of {where} broke off ({error})") from error

@@ -19,7 +19,7 @@ MARK = "HEDGEROW_SANDBOX"
 _RELEASED = b"released"
 _CALM = 2
 _PAUSE = 0.05
-_PATIENCE = 10.0
+PATIENCE = 10.0
 
 
 class Leash:
@@ -28,7 +28,7 @@ class Leash:
     def __init__(self, mark: str) -> None:
         # Isolated and without site-packages: it starts quickly and runs no code of the user.
         command = [sys.executable, "-I", "-S", __file__, mark]
-        self._watcher = Popen(
+        self.watcher = Popen(
             command, stdin=PIPE, stdout=DEVNULL, stderr=DEVNULL, start_new_session=True
         )
 
@@ -48,10 +48,10 @@ class Leash:
     def release(self) -> None:
         """Release the leash: the marked processes may outlive this program from now on."""
         try:
-            self._watcher.communicate(_RELEASED, timeout=_PATIENCE)
+            self.watcher.communicate(_RELEASED, timeout=PATIENCE)
         except TimeoutExpired:
-            self._watcher.kill()
-            self._watcher.wait()
+            self.watcher.kill()
+            self.watcher.wait()
 
 
 def marked(mark: str, proc: Path = Path("/proc")) -> list[int]:

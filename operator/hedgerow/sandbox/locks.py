@@ -37,7 +37,7 @@ async def exclusive(
     prepare()
     while (descriptor := _take(path)) is None:
         if not told:
-            progress(f"waiting for process {_holder(path)}, which {what}")
+            progress(f"waiting for process {holder(path)}, which {what}")
             told = True
         await anyio.sleep(next(pause))
         prepare()
@@ -56,7 +56,7 @@ def _take(path: Path) -> int | None:
         undone.callback(os.close, descriptor)
         with suppress(BlockingIOError):
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if _is(path, descriptor):
+            if is_lock(path, descriptor):
                 os.ftruncate(descriptor, 0)
                 os.write(descriptor, str(os.getpid()).encode())
                 undone.pop_all()
@@ -64,7 +64,7 @@ def _take(path: Path) -> int | None:
     return None
 
 
-def _is(path: Path, descriptor: int) -> bool:
+def is_lock(path: Path, descriptor: int) -> bool:
     """Return whether the locked file still exists: the last holder may have removed it."""
     try:
         named = path.stat()
@@ -73,7 +73,8 @@ def _is(path: Path, descriptor: int) -> bool:
     return os.path.samestat(named, os.fstat(descriptor))
 
 
-def _holder(path: Path) -> str:
+def holder(path: Path) -> str:
+    """Return the pid of who holds a lock, as it is written in it; `?` if it is not known."""
     try:
         return path.read_text(encoding="ascii") or "?"
     except OSError:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 LOOPBACK = "127.0.0.1"
 
-_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
+RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _LOWEST = 10_000
 _ENOUGH = 1_000
 _TRIES = 64
@@ -25,7 +25,7 @@ def choose(names: Iterable[str]) -> dict[str, int]:
 
 
 def _free(held: ExitStack) -> int:
-    highest = _ephemeral()
+    highest = ephemeral()
     for _ in range(_TRIES if highest - _LOWEST >= _ENOUGH else 0):
         port = _LOWEST + secrets.randbelow(highest - _LOWEST)
         try:
@@ -41,8 +41,9 @@ def _bound(held: ExitStack, port: int) -> int:
     return int(listener.getsockname()[1])
 
 
-def _ephemeral() -> int:
+def ephemeral() -> int:
+    """Return the first port that the system gives to whoever asks for any."""
     try:
-        return int(_RANGE.read_text(encoding="ascii").split()[0])
+        return int(RANGE.read_text(encoding="ascii").split()[0])
     except (OSError, ValueError, IndexError):
         return 0

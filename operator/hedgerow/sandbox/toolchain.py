@@ -17,7 +17,7 @@ from hedgerow.sandbox.errors import SandboxError
 from hedgerow.sandbox.pins import numbers
 
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
-_PATIENCE = 30.0
+PATIENCE = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ async def find(needed: str) -> Go:
     Raises SandboxError if there is none; it names what was found instead.
     """
     refused: list[str] = []
-    for command in _candidates():
+    for command in candidates():
         version = await _version(command)
         if version >= numbers(needed):
             return Go(command, version)
@@ -62,7 +62,8 @@ async def find(needed: str) -> Go:
     )
 
 
-def _candidates() -> Iterator[Path]:
+def candidates() -> Iterator[Path]:
+    """Yield where a Go may be, the likeliest first."""
     on_path = shutil.which("go")
     if on_path:
         yield Path(on_path)
@@ -73,7 +74,7 @@ def _candidates() -> Iterator[Path]:
 
 async def _version(command: Path) -> tuple[int, ...]:
     environment = {**os.environ, "GOTOOLCHAIN": "local"}
-    with anyio.move_on_after(_PATIENCE):
+    with anyio.move_on_after(PATIENCE):
         try:
             answer = await subprocesses.run([command, "version"], stderr=DEVNULL, env=environment)
         except OSError:

@@ -99,7 +99,7 @@ class Machine:
         self.runs, self.starts, self.connections = False, 0, 2
         self.ends_at_once = True
         self.happened: list[str] = []
-        self._reconcile = reconcile
+        self.reconcile = reconcile
         self._file = directory / "audit.log"
         self._file.touch()
         self._seconds = count()
@@ -163,7 +163,7 @@ class Machine:
         self.attendant.check()
         found = self.server.list("example.org", "Widget", NAMESPACE).items
         for one in found if self.runs else ():
-            self._reconcile(self._own, one)
+            self.reconcile(self._own, one)
         return self.log.poll()
 
     def audited(self, access: GrantedRights | None = None, environment: Any = None) -> AuditReport:

@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     from hedgerow.testing.audit.passthrough import PassThrough
 
 _STEP: Final = 0.05
-_MOST_OUTPUT: Final = 100 * 2**20
-_MOST_PROCESSES: Final = 300
-_SETUP: Final = 300.0
-_GRACE: Final = 30.0
+MOST_OUTPUT: Final = 100 * 2**20
+MOST_PROCESSES: Final = 300
+SETUP: Final = 300.0
+GRACE: Final = 30.0
 _TAIL: Final = 4000
 _LINES: Final = 6
 _TOKEN_SECONDS: Final = 24 * 3600
@@ -148,7 +148,7 @@ class Machine:
         self._kubeconfig = kubeconfig
         self._mark = secrets.token_hex(16)
         self._process: Popen[bytes] | None = None
-        self._looked = 0.0
+        self.looked = 0.0
         self.began = time.monotonic()
         self.version = str(api.raw("GET", "/version").body.get("gitVersion", "")).removeprefix("v")
 
@@ -157,11 +157,11 @@ class Machine:
         self.attendant.progress(f"setting up: {self.inputs.setup}")
         shell = ["/bin/sh", "-c", self.inputs.setup]
         self._process = process = self._popen(shell, {**os.environ, **environment})
-        deadline = time.monotonic() + _SETUP
+        deadline = time.monotonic() + SETUP
         while process.poll() is None:
             self.attendant.wait()
             if time.monotonic() > deadline:
-                raise AuditEnd(f"--setup did not end in {_SETUP:.0f} seconds{self.tail()}")
+                raise AuditEnd(f"--setup did not end in {SETUP:.0f} seconds{self.tail()}")
         if process.returncode:
             raise AuditEnd(f"--setup failed with exit code {process.returncode}{self.tail()}")
         self._process = None
@@ -194,7 +194,7 @@ class Machine:
         process, began = self._started(), time.monotonic()
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGTERM)  # a shell or a runner before it, too
-        while process.poll() is None and time.monotonic() - began < _GRACE:
+        while process.poll() is None and time.monotonic() - began < GRACE:
             self.attendant.wait()
         took = None if process.poll() is None else time.monotonic() - began
         self.kill()
@@ -204,7 +204,7 @@ class Machine:
         """Send SIGKILL to it and to all that it has started."""
         end(self._mark)
         if self._process is not None:
-            self._process.wait(_GRACE)
+            self._process.wait(GRACE)
             self._process = None
 
     def cut(self) -> int:
@@ -257,20 +257,20 @@ class Machine:
         if self.log.is_flooded:
             asked, wrote = self.log.traffic.requests, self.log.writes
             raise AuditEnd(f"it floods the API server: {asked} requests, {wrote} of them writes")
-        if now - self._looked > 1:
-            self._looked = now
+        if now - self.looked > 1:
+            self.looked = now
             self._watch_over()
         return found
 
     def _watch_over(self) -> None:
         """Raise AuditEnd if the operator ended, forks without end, or fills the disk."""
-        if self.output.exists() and self.output.stat().st_size > _MOST_OUTPUT:
-            raise AuditEnd(f"it printed more than {_MOST_OUTPUT // 2**20} MiB")
+        if self.output.exists() and self.output.stat().st_size > MOST_OUTPUT:
+            raise AuditEnd(f"it printed more than {MOST_OUTPUT // 2**20} MiB")
         process = self._process
         if process is None:
             return
         running = len(marked(self._mark))
-        if running > _MOST_PROCESSES:
+        if running > MOST_PROCESSES:
             raise AuditEnd(f"it forks without end: it runs {running} processes")
         if process.poll() is None:
             return
@@ -330,12 +330,12 @@ def machine(
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hedgerow-audit-")))
         api = Api(sandbox.kubeconfig)
         stack.callback(api.close)
-        _grant(api, inputs, account)
+        grant(api, inputs, account)
         portal = stack.enter_context(start_blocking_portal())
         token = portal.call(_token, sandbox, account)
         port = urlsplit(sandbox.server).port
         passthrough, near = stack.enter_context(passing(portal, port or 443))
-        kubeconfig = _through(token, near, directory / "kubeconfig")
+        kubeconfig = through(token, near, directory / "kubeconfig")
         made = Machine(
             inputs,
             api,
@@ -354,7 +354,7 @@ async def _token(sandbox: Sandbox, account: str) -> Path:
     return await sandbox.kubeconfig_for_service_account(OPERATOR, account, seconds=_TOKEN_SECONDS)
 
 
-def _through(kubeconfig: Path, port: int, path: Path) -> Path:
+def through(kubeconfig: Path, port: int, path: Path) -> Path:
     """Write a kubeconfig that leads through a port of this machine."""
     config: dict[str, Any] = yaml.safe_load(kubeconfig.read_text("utf-8"))
     config["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{port}"
@@ -363,7 +363,7 @@ def _through(kubeconfig: Path, port: int, path: Path) -> Path:
     return path
 
 
-def _grant(api: Api, inputs: Inputs, account: str) -> None:
+def grant(api: Api, inputs: Inputs, account: str) -> None:
     """Make the operator's ServiceAccount, with its own rights, or with all there are."""
     api.namespace(OPERATOR)
     meta = {"name": account, "namespace": OPERATOR}

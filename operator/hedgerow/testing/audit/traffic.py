@@ -55,7 +55,7 @@ class Traffic:
     _limit: int = REPEATED
     _seconds: Counter[int] = field(default_factory=Counter[int])
     _groups: dict[tuple[str, ...], _Group] = field(default_factory=dict[tuple[str, ...], _Group])
-    _same: dict[str, deque[float]] = field(default_factory=dict[str, "deque[float]"])
+    same: dict[str, deque[float]] = field(default_factory=dict[str, "deque[float]"])
     _most: dict[str, tuple[int, LoggedRequest]] = field(
         default_factory=dict[str, "tuple[int, LoggedRequest]"]
     )
@@ -63,7 +63,7 @@ class Traffic:
     def rest(self, *, begins: bool) -> None:
         """Note that nothing happens from now on that an operator would have to answer to."""
         self._limit = REPEATED_AT_REST if begins else REPEATED
-        self._same.clear()
+        self.same.clear()
 
     def take(self, request: LoggedRequest, write: LoggedWrite | None) -> None:
         """Count one request, and the write that it was."""
@@ -121,9 +121,9 @@ class Traffic:
         if request.verb == "watch" or request.key[1] in _QUIET or not request.key[1]:
             return
         same = _same(request)
-        if same not in self._same and len(self._same) >= _MOST_GROUPS:
-            self._same.pop(next(iter(self._same)))
-        times = self._same.setdefault(same, deque())
+        if same not in self.same and len(self.same) >= _MOST_GROUPS:
+            self.same.pop(next(iter(self.same)))
+        times = self.same.setdefault(same, deque())
         times.append(request.at)
         while times[0] <= request.at - WINDOW:
             times.popleft()
