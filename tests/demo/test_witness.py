@@ -13,21 +13,27 @@ from hedgerow.demo.stage import Stage, Target
 from hedgerow.demo.witness import Witness, condition, holders, says, selected
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.builtin import Service
+from support.server.apiserver import ApiServer
+from support.server.connected import connected
 
 pytestmark = pytest.mark.anyio
 
 
-class Empty:
-    """A cluster without any object."""
+@pytest.fixture
+def stage(shown, tmp_path):
+    """Return a stage on a cluster without any object."""
 
-    async def read(self, _api, _name, _namespace):
-        return None
+    def made(**how):
+        page = Page(Console(file=shown, width=80, **how))
+        cluster = connected(ApiServer(latency=0))
+        return Stage(page, Shell(page, tmp_path, {}, {}), cluster, Target(), "demo")
+
+    return made
 
 
 @pytest.fixture
-def witness(shown, tmp_path):
-    page = Page(Console(file=shown, width=80))
-    return Witness(Stage(page, Shell(page, tmp_path, {}, {}), Empty(), Target(), "demo"))
+def witness(stage):
+    return Witness(stage())
 
 
 def bluegreen(*conditions) -> BlueGreen:
@@ -77,15 +83,15 @@ class TestWaiting:
         with pytest.raises(DemoError, match="in vain for that; the API server says: something"):
             await witness.until("that", read, lambda _: False, str)
 
-    async def test_on_a_terminal_it_shows_what_is_read(self, tmp_path, shown):
-        page = Page(Console(file=shown, width=80, force_terminal=True))
-        stage = Stage(page, Shell(page, tmp_path, {}, {}), Empty(), Target(), "demo")
+    async def test_on_a_terminal_it_shows_what_is_read(self, stage, shown):
         told = []
 
         async def read():
             return "seen"
 
-        await Witness(stage).until("it", read, bool, lambda found: told.append(found) or found)
+        await Witness(stage(force_terminal=True)).until(
+            "it", read, bool, lambda found: told.append(found) or found
+        )
 
         assert told == ["seen"]
 

@@ -59,7 +59,7 @@ SERVED: dict[str, Any] = {
 
 
 class Served:
-    """A cluster that answers discovery."""
+    """Answers of discovery alone, some of which are errors: a word depends on nothing else."""
 
     def __init__(self, **failing: KubeError) -> None:
         self.answers: dict[str, Any] = {**SERVED, **failing}

@@ -163,7 +163,7 @@ class TestWatch:
 
 
 class Slow:
-    """A cluster of so many picked objects, whose reads overlap as far as they may."""
+    """So many picked objects; counts how many reads overlap, which a server does not see."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -183,7 +183,7 @@ class Slow:
 
 
 class Foreign:
-    """A cluster of so many objects, none of which is picked."""
+    """So many objects of others, without a server that would keep them in memory as well."""
 
     def __init__(self, number: int) -> None:
         self.number = number

@@ -2,50 +2,62 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import anyio
 import pytest
 from structlog.testing import capture_logs
 
-from hedgerow.kube import errors
+from hedgerow.kube.errors import Unavailable
 from hedgerow.runtime.namespaces import LOOK_AGAIN, Namespaces
+from hedgerow.testing.memory.answers import missing
 from hedgerow.testing.virtual import VirtualClock
+from support.server.apiserver import Act, ApiServer, Exchange, Reply, refusal
+from support.server.connected import connected
 
 pytestmark = pytest.mark.anyio
 
 ALLOWING = {"metadata": {"name": "a", "labels": {"hedgerow.dev/allow-claims": "true"}}}
 OTHER = {"metadata": {"name": "a", "labels": {"hedgerow.dev/allow-claims": "yes"}}}
+NOBODY = Reply(404, missing("a").status)
+FORBIDDEN = refusal(403, "Forbidden", "may not get namespaces")
 
 
-class Read:
-    """A cluster that gives what the test wrote, one after the other, and notes what was read."""
+def answering(*answers: Any) -> ApiServer:
+    """Return a server that gives these answers of namespaces, one after the other."""
+    server, left = ApiServer(latency=1), list(answers)
 
-    def __init__(self, *answers: Any) -> None:
-        self.answers = list(answers)
-        self.asked: list[str] = []
+    def answer(_exchange: Exchange, _act: Act) -> Reply:
+        found = left.pop(0)
+        return found if isinstance(found, Reply) else Reply(200, found)
 
-    async def read(self, _api: Any, name: str) -> Any:
-        self.asked.append(name)
-        found = self.answers.pop(0)
-        await anyio.sleep(1)
-        if isinstance(found, Exception):
-            raise found
-        return found
+    server.answers["read Namespace"] = answer
+    return server
 
 
-def namespaces(cluster: Read) -> Namespaces:
-    return Namespaces(cast("Any", cluster), cast("Any", VirtualClock()))
+def read(server: ApiServer) -> list[str]:
+    """Return the namespaces that were read."""
+    return [name for _, _, name in server.asked("read")]
+
+
+async def down(_exchange: Exchange, _act: Act) -> Reply:
+    return refusal(503, "ServiceUnavailable", "down")
+
+
+def namespaces(server: ApiServer) -> Namespaces:
+    return Namespaces(connected(server), VirtualClock())
 
 
 class TestPermission:
-    @pytest.mark.parametrize(("found", "allows"), [(ALLOWING, True), (OTHER, False), (None, False)])
+    @pytest.mark.parametrize(
+        ("found", "allows"), [(ALLOWING, True), (OTHER, False), (NOBODY, False)]
+    )
     async def test_the_label_gives_it(self, found, allows):
-        assert (await namespaces(Read(found)).permission("a")).allows_claims is allows
+        assert (await namespaces(answering(found)).permission("a")).allows_claims is allows
 
     async def test_it_is_read_again_once_a_minute_has_passed_and_not_before(self):
-        cluster = Read(ALLOWING, OTHER)
-        known = namespaces(cluster)
+        server = answering(ALLOWING, OTHER)
+        known = namespaces(server)
         first = await known.permission("a")
         await anyio.sleep(LOOK_AGAIN - 1)
         second = await known.permission("a")
@@ -55,11 +67,11 @@ class TestPermission:
         assert [first, second] == [first, first]
         assert (first.allows_claims, third.allows_claims) == (True, False)
         assert third.until - first.until >= LOOK_AGAIN
-        assert cluster.asked == ["a", "a"]
+        assert read(server) == ["a", "a"]
 
     async def test_many_who_ask_at_the_same_time_cost_one_read_of_each_namespace(self):
-        cluster = Read(ALLOWING, OTHER)
-        known, found = namespaces(cluster), list[tuple[str, bool]]()
+        server = answering(ALLOWING, OTHER)
+        known, found = namespaces(server), list[tuple[str, bool]]()
 
         async def ask(name: str) -> None:
             found.append((name, (await known.permission(name)).allows_claims))
@@ -68,20 +80,21 @@ class TestPermission:
             for name in "abababab":
                 tasks.start_soon(ask, name)
 
-        assert sorted(cluster.asked) == ["a", "b"]
+        assert sorted(read(server)) == ["a", "b"]
         assert sorted(found) == [("a", True)] * 4 + [("b", False)] * 4
 
     async def test_a_server_that_does_not_answer_leaves_it_open(self):
-        cluster = Read(errors.Unavailable("down"), ALLOWING)
-        known = namespaces(cluster)
-        with pytest.raises(errors.Unavailable):
+        server = answering(ALLOWING)
+        known = namespaces(server)
+        server.hook = down
+        with pytest.raises(Unavailable):
             await known.permission("a")
 
+        server.hook = server.through
         assert (await known.permission("a")).allows_claims
 
     async def test_without_the_right_to_read_there_is_none_as_is_told_once(self):
-        cluster = Read(*[errors.Forbidden("may not get namespaces", code=403)] * 2)
-        known = namespaces(cluster)
+        known = namespaces(answering(FORBIDDEN, FORBIDDEN))
         with capture_logs() as logs:
             found = [(await known.permission(name)).allows_claims for name in ("a", "b")]
 
@@ -89,13 +102,13 @@ class TestPermission:
         assert [(e["event"], e["log_level"]) for e in logs] == [("namespaces are not read", "info")]
 
     async def test_a_cluster_scoped_resource_has_none_and_nothing_is_read(self):
-        cluster = Read()
+        server = answering()
 
-        assert not (await namespaces(cluster).permission("")).allows_claims
-        assert cluster.asked == []
+        assert not (await namespaces(server).permission("")).allows_claims
+        assert read(server) == []
 
     async def test_those_that_nobody_asks_for_any_more_are_forgotten(self):
-        known = namespaces(Read(*[ALLOWING] * 3))
+        known = namespaces(answering(*[ALLOWING] * 3))
         await known.permission("a")
         await anyio.sleep(LOOK_AGAIN)
         await known.permission("b")

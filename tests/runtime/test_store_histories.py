@@ -14,6 +14,8 @@ from runtime.things import Object, contents, owners, replaced, thing
 
 @dataclass
 class Server:
+    """Versions and a log, told in any order: no API server tells of them like this."""
+
     version: int = 0
     objects: dict[str, Object] = field(default_factory=dict)
     log: list[tuple[str, Object]] = field(default_factory=list)

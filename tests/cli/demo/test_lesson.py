@@ -10,11 +10,12 @@ import pytest
 from rich.console import Console
 
 from hedgerow.cli.demo.lesson import REFUSAL, lesson
-from hedgerow.cli.install.definitions import packaged_document
 from hedgerow.demo import DemoError
 from hedgerow.demo.page import Page
 from hedgerow.demo.shell import Shell
 from hedgerow.demo.stage import Stage, Target
+from support.server.apiserver import ApiServer, Reply
+from support.server.connected import connected
 
 pytestmark = pytest.mark.anyio
 
@@ -35,21 +36,6 @@ CASES = {
 }
 
 
-class Still:
-    """A cluster in which the definition always is as it was, if it is there at all."""
-
-    def __init__(self, definition):
-        self._definition = definition
-
-    async def get(self, path):
-        assert path == "/openapi/v3/apis/batch/v1"
-        return packaged_document()
-
-    async def read(self, api, name):
-        assert (api.kind, name) == ("CustomResourceDefinition", "bluegreens.app.demo.kakao.com")
-        return self._definition
-
-
 @pytest.fixture
 def console():
     return Console(width=200, record=True, file=io.StringIO())
@@ -62,10 +48,13 @@ def stage(tmp_path, console):
             program = tmp_path / name
             program.write_text(f"#!/bin/sh\n{body}\n", encoding="utf-8")
             program.chmod(0o700)
+        server = ApiServer(latency=0)
+        if definition:  # it always is as it was
+            server.answers["read CustomResourceDefinition"] = Reply(200, definition)
         page = Page(console)
         shell = Shell(page, tmp_path, {"PATH": f"{tmp_path}:{os.environ['PATH']}"}, {})
         target = Target(context="there" if given else None)
-        return Stage(page, shell, Still(definition), target, "demo")
+        return Stage(page, shell, connected(server), target, "demo")
 
     return with_kubectl
 
