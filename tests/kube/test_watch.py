@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hedgerow.backoff import LONGEST
 from hedgerow.kube import errors, watch
-from hedgerow.kube.retry import LONGEST
 from hedgerow.kube.watch import (
     AWAY,
     STEADY,
