@@ -19,6 +19,7 @@ from hedgerow.plan.ledger import (
     MOST_UNDONE,
     MOST_UNTOLD,
     MOST_WRITES,
+    PACE,
     RECHECK_NAME,
     WINDOW,
     EntryState,
@@ -217,6 +218,12 @@ class TestUndone:
         assert not undone(0)[0].waits(write("a", "x"), NOW)
         assert found == [1, 2, 4, 8, 16]
 
+    def test_so_does_a_child_that_is_made_anew_each_time(self):
+        ledger, now = undone(3)
+
+        assert ledger.waits(deletion(declared="a"), now)
+        assert not ledger.waits(deletion(declared="b"), now)
+
     @pytest.mark.parametrize(
         ("times", "stalled", "told"),
         [(1, False, "is written again"), (MOST_UNDONE, True, "written 8 times, and undone each")],
@@ -270,9 +277,12 @@ class TestUndone:
         assert ledger.waits(more, now)
         assert problem is not None
         assert (problem.reason, problem.stalled) == ("NotSettling", True)
-        assert not ledger.waits(more, NOW + WINDOW)
-        ledger.succeed(more, NOW + WINDOW)
+        assert not ledger.waits(more, now + PACE)
+        ledger.succeed(more, now + PACE)
+        assert ledger.waits(write("again", "again"), now + PACE + SECOND)
         assert len(ledger.entry(DEMO).written) == MOST_WRITES
+        ledger.succeed(more, NOW + 2 * WINDOW)
+        assert not ledger.waits(write("again", "again"), NOW + 2 * WINDOW)
 
     def test_under_a_clock_that_was_ahead_it_does_not_count(self):
         ledger, now = undone(8)

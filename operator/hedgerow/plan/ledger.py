@@ -45,7 +45,9 @@ WINDOW = timedelta(minutes=10)
 """How long it is remembered that something was undone or told."""
 MOST_UNDONE = 8
 MOST_WRITES = 64
-"""The most writes to one target in ten minutes."""
+"""So many writes to one target within ten minutes are too many, whatever they say."""
+PACE = WINDOW / MOST_WRITES
+"""The time between two writes from then on. A status may have as many for a good reason."""
 MOST_TOLD = 256
 MOST_UNTOLD = 64
 NOT_SETTLING: Final = "NotSettling"
@@ -272,7 +274,7 @@ class Ledger:
         undone = undone + (not before.goes_on(step)) if step.intent_digest == before.settled else 0
         again = now + _wait(undone) if undone else None
         if len(written) == MOST_WRITES:
-            again = written[0] + WINDOW
+            again = max(now + PACE, again or now)
         self.entries[step.id] = LedgerEntry(
             state=EntryState.SETTLED,
             intent=step.intent_digest,
@@ -297,7 +299,7 @@ class Ledger:
         """Note that an object was deleted: it may be shown for a while."""
         before = self.entry(step.id)
         written = (*_lately(before.written, now), now)[-MOST_WRITES:]
-        again = written[0] + WINDOW if len(written) == MOST_WRITES else before.again
+        again = now + PACE if len(written) == MOST_WRITES else before.again
         self.entries[step.id] = replace(
             before,
             state=EntryState.DELETED,
