@@ -8,7 +8,7 @@ garbage by itself: where a scenario needs that, a step does it under the name of
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
@@ -56,6 +56,10 @@ class People(Protocol):
         ...
 
 
+Act = Callable[[People], object]
+"""What somebody does."""
+
+
 @dataclass(frozen=True)
 class Step:
     """One thing that somebody does, and what shows that the operator has answered to it.
@@ -76,6 +80,33 @@ class Step:
     """When it is done, if the clock can be set: such a step is played step by step in memory."""
     restarted: bool = False
     """Whether the operator has just been killed and started again, where the clock can be set."""
+    lag: str = ""
+    """The kind of which alone a watch tells, and one pass is made, where watches can be held."""
+
+
+class Stage(Protocol):
+    """Where steps are played one by one; `people` do what is done there."""
+
+    @property
+    def people(self) -> People: ...
+
+    def begin(self, step: Step) -> None:
+        """Make ready for a step."""
+        ...
+
+    async def answer(self, step: Step) -> bool:
+        """Wait until it is answered; return whether there is another one to play."""
+        ...
+
+
+async def play(steps: Iterable[Step], stage: Stage) -> bool:
+    """Play steps; return whether all were."""
+    for step in steps:
+        stage.begin(step)
+        step.act(stage.people)
+        if not await stage.answer(step):
+            return False
+    return True
 
 
 @dataclass(frozen=True)
@@ -94,6 +125,11 @@ class Scenario:
     """Whether it ends alike whenever it is seen that the resource was made anew."""
     told_again: tuple[str, ...] = ()
     """Reasons of what is wrong, is mended, and is wrong again: each is told a second time."""
+    real: str = ""
+    """What of a real server it proves besides, which no model can know: it is played there, too."""
+
+    def __str__(self) -> str:
+        return self.name
 
     @property
     def declared(self) -> tuple[Controller[Any], ...]:

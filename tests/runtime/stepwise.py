@@ -2,59 +2,83 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
-from faults.scenario import Object, People, Step
-from runtime.world import NS, World
+from faults import scenario
+from faults.inmemory.people import ModelPeople
+from faults.scenario import Act, People, Step
+from runtime.world import NS, Crash, World
 
 
-class WorldPeople:
-    """The `People` of a scenario; `home` is the namespace of objects that name none."""
+class WorldPeople(ModelPeople):
+    """The `People` of a scenario, with the world at hand for what only a world has."""
 
     def __init__(self, world: World, home: str = NS) -> None:
-        self._server, self._home = world.server, home
+        super().__init__(world.server, home)
+        self.world = world
+        self._begun = 0
 
-    def apply(self, body: Object, by: str, *, subresource: str = "", force: bool = False) -> Object:
-        return self._server.apply(self._placed(body), by, subresource=subresource, force=force)[0]
+    def begin(self) -> None:
+        """Count what is sent from now on."""
+        self._begun = len(self.world.cluster.sent)
 
-    def edit(self, target: Object, patch: Object, by: str, *, subresource: str = "") -> Object:
-        return self._server.merge(self._placed(target), patch, by, subresource)
+    @property
+    def sent(self) -> list[str]:
+        """What the operator has asked of the server in this step."""
+        return [str(sent) for sent in self.world.cluster.sent[self._begun :]]
 
-    def delete(self, target: Object) -> None:
-        if self.get(target):
-            self._server.delete(self._placed(target))
+    def versioned(self, line: str) -> int:
+        """Return how many of such requests were for one version of the object alone."""
+        sent = (one for one in self.world.cluster.sent[self._begun :] if str(one) == line)
+        return sum("resourceVersion" in one.body["metadata"] for one in sent)
 
-    def get(self, target: Object) -> Object | None:
-        return self._server.get(self._placed(target))
+    @property
+    def writes(self) -> list[str]:
+        """What it has written, Events left out."""
+        sent = self.world.cluster.sent[self._begun :]
+        return [str(one) for one in sent if one.writes and one.api.kind != "Event"]
 
-    def every(self, kind: Object) -> list[Object]:
-        group = kind["apiVersion"].rpartition("/")[0]
-        return list(self._server.list(group, kind["kind"], self._home).items)
 
-    def now(self) -> datetime:
-        return datetime.fromtimestamp(self._server.now, UTC)
-
-    def _placed(self, body: Any) -> Object:
-        if body["kind"] == "Namespace":
-            return body
-        return {**body, "metadata": {"namespace": self._home, **body["metadata"]}}
+Look = Callable[[Any], object]
 
 
 @dataclass(frozen=True)
 class Shows:
-    """Looks at what objects show, each look by its name; what is not named may be anything."""
+    """Looks at what objects show, each look by its name; what is not named may be anything.
 
-    looks: dict[str, Callable[[People], object]] = field(repr=False)
+    Looks `of_world` are those that only a world has: nobody takes them elsewhere.
+    """
+
+    looks: Mapping[str, Look] = field(repr=False)
     wanted: dict[str, object]
+    of_world: Mapping[str, Look] = field(default_factory=dict[str, Look], repr=False)
 
     def found(self, people: People) -> dict[str, object]:
-        return {name: self.looks[name](people) for name in self.wanted}
+        here = {name for name in self.wanted if name not in self.of_world}
+        found = {name: self.looks[name](people) for name in sorted(here)}
+        if isinstance(people, WorldPeople):
+            found |= {
+                name: look(people) for name, look in self.of_world.items() if name in self.wanted
+            }
+        return found
 
     def __call__(self, people: People) -> bool:
-        return self.found(people) == self.wanted
+        found = self.found(people)
+        return found == {name: self.wanted[name] for name in found}
+
+
+def in_world(act: Callable[[World], object]) -> Act:
+    """Return what only the one can do who has the world in hand: lag, crashes, refusals."""
+
+    def acted(people: People) -> object:
+        assert isinstance(people, WorldPeople)
+        return act(people.world)
+
+    return acted
 
 
 async def rest(world: World) -> None:
@@ -65,24 +89,50 @@ async def rest(world: World) -> None:
     assert world.failures == []
 
 
-async def play(
-    world: World,
-    steps: Iterable[Step],
-    people: People | None = None,
-    rest: Callable[[World], Awaitable[object]] = rest,
-) -> None:
-    """Play steps one by one, and look once all is at rest after each."""
-    people = people or WorldPeople(world)
-    for step in steps:
+async def settle(world: World) -> None:
+    """Let all be told and done, whatever time that takes, unless the process ends before."""
+    with suppress(Crash):
+        await world.settle()
+    assert world.failures == []
+
+
+@dataclass(frozen=True)
+class WorldStage:
+    """A world as the stage of steps: each has to show what it is to show once all is at rest."""
+
+    people: WorldPeople
+    rest: Callable[[World], Awaitable[object]]
+
+    def begin(self, step: Step) -> None:
+        world = self.people.world
         if step.restarted:
             world.restart()
         if step.at:
             _set_clock(world, step.at)
-        step.act(people)
-        await rest(world)
-        seen = step.seen(people)
-        found = step.seen.found(people) if isinstance(step.seen, Shows) else ""
+        self.people.begin()
+
+    async def answer(self, step: Step) -> bool:
+        world = self.people.world
+        if step.lag:
+            world.deliver(kind=step.lag)
+            await world.work()
+            assert world.failures == []
+        else:
+            await self.rest(world)
+        seen = step.seen(self.people)
+        found = step.seen.found(self.people) if isinstance(step.seen, Shows) else ""
         assert seen, f"{step.name}: {found} instead of {step.seen}"
+        return True
+
+
+async def play(
+    world: World,
+    steps: Iterable[Step],
+    people: WorldPeople | None = None,
+    rest: Callable[[World], Awaitable[object]] = rest,
+) -> None:
+    """Play steps one by one, and look once all is at rest after each."""
+    await scenario.play(steps, WorldStage(people or WorldPeople(world), rest))
 
 
 def _set_clock(world: World, at: datetime) -> None:
@@ -91,7 +141,7 @@ def _set_clock(world: World, at: datetime) -> None:
         world.life.look()  # as the operator does when it sees that the clock was set back
 
 
-async def is_settled(world: World) -> bool:
+async def is_settled(world: World, rest: Callable[[World], Awaitable[object]] = rest) -> bool:
     """Return whether the operator asks nothing of the API server, even after a restart."""
     before = len(world.cluster.sent)
     await rest(world)

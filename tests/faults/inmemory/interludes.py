@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
@@ -18,7 +18,7 @@ import httpx
 from faults.inmemory.injector import Fault, Injector
 from faults.inmemory.machine import Machine
 from faults.inmemory.people import HOME, ModelPeople
-from faults.inmemory.story import QUIET, TAIL, Teller, everything
+from faults.inmemory.story import TAIL, Teller, everything
 from faults.inmemory.trial import AFTER, BY_NAME, LOOKS, Trial, calm, difference
 from faults.scenario import USER, Scenario, collect
 from hedgerow.objects import digest
@@ -75,7 +75,10 @@ class Interlude:
             teller = Teller(machine, scenario)
             stage = _Stage(machine, scenario, teller.people, injector)
             injector.interludes[fault.what] = stage.acts[self.what]
-            await _play(teller, lambda: bool(injector.met))
+            teller.stop = lambda: bool(injector.met)
+            await teller.play()
+            await anyio.sleep(3 * SOON)
+            await teller.rest(lambda: TAIL)
             found = [*teller.ending.wrong]
             applied, left = stage.applied, everything(machine.api.store.all())
             before = len(teller.ending.writes)
@@ -93,20 +96,6 @@ class Interlude:
             wanted = fresh(scenario.controller, applied)
             found += [] if left == wanted else [f"it ends otherwise: {difference(left, wanted)}"]
         return found
-
-
-async def _play(teller: Teller, stop: Callable[[], bool]) -> None:
-    """Play until it is interrupted, and let all come to rest."""
-    teller.people.settle_in()
-    for step in teller.scenario.steps:
-        step.act(teller.people)
-        await teller.seen(step.name, lambda step=step: stop() or bool(step.seen(teller.people)))
-        if not (stop() or step.moving):
-            await teller.rest(lambda: QUIET)
-        if stop() or teller.ending.wrong:
-            break
-    await anyio.sleep(3 * SOON)
-    await teller.rest(lambda: TAIL)
 
 
 class _Stage:

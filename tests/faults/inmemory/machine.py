@@ -47,7 +47,6 @@ RESTART = 2.0
 """Seconds until a process that ended is started again, as a kubelet does."""
 SELDOM = 600.0
 """Seconds between two beats of the pulse: a loop whose time jumps is never late."""
-SYSTEM = "hedgerow-system"
 _current: ContextVar[Process] = ContextVar("process")
 _connect, _apart, _receiver = client.connect, thread.own_thread, anyio.open_signal_receiver
 

@@ -13,7 +13,7 @@ import anyio
 from faults.endings import ATTEMPTS, CHECK
 from faults.inmemory.machine import Machine
 from faults.inmemory.people import HOME, ModelPeople
-from faults.scenario import Scenario
+from faults.scenario import Scenario, Step, play
 from hedgerow.testing.memory.schema import Object
 from support.server.apiserver import Exchange
 from support.server.store import Entry
@@ -43,12 +43,8 @@ class Ending:
 
     machine: Machine
     rests: list[str] = field(default_factory=list)
-    marks: list[int] = field(default_factory=list)
-    """How many writes there had been at each rest."""
-    versions: list[int] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
     """What was never seen, or never came to an end."""
-    end: float = 0.0
 
     @property
     def writes(self) -> list[Exchange]:
@@ -72,6 +68,8 @@ class Teller:
         """Whether something went wrong in this step, so that backoffs may be on."""
         self.begun = lambda: None
         """Is told that a step begins."""
+        self.stop = lambda: False
+        """Whether it ends here, whatever step it is at."""
         self._changed = anyio.Event()
         told = machine.api.store.on_entry
 
@@ -82,23 +80,28 @@ class Teller:
 
         machine.api.store.on_entry = on_entry
 
-    async def play(self, *, until: int | None = None) -> Ending:
+    async def play(self) -> Ending:
         """Play the steps, and wait until nothing more is to come; stop at what goes wrong."""
         self.people.settle_in()
-        for number, step in enumerate(self.scenario.steps[:until]):
-            self.step = number
-            self.begun()
-            step.act(self.people)
-            await self.seen(step.name, lambda step=step: bool(step.seen(self.people)))
-            if not step.moving:
-                await self.rest(lambda: TAIL if self.upset() else QUIET)
-            if self.ending.wrong:
-                return self.ending
+        if await play(self.scenario.steps, self):
+            await self.rest(lambda: TAIL)
             self._note()
-        await self.rest(lambda: TAIL)
-        self._note()
-        self.ending.end = anyio.current_time()
         return self.ending
+
+    def begin(self, step: Step) -> None:
+        """Note that a step begins."""
+        self.step += 1
+        self.begun()
+
+    async def answer(self, step: Step) -> bool:
+        """Wait until it is answered, and has come to rest."""
+        await self.seen(step.name, lambda: self.stop() or bool(step.seen(self.people)))
+        if not (self.stop() or step.moving):
+            await self.rest(lambda: TAIL if self.upset() else QUIET)
+        goes_on = not (self.stop() or self.ending.wrong)
+        if goes_on:
+            self._note()
+        return goes_on
 
     async def seen(self, name: str, look: Callable[[], bool]) -> None:
         """Wait until something is to be seen."""
@@ -123,10 +126,7 @@ class Teller:
         return next((e.sent for e in reversed(exchanges) if is_write(e)), -1e9)
 
     def _note(self) -> None:
-        store = self.machine.api.store
-        self.ending.rests.append(everything(store.all()))
-        self.ending.marks.append(len(self.ending.writes))
-        self.ending.versions.append(store.version)
+        self.ending.rests.append(everything(self.machine.api.store.all()))
 
 
 def everything(objects: dict[Any, Object]) -> str:
