@@ -5,11 +5,15 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+from faults.built_in import annotate
+from faults.scenario import give_back, scale
+from faults.scenarios import DEMO
+from runtime.bluegreens import COLOURS, edit, in_pods, label, select, take_image
+from runtime.stepwise import WorldPeople
 from runtime.world import World, pods
 
 Object = dict[str, Any]
 
-COLOURS = ("blue", "green")
 SPECS: tuple[Object, ...] = (
     {},
     {"routeTo": "Green"},
@@ -28,7 +32,7 @@ class People:
     """Each method is one thing that somebody does; `wrote` is what must be found there after."""
 
     def __init__(self, world: World) -> None:
-        self.world = world
+        self.world, self.people = world, WorldPeople(world)
         self.wrote: dict[tuple[str, str, str, str], Any] = {}
 
     def _name(self, colour: str) -> str:
@@ -45,13 +49,20 @@ class People:
         live = self.world.the(kind, name)
         self.wrote[kind, name, live["metadata"]["uid"], path] = value
 
+    def _hold(self, kind: str, name: str, path: str, value: Any) -> None:
+        """Note a value; None is nothing to hold."""
+        live = self.world.the(kind, name)
+        self.wrote.pop((kind, name, live["metadata"]["uid"], path), None)
+        if value is not None:
+            self._note(kind, name, path, value)
+
     # --- the user -----------------------------------------------------------------------------
 
     def apply(self, number: int) -> None:
         self.world.apply(**SPECS[number])
 
     def touch(self, value: str) -> None:
-        self.world.edit("BlueGreen", "demo", {"metadata": {"annotations": {"touched": value}}})
+        annotate(DEMO, touched=value)(self.people)
 
     def delete(self) -> None:
         self.world.delete("BlueGreen")
@@ -59,18 +70,13 @@ class People:
     # --- other programs -----------------------------------------------------------------------
 
     def force_image(self, colour: str, image: str) -> None:
-        containers = [{"name": colour, "image": image}]
-        body = {"spec": {"template": {"spec": {"containers": containers}}}}
-        target = self.world.target("Deployment", self._name(colour))
-        assert self.world.server.get(target), "an apply would create it"
-        self.world.server.apply({**target, **body}, "helm", force=True)
+        take_image(image, colour)(self.people)
         self._note("Deployment", self._name(colour), "image", image)
 
     def release_image(self, colour: str) -> None:
-        target = self.world.target("Deployment", self._name(colour))
         live = self.world.the("Deployment", self._name(colour))
         self.wrote.pop(("Deployment", self._name(colour), live["metadata"]["uid"], "image"), None)
-        self.world.server.apply(target, "helm")
+        give_back(COLOURS[colour], "helm")(self.people)
 
     def set_image(self, colour: str, image: str) -> None:
         live = self.world.the("Deployment", self._name(colour))
@@ -82,22 +88,14 @@ class People:
 
     def set_node_selector(self, colour: str, value: str | None) -> None:
         selector = {"disk": value} if value else None
-        spec = {"template": {"spec": {"nodeSelector": selector}}}
-        name = self._name(colour)
         # A merge patch of a map merges: take it away first, so that the whole is theirs.
-        self.world.edit(
-            "Deployment", name, {"spec": {"template": {"spec": {"nodeSelector": None}}}}
-        )
-        self.world.edit("Deployment", name, {"spec": spec})
-        live = self.world.the("Deployment", name)
-        key = ("Deployment", name, live["metadata"]["uid"], "nodeSelector")
-        self.wrote.pop(key, None)
-        if selector:
-            self.wrote[key] = selector
+        for wanted in (None, selector):
+            edit(COLOURS[colour], in_pods(nodeSelector=wanted))(self.people)
+        self._hold("Deployment", self._name(colour), "nodeSelector", selector)
 
     def set_selector(self, phase: str) -> None:
-        patch = {"spec": {"selector": {"app.kubernetes.io/phase": phase}}}
-        live = self.world.edit("Service", "demo", patch)
+        select(phase)(self.people)
+        live = self.world.the("Service")
         self._note("Service", "demo", "selector", live["spec"]["selector"])
 
     def set_target_port(self, port: int) -> None:
@@ -109,24 +107,18 @@ class People:
         self._note("Service", "demo", "targetPort", port)
 
     def set_label(self, colour: str, value: str | None) -> None:
-        patch = {"metadata": {"labels": {"hedgerow.dev/controller": value}}}
-        live = self.world.edit("Deployment", self._name(colour), patch)
-        key = ("Deployment", self._name(colour), live["metadata"]["uid"], "label")
-        self.wrote.pop(key, None)
-        if value is not None:
-            self.wrote[key] = value
+        label(COLOURS[colour], value)(self.people)
+        self._hold("Deployment", self._name(colour), "label", value)
 
     def scale(self, colour: str, replicas: int) -> None:
-        self.world.server.scale(
-            self.world.target("Deployment", self._name(colour)), replicas, "kubectl-scale"
-        )
+        scale(COLOURS[colour], replicas)(self.people)
         self._note("Deployment", self._name(colour), "replicas", replicas)
 
     def delete_child(self, kind: str, colour: str) -> None:
         self.world.delete(kind, "demo" if kind == "Service" else self._name(colour))
 
     def orphan(self, colour: str) -> None:
-        self.world.edit("Deployment", self._name(colour), {"metadata": {"ownerReferences": None}})
+        edit(COLOURS[colour], {"metadata": {"ownerReferences": None}})(self.people)
 
     def meddle_with_status(self, route_to: str) -> None:
         live = self.world.the("BlueGreen")
@@ -138,9 +130,7 @@ class People:
         self.world.server.update({**live, "status": {"routeTo": "Blue"}}, "original", "status")
 
     def wipe_managed_fields(self, colour: str) -> None:
-        live = self.world.the("Deployment", self._name(colour))
-        live["metadata"]["managedFields"] = [{}]
-        self.world.server.update(live, "wiper")
+        edit(COLOURS[colour], {"metadata": {"managedFields": [{}]}}, "wiper")(self.people)
 
     # --- the cluster --------------------------------------------------------------------------
 

@@ -38,7 +38,6 @@ RESPELLED = {
     "volumes": [{"name": "scratch", "emptyDir": {}}],
     "securityContext": {},
 }
-SELECTOR = {"spec": {"selector": {"app.kubernetes.io/phase": "Grey"}}}
 DISK = {"disk": "ssd"}
 
 
@@ -98,26 +97,11 @@ def take_service_name(world: World) -> None:
     )
 
 
-def take_status(world: World) -> None:
-    live = world.the("BlueGreen")
-    status = {**live["status"], "routeTo": "Grey"}
-    world.server.update({**live, "status": status}, "meddler", "status")
-
-
-def take_label(world: World) -> None:
-    label = {"metadata": {"labels": {"hedgerow.dev/controller": "mine"}}}
-    world.edit("Deployment", "demoblue-deployment", label)
-
-
 def annotate(world: World, **field_policy: str | None) -> None:
     """Write the resource's annotations of what it yields and claims; None takes one away."""
     names = {"yields": YIELD, "claims": CLAIM}
     notes = {names[name]: value for name, value in field_policy.items()}
     world.edit("BlueGreen", "demo", {"metadata": {"annotations": notes}}, "user-annotate")
-
-
-def nothing(_world: World) -> None:
-    """All is left as it is."""
 
 
 def refuse(
@@ -146,23 +130,6 @@ def occupy(world: World, **spec: Any) -> Object:
     """Give the Service's name to somebody else's."""
     body = {**world.target("Service", "demo"), "spec": {"ports": [{"port": 1}], **spec}}
     return world.server.create(body, "kubectl-create")
-
-
-def forbid_reads(world: World) -> None:
-    async def hook(sent: Sent) -> None:
-        if sent.verb == "read":
-            raise errors.Forbidden("may not read", code=403)
-
-    world.cluster.before = hook
-
-
-def meddle(world: World, number: int) -> None:
-    """Take our whole entry away, as a client does that resets managed fields."""
-    live = world.the("Deployment", "demoblue-deployment")
-    live["metadata"]["managedFields"] = [{}]
-    live["metadata"]["annotations"] = {"meddler": str(number)}
-    world.server.update(live, "meddler")
-    world.deliver(kind="Deployment")
 
 
 def everything(world: World) -> dict[str, Any]:

@@ -31,10 +31,10 @@ class WorldPeople(ModelPeople):
         """What the operator has asked of the server in this step."""
         return [str(sent) for sent in self.world.cluster.sent[self._begun :]]
 
-    def versioned(self, line: str) -> int:
-        """Return how many of such requests were for one version of the object alone."""
+    def saying(self, line: str, word: str) -> int:
+        """Return how many of such requests have a word in what they send."""
         sent = (one for one in self.world.cluster.sent[self._begun :] if str(one) == line)
-        return sum("resourceVersion" in one.body["metadata"] for one in sent)
+        return sum(word in str(one.body) for one in sent)
 
     @property
     def writes(self) -> list[str]:

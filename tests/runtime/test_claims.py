@@ -7,6 +7,9 @@ from typing import Any, ClassVar
 
 import pytest
 
+from faults.built_in import WEB, noted
+from faults.scenario import STATUS, Act, People, Scenario, Step, at, scale, take, value_at
+from faults.scenarios import DEMO
 from hedgerow.contract import BuiltIn, Claim, Claimable, Controller, Desired, Key, Observed
 from hedgerow.fields import managed_fields
 from hedgerow.kube import errors
@@ -20,7 +23,22 @@ from hedgerow.testing.memory.schema import Struct
 from hedgerow_schemas.base import ApiResource, Object, Resource, Status, View
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.builtin import Deployment
+from runtime.bluegreens import (
+    claims,
+    declare,
+    delete,
+    edit,
+    hold,
+    looked,
+    play_row,
+    play_to_rest,
+    row,
+    told,
+    yields,
+)
+from runtime.bluegreens import step as _step
 from runtime.scenes import refuse
+from runtime.stepwise import Look, WorldPeople, in_world, play_in, settle
 from runtime.world import World
 
 pytestmark = pytest.mark.anyio
@@ -82,267 +100,217 @@ SPEC = {
 }
 
 
-def deploy(world: World, name: str = "web", of: str = "demo", **spec: Any) -> None:
-    target = world.target("Deployment", name)
-    labels = {"labels": {OF: of}} if of else {}
-    meta = {**target["metadata"], **labels}
-    world.server.apply({**target, "metadata": meta, "spec": {**SPEC, **spec}}, "helm")
+HELD: Object = {"f:spec": {"f:replicas": {}}}
 
 
-def want(world: World, number: str | None, kind: str = "BlueGreen", name: str = "demo") -> None:
-    world.edit(kind, name, {"metadata": {"annotations": {WANTED: number}}})
+# --- what people do -------------------------------------------------------------------------------
 
 
-def replicas(world: World, name: str = "web") -> int:
-    return world.the("Deployment", name)["spec"]["replicas"]
+def deployed(name: str = "web", of: str = "demo", **spec: Any) -> Act:
+    """Have a Deployment applied, whose label names a resource."""
+    meta = {"name": name, **({"labels": {OF: of}} if of else {})}
+    body = {**WEB, "metadata": meta, "spec": {**SPEC, **spec}}
+    return lambda people: people.apply(body, "helm")
+
+
+def wanted(number: str | None, identity: Object = DEMO, **more: str | None) -> Act:
+    """Have the annotation say how many replicas are wanted."""
+    return edit(identity, {"metadata": {"annotations": {WANTED: number, **more}}})
+
+
+def going(people: People) -> None:
+    """Have the resource deleted, and a finalizer keep it."""
+    hold(DEMO)(people)
+    people.delete(DEMO)
+
+
+def of_other(name: str | None) -> Act:
+    return edit(WEB, {"metadata": {"labels": {OF: name}}}, "helm")
+
+
+def take_away(world: World) -> None:
+    """Have the replicas taken without a trace of us."""
+    live = world.the("Deployment", "web")
+    entries = live["metadata"]["managedFields"]
+    live["metadata"]["managedFields"] = [e for e in entries if e["manager"] != MANAGER]
+    live["spec"]["replicas"] = 1
+    world.server.update(live, "meddler")
+
+
+def forbid_twice(world: World) -> None:
+    refuse(world, errors.Forbidden("may not", code=403), "web", times=2)
+
+
+# --- what is to be seen ---------------------------------------------------------------------------
+
+
+def entry(people: People) -> Object | None:
+    """Return what the scaler holds of the Deployment."""
+    return managed_fields.entry(people.get(WEB) or {}, MANAGER)
+
+
+def said(people: People) -> Object:
+    """Return what the annotation of a built-in resource says."""
+    return json.loads(value_at(people.get(WEB), STATUS) or "{}")
+
+
+def reasons(people: People) -> Object:
+    return {one["type"]: one["reason"] for one in said(people).get("conditions", ())}
+
+
+LOOKS: dict[str, Look] = {
+    "web": lambda people: value_at(people.get(WEB), ("spec", "replicas")),
+    "held": entry,
+    "said": said,
+    "reasons": reasons,
+}
+OF_WORLD: dict[str, Look] = {
+    "claim_writes": lambda people: sum("Deployment" in line for line in people.writes),
+}
+
+
+def _field(one: Object) -> tuple[str, str, str]:
+    return one["object"], one["path"], one["manager"]
+
+
+def step(*acts: Act, **how: Any) -> Step:
+    return _step(*acts, looks=LOOKS, of_world=OF_WORLD, **how)
+
+
+def on_deployments(world: World, before: int = 0) -> list[str]:
+    return [line for line in world.writes[before:] if "Deployment" in line]
 
 
 def is_held(world: World, name: str = "web") -> bool:
     return managed_fields.entry(world.the("Deployment", name), MANAGER) is not None
 
 
-def on_deployments(world: World, before: int = 0) -> list[str]:
-    return [line for line in world.writes[before:] if "Deployment" in line or "deployments" in line]
+def deploy(world: World, name: str) -> None:
+    deployed(name)(WorldPeople(world))
 
 
-async def claimed(number: str = "3", **how: Any) -> World:
+async def claimed(**how: Any) -> World:
+    """Return a world with a Deployment that is scaled."""
     world = World(controller=SCALER, **how)
-    deploy(world)
-    world.apply()
-    want(world, number)
-    await world.settle()
-    assert world.failures == []
+    await play_in(world, [CLAIMED], rest=settle)
     return world
 
 
-class TestClaim:
-    async def test_a_field_of_an_object_is_held_and_nothing_else(self):
-        world = await claimed()
-
-        assert replicas(world) == 3
-        live = world.the("Deployment", "web")
-        assert managed_fields.entry(live, MANAGER) == {"f:spec": {"f:replicas": {}}}
-        assert not live["metadata"].get("ownerReferences")
-        assert live["metadata"]["labels"] == {OF: "demo"}
-        assert world.condition("Ready") == "True/Settled"
-
-    @pytest.mark.parametrize("size", [3, 7], ids=["as wanted", "contested"])
-    async def test_neither_a_steady_state_nor_a_restart_writes_anything(self, size):
-        world = await claimed()
-        world.server.scale(world.target("Deployment", "web"), size, "kubectl")
-        await world.settle()
-        before = len(world.writes)
-        await world.settle()
-        world.restart()
-        await world.settle()
-
-        assert world.writes[before:] == []
-
-    async def test_an_object_that_is_not_there_is_claimed_once_it_is(self):
-        world = World(controller=SCALER)
-        world.apply()
-        want(world, "3")
-        await world.settle()
-        assert world.get("Deployment", "web") is None
-        assert world.condition("Ready") == "True/Settled"
-
-        deploy(world)
-        await world.settle()
-
-        assert replicas(world) == 3
-
-    async def test_a_change_of_the_object_is_noticed(self):
-        world = await claimed()
-        world.server.scale(world.target("Deployment", "web"), 7, "kubectl")
-        await world.settle()
-
-        assert replicas(world) == 7
-        assert world.contested() == [("Deployment/web", ".spec.replicas", "kubectl")]
-        assert world.condition("Contested") == "True/FieldConflict"
-        regarding = {
-            event["regarding"]["kind"]
-            for event in world.server.list("events.k8s.io", "Event").items
-            if event["reason"] == "FieldConflict"
-        }
-        assert regarding == {"BlueGreen"}
-
-    async def test_the_annotations_of_the_resource_apply_to_it(self):
-        world = await claimed()
-        world.server.scale(world.target("Deployment", "web"), 7, "kubectl")
-        term = "Deployment/web: spec.replicas"
-        world.edit("BlueGreen", "demo", {"metadata": {"annotations": {"hedgerow.dev/yield": term}}})
-        await world.settle()
-        assert (replicas(world), world.contested()) == (7, [])
-
-        field_policy = {"hedgerow.dev/yield": None, "hedgerow.dev/claim": term}
-        world.edit("BlueGreen", "demo", {"metadata": {"annotations": field_policy}})
-        await world.settle()
-        assert (replicas(world), world.contested()) == (3, [])
-        assert "FieldClaimed" in world.events()
-
-    async def test_a_write_that_meets_a_newer_object_is_planned_anew(self):
-        world = World(controller=SCALER)
-        deploy(world)
-        world.apply()
-        want(world, "3")
-        world.deliver()
-        world.server.apply(
-            {**world.target("Deployment", "web"), "spec": {"replicas": 9}}, "hpa", force=True
+CLAIMED = step(deployed(), declare(), wanted("3"), web=3, held=HELD, Ready="True/Settled")
+OTHER = {**DEMO, "metadata": {"name": "other"}}
+NINE = {"spec": {"replicas": 9}}
+CONTESTED = [("Deployment/web", ".spec.replicas", "kubectl")]
+TERM = "Deployment/web: spec.replicas"
+ROWS = (
+    row(
+        "a field of an object is held and nothing else",
+        CLAIMED,
+        looked(lambda people: "ownerReferences" not in (people.get(WEB) or {})["metadata"]),
+        looked(at(WEB, "metadata", "labels", is_={OF: "demo"})),
+    ),
+    row(
+        "an object that is not there is claimed once it is",
+        step(declare(), wanted("3"), web=None, Ready="True/Settled"),
+        step(deployed(), web=3),
+    ),
+    row(
+        "a change of the object is noticed, and the annotations of the resource apply to it",
+        CLAIMED,
+        step(
+            scale(WEB, 7, "kubectl"),
+            web=7,
+            contested=CONTESTED,
+            Contested="True/FieldConflict",
+            events="FieldConflict",
+        ),
+        looked(noted(DEMO, "FieldConflict")),
+        step(yields(TERM), web=7, contested=[]),
+        step(yields(None), claims(TERM), web=3, contested=[], events="FieldClaimed FieldConflict"),
+    ),
+    row(
+        "a write that meets a newer object is planned anew",
+        step(deployed(), declare(), wanted("3"), told, take(WEB, NINE, "hpa"), lag="BlueGreen"),
+        step(web=9, contested=[("Deployment/web", ".spec.replicas", "hpa")]),
+    ),
+    *(
+        row(
+            f"one that {why} is given back{' by another life' if restarted else ''}",
+            CLAIMED,
+            step(act, restarted=restarted, held=None, claim_writes=1),
         )
-        await world.work()  # the watch of Deployments is behind
-        await world.settle()
-
-        assert replicas(world) == 9
-        assert world.contested() == [("Deployment/web", ".spec.replicas", "hpa")]
-
-
-def go(world: World) -> None:
-    """Have the resource deleted, and a finalizer keep it."""
-    world.edit("BlueGreen", "demo", {"metadata": {"finalizers": ["a/b"]}})
-    world.delete("BlueGreen")
-
-
-def unassign(world: World) -> None:
-    world.edit("Deployment", "web", {"metadata": {"labels": {OF: None}}}, by="helm")
-
-
-class TestGivingBack:
-    @pytest.mark.parametrize("restarts", [False, True], ids=["", "over a restart"])
-    @pytest.mark.parametrize(
-        "act",
-        [lambda world: want(world, None), lambda world: world.delete("BlueGreen"), go, unassign],
-        ids=["not wanted", "deleted", "being deleted", "assigned to none"],
-    )
-    async def test_one_that_has_no_reason_any_more_is_given_back(self, act, restarts):
-        world = await claimed()
-        before = len(world.writes)
-        act(world)
-        if restarts:
-            world.restart()
-        await world.settle()
-
-        assert not is_held(world)
-        assert len(on_deployments(world, before)) == 1
-
-    async def test_one_that_is_assigned_to_another_resource_is_given_back_or_taken_over(self):
-        world = await claimed()
-        world.apply("other")
-        world.edit("Deployment", "web", {"metadata": {"labels": {OF: "other"}}}, by="helm")
-        await world.settle()
-        assert not is_held(world)
-
-        want(world, "5", name="other")
-        await world.settle()
-        assert replicas(world) == 5
-
-    async def test_a_refusal_is_tried_again(self):
-        world = await claimed()
-        refuse(world, errors.Forbidden("may not", code=403), "web", times=2)
-        world.delete("BlueGreen")
-        await world.settle()
-
-        assert not is_held(world)
-
-    async def test_nothing_is_given_back_while_the_resource_cannot_be_read(self):
-        world = await claimed()
-        field_policy = {"hedgerow.dev/yield": "nonsense"}
-        world.edit(
-            "BlueGreen", "demo", {"metadata": {"annotations": {**field_policy, WANTED: None}}}
-        )
-        await world.settle()
-
-        assert is_held(world)
-        assert world.condition("Stalled") == "True/InvalidAnnotation"
+        for why, act in {
+            "is not wanted": wanted(None),
+            "whose resource is deleted": delete(DEMO),
+            "whose resource is being deleted": going,
+            "is assigned to none": of_other(None),
+        }.items()
+        for restarted in (False, True)
+    ),
+    row(
+        "one that is assigned to another resource is given back or taken over",
+        CLAIMED,
+        step(declare(OTHER), of_other("other"), held=None),
+        step(wanted("5", OTHER), web=5),
+    ),
+    row(
+        "a refused giving back is tried again",
+        CLAIMED,
+        step(in_world(forbid_twice), delete(DEMO), held=None),
+    ),
+    row(
+        "nothing is given back while the resource cannot be read",
+        CLAIMED,
+        step(
+            wanted(None, **{"hedgerow.dev/yield": "nonsense"}),
+            held=HELD,
+            Stalled="True/InvalidAnnotation",
+        ),
+    ),
+)
+OWN_CLAIMED = step(deployed(), wanted("3", WEB), web=3, held=HELD, said={}, events="")
+FIELD = ("Deployment/web", ".spec.replicas", "kubectl")
+BUILT_IN = (
+    row("a built-in resource without a reason gets no request", step(deployed(), sent=[])),
+    row(
+        "what a condition would say is in one annotation, while there is something to say",
+        OWN_CLAIMED,
+        step(
+            scale(WEB, 7, "kubectl"),
+            web=7,
+            reasons={"Ready": "FieldConflict", "Contested": "FieldConflict"},
+            events="FieldConflict",
+        ),
+        looked(lambda people: [_field(one) for one in said(people)["contested"]] == [FIELD]),
+        looked(lambda people: "declared" not in said(people)["contested"][0]),
+        step(wanted("7", WEB), said={}, web=7),
+    ),
+    row(
+        "a bad annotation of its user is told and the claim given back",
+        OWN_CLAIMED,
+        step(
+            wanted("many", WEB),
+            reasons={"Stalled": "InvalidReplicas", "Ready": "InvalidReplicas"},
+            held={"f:metadata": {"f:annotations": {f"f:{STATUS_ANNOTATION}": {}}}},
+            events="InvalidReplicas",
+        ),
+    ),
+)
 
 
-class TestBudget:
-    async def test_an_object_that_is_too_large_is_not_written_and_still_given_back(self):
-        world = await claimed(budget=lambda: Budget(24 * 20_000))
-        world.edit("Deployment", "web", {"metadata": {"annotations": {"big": "x" * 100_000}}})
-        await world.settle()
-        assert world.condition("Stalled") == "True/TooLarge"
-        assert is_held(world)
+@pytest.mark.parametrize("row", ROWS, ids=str)
+async def test_row(row: Scenario):
+    await play_to_rest(row, World(controller=SCALER))
 
-        world.delete("BlueGreen")
-        await world.settle()
-        assert not is_held(world)
+
+@pytest.mark.parametrize("row", BUILT_IN, ids=str)
+async def test_of_built_in(row: Scenario):
+    await play_to_rest(row, World(controller=OWN))
 
 
 class TestBuiltIn:
-    async def world(self, number: str = "3") -> World:
-        world = World(controller=OWN)
-        deploy(world)
-        want(world, number, "Deployment", "web")
-        await world.settle()
-        assert world.failures == []
-        return world
-
-    @staticmethod
-    def told(world: World) -> Object:
-        live = world.the("Deployment", "web")
-        return json.loads(live["metadata"]["annotations"].get(STATUS_ANNOTATION, "{}"))
-
-    async def test_a_resource_without_a_reason_gets_no_request(self):
-        world = World(controller=OWN)
-        deploy(world)
-        await world.settle()
-
-        assert world.writes == []
-
-    async def test_one_that_is_as_wanted_says_nothing_and_has_no_status_of_ours(self):
-        world = await self.world()
-
-        assert replicas(world) == 3
-        assert self.told(world) == {}
-        live = world.the("Deployment", "web")
-        assert managed_fields.entry(live, MANAGER) == {"f:spec": {"f:replicas": {}}}
-        assert managed_fields.entry(live, MANAGER, "status") is None
-
-    async def test_what_a_condition_would_say_is_in_one_annotation(self):
-        world = await self.world()
-        world.server.scale(world.target("Deployment", "web"), 7, "kubectl")
-        await world.settle()
-
-        told = self.told(world)
-        assert {one["type"] for one in told["conditions"]} == {"Ready", "Contested"}
-        (field,) = told["contested"]
-        assert (field["object"], field["path"], field["manager"]) == (
-            "Deployment/web",
-            ".spec.replicas",
-            "kubectl",
-        )
-        assert "declared" not in field
-        assert world.events() == ["FieldConflict"]
-        assert replicas(world) == 7
-
-    async def test_it_is_removed_once_there_is_nothing_to_say(self):
-        world = await self.world()
-        world.server.scale(world.target("Deployment", "web"), 7, "kubectl")
-        await world.settle()
-        want(world, "7", "Deployment", "web")
-        await world.settle()
-
-        assert self.told(world) == {}
-        assert replicas(world) == 7
-
-    async def test_a_bad_annotation_of_its_user_is_told_and_the_claim_given_back(self):
-        world = await self.world()
-        want(world, "many", "Deployment", "web")
-        await world.settle()
-
-        told = self.told(world)
-        assert {one["type"]: one["reason"] for one in told["conditions"]} == {
-            "Stalled": "InvalidReplicas",
-            "Ready": "InvalidReplicas",
-        }
-        live = world.the("Deployment", "web")
-        assert managed_fields.entry(live, MANAGER) == {
-            "f:metadata": {"f:annotations": {f"f:{STATUS_ANNOTATION}": {}}}
-        }
-        assert world.events() == ["InvalidReplicas"]
-
     async def test_a_refused_annotation_waits_ever_longer(self):
-        world = await self.world()
+        world = World(controller=OWN)
+        await play_in(world, [OWN_CLAIMED], rest=settle)
         refused = refuse(world, errors.Forbidden("may not", code=403), "web")
         start = world.server.now
         world.server.scale(world.target("Deployment", "web"), 7, "kubectl")
@@ -355,20 +323,19 @@ class TestBuiltIn:
         assert world.failures == []
 
     async def test_who_takes_the_replicas_away_again_and_again_is_let_win(self):
-        world = await self.world()
-        for _ in range(30):
-            live = world.the("Deployment", "web")
-            entries = live["metadata"]["managedFields"]
-            live["metadata"]["managedFields"] = [e for e in entries if e["manager"] != MANAGER]
-            live["spec"]["replicas"] = 1
-            world.server.update(live, "meddler")
-            world.deliver()
-            await world.work()
-        before = len(world.writes)
-        await world.settle()
+        again = [step(in_world(take_away), lag="Deployment")] * 30
+        fight = row("a fight", OWN_CLAIMED, *again, step(), step(sent=[]))
+        world = await play_row(fight, World(controller=OWN))
 
-        assert world.writes[before:] == []
         assert len(on_deployments(world)) < 20
+
+
+class TestBudget:
+    async def test_an_object_that_is_too_large_is_not_written_and_still_given_back(self):
+        world = await claimed(budget=lambda: Budget(24 * 20_000))
+        big = edit(WEB, {"metadata": {"annotations": {"big": "x" * 100_000}}})
+        too_large = step(big, Stalled="True/TooLarge", held=HELD)
+        await play_in(world, [too_large, step(delete(DEMO), held=None)], rest=settle)
 
 
 class Region(Resource):

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from hedgerow.kube import errors
 from hedgerow.testing.memory.answers import Refused
 from hedgerow.testing.virtual import run
-from runtime.people import COLOURS, SPECS, People, unreported
+from runtime.bluegreens import COLOURS
+from runtime.people import SPECS, People, unreported
 from runtime.world import NS, Crash, World, calm
 
-colours = st.sampled_from(COLOURS)
+colours = st.sampled_from(sorted(COLOURS))
 kinds = st.sampled_from(["", "BlueGreen", "Deployment", "Service"])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
@@ -9,6 +10,8 @@ import anyio
 import pytest
 from prometheus_client import generate_latest
 
+from faults.scenario import Step
+from faults.scenarios import DEMO
 from hedgerow.contract import Key, Lag
 from hedgerow.controllers.cronjob import controller as cronjob
 from hedgerow.kube import errors
@@ -16,9 +19,20 @@ from hedgerow.runtime.metrics import ACTIONS, MANAGERS, OTHER, OUTCOMES, Meter, 
 from hedgerow.testing.virtual import EPOCH
 from hedgerow_schemas.base import Status
 from hedgerow_schemas.builtin import Deployment
+from runtime.bluegreens import (
+    CREATED,
+    claims,
+    declare,
+    delete,
+    play_row,
+    row,
+    step,
+    take_image,
+)
 from runtime.clockwork import MINUTE, Clockwork, started
-from runtime.scenes import IMAGE, annotate, refuse, settled, take_image
+from runtime.scenes import IMAGE, refuse
 from runtime.shop import Shop, quiet
+from runtime.stepwise import in_world
 from runtime.world import World, pods
 
 LABELS = {
@@ -276,69 +290,54 @@ class TestPasses:
         assert of_bluegreen(world, "workqueue_queue_duration_seconds_sum") == 7
 
 
+CLAIMED = claims(f"Deployment/*: {IMAGE}")
+GRACEFUL = declare(blueSpec=pods("blue", terminationGracePeriodSeconds=7))
+BEHIND = step(take_image(), declare(blueSpec=pods("blue", "mine:2")), lag="BlueGreen")
+COUNTED: dict[str, tuple[Iterable[Step], dict[str, float]]] = {
+    "what others hold": ((CREATED, step(take_image())), {"contested_fields manager=helm": 1}),
+    "until the resource is gone": (
+        (CREATED, step(take_image()), step(delete(DEMO))),
+        {"contested_fields manager=helm": 0},
+    ),
+    "a refused write with who was in its way": (
+        (CREATED, BEHIND),
+        {"apply_total action=conflicted": 1, "conflicts_total manager=helm": 1},
+    ),
+    "a refused status is no write to a child": (
+        (step(in_world(lambda world: refuse(world, CONFLICT, "demo/status", times=1)), declare()),),
+        {"apply_total action=conflicted": 0, "conflicts_total manager=helm": 1},
+    ),
+    "a claim with who had the field": (
+        (CREATED, step(take_image()), step(CLAIMED)),
+        {"forced_claims_total manager=helm": 1},
+    ),
+    "a field given up is a release": (
+        (CREATED, step(GRACEFUL), step(declare())),
+        {"apply_total action=configured": 1, "apply_total action=released": 1},
+    ),
+    "what is pruned is deleted": (
+        (CREATED, step(declare(greenSpec=None))),
+        {"apply_total action=deleted": 1},
+    ),
+}
+"""What is counted, by the metric and its label, after which steps."""
+
+
 @pytest.mark.anyio
-class TestFields:
-    async def test_what_others_hold_is_counted_until_the_resource_is_gone(self) -> None:
-        world = await settled()
-        take_image(world)
-        await world.settle()
-        contested = of_bluegreen(world, "contested_fields", manager="helm")
-        world.delete("BlueGreen")
-        await world.settle()
+@pytest.mark.parametrize("name", COUNTED)
+async def test_what_is_counted(name: str) -> None:
+    steps, wanted = COUNTED[name]
+    world = await play_row(row(name, *steps))
 
-        assert contested == 1
-        assert of_bluegreen(world, "contested_fields", manager="helm") == 0
+    found: dict[str, float] = {}
+    for line in wanted:
+        metric, _, label = line.partition(" ")
+        found[line] = of_bluegreen(world, metric, **dict([label.split("=")]))
+    assert found == wanted
 
-    async def test_a_refused_write_is_counted_with_who_was_in_its_way(self) -> None:
-        world = await settled()
-        take_image(world)
-        world.apply(blueSpec=pods("blue", "mine:2"))
-        world.deliver(kind="BlueGreen")
-        await world.work()
 
-        assert of_bluegreen(world, "apply_total", action="conflicted") == 1
-        assert of_bluegreen(world, "conflicts_total", manager="helm") == 1
-
-    async def test_a_refused_status_is_no_write_to_a_child(self) -> None:
-        world = World()
-        world.apply()
-        refuse(world, CONFLICT, "demo/status")
-        await world.settle()
-
-        assert of_bluegreen(world, "apply_total", action="conflicted") == 0
-        assert of_bluegreen(world, "conflicts_total", manager="helm") >= 1
-
-    async def test_a_claim_is_counted_with_who_had_the_field(self) -> None:
-        world = await settled()
-        take_image(world)
-        await world.settle()
-        annotate(world, claims=f"Deployment/*: {IMAGE}")
-        await world.settle()
-
-        assert of_bluegreen(world, "forced_claims_total", manager="helm") == 1
-
-    async def test_a_field_given_up_is_a_release(self) -> None:
-        world = await settled()
-        labelled = pods("blue", "example/echo:1", terminationGracePeriodSeconds=7)
-        world.apply(blueSpec=labelled)
-        await world.settle()
-        configured = of_bluegreen(world, "apply_total", action="configured")
-        world.apply(blueSpec=pods("blue", "example/echo:1"))
-        await world.settle()
-
-        assert configured == 1
-        assert of_bluegreen(world, "apply_total", action="configured") == configured
-        assert of_bluegreen(world, "apply_total", action="released") == 1
-
-    async def test_what_is_pruned_is_deleted(self) -> None:
-        world = await settled()
-        world.apply(greenSpec=pods("green", "example/echo:1"))
-        await world.settle()
-        world.apply(greenSpec=None)
-        await world.settle()
-
-        assert of_bluegreen(world, "apply_total", action="deleted") == 1
-
+@pytest.mark.anyio
+class TestMissedStarts:
     async def test_starts_that_are_missed_in_a_row_are_counted_until_the_resource_is_gone(self):
         world = await started(concurrencyPolicy="Forbid")
         counted: list[float | None] = []

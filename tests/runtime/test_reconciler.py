@@ -2,128 +2,101 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from math import inf
-from typing import Any
 
 import pytest
 
-from runtime.scenes import (
-    CREATION,
-    RESPELLED,
-    SELECTOR,
-    nothing,
-    settled,
+from faults.scenario import People, at
+from faults.scenarios import DEMO, ROUTE
+from runtime.bluegreens import (
+    APPLY_BLUE,
+    APPLY_SERVICE,
+    APPLY_STATUS,
+    CHILD,
+    CREATED,
+    PHASE,
+    declare,
+    looked,
+    play_row,
+    play_to_rest,
+    row,
+    step,
     take_image,
-    take_label,
-    take_service_name,
-    take_status,
-    writes_of,
 )
-from runtime.world import DEMO, World, pods
-
-Object = dict[str, Any]
+from runtime.scenes import CREATION, IMAGE, RESPELLED, settled
+from runtime.world import DEMO as KEY
+from runtime.world import pods
 
 pytestmark = pytest.mark.anyio
 
 
-class TestCost:
-    async def test_a_flip_takes_two_writes(self):
-        world = await settled()
-
-        written = await writes_of(world, lambda: world.apply(routeTo="Green"))
-
-        assert written == CREATION[2:]
-
-    async def test_a_changed_template_takes_one_write_and_the_status(self):
-        world = await settled()
-
-        written = await writes_of(world, lambda: world.apply(blueSpec=pods("blue", "x:2")))
-
-        assert written == [CREATION[0], CREATION[3]]
-
-    async def test_children_are_made_create_only_and_changed_by_uid_a_status_by_version(self):
-        world = await settled()
-        world.apply(blueSpec=pods("blue", "x:2"))
-        await world.settle()
-
-        guards = [sent.body["metadata"] for sent in world.cluster.writes]
-        assert [meta.get("resourceVersion") for meta in guards[:3]] == ["1"] * 3
-        assert all(meta["uid"] for meta in guards[3:])
-        versioned = [
-            s.subresource
-            for s in world.cluster.writes[3:]
-            if "resourceVersion" in s.body["metadata"]
-        ]
-        assert versioned == ["status"] * versioned.count("status")
-        assert versioned
-
-    async def test_every_write_is_an_unforced_apply_of_the_one_field_manager(self):
-        world = await settled()
-        world.apply(routeTo="Green", blueSpec=None)
-        await world.settle()
-
-        applies = [sent for sent in world.cluster.writes if sent.verb == "apply"]
-        assert {sent.manager for sent in applies} == {"hedgerow-bluegreen"}
-        assert not any(sent.force for sent in world.cluster.writes)
-
-    async def test_several_resources_do_not_mix(self, world):
-        world.apply("one")
-        world.apply("two", routeTo="Green")
-        await world.settle()
-
-        assert (world.selected("one"), world.selected("two")) == ("Blue", "Green")
-        assert len(world.writes) == 8
+def take_status(people: People) -> None:
+    status = {**(people.get(DEMO) or {})["status"], "routeTo": "Grey"}
+    people.edit(DEMO, {"status": status}, "meddler", subresource="status")
 
 
-@dataclass(frozen=True)
-class Steady:
-    reason: str
-    spec: Object
-    upset: Callable[[World], Any]
-
-
-STEADY = [
-    Steady("nothing special", {}, nothing),
-    Steady("a declaration that the server spells otherwise", {"blueSpec": RESPELLED}, nothing),
-    Steady("a contested field", {}, take_image),
-    Steady("a contested field besides one spelled otherwise", {"blueSpec": RESPELLED}, take_image),
-    Steady("a contested selector", {}, lambda w: w.edit("Service", "demo", SELECTOR)),
-    Steady("a name that is taken", {}, take_service_name),
-    Steady("a contested status", {}, take_status),
-    Steady("a contested label of our own", {}, take_label),
-    Steady("one colour only", {"greenSpec": None}, nothing),
-    Steady("many ports", {"ports": [{"name": "a", "port": 1}, {"name": "b", "port": 2}]}, nothing),
-    Steady(
-        "a patient flip that waits", {"promotion": "WhenAvailable", "routeTo": "Green"}, nothing
+OTHER, OTHER_ROUTE = ({**one, "metadata": {"name": "other"}} for one in (DEMO, ROUTE))
+SPELLED_OTHERWISE = step(declare(blueSpec=RESPELLED))
+MANY_PORTS = [{"name": "a", "port": 1}, {"name": "b", "port": 2}]
+OTHER_IMAGE = declare(blueSpec=pods("blue", "x:2"))
+ROWS = (
+    row(
+        "a BlueGreen is made by four writes, and flipped by two",
+        step(declare(), writes=CREATION),
+        step(declare(routeTo="Green"), writes=[APPLY_SERVICE, APPLY_STATUS]),
     ),
-]
+    row(
+        "a changed template takes one write and the status",
+        CREATED,
+        step(OTHER_IMAGE, writes=[APPLY_BLUE, APPLY_STATUS]),
+    ),
+    row(
+        "several resources do not mix",
+        step(declare(), declare(OTHER, routeTo="Green"), route="Blue", requests=8),
+        looked(at(OTHER_ROUTE, "spec", "selector", PHASE, is_="Green")),
+    ),
+    row("a declaration that the server spells otherwise is settled", SPELLED_OTHERWISE),
+    row(
+        "so is a contested field besides",
+        SPELLED_OTHERWISE,
+        step(take_image(), contested=[(CHILD, IMAGE, "helm")]),
+    ),
+    row("and a contested status", CREATED, step(take_status, Contested="True/FieldConflict")),
+    row("one colour only", step(declare(greenSpec=None), green="")),
+    row("many ports", step(declare(ports=MANY_PORTS), route="Blue")),
+    row(
+        "a patient flip that waits",
+        step(declare()),
+        step(declare(promotion="WhenAvailable", routeTo="Green"), route="Blue"),
+    ),
+)
 
 
-@pytest.mark.parametrize("case", STEADY, ids=lambda case: case.reason)
-async def test_a_settled_world_gets_no_write_nor_does_a_restart(case):
-    world = await settled(**case.spec)
-    case.upset(world)
-    await world.settle()
-    version = world.server.version
+@pytest.mark.parametrize("row", ROWS, ids=str)
+async def test_row(row):
+    await play_to_rest(row)
 
-    for _ in range(5):
-        world.server.now += 301
-        world.life.look(DEMO)
-        assert await writes_of(world, world.lose_and_relist) == []
 
-    assert await writes_of(world, world.restart) == []
-    world.server.now += 3600
-    assert await writes_of(world, world.restart) == []
-    assert world.server.version == version
+async def test_children_are_made_create_only_and_changed_by_uid_a_status_by_version():
+    flip = declare(routeTo="Green", blueSpec=None)
+    world = await play_row(row("written", CREATED, step(OTHER_IMAGE), step(flip)))
+
+    applies = [sent for sent in world.cluster.writes if sent.verb == "apply"]
+    guards = [sent.body["metadata"] for sent in applies]
+    assert [meta.get("resourceVersion") for meta in guards[:3]] == ["1"] * 3
+    assert all(meta["uid"] for meta in guards[3:])
+    versioned = [s.subresource for s in applies[3:] if "resourceVersion" in s.body["metadata"]]
+    assert versioned == ["status"] * len(versioned)
+    assert versioned
+    assert {sent.manager for sent in applies} == {"hedgerow-bluegreen"}
+    assert not any(sent.force for sent in world.cluster.writes)
 
 
 class TestRequeue:
     async def test_a_settled_resource_is_looked_at_only_when_something_happens(self):
         world = await settled()
 
-        world.life.look(DEMO)
+        world.life.look(KEY)
         assert await world.work() == 1
         assert (world.life.retried, world.life.next_due) == ((), inf)
 

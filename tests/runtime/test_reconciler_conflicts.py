@@ -1,4 +1,4 @@
-"""Fields that others hold: shown, never overwritten; and fields that vanish."""
+"""Fields that others hold: shown, never overwritten; fields that vanish, and records that do."""
 
 from __future__ import annotations
 
@@ -6,134 +6,284 @@ from typing import Any
 
 import pytest
 
-from runtime.scenes import (
-    CREATION,
-    DISK,
-    IMAGE,
-    settled,
+from faults.built_in import EVENTS
+from faults.scenario import People, roll_out, scale, value_at
+from faults.scenarios import BLUE, DEMO, GREEN, ROUTE
+from hedgerow.fields.applyconfiguration import extract
+from runtime.bluegreens import (
+    APPLY_BLUE,
+    APPLY_STATUS,
+    CHILD,
+    CREATED,
+    declare,
+    edit,
+    in_pods,
+    label,
+    look_again,
+    looked,
+    play_row,
+    play_to_rest,
+    row,
+    select,
+    step,
     take_image,
-    writes_of,
+    yields,
 )
-from runtime.world import DEMO, World, pods
+from runtime.scenes import DISK, IMAGE
+from runtime.world import pods
 
 Object = dict[str, Any]
 
 pytestmark = pytest.mark.anyio
 
-
-class TestConflicts:
-    async def test_a_taken_field_is_reported_and_never_written(self):
-        world = await settled()
-
-        written = await writes_of(world, lambda: take_image(world))
-
-        assert written[-1] == CREATION[3]
-        assert all("Event" in write for write in written[:-1])
-        assert world.contested() == [("Deployment/demoblue-deployment", IMAGE, "helm")]
-        assert world.condition("Contested") == "True/FieldConflict"
-        assert world.condition("Ready") == "False/FieldConflict"
-        assert world.events() == ["FieldConflict"]
-
-    async def test_another_field_of_the_same_object_still_follows(self):
-        world = await settled()
-        take_image(world)
-        await world.settle()
-
-        world.apply(blueSpec=pods("blue", "mine:2", terminationGracePeriodSeconds=7))
-        await world.settle()
-
-        spec = world.the("Deployment", "demoblue-deployment")["spec"]["template"]["spec"]
-        assert spec["terminationGracePeriodSeconds"] == 7
-        assert spec["containers"][0]["image"] == "theirs:9"
-
-    async def test_what_is_contested_no_longer_is_taken_off(self):
-        world = await settled()
-        take_image(world)
-        await world.settle()
-
-        world.apply(blueSpec=pods("blue", "theirs:9"))
-        await world.settle()
-
-        assert (world.contested(), world.condition("Contested")) == ([], "")
-
-    async def test_a_conflict_that_nobody_saw_coming_is_looked_up_and_not_repeated(self):
-        # The watch is behind: the write is refused, and a look at the object tells who holds what.
-        world = await settled()
-        take_image(world)
-        world.apply(blueSpec=pods("blue", "mine:2"))
-        world.deliver(kind="BlueGreen")
-        before = len(world.writes)
-        await world.work()
-
-        written = [write for write in world.writes[before:] if "Event" not in write]
-        assert written == [CREATION[0], CREATION[3]]
-        assert world.condition("Ready") == "False/FieldConflict"
-        world.life.look(DEMO)
-        await world.work()
-        assert len(world.writes[before:]) == len(written) + 1
-
-        await world.settle()
-        assert world.contested() == [("Deployment/demoblue-deployment", IMAGE, "helm")]
-
-    async def test_scaling_is_honoured_and_not_reported(self):
-        world = await settled()
-        target = world.target("Deployment", "demoblue-deployment")
-
-        world.server.scale(target, 5, "kubectl-scale")
-        await world.settle()
-
-        assert world.the("Deployment", "demoblue-deployment")["spec"]["replicas"] == 5
-        assert world.contested() == []
-
-    async def test_a_patient_flip_does_not_move_on_a_template_that_was_refused(self):
-        world = await settled(promotion="WhenAvailable")
-        world.make_ready("blue")
-        world.make_ready("green")
-        await world.settle()
-        take_image_of_green = {
-            "spec": {"template": {"spec": {"containers": [{"name": "green", "image": "x"}]}}}
-        }
-        target = world.target("Deployment", "demogreen-deployment")
-        world.server.apply({**target, **take_image_of_green}, "helm", force=True)
-        world.apply(promotion="WhenAvailable", routeTo="Green", greenSpec=pods("green", "mine:2"))
-        world.deliver(kind="BlueGreen")
-
-        await world.work()
-
-        assert world.selected() == "Blue"
+OURS, EVIL, DECLARED = "hedgerow-bluegreen", "evil:1", "example/echo:1"
+TAKEN = [(CHILD, IMAGE, "helm")]
+SIDE = '.spec.template.spec.containers[name="side"]'
+TWO = {"containers": [{"name": "blue", "image": "a"}, {"name": "side", "image": "b"}]}
+ONE = {"containers": TWO["containers"][:1]}
+ON_DISK = pods("blue", nodeSelector=DISK)
+NODES = [(CHILD, ".spec.template.spec.nodeSelector", None)]
+NO_DISK = edit(BLUE, in_pods(nodeSelector=None))
+PATIENT = {"promotion": "WhenAvailable"}
+EMPTY = edit(BLUE, {"metadata": {"managedFields": [{}]}}, "wiper")
 
 
-class TestItems:
-    """A list item of ours that is declared no more, and in which somebody holds a field."""
+def set_images(**containers: str) -> Any:
+    """Have containers edited, all others taken away."""
+    wanted = [{"name": name, "image": image} for name, image in containers.items()]
+    return edit(BLUE, in_pods(containers=wanted), "kubectl-set")
 
-    TWO = [{"name": "blue", "image": "a"}, {"name": "side", "image": "b"}]
 
-    async def test_it_is_not_removed_with_what_another_holds_in_it(self):
-        world = await settled(blueSpec={"containers": self.TWO})
-        name = "demoblue-deployment"
-        live = world.the("Deployment", name)
-        live["spec"]["template"]["spec"]["containers"][1]["image"] = "theirs:9"
-        world.server.update(live, "kubectl-set")
-        await world.settle()
+def add_port(people: People) -> None:
+    ports = value_at(people.get(ROUTE), ("spec", "ports"))
+    ports = [*ports, {"name": "udp", "port": 80, "protocol": "UDP"}]
+    people.edit(ROUTE, {"spec": {"ports": ports}}, "kubectl-edit")
 
-        world.apply(blueSpec={"containers": self.TWO[:1]})
-        await world.settle()
 
-        containers = world.the("Deployment", name)["spec"]["template"]["spec"]["containers"]
-        assert {c["name"]: c["image"] for c in containers} == {"blue": "a", "side": "theirs:9"}
-        path = '.spec.template.spec.containers[name="side"]'
-        assert world.contested() == [(f"Deployment/{name}", path, "kubectl-set")]
-        assert await writes_of(world, world.restart) == []
+def rename_port(people: People) -> None:
+    ports = value_at(people.get(ROUTE), ("spec", "ports"))
+    ports = [{**port, "name": "web"} for port in ports]
+    people.edit(ROUTE, {"spec": {"ports": ports}}, "kubectl-edit")
 
-    async def test_it_goes_when_nobody_holds_a_part_of_it(self):
-        world = await settled(blueSpec={"containers": self.TWO})
 
-        world.apply(blueSpec={"containers": self.TWO[:1]})
-        await world.settle()
+def forge(people: People) -> None:
+    """Change the image, and then say that all of it is ours, as whoever may update it can."""
+    before = value_at(people.get(BLUE), ("metadata", "managedFields"))
+    set_images(blue=EVIL)(people)
+    people.edit(BLUE, {"metadata": {"managedFields": before}}, "kubectl-edit")
 
-        live = world.the("Deployment", "demoblue-deployment")
-        assert [c["name"] for c in live["spec"]["template"]["spec"]["containers"]] == ["blue"]
-        assert world.contested() == []
+
+def apply_as_us(people: People) -> None:
+    body = extract(people.get(BLUE) or {}, OURS) or {}
+    body["spec"]["template"]["spec"]["containers"][0]["image"] = EVIL
+    people.apply(body, OURS, force=True)
+
+
+edit_as_us = edit(BLUE, in_pods(containers=[{"name": "blue", "image": EVIL}]), OURS)
+
+
+def mended_or_told(people: People) -> object:
+    """Look whether the image is as it was declared, or is said not to be."""
+    status = (people.get(DEMO) or {})["status"]
+    told = [field["path"] for field in status.get("contested", ())]
+    containers = value_at(people.get(BLUE), ("spec", "template", "spec", "containers"))
+    return containers[0]["image"] == DECLARED or told == [IMAGE]
+
+
+def says_who_emptied_it(people: People) -> bool:
+    """Look for the one Event that says what to do about an item of unknown owner."""
+    [note] = {one["note"] for one in people.every(EVENTS) if SIDE in one["note"]}
+    remedy = f"`hedgerow adopt {CHILD} --from before-first-apply -n "
+    unknown = "its owner is unknown (before-first-apply (Update)); left as it is"
+    return remedy in note and unknown in note
+
+
+TOOK = step(take_image(), contested=TAKEN)
+UNKNOWN = [(CHILD, SIDE, "before-first-apply")]
+PUT_BACK = step(NO_DISK, nodes=DISK, contested=[], events="FieldRestored")
+GONE_AGAIN = step(NO_DISK, nodes=None, contested=NODES, events="FieldConflict FieldRestored")
+ROWS = (
+    row(
+        "a taken field is reported and never written",
+        CREATED,
+        step(
+            take_image(),
+            contested=TAKEN,
+            Contested="True/FieldConflict",
+            Ready="False/FieldConflict",
+            events="FieldConflict",
+            writes=[APPLY_STATUS],
+        ),
+    ),
+    row(
+        "another field of the same object still follows",
+        CREATED,
+        TOOK,
+        step(
+            declare(blueSpec=pods("blue", "mine:2", terminationGracePeriodSeconds=7)),
+            grace=7,
+            blue="theirs:9",
+        ),
+    ),
+    row(
+        "what is contested no longer is taken off",
+        CREATED,
+        TOOK,
+        step(declare(blueSpec=pods("blue", "theirs:9")), contested=[], Contested=""),
+    ),
+    row(
+        "a conflict that nobody saw coming is looked up and not repeated",
+        CREATED,
+        step(
+            take_image(),
+            declare(blueSpec=pods("blue", "mine:2")),
+            lag="BlueGreen",
+            Ready="False/FieldConflict",
+            writes=[APPLY_BLUE, APPLY_STATUS],
+        ),
+        step(look_again, lag="BlueGreen", writes=[]),
+        step(contested=TAKEN),
+    ),
+    row(
+        "scaling is honoured and not reported",
+        CREATED,
+        step(scale(BLUE, 5), contested=[]),
+        looked(lambda people: value_at(people.get(BLUE), ("spec", "replicas")) == 5),
+    ),
+    row(
+        "a patient flip does not move on a template that was refused",
+        step(declare(**PATIENT), roll_out(BLUE, GREEN)),
+        step(roll_out(BLUE, GREEN), Ready="True/Serving"),
+        step(
+            take_image("x", "green"),
+            declare(**PATIENT, routeTo="Green", greenSpec=pods("green", "mine:2")),
+            lag="BlueGreen",
+            route="Blue",
+        ),
+    ),
+    row("who agrees holds it as well", CREATED, step(take_image(DECLARED), contested=[])),
+    row(
+        "a map is contested as a whole",
+        CREATED,
+        step(
+            select("Grey"),
+            route="Grey",
+            contested=[("Service/demo", ".spec.selector", "kubectl-edit")],
+        ),
+    ),
+    row("an item more is nobody's business", CREATED, step(add_port, contested=[])),
+    row(
+        "a field of an item is contested by its key",
+        CREATED,
+        step(
+            rename_port,
+            contested=[
+                ("Service/demo", '.spec.ports[port=80,protocol="TCP"].name', "kubectl-edit")
+            ],
+        ),
+    ),
+    row(
+        "an item of ours that is declared no more goes",
+        step(declare(blueSpec=TWO), blue="a b"),
+        step(declare(blueSpec=ONE), blue="a", contested=[]),
+    ),
+    row(
+        "but not with what another holds in it",
+        step(declare(blueSpec=TWO), blue="a b"),
+        step(set_images(blue="a", side="theirs:9")),
+        step(declare(blueSpec=ONE), blue="a theirs:9", contested=[(CHILD, SIDE, "kubectl-set")]),
+        real="An apply without a list item leaves the item to whoever holds a part.",
+    ),
+    row(
+        "a field that vanishes is put back and told, and left alone when it vanishes again",
+        step(declare(blueSpec=ON_DISK), nodes=DISK),
+        PUT_BACK,
+        GONE_AGAIN,
+        step(restarted=True, nodes=None),
+    ),
+    row(
+        "until there is a new declaration",
+        step(declare(blueSpec=ON_DISK), nodes=DISK),
+        PUT_BACK,
+        GONE_AGAIN,
+        step(declare(blueSpec=ON_DISK, routeTo="Green"), nodes=DISK, contested=[]),
+        real="An edit that removes a field leaves no entry of who removed it.",
+    ),
+    row(
+        "by a new operator as well",
+        step(declare(blueSpec=ON_DISK), nodes=DISK),
+        PUT_BACK,
+        GONE_AGAIN,
+        step(declare(blueSpec=ON_DISK, routeTo="Green"), restarted=True, nodes=DISK, contested=[]),
+    ),
+    row(
+        "a label of our own is put back once as well",
+        CREATED,
+        step(label(BLUE, None), label="bluegreen", events="FieldRestored"),
+        step(label(BLUE, None), label=None, contested=[(CHILD, ".metadata.labels", None)]),
+        step(restarted=True, label=None),
+    ),
+    row(
+        "records that are emptied: an item that was dropped meanwhile stays and is told of",
+        step(declare(blueSpec=TWO), blue="a b"),
+        step(
+            EMPTY,
+            declare(blueSpec=ONE),
+            blue="a b",
+            contested=UNKNOWN,
+            Contested="True/FieldConflict",
+        ),
+        looked(says_who_emptied_it),
+        step(
+            yields('Deployment/*: spec.template.spec.containers[name="side"]'),
+            blue="a b",
+            contested=[],
+        ),
+        real="Emptied managed fields are booked to before-first-apply.",
+    ),
+    row(
+        "so does one that is dropped once all was declared again",
+        step(declare(blueSpec=TWO)),
+        step(EMPTY, contested=[]),
+        step(declare(blueSpec=ONE), blue="a b", contested=UNKNOWN),
+    ),
+    row(
+        "and what another changed with them",
+        CREATED,
+        step(
+            edit(
+                BLUE,
+                in_pods(containers=[{"name": "blue", "image": "wiped:9"}])
+                | {"metadata": {"managedFields": [{}]}},
+                "wiper",
+            ),
+            blue="wiped:9",
+            contested=[(CHILD, IMAGE, "before-first-apply")],
+        ),
+    ),
+    row(
+        "what is forged in our name is mended or told",
+        CREATED,
+        step(forge),
+        looked(mended_or_told),
+        real="The managed fields that an edit brings are taken, whoever they name.",
+    ),
+    *(
+        row(f"so it is {how}", CREATED, forgery, looked(mended_or_told))
+        for how, forgery in {
+            "while we are away": step(forge, restarted=True),
+            "by the name of our manager": step(edit_as_us),
+            "by that while we are away": step(edit_as_us, restarted=True),
+            "by an apply": step(apply_as_us),
+            "by an apply while we are away": step(apply_as_us, restarted=True),
+        }.items()
+    ),
+)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=str)
+async def test_row(row):
+    await play_to_rest(row)
 
 
 class TestGivingUp:
@@ -145,84 +295,8 @@ class TestGivingUp:
     async def test_only_what_gives_a_field_up_is_for_the_version_that_was_looked_at(
         self, change, is_versioned
     ):
-        world = await settled(blueSpec=pods("blue", terminationGracePeriodSeconds=7))
-        before = len(world.cluster.writes)
+        first = step(declare(blueSpec=pods("blue", terminationGracePeriodSeconds=7)), grace=7)
+        world = await play_row(row("given up", first, step(declare(blueSpec=change))))
 
-        world.apply(blueSpec=change)
-        await world.settle()
-
-        (write, *_) = world.cluster.writes[before:]
+        write = next(sent for sent in world.cluster.writes[4:] if sent.api.kind == "Deployment")
         assert ("resourceVersion" in write.body["metadata"]) == is_versioned
-
-
-class TestVanishedFields:
-    SPEC = pods("blue", nodeSelector=DISK)
-
-    async def gone(self) -> World:
-        world = await settled(blueSpec=self.SPEC)
-        self.remove(world)
-        await world.settle()
-        return world
-
-    @staticmethod
-    def remove(world: World) -> None:
-        spec = {"template": {"spec": {"nodeSelector": None}}}
-        world.edit("Deployment", "demoblue-deployment", {"spec": spec})
-
-    @staticmethod
-    def disk(world: World) -> object:
-        spec = world.the("Deployment", "demoblue-deployment")["spec"]["template"]["spec"]
-        return spec.get("nodeSelector")
-
-    async def test_it_is_put_back_and_told(self):
-        world = await self.gone()
-
-        assert (self.disk(world), world.contested()) == (DISK, [])
-        assert world.events() == ["FieldRestored"]
-
-    async def test_gone_again_it_is_reported_and_left_alone(self):
-        world = await self.gone()
-        self.remove(world)
-        await world.settle()
-
-        assert self.disk(world) is None
-        (leaf,) = world.contested()
-        assert leaf == (
-            "Deployment/demoblue-deployment",
-            ".spec.template.spec.nodeSelector",
-            None,
-        )
-        assert sorted(world.events()) == ["FieldConflict", "FieldRestored"]
-        assert await writes_of(world, world.restart) == []
-        assert self.disk(world) is None
-
-    @pytest.mark.parametrize("restarted", [True, False])
-    async def test_a_new_declaration_is_a_new_attempt(self, restarted):
-        world = await self.gone()
-        self.remove(world)
-        await world.settle()
-        if restarted:
-            world.restart()
-
-        world.apply(blueSpec=self.SPEC, routeTo="Green")
-        await world.settle()
-
-        assert (self.disk(world), world.contested()) == (DISK, [])
-
-    async def test_a_label_of_our_own_is_put_back_once_as_well(self):
-        world = await settled()
-        gone = {"metadata": {"labels": {"hedgerow.dev/controller": None}}}
-
-        def labels() -> Object:
-            return world.the("Deployment", "demoblue-deployment")["metadata"].get("labels", {})
-
-        world.edit("Deployment", "demoblue-deployment", gone)
-        await world.settle()
-        assert labels() == {"hedgerow.dev/controller": "bluegreen"}
-        assert world.events() == ["FieldRestored"]
-
-        world.edit("Deployment", "demoblue-deployment", gone)
-        await world.settle()
-        assert labels() == {}
-        assert [path for _, path, _ in world.contested()] == [".metadata.labels"]
-        assert await writes_of(world, world.restart) == []

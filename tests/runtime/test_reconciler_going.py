@@ -1,151 +1,188 @@
-"""Nothing is written to, or on behalf of, anything that is going."""
+"""Nothing is written to, or on behalf of, anything that is going; and what goes, goes once."""
 
 from __future__ import annotations
 
-from math import inf
 from typing import Any
 
 import pytest
 
-from runtime.scenes import (
-    BLUE,
-    CREATION,
-    SELECTOR,
-    settled,
+from faults.scenario import People, roll_out
+from faults.scenarios import BLUE, DEMO, GREEN, ROUTE
+from runtime.bluegreens import (
+    APPLY_SERVICE,
+    APPLY_STATUS,
+    CREATED,
+    collect,
+    declare,
+    delete,
+    hold,
+    let_go,
+    look_again,
+    looked,
+    play_to_rest,
+    row,
+    select,
+    step,
     take_image,
-    writes_of,
+    told,
 )
-from runtime.world import DEMO, World
+from runtime.scenes import BLUE as BLUE_LINE
+from runtime.scenes import GREEN as GREEN_LINE
+from runtime.scenes import writes_of
+from runtime.stepwise import in_world
+from runtime.world import DEMO as KEY
+from runtime.world import World
 
 Object = dict[str, Any]
-STATUS = CREATION[3]
-HOLD = {"metadata": {"finalizers": ["example.com/hold"]}}
 
 pytestmark = pytest.mark.anyio
 
-
-def hold(world: World) -> None:
-    world.edit("BlueGreen", "demo", HOLD)
-
-
-def delete(world: World) -> None:
-    """Delete the resource, of which its watch tells at once."""
-    world.delete("BlueGreen")
-    world.deliver(kind="BlueGreen")
+DELETE_BLUE, DELETE_GREEN = f"delete {BLUE_LINE}", f"delete {GREEN_LINE}"
+WAITS = "False/WaitingForDeletion"
+NO_GREEN = declare(greenSpec=None)
 
 
-class TestGoing:
-    """Nothing is written to, or on behalf of, anything that is going."""
+def deleted_at(number: int) -> Any:
+    """Have the resource deleted right after the request of that number, and told of at once."""
 
-    async def test_a_resource_that_is_being_deleted_gets_nothing(self):
-        world = await settled()
-        hold(world)
-        await world.settle()
+    def gone(world: World) -> None:
         world.delete("BlueGreen")
-        take_image(world)
-        world.delete("Service")
+        world.deliver(kind="BlueGreen")
 
-        assert await writes_of(world, lambda: None) == []
+    return in_world(lambda world: world.during(number, lambda: gone(world)))
 
-    async def test_a_deleted_resource_leaves_its_children_to_the_garbage_collector(self):
-        world = await settled()
 
-        written = await writes_of(world, lambda: world.delete("BlueGreen"))
+def replace_green(people: People) -> None:
+    """Have somebody else's Deployment stand where ours stood."""
+    people.delete(GREEN)
+    blue = people.get(BLUE) or {}
+    people.apply(
+        {**GREEN, "spec": {k: blue["spec"][k] for k in ("selector", "template")}}, "theirs"
+    )
 
-        assert written == []
-        world.server.collect()
-        await world.settle()
-        assert world.get("Service") is None
-        assert world.writes == CREATION
 
-    async def test_a_resource_deleted_before_the_first_pass_gets_nothing(self, world):
-        world.apply()
-        world.delete("BlueGreen")
+def nothing_left(people: People) -> bool:
+    return not any(map(people.get, (DEMO, BLUE, GREEN, ROUTE)))
 
-        assert await writes_of(world, lambda: None) == []
 
-    @pytest.mark.parametrize("number", [0, 1, 2, 3])
-    @pytest.mark.parametrize("held", [True, False], ids=["with a finalizer", "at once"])
-    async def test_a_resource_deleted_between_two_writes_gets_no_more(self, world, number, held):
-        world.apply()
-        if held:
-            hold(world)
-        world.deliver()
+def is_of_the_new_one(people: People) -> bool:
+    uid = (people.get(DEMO) or {})["metadata"]["uid"]
+    return uid in str((people.get(ROUTE) or {})["metadata"]["ownerReferences"])
 
-        world.during(number, lambda: delete(world))
-        await world.work()
 
-        # The children are made at the same time.
-        assert len(world.writes) == (3, 3, 3, 4)[number]
+ROWS = (
+    row(
+        "a resource that is being deleted gets nothing",
+        CREATED,
+        step(hold(DEMO)),
+        step(delete(DEMO), take_image(), delete(ROUTE), sent=[]),
+    ),
+    row(
+        "a deleted resource leaves its children to the garbage collector",
+        CREATED,
+        step(delete(DEMO), sent=[]),
+        step(collect, sent=[]),
+        looked(nothing_left),
+    ),
+    row(
+        "one that is deleted before the first pass gets nothing",
+        step(declare(), delete(DEMO), sent=[]),
+    ),
+    row(
+        "one that is deleted after an Event gets no other",
+        CREATED,
+        step(hold(DEMO)),
+        step(take_image(), select("Grey"), deleted_at(0), writes=[], events="FieldConflict"),
+    ),
+    row(
+        "one that is deleted during a pruning gets no more",
+        CREATED,
+        step(hold(DEMO)),
+        step(
+            declare(routeTo="Green", blueSpec=None),
+            deleted_at(1),
+            sent=[APPLY_SERVICE, DELETE_BLUE],
+        ),
+    ),
+    row(
+        "one that is deleted unseen gets no status, and its children go after it",
+        step(declare(), told, delete(DEMO)),
+        step(collect),
+        looked(nothing_left),
+    ),
+    row(
+        "made again under the same name it waits for what the former left",
+        CREATED,
+        step(delete(DEMO), declare(routeTo="Green"), Ready=WAITS, writes=[APPLY_STATUS]),
+        step(collect, route="Green"),
+        looked(is_of_the_new_one),
+    ),
+    row(
+        "a child that is going gets no write and is made anew after",
+        CREATED,
+        step(hold(ROUTE)),
+        step(delete(ROUTE), declare(routeTo="Green"), Ready=WAITS, route="Blue", going=True),
+        step(let_go(ROUTE), route="Green", going=False),
+        real="An object with a finalizer stays with the time of its deletion, and then goes.",
+    ),
+    row(
+        "a removed colour goes after the Service is seen on the other",
+        CREATED,
+        step(
+            declare(routeTo="Green", blueSpec=None),
+            writes=[APPLY_SERVICE, DELETE_BLUE, APPLY_STATUS],
+        ),
+    ),
+    row(
+        "it stays while somebody else holds the selector",
+        CREATED,
+        step(select("Grey"), NO_GREEN, green="example/echo:1"),
+    ),
+    row(
+        "it is deleted once even when the watch is slow",
+        CREATED,
+        step(NO_GREEN, lag="BlueGreen", writes=[DELETE_GREEN, APPLY_STATUS]),
+        step(look_again, lag="BlueGreen", writes=[]),
+    ),
+    row(
+        "a deletion of what has changed since is decided anew",
+        CREATED,
+        step(
+            roll_out(GREEN),
+            NO_GREEN,
+            lag="BlueGreen",
+            green="",
+            writes=[DELETE_GREEN, DELETE_GREEN, APPLY_STATUS],
+        ),
+    ),
+    row(
+        "the object of another is not deleted in its place",
+        CREATED,
+        step(replace_green, NO_GREEN, lag="BlueGreen"),
+        step(green="example/echo:1", Stalled=""),
+    ),
+    row(
+        "a colour that comes back before it is gone is made anew",
+        CREATED,
+        step(hold(GREEN)),
+        step(NO_GREEN, green_going=True),
+        step(declare(), Ready=WAITS),
+        step(let_go(GREEN), green_going=False),
+    ),
+)
 
-    async def test_a_resource_deleted_after_an_event_gets_no_other(self):
-        world = await settled()
-        hold(world)
-        await world.settle()
-        take_image(world)
-        world.edit("Service", "demo", SELECTOR)
-        world.deliver()
-        before = len(world.writes)
 
-        world.during(0, lambda: delete(world))
-        await world.work()
+@pytest.mark.parametrize("row", ROWS, ids=str)
+async def test_row(row):
+    await play_to_rest(row)
 
-        assert ["Event" in write for write in world.writes[before:]] == [True]
 
-    async def test_a_resource_deleted_during_a_pruning_gets_no_more(self):
-        world = await settled()
-        hold(world)
-        world.apply(routeTo="Green", blueSpec=None)
-        world.deliver()
-        before = len(world.writes)
-
-        world.during(1, lambda: delete(world))
-        await world.work()
-
-        assert world.writes[before:] == ["apply Service default/demo", f"delete {BLUE}"]
-
-    async def test_a_resource_deleted_unseen_gets_no_status(self, world):
-        # The watch lags: children are made for a resource that is gone; its status is not.
-        world.apply()
-        world.deliver()
-        world.delete("BlueGreen")
-
-        await world.work()
-        world.server.collect()
-        await world.settle()
-
-        assert world.get("BlueGreen") is None
-        assert world.server.list("apps", "Deployment").items == ()
-        assert world.failures == []
-
-    async def test_made_again_under_the_same_name_it_waits_for_what_the_former_left(self):
-        world = await settled()
-        world.delete("BlueGreen")
-        world.apply(routeTo="Green")
-
-        written = await writes_of(world, lambda: None)
-
-        assert set(written) == {CREATION[3]}
-        assert world.condition("Ready") == "False/WaitingForDeletion"
-        world.server.collect()
-        await world.settle()
-        assert world.selected() == "Green"
-        assert world.the("BlueGreen")["metadata"]["uid"] in str(world.the("Service"))
-
-    async def test_a_child_that_is_going_gets_no_write_and_is_made_anew_after(self):
-        world = await settled()
-        world.edit("Service", "demo", HOLD)
-        await world.settle()
-        world.delete("Service")
-        world.apply(routeTo="Green")
-
-        await world.settle()
-        assert world.condition("Ready") == "False/WaitingForDeletion"
-        assert world.selected() == "Blue"
-
-        world.edit("Service", "demo", {"metadata": {"finalizers": None}})
-        await world.settle()
-        assert world.selected() == "Green"
+@pytest.mark.parametrize("number", [0, 1, 2, 3])
+@pytest.mark.parametrize("held", [True, False], ids=["with a finalizer", "at once"])
+async def test_a_resource_deleted_between_two_writes_gets_no_more(number, held):
+    acts = [declare(), *([hold(DEMO)] if held else []), told, deleted_at(number)]
+    # The children are made at the same time.
+    await play_to_rest(row("deleted", step(*acts, requests=(3, 3, 3, 4)[number])))
 
 
 class TestTerminatingNamespace:
@@ -157,10 +194,10 @@ class TestTerminatingNamespace:
 
         assert len(world.writes) == 3
         assert [entry["log_level"] for entry in world.logs.entries] == []
-        assert world.life.next_due == inf
+        assert world.life.next_due == float("inf")
 
         world.apply(routeTo="Green")
-        assert await writes_of(world, lambda: world.life.look(DEMO)) == []
+        assert await writes_of(world, lambda: world.life.look(KEY)) == []
 
     async def test_a_namespace_that_is_gone_altogether_is_quiet_until_the_watch_tells(self, world):
         world.apply("demo", "other")
@@ -168,75 +205,3 @@ class TestTerminatingNamespace:
 
         assert 3 < len(await writes_of(world, lambda: None)) <= 3 * 8
         assert world.failures == []
-
-
-class TestRemovedColour:
-    async def test_it_goes_after_the_service_is_seen_on_the_other(self):
-        world = await settled()
-
-        written = await writes_of(world, lambda: world.apply(routeTo="Green", blueSpec=None))
-
-        kinds = [write for write in written if "Event" not in write]
-        assert kinds == ["apply Service default/demo", f"delete {BLUE}", CREATION[3]]
-
-    async def test_it_stays_while_somebody_else_holds_the_selector(self):
-        world = await settled()
-        world.edit("Service", "demo", SELECTOR)
-        world.apply(greenSpec=None)
-
-        await world.settle()
-
-        assert world.get("Deployment", "demogreen-deployment") is not None
-
-    async def test_it_is_deleted_once_even_when_the_watch_is_slow(self):
-        world = await settled()
-        world.apply(greenSpec=None)
-        world.deliver(kind="BlueGreen")
-        for _ in range(3):
-            world.life.look(DEMO)
-            await world.work()
-
-        assert sum(write.startswith("delete") for write in world.writes) == 1
-
-    async def test_a_deletion_that_comes_too_late_is_decided_anew(self):
-        # The Deployment changed since it was observed.
-        world = await settled()
-        world.make_ready("green")
-        world.apply(greenSpec=None)
-        world.deliver(kind="BlueGreen")
-
-        await world.work()
-
-        assert world.get("Deployment", "demogreen-deployment") is None
-        assert sum(write.startswith("delete") for write in world.writes) == 2
-
-    async def test_the_object_of_another_is_not_deleted_in_its_place(self):
-        world = await settled()
-        world.delete("Deployment", "demogreen-deployment")
-        live = world.the("Deployment", "demoblue-deployment")
-        theirs = {**world.target("Deployment", "demogreen-deployment"), "spec": live["spec"]}
-        world.server.create(theirs, "kubectl-create")
-        world.apply(greenSpec=None)
-        world.deliver(kind="BlueGreen")
-
-        await world.work()
-        await world.settle()
-
-        assert world.get("Deployment", "demogreen-deployment") is not None
-        assert world.condition("Stalled") == ""
-
-    async def test_a_colour_that_comes_back_before_it_is_gone_is_made_anew(self):
-        world = await settled()
-        world.edit("Deployment", "demogreen-deployment", HOLD)
-        world.apply(greenSpec=None)
-        await world.settle()
-
-        world.apply()
-        await world.settle()
-        assert world.condition("Ready") == "False/WaitingForDeletion"
-
-        world.edit("Deployment", "demogreen-deployment", {"metadata": {"finalizers": None}})
-        await world.settle()
-        assert (
-            "deletionTimestamp" not in world.the("Deployment", "demogreen-deployment")["metadata"]
-        )

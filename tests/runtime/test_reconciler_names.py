@@ -6,149 +6,303 @@ import dataclasses
 import json
 import re
 import shlex
-from math import inf
 from typing import Any
 
 import pytest
 
+from faults.scenario import Act, People, both, target
+from faults.scenarios import BLUE, DEMO, GREEN, ROUTE
 from hedgerow.contract import Apply, Desired, Observed
 from hedgerow.objects import CONTROLLER_LABEL
 from hedgerow.runtime import large
 from hedgerow.runtime.large import LARGE
 from hedgerow.testing.memory.cluster import Sent
 from hedgerow_schemas.builtin import ConfigMap
-from runtime.scenes import (
-    BLUE,
-    IMAGE,
-    occupy,
-    settled,
+from runtime.bluegreens import (
+    APPLY_BLUE,
+    APPLY_SERVICE,
+    CHILD,
+    CREATED,
+    Times,
+    declare,
+    delete,
+    edit,
+    label,
+    look_again,
+    looked,
+    message,
+    play_to_rest,
+    row,
+    says,
+    step,
     take_image,
-    take_label,
-    take_service_name,
+    theirs,
+    told,
+    wait,
 )
-from runtime.world import CONTROLLER, DEMO, World, pods
+from runtime.scenes import BLUE as BLUE_LINE
+from runtime.scenes import IMAGE, settled
+from runtime.stepwise import WorldPeople, in_world
+from runtime.world import CONTROLLER, World, pods
 
 Object = dict[str, Any]
 
 pytestmark = pytest.mark.anyio
 
-BLUE_NAME = "demoblue-deployment"
+LABEL = (CHILD, f".metadata.labels.{CONTROLLER_LABEL}", "kubectl-edit")
+UNWATCHED = step(label(BLUE, "mine"), contested=[LABEL], cached=1)
+WAITS, TAKEN = "False/WaitingForDeletion", "True/NameTaken"
+MINE = declare(blueSpec=pods("blue", "mine:2"))
+NOT_OURS = "exists and is not controlled by BlueGreen/demo"
+CHILDREN = (BLUE, GREEN, ROUTE)
+MARK = {"annotations": {"left": "behind"}}
 
 
-async def unwatched() -> World:
-    """Return a settled world in which somebody took the label of the blue Deployment."""
-    world = await settled()
-    take_label(world)
-    await world.settle()
-    return world
+def is_theirs(people: People) -> bool:
+    """Look for an object that only somebody else has written."""
+    entries = (people.get(ROUTE) or {})["metadata"]["managedFields"]
+    return [entry["manager"] for entry in entries] == ["original"]
 
 
-def cached(world: World) -> float:
-    """Return how many Deployments are cached."""
-    of_deployments = {"controller": "bluegreen", "resource": "deployments.apps"}
-    return world.life.measured("hedgerow_cache_objects", **of_deployments)
+def is_labelled(people: People) -> bool:
+    live = people.get(ROUTE) or {}
+    return live["metadata"].get("labels", {}).get(CONTROLLER_LABEL) == "bluegreen"
 
 
-class TestUnwatchedChildren:
-    """A child whose label somebody took: no watch tells of it, and yet it is ours."""
+def leave(*identities: Object) -> Act:
+    """Have children left without their owner, others deleted, and the resource made anew."""
 
-    async def test_it_is_managed_all_the_same(self):
-        world = await unwatched()
+    def act(people: People) -> None:
+        for child in CHILDREN:
+            if child in identities:
+                people.edit(child, {"metadata": {"ownerReferences": None, **MARK}}, "kubectl")
+            else:
+                people.delete(child)
+        people.delete(DEMO)
+        told(people)
+        declare()(people)
 
-        world.apply(blueSpec=pods("blue", "mine:2"))
+    return act
+
+
+def patch_as_told(people: People) -> None:
+    """Carry the command of `Stalled` out."""
+    [command] = re.findall("`(kubectl [^`]*)`", message("Stalled", people))
+    program, verb, *names, kind, option, patch, where, namespace = shlex.split(command)
+    assert (program, verb, kind, option) == ("kubectl", "patch", "--type=merge", "-p")
+    assert (where, namespace) == ("-n", "default")
+    versions = {child["kind"]: child["apiVersion"] for child in CHILDREN}
+    for group_kind, name in (one.split("/") for one in names):
+        kind = group_kind.removesuffix(".apps")
+        assert group_kind == {"Deployment": "Deployment.apps", "Service": "Service"}[kind]
+        people.edit(target(versions[kind], kind, name), json.loads(patch), "kubectl-patch")
+
+
+def is_marked(identity: Object) -> Any:
+    """Look for an object that was left behind, and was not made anew since."""
+    return lambda people: "left" in (people.get(identity) or {})["metadata"]["annotations"]
+
+
+def busy_neighbour(world: World) -> None:
+    """Have the watch tell of a neighbour's Deployment before our own write is answered."""
+
+    async def busy(sent: Sent) -> None:
+        if str(sent) == APPLY_BLUE:
+            world.make_ready("blue", "neighbour")
+            world.deliver(kind="Deployment")
+
+    world.cluster.after = busy
+
+
+def free_it_in_time(world: World) -> None:
+    """Have the Service deleted after our create was refused."""
+    world.during(2, lambda: world.delete("Service"))
+
+
+ONE_APPLY = Times({APPLY_BLUE: 1})
+NEIGHBOUR = {**DEMO, "metadata": {"name": "neighbour"}}
+OTHER = {**DEMO, "metadata": {"name": "other"}}
+OTHERS_PODS: Object = {
+    "selector": {"matchLabels": {"app": "theirs"}},
+    "template": {"metadata": {"labels": {"app": "theirs"}}, "spec": pods("theirs")},
+}
+UNWATCHED_ROWS = (
+    row(
+        "a child that no watch shows is managed all the same",
+        CREATED,
+        UNWATCHED,
+        step(MINE, blue="mine:2", contested=[LABEL]),
+        real="A watch by label tells of an object without it as of one that is gone.",
+    ),
+    row(
+        "it is read once in each pass, and only then",
+        CREATED,
+        UNWATCHED,
+        step(sent=[], waits=False),
+        step(look_again, sent=[f"read {BLUE_LINE}"]),
+    ),
+    row(
+        "what others take of it is found by the next pass",
+        CREATED,
+        UNWATCHED,
+        step(take_image(), look_again, contested=[LABEL, (CHILD, IMAGE, "helm")]),
+    ),
+    row(
+        "so is its deletion",
+        CREATED,
+        UNWATCHED,
+        step(delete(BLUE), look_again, blue="example/echo:1", contested=[]),
+    ),
+    row(
+        "whoever gives the label up gets it back at once",
+        CREATED,
+        UNWATCHED,
+        step(label(BLUE, None), look_again, label="bluegreen", contested=[], cached=2),
+    ),
+    row(
+        "busy neighbours do not hide our own answers",
+        CREATED,
+        UNWATCHED,
+        step(declare(NEIGHBOUR)),
+        step(
+            in_world(busy_neighbour), MINE, lag="BlueGreen", sent=Times({APPLY_BLUE: 1}), Stalled=""
+        ),
+    ),
+    row(
+        "a resource made anew does not wait for what is gone",
+        CREATED,
+        UNWATCHED,
+        step(delete(DEMO), told, declare(), Ready=WAITS),
+        step(delete(*CHILDREN), wait(31), Ready="False/Unavailable", label="bluegreen"),
+    ),
+)
+OLD_PORT = {"name": "old", "port": 1, "protocol": "TCP"}
+PORT = {"name": "http", "port": 80, "protocol": "TCP"}
+NAMES = (
+    row(
+        "what is going and nobody's is looked at until the name is free",
+        CREATED,
+        step(
+            edit(ROUTE, {"metadata": {"ownerReferences": None, "finalizers": ["a/hold"]}}),
+            delete(ROUTE),
+            Ready=WAITS,
+        ),
+        step(edit(ROUTE, {"metadata": {"finalizers": None}}), wait(31), route="Blue"),
+    ),
+    *(
+        row(
+            f"somebody else's object of {what} is never written and the rest goes on",
+            step(
+                theirs(**spec),
+                declare(),
+                Stalled=TAKEN,
+                blue="example/echo:1",
+                sent=Times({APPLY_SERVICE: 1}),
+            ),
+            looked(is_theirs),
+            says("Stalled", f"Service/demo {NOT_OURS}; it is left alone: delete or rename"),
+        )
+        for what, spec in {
+            "another port": {},
+            "the same port": {"ports": [PORT], "selector": {"app": "same"}},
+            "the same port under another name": {
+                "ports": [{**PORT, "name": "other"}],
+                "selector": {"app": "x"},
+            },
+        }.items()
+    ),
+    row(
+        "a Deployment of somebody else is not said to be missing",
+        step(theirs(BLUE, **OTHERS_PODS), declare(), Stalled=TAKEN),
+        says("Ready", NOT_OURS),
+        looked(lambda people: "exist" not in message("Available", people)),
+    ),
+    row(
+        "a pass in between does not put off the next look at a taken name",
+        step(theirs(), declare(), lag="BlueGreen", Stalled=TAKEN),
+        step(delete(ROUTE), wait(28), MINE, lag="BlueGreen", Stalled=TAKEN),
+        step(wait(3), lag="BlueGreen", route="Blue", Stalled=""),
+    ),
+    row(
+        "a name that is free again before we look is taken at the next attempt",
+        step(theirs(), declare(), in_world(free_it_in_time), lag="BlueGreen", Stalled=""),
+        step(route="Blue"),
+    ),
+    row(
+        "the name may be lost while we run",
+        CREATED,
+        step(
+            delete(ROUTE),
+            theirs(),
+            declare(ports=[{"name": "x", "port": 9}]),
+            lag="BlueGreen",
+            Stalled=TAKEN,
+            sent=Times({APPLY_SERVICE: 1}),
+        ),
+        step(Stalled=TAKEN),
+        looked(is_theirs),
+    ),
+    row(
+        "a child of ours that no watch shows is adopted",
+        # The original operator's child: our resource's uid controls it, but it has no label.
+        step(
+            declare(),
+            theirs(owner="demo", selector={"a": "b"}, ports=[OLD_PORT]),
+            contested=[("Service/demo", ".spec.selector", "original")],
+        ),
+        looked(is_labelled),
+    ),
+    row(
+        "an unlabelled child of another resource is left alone by both",
+        step(declare(OTHER)),
+        step(theirs(owner="other"), declare(), Stalled=TAKEN),
+        looked(is_theirs),
+        real="A create-only apply of a name that is taken changes nothing.",
+    ),
+)
+LEFT = (
+    *(
+        row(
+            f"the command that is told makes {what} left behind a child again",
+            CREATED,
+            step(leave(*names), Stalled=TAKEN),
+            step(patch_as_told, Stalled="", contested=[]),
+            looked(both(*(is_marked(name) for name in names))),
+        )
+        for what, names in {"all": CHILDREN, "one": CHILDREN[:1], "a Service": CHILDREN[2:]}.items()
+    ),
+    row(
+        "each that is left behind is named and the command stands once",
+        CREATED,
+        step(leave(*CHILDREN)),
+        says("Ready", *(f"{c['kind']}/{c['metadata']['name']} {NOT_OURS}" for c in CHILDREN)),
+        says("Ready", "these 3 children"),
+        looked(lambda people: message("Ready", people).count("kubectl patch") == 1),
+    ),
+)
+
+
+@pytest.mark.parametrize("row", [*UNWATCHED_ROWS, *NAMES, *LEFT], ids=str)
+async def test_row(row):
+    await play_to_rest(row)
+
+
+class TestLeft:
+    async def test_of_a_restored_status_the_command_is_not_taken(self):
+        """Its message differs in the uid alone: that of a resource that is no more."""
+        world = await settled()
+        people = WorldPeople(world)
+        leave(*CHILDREN)(people)
         await world.settle()
-
-        (container,) = world.the("Deployment", "demoblue-deployment")["spec"]["template"]["spec"][
-            "containers"
-        ]
-        assert container["image"] == "mine:2"
-        assert [manager for _, _, manager in world.contested()] == ["kubectl-edit"]
-
-    async def test_it_is_not_cached_and_read_once_in_each_pass(self):
-        world = await unwatched()
-        assert cached(world) == 1
-        before = len(world.cluster.sent)
-        world.life.look(DEMO)
-        await world.work()
-
-        assert [str(sent) for sent in world.cluster.sent[before:]] == [f"read {BLUE}"]
-
-    async def test_nor_is_a_request_made_while_nothing_changes(self):
-        world = await unwatched()
-        before = len(world.cluster.sent)
-        await world.settle()
-
-        assert world.life.next_due == inf
-        assert world.cluster.sent[before:] == []
-
-    async def test_what_others_take_of_it_is_found_by_the_next_pass(self):
-        world = await unwatched()
-        take_image(world)
-
-        world.life.look(DEMO)
-        await world.settle()
-
-        assert IMAGE in [path for _, path, _ in world.contested()]
-
-    async def test_so_is_its_deletion(self):
-        world = await unwatched()
-        world.delete("Deployment", BLUE_NAME)
-
-        world.life.look(DEMO)
-        await world.settle()
-
-        assert world.get("Deployment", BLUE_NAME) is not None
-        assert world.contested() == []
-
-    async def test_whoever_gives_the_label_up_gets_it_back_at_once(self):
-        world = await unwatched()
-        world.edit("Deployment", BLUE_NAME, {"metadata": {"labels": {CONTROLLER_LABEL: None}}})
-
-        world.life.look(DEMO)
-        await world.settle()
-
-        labels = world.the("Deployment", BLUE_NAME)["metadata"]["labels"]
-        assert labels[CONTROLLER_LABEL] == "bluegreen"
-        assert world.contested() == []
-        assert cached(world) == 2
-
-    async def test_busy_neighbours_do_not_hide_our_own_answers(self):
-        # The watch of its kind is past our write before the answer to that is here.
-        world = await unwatched()
-        world.apply("neighbour")
-        await world.settle()
-        world.apply(blueSpec=pods("blue", "mine:2"))
-        world.deliver(kind="BlueGreen")
-
-        async def busy(sent: Sent) -> None:
-            if str(sent) == f"apply {BLUE}":
-                world.make_ready("blue", "neighbour")
-                world.deliver(kind="Deployment")
-
-        world.cluster.after = busy
-        before = len(world.writes)
-        await world.work()
-
-        assert world.writes[before:].count(f"apply {BLUE}") == 1
-        assert world.condition("Stalled") == ""
-
-    async def test_a_resource_made_anew_does_not_wait_for_what_is_gone(self):
-        world = await unwatched()
+        status = world.status()
         world.delete("BlueGreen")
         world.deliver()
-        world.apply()
-        world.deliver()
-        await world.work()
-        assert world.condition("Ready") == "False/WaitingForDeletion"
-        for name in ("demoblue-deployment", "demogreen-deployment"):
-            world.delete("Deployment", name)
-        world.delete("Service")
-
-        world.server.now += 31
+        uid = world.apply()["metadata"]["uid"]
+        people.apply({**DEMO, "status": status}, "hedgerow-bluegreen", subresource="status")
+        world.restart()
         await world.settle()
 
-        assert world.condition("Ready") == "False/Unavailable"
-        assert world.the("Deployment", "demoblue-deployment")["metadata"]["labels"]
+        assert uid in message("Stalled", people)
 
 
 class TestNames:
@@ -174,160 +328,6 @@ class TestNames:
 
         assert found
         assert (found.plan.problems, found.plan.writes, looks) == ((), (), 2)
-
-    async def test_what_is_going_and_nobodys_is_looked_at_until_the_name_is_free(self):
-        world = await settled()
-        patch = {"metadata": {"ownerReferences": None, "finalizers": ["example.com/hold"]}}
-        world.edit("Service", "demo", patch)
-        world.delete("Service")
-        world.deliver()
-        await world.work()
-        assert world.condition("Ready") == "False/WaitingForDeletion"
-
-        world.edit("Service", "demo", {"metadata": {"finalizers": None}})
-        world.deliver()
-        world.server.now += 31
-        await world.work()
-
-        assert world.selected() == "Blue"
-
-    @pytest.mark.parametrize(
-        "spec",
-        [
-            {},
-            {"ports": [{"name": "http", "port": 80}], "selector": {"app": "same"}},
-            {"ports": [{"name": "other", "port": 80}], "selector": {"app": "other"}},
-        ],
-        ids=["another port", "the same port", "the same port under another name"],
-    )
-    async def test_somebody_elses_object_is_never_written_and_the_rest_goes_on(self, world, spec):
-        theirs = occupy(world, **spec)
-        world.apply()
-
-        await world.settle()
-
-        assert world.the("Service") == theirs
-        assert world.condition("Stalled") == "True/NameTaken"
-        (message,) = (c["message"] for c in world.status()["conditions"] if c["type"] == "Stalled")
-        assert message == (
-            "Service/demo exists and is not controlled by BlueGreen/demo; it is left alone: delete"
-            " or rename one of the two"
-        )
-        assert world.the("Deployment", "demoblue-deployment")
-        assert sum("Service" in write for write in world.writes) == 1
-
-    async def test_a_deployment_of_somebody_else_is_not_said_to_be_missing(self, world):
-        name = "demoblue-deployment"
-        labels = {"app": "theirs"}
-        template = {"metadata": {"labels": labels}, "spec": pods("theirs")}
-        spec = {"selector": {"matchLabels": labels}, "template": template}
-        theirs = {**world.target("Deployment", name), "spec": spec}
-        world.server.create(theirs, "kubectl-create")
-        world.apply()
-
-        await world.settle()
-
-        assert world.condition("Stalled") == "True/NameTaken"
-        messages = {c["type"]: c["message"] for c in world.status()["conditions"]}
-        assert "exist" not in messages["Available"]
-        assert "exists and is not controlled by BlueGreen/demo" in messages["Ready"]
-        assert "/apis/" not in " ".join(messages.values())
-
-    async def test_a_pass_in_between_does_not_put_off_the_next_look_at_a_taken_name(self, world):
-        occupy(world)
-        world.apply()
-        world.deliver()
-        await world.work()
-        world.delete("Service", "demo")
-
-        world.server.now += 28
-        world.apply(blueSpec=pods("blue", "x:2"))
-        world.deliver()
-        await world.work()
-        world.server.now += 3
-        await world.work()
-
-        assert world.selected() == "Blue"
-        assert world.condition("Stalled") == ""
-
-    async def test_a_name_that_is_free_again_before_we_look_is_taken_at_the_next_attempt(
-        self, world
-    ):
-        occupy(world)
-        world.apply()
-        world.deliver()
-        world.during(2, lambda: world.delete("Service"))  # after the create was refused
-        await world.work()
-        assert world.condition("Stalled") == ""
-
-        await world.settle()
-
-        assert world.selected() == "Blue"
-
-    async def test_the_name_may_be_lost_while_we_run(self):
-        world = await settled()
-        take_service_name(world)
-        world.apply(ports=[{"name": "x", "port": 9}])
-        world.deliver(kind="BlueGreen")  # the Service's watch lags
-        before = len(world.writes)
-        await world.work()
-        assert world.writes[before:].count("apply Service default/demo") == 1
-        assert world.condition("Stalled") == "True/NameTaken"
-
-        await world.settle()
-
-        assert world.condition("Stalled") == "True/NameTaken"
-        assert [port["port"] for port in world.the("Service")["spec"]["ports"]] == [1]
-
-    async def test_a_child_of_ours_that_no_watch_shows_is_adopted(self, world):
-        # The original operator's child: our resource's uid controls it, but it has no label.
-        resource = world.apply()
-        meta = resource["metadata"]
-        owner = {
-            "apiVersion": resource["apiVersion"],
-            "kind": "BlueGreen",
-            "name": "demo",
-            "uid": meta["uid"],
-            "controller": True,
-        }
-        target = world.target("Service", "demo")
-        target["metadata"]["ownerReferences"] = [owner]
-        spec = {"ports": [{"name": "old", "port": 1, "protocol": "TCP"}], "selector": {"a": "b"}}
-        world.server.create({**target, "spec": spec}, "original")
-        world.restart()
-
-        await world.settle()
-
-        service = world.the("Service")
-        assert service["metadata"]["labels"]["hedgerow.dev/controller"] == "bluegreen"
-        assert service["spec"]["selector"] == {"a": "b"}
-        assert ("Service/demo", ".spec.selector", "original") in world.contested()
-
-    async def test_an_unlabelled_child_of_another_resource_is_left_alone_by_both(self, world):
-        other = world.apply("other")
-        await world.settle()
-        reference = {
-            "apiVersion": other["apiVersion"],
-            "kind": "BlueGreen",
-            "name": "other",
-            "uid": other["metadata"]["uid"],
-            "controller": True,
-        }
-        target = world.target("Service", "demo")
-        target["metadata"]["ownerReferences"] = [reference]
-        theirs = world.server.create({**target, "spec": {"ports": [{"port": 1}]}}, "somebody")
-        world.apply()
-        await world.settle()
-
-        assert world.the("Service", "demo") == theirs
-        assert world.condition("Stalled") == "True/NameTaken"
-
-
-LEFT = [
-    ("Deployment", BLUE_NAME),
-    ("Deployment", "demogreen-deployment"),
-    ("Service", "demo"),
-]
 
 
 class TestSharedNames:
@@ -356,76 +356,3 @@ class TestSharedNames:
         await world.work()
 
         assert world.contested() == [("ConfigMap/shared", ".data.of", "kubectl-edit")]
-
-
-class TestLeftChildren:
-    """Children without owner, as after a restore, or after a deletion with --cascade=orphan."""
-
-    async def left(self, world: World, *names: tuple[str, str]) -> None:
-        for kind, name in names:
-            world.edit(kind, name, {"metadata": {"ownerReferences": None}})
-        for kind, name in LEFT:
-            if (kind, name) not in names:
-                world.delete(kind, name)
-        world.delete("BlueGreen")
-        world.deliver()
-        world.apply()
-        await world.settle()
-
-    def patched(self, world: World) -> list[tuple[str, str]]:
-        """Carry the command of `Stalled` out, and return what it names."""
-        [message] = [c["message"] for c in world.status()["conditions"] if c["type"] == "Stalled"]
-        [command] = re.findall("`(kubectl [^`]*)`", message)
-        program, verb, *names, kind, option, patch, where, namespace = shlex.split(command)
-        assert (program, verb, kind, option) == ("kubectl", "patch", "--type=merge", "-p")
-        assert (where, namespace) == ("-n", "default")
-        found = [tuple(one.split("/")) for one in names]
-        for group_kind, name in found:
-            world.edit(group_kind.removesuffix(".apps"), name, json.loads(patch))
-        return found
-
-    @pytest.mark.parametrize("names", [LEFT, LEFT[:1], LEFT[2:]], ids=["all", "one", "a Service"])
-    async def test_the_command_that_is_told_makes_them_children_again(self, names):
-        world = await settled()
-        uids = {name: world.the(*name)["metadata"]["uid"] for name in names}
-        await self.left(world, *names)
-        assert world.condition("Stalled") == "True/NameTaken"
-        before = len(world.writes)
-
-        told = self.patched(world)
-        await world.settle()
-
-        groups = {"Deployment": "Deployment.apps", "Service": "Service"}
-        assert told == [(groups[kind], name) for kind, name in names]
-        assert (world.condition("Stalled"), world.contested()) == ("", [])
-        assert {name: world.the(*name)["metadata"]["uid"] for name in names} == uids
-        assert not [write for write in world.writes[before:] if write.startswith("delete")]
-
-    async def test_each_is_named_and_the_command_stands_once(self):
-        world = await settled()
-        await self.left(world, *LEFT)
-
-        [message] = [c["message"] for c in world.status()["conditions"] if c["type"] == "Ready"]
-        for kind, name in LEFT:
-            assert f"{kind}/{name} exists and is not controlled by BlueGreen/demo" in message
-        assert message.count("kubectl patch") == 1
-        assert "these 3 children" in message
-
-    async def test_of_a_restored_status_the_command_is_not_taken(self):
-        """Its message differs in the uid alone: that of a resource that is no more."""
-        world = await settled()
-        await self.left(world, *LEFT)
-        status = world.status()
-        world.delete("BlueGreen")
-        world.deliver()
-        uid = world.apply()["metadata"]["uid"]
-        world.server.apply(
-            {**world.target("BlueGreen", "demo"), "status": status},
-            "hedgerow-bluegreen",
-            subresource="status",
-        )
-        world.restart()
-        await world.settle()
-
-        [message] = [c["message"] for c in world.status()["conditions"] if c["type"] == "Stalled"]
-        assert uid in message

@@ -6,9 +6,27 @@ from typing import Any
 
 import pytest
 
+from faults.scenario import Act, People, take, value_at
+from faults.scenarios import BLUE, DEMO
 from hedgerow.kube import errors
 from hedgerow.testing.memory.cluster import Sent
-from runtime.scenes import IMAGE, MOST_REPEATS, refuse, settled, take_image, writes_of
+from runtime.bluegreens import (
+    APPLY_STATUS,
+    CHILD,
+    CREATED,
+    declare,
+    edit,
+    in_pods,
+    play_row,
+    play_to_rest,
+    row,
+    select,
+    step,
+    take_image,
+    wait,
+)
+from runtime.scenes import IMAGE, MOST_REPEATS, refuse
+from runtime.stepwise import in_world
 from runtime.world import World, pods
 
 Object = dict[str, Any]
@@ -16,164 +34,134 @@ Object = dict[str, Any]
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("on_the_loop")]
 
 
-NAME = "demoblue-deployment"
-STATUS = "apply BlueGreen default/demo/status"
-
-
 def env(value: str, number: int) -> Object:
     pairs = [{"name": f"K{n:03}", "value": value} for n in range(number)]
     return {"containers": [{"name": "blue", "image": "example/echo:1", "env": pairs}]}
 
 
-async def contested_many(number: int) -> World:
-    """Return a world where another manager took so many fields of one Deployment."""
-    world = await settled(blueSpec=env("ours", number))
-    body = {
-        **world.target("Deployment", NAME),
-        "spec": {"template": {"spec": env("theirs", number)}},
-    }
-    world.server.apply(body, "helm", force=True)
-    await world.settle()
-    return world
+def take_env(number: int) -> Act:
+    """Have so many fields of one Deployment taken."""
+    return take(BLUE, in_pods(**env("theirs", number)), "helm")
 
 
-class TestBounds:
-    async def test_of_many_fields_fifty_are_listed_all_are_counted_and_told_once(self):
-        world = await contested_many(120)
+def list_nothing(world: World) -> None:
+    """Have the server store no status that lists anything."""
 
-        assert (len(world.contested()), world.status()["contestedCount"]) == (50, 120)
-        assert world.condition("Ready") == "False/FieldConflict"
-        assert world.events() == ["FieldConflict"]
-        assert await writes_of(world, lambda: None) == []
-        assert await writes_of(world, world.restart) == []
-        world.server.now += 7200
-        assert await writes_of(world, world.restart) == []
+    async def hook(sent: Sent) -> None:
+        if sent.subresource == "status" and sent.body["status"].get("contested"):
+            raise errors.from_status({"code": 500, "message": "etcdserver: request is too large"})
 
-    async def test_what_is_left_is_listed_once_the_rest_is_settled(self):
-        world = await contested_many(120)
-
-        world.apply(blueSpec=env("theirs", 115) | {"hostname": "x"})
-        await world.settle()
-
-        assert (world.contested(), "contestedCount" in world.status()) == ([], False)
+    world.cluster.before = hook
 
 
-class TestTooLarge:
-    async def refused(self, number: int) -> World:
-        """Return a world whose server stores no status that lists anything."""
+def age_and_value(people: People) -> tuple[str, str]:
+    [field] = value_at(people.get(DEMO), ("status", "contested"))
+    return field["since"], field["live"]
 
-        async def hook(sent: Sent) -> None:
-            if sent.subresource == "status" and sent.body["status"].get("contested"):
-                raise errors.from_status(
-                    {"code": 500, "message": "etcdserver: request is too large"}
-                )
 
-        world = await settled(blueSpec=env("ours", number))
-        world.cluster.before = hook
-        target = world.target("Deployment", NAME)
-        body = {**target, "spec": {"template": {"spec": env("theirs", number)}}}
-        world.server.apply(body, "helm", force=True)
-        await world.settle()
-        return world
+MANY = step(declare(blueSpec=env("ours", 120)))
+LISTED = step(
+    take_env(120), listed=50, counted=120, Ready="False/FieldConflict", events="FieldConflict"
+)
+ROWS = (
+    row(
+        "of many fields fifty are listed and all are counted and told once",
+        MANY,
+        LISTED,
+        step(wait(7200), restarted=True, sent=[]),
+    ),
+    row(
+        "what is left is listed once the rest is settled",
+        MANY,
+        LISTED,
+        step(
+            declare(blueSpec=env("theirs", 115) | {"terminationGracePeriodSeconds": 7}),
+            listed=0,
+            counted=None,
+            grace=7,
+        ),
+    ),
+    row(
+        "more than ten fields put back make one Event",
+        step(declare(blueSpec=env("ours", 30))),
+        step(
+            edit(
+                BLUE, in_pods(containers=[{"name": "blue", "image": "example/echo:1"}]), "remover"
+            ),
+            events="FieldRestored",
+        ),
+    ),
+)
+TOO_LARGE = row(
+    "a status that is too large counts what it cannot list, until the declaration changes",
+    step(declare(blueSpec=env("ours", 3))),
+    step(
+        in_world(list_nothing),
+        take_env(3),
+        listed=0,
+        counted=3,
+        Ready="False/FieldConflict",
+        Contested="True/FieldConflict",
+        status="Blue",
+    ),
+    step(sent=[]),
+    step(declare(blueSpec=env("ours", 3), routeTo="Green"), status="Green"),
+)
 
-    async def test_a_status_that_is_too_large_counts_what_it_cannot_list(self):
-        world = await self.refused(3)
 
-        assert (world.contested(), world.status()["contestedCount"]) == ([], 3)
-        assert world.condition("Ready") == "False/FieldConflict"
-        assert world.condition("Contested") == "True/FieldConflict"
-        assert world.status()["routeTo"] == "Blue"
+@pytest.mark.parametrize("row", ROWS, ids=str)
+async def test_row(row):
+    await play_to_rest(row)
 
-    async def test_it_is_not_tried_again_until_the_declaration_changes(self):
-        world = await self.refused(3)
 
-        assert await writes_of(world, lambda: None) == []
-        written = await writes_of(
-            world, lambda: world.apply(blueSpec=env("ours", 3), routeTo="Green")
-        )
-        assert written.count(STATUS) >= 1
+async def test_one_that_is_too_large():
+    await play_row(TOO_LARGE)
+
+
+def logged(world: World, event: str) -> list[str]:
+    return [entry["told"] for entry in world.logs.entries if entry["event"] == event]
+
+
+SAID = f"{CHILD}: {IMAGE}: you declare example/echo:1, it is theirs:9; held by helm (Apply)"
 
 
 class TestLiveValues:
     async def test_the_status_follows_the_value_and_keeps_since(self):
-        world = await settled()
-        take_image(world)
-        await world.settle()
-        (before,) = world.status()["contested"]
-        world.server.now += 60
+        told: list[tuple[str, str]] = []
+        note = step(lambda people: told.append(age_and_value(people)), events="FieldConflict")
+        taken = step(take_image()), note, step(wait(60), take_image("theirs:10")), note
+        await play_row(row("followed", CREATED, *taken))
 
-        take_image(world, image="theirs:10")
-        await world.settle()
-
-        (after,) = world.status()["contested"]
-        assert (before["live"], after["live"]) == ("theirs:9", "theirs:10")
-        assert after["since"] == before["since"]
-        assert world.events() == ["FieldConflict"]
+        assert [live for _, live in told] == ["theirs:9", "theirs:10"]
+        assert len({since for since, _ in told}) == 1
 
     async def test_a_value_that_changes_all_the_time_is_told_a_few_times(self):
-        world = await settled()
-        self.select(world, "grey")
-        await world.settle()
-        begun = len(world.writes)
+        changes = (step(wait(1), select(f"g{number}"), lag="Service") for number in range(40))
+        world = await play_row(row("changed", CREATED, step(select("grey")), *changes))
 
-        for number in range(40):
-            world.server.now += 1
-            self.select(world, f"grey-{number}")
-            world.deliver()
-            await world.work()
-
-        assert 2 < world.writes[begun:].count(STATUS) < MOST_REPEATS
+        assert 2 < world.writes.count(APPLY_STATUS) - 2 < MOST_REPEATS
         world.server.now += 601
-        world.deliver()
-        await world.work()
+        await world.settle()
         (field,) = world.status()["contested"]
-        assert "grey-39" in field["live"]
-
-    def select(self, world: World, phase: str) -> None:
-        world.edit("Service", "demo", {"spec": {"selector": {"app.kubernetes.io/phase": phase}}})
+        assert "g39" in field["live"]
 
     async def test_both_are_logged_once_each_though_the_status_is_refused(self):
-        world = await settled()
-        refuse(world, errors.Invalid("no", code=422), "demo/status")
-        take_image(world)
-        for _ in range(3):
-            world.deliver()
-            await world.work()
-            world.server.now += 61
+        refused = in_world(
+            lambda world: refuse(world, errors.Invalid("no", code=422), "demo/status")
+        )
+        taken = (
+            step(refused, take_image(), lag="Deployment"),
+            *[step(wait(61), lag="Deployment")] * 2,
+        )
+        world = await play_row(row("refused", CREATED, *taken))
 
-        told = [
-            entry["told"] for entry in world.logs.entries if entry["event"] == "field contested"
-        ]
-        assert len(told) == 1
-        assert "you declare example/echo:1, it is theirs:9; held by helm (Apply)" in told[0]
+        assert [line.partition("; left")[0] for line in logged(world, "field contested")] == [SAID]
 
     async def test_the_end_of_a_conflict_is_logged_once_after_its_beginning(self):
-        world = await settled()
-        take_image(world)
-        await world.settle()
-        world.apply(blueSpec=pods("blue", "theirs:9"))
-        for _ in range(3):
-            await world.settle()
-            world.server.now += 61
+        agreed = declare(blueSpec=pods("blue", "theirs:9"))
+        world = await play_row(
+            row("ended", CREATED, step(take_image()), step(agreed), step(wait(61)))
+        )
 
-        logged = {
-            event: [e["told"] for e in world.logs.entries if e["event"] == event]
-            for event in ("field contested", "field no longer contested")
-        }
-        field = f"Deployment/{NAME}: {IMAGE}"
-        said = "you declare example/echo:1, it is theirs:9; held by helm (Apply); left as it is"
-        assert logged == {
-            "field contested": [f"{field}: {said}"],
-            "field no longer contested": [field],
-        }
-
-
-class TestRestoring:
-    async def test_more_than_ten_fields_put_back_make_one_event(self):
-        world = await settled(blueSpec=env("ours", 30))
-        live = world.the("Deployment", NAME)
-        live["spec"]["template"]["spec"]["containers"][0].pop("env")
-        world.server.update(live, "remover")
-        await world.settle()
-
-        assert world.events() == ["FieldRestored"]
+        assert logged(world, "field contested") == [f"{SAID}; left as it is"]
+        assert logged(world, "field no longer contested") == [f"{CHILD}: {IMAGE}"]

@@ -2,287 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from faults.scenario import Act, People
+from faults.scenarios import BLUE
 from hedgerow.kube import errors
 from hedgerow.testing.memory.cluster import Sent
-from runtime.scenes import BLUE, settled, writes_of
-from runtime.world import Crash, World, crash, pods
+from runtime.bluegreens import (
+    APPLY_BLUE,
+    APPLY_STATUS,
+    CHILD,
+    Times,
+    crash_at,
+    declare,
+    in_pods,
+    look_again,
+    play_row,
+    play_to_rest,
+    row,
+    step,
+    yields,
+)
+from runtime.stepwise import WorldPeople, in_world
+from runtime.world import World, pods
 
 Object = dict[str, Any]
 
 pytestmark = pytest.mark.anyio
 
-CHILD = "demoblue-deployment"
-STATUS = "apply BlueGreen default/demo/status"
+PLACE = '.spec.template.spec.volumes[name="files"].emptyDir'
 UNSET = [{"name": "files"}]
 """A volume without a source: the server makes it an `emptyDir`, which nobody holds."""
 FILES = [{"name": "files", "configMap": {"name": "files"}}]
-
-
-def volumes(world: World) -> list[Object]:
-    return world.the("Deployment", CHILD)["spec"]["template"]["spec"]["volumes"]
-
-
-def generation(world: World) -> int:
-    return world.the("Deployment", CHILD)["metadata"]["generation"]
-
-
-def declare(world: World, volumes: list[Object]) -> None:
-    world.apply(blueSpec=pods("blue", volumes=volumes))
-
-
-def without_events(written: list[str]) -> list[str]:
-    return [line for line in written if "Event" not in line]
-
-
-class TestDefault:
-    async def test_it_is_taken_over_and_then_left_out(self):
-        world = await settled(blueSpec=pods("blue", volumes=UNSET))
-        before = generation(world)
-        assert volumes(world) == [{"name": "files", "emptyDir": {}}]
-
-        written = await writes_of(world, lambda: declare(world, FILES))
-
-        assert [one["configMap"]["name"] for one in volumes(world)] == ["files"]
-        assert [sorted(one) for one in volumes(world)] == [["configMap", "name"]]
-        assert generation(world) == before + 1
-        assert without_events(written) == [f"apply {BLUE}"] * 3 + [STATUS]
-        assert world.condition("Ready") != "False/Rejected"
-
-    async def test_it_is_told_once(self):
-        world = World(normal_events=10)
-        declare(world, UNSET)
-        await world.settle()
-        declare(world, FILES)
-        await world.settle()
-        world.restart()
-        await world.settle()
-
-        events = world.server.list("events.k8s.io", "Event").items
-        [event] = [event for event in events if event["reason"] == "UnownedFieldTaken"]
-        assert event["type"] == "Normal"
-        assert event["regarding"]["kind"] == "BlueGreen"
-        place = '.spec.template.spec.volumes[name="files"].emptyDir'
-        assert f"Deployment/{CHILD}: nobody held {place}, and" in event["note"]
-
-    async def test_the_first_apply_is_for_exactly_this_version_and_not_forced(self):
-        world = await settled(blueSpec=pods("blue", volumes=UNSET))
-        version = world.the("Deployment", CHILD)["metadata"]["resourceVersion"]
-        mark = len(world.cluster.writes)
-
-        await writes_of(world, lambda: declare(world, FILES))
-
-        _, first, second, *_ = world.cluster.writes[mark:]
-        assert first.body["metadata"]["resourceVersion"] == version
-        assert second.body["metadata"]["resourceVersion"] != version
-        assert [sent.force for sent in (first, second)] == [False, False]
-
-    @pytest.mark.parametrize("when", ["before", "after"])
-    @pytest.mark.parametrize("number", range(4))
-    async def test_after_a_crash_at_any_request_the_next_life_goes_on(self, number, when):
-        world = await settled(blueSpec=pods("blue", volumes=UNSET))
-        declare(world, FILES)
-        world.deliver()
-
-        world.during(number, crash, when=when)
-        with pytest.raises(Crash):
-            await world.work()
-        world.restart()
-        await world.settle()
-
-        assert [sorted(one) for one in volumes(world)] == [["configMap", "name"]]
-        assert world.condition("Stalled") == ""
-
-    async def test_what_was_taken_over_before_a_crash_goes_by_an_ordinary_apply(self):
-        world = await settled(blueSpec=pods("blue", volumes=UNSET))
-        declare(world, FILES)
-        world.deliver()
-
-        world.during(1, crash)
-        with pytest.raises(Crash):
-            await world.work()
-        assert volumes(world) == [{"name": "files", "emptyDir": {}}]
-        mark = len(world.writes)
-
-        world.restart()
-        await world.settle()
-
-        assert [sorted(one) for one in volumes(world)] == [["configMap", "name"]]
-        assert without_events(world.writes[mark:]) == [f"apply {BLUE}", STATUS]
-
-    async def test_of_several_in_one_object_all_go_at_once(self):
-        variables = [{"name": f"V{n}", "value": "1"} for n in range(5)]
-        world = await settled()
-        body = {"containers": [{"name": "blue", "env": variables}], "volumes": UNSET}
-        target = world.target("Deployment", CHILD)
-        world.server.apply({**target, "spec": {"template": {"spec": body}}}, "gone")
-        forget(world, "gone")
-        await world.settle()
-        sources = [
-            {"name": f"V{n}", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}
-            for n in range(5)
-        ]
-        spec = pods("blue", volumes=FILES)
-        spec["containers"][0]["env"] = sources
-
-        written = await writes_of(world, lambda: world.apply(blueSpec=spec))
-
-        assert without_events(written) == [f"apply {BLUE}"] * 3 + [STATUS]
-        container = world.the("Deployment", CHILD)["spec"]["template"]["spec"]["containers"][0]
-        assert [sorted(one) for one in container["env"]] == [["name", "valueFrom"]] * 5
-
-
-def forget(world: World, manager: str) -> None:
-    """Take the entries of a manager away, so that nobody holds what it alone held."""
-    live = world.the("Deployment", CHILD)
-    meta = live["metadata"]
-    meta["managedFields"] = [one for one in meta["managedFields"] if one["manager"] != manager]
-    world.server.put(live)
-
-
-def hold(world: World) -> None:
-    """Somebody else holds what the server has filled in."""
-    body = {"template": {"spec": {"volumes": [{"name": "files", "emptyDir": {}}]}}}
-    world.server.apply({**world.target("Deployment", CHILD), "spec": body}, "helm")
-
-
-class TestLeft:
-    """What is not taken over: the refusal is told, as any other."""
-
-    async def test_what_somebody_holds(self):
-        world = await settled(blueSpec=pods("blue", volumes=UNSET))
-        hold(world)
-
-        written = await writes_of(world, lambda: declare(world, FILES))
-
-        assert "emptyDir" in volumes(world)[0]
-        assert world.condition("Stalled") == "True/Rejected"
-        assert all(sent.body["spec"] for sent in world.cluster.writes if str(sent) in written[:1])
-        assert "UnownedFieldTaken" not in world.events()
-        assert managers(world) == {"hedgerow-bluegreen", "helm"}
-
-    async def test_what_somebody_takes_just_before(self):
-        world = await settled(blueSpec=pods("blue", volumes=UNSET))
-        declare(world, FILES)
-        world.deliver()
-        world.during(0, lambda: hold(world))
-
-        await world.work()
-        await world.settle()
-
-        assert world.condition("Stalled") == "True/Rejected"
-        assert "emptyDir" in volumes(world)[0]
-
-    async def test_what_the_user_yields(self):
-        world = await settled(blueSpec=pods("blue", volumes=UNSET))
-        note = {"hedgerow.dev/yield": "Deployment/*: spec.template.spec.volumes[*].emptyDir"}
-        world.edit("BlueGreen", "demo", {"metadata": {"annotations": note}}, "user")
-
-        await writes_of(world, lambda: declare(world, FILES))
-
-        assert world.condition("Stalled") == "True/Rejected"
-        assert managers(world) == {"hedgerow-bluegreen"}
-        assert "UnownedFieldTaken" not in world.events()
-
-    async def test_what_is_not_the_reason_of_a_refusal(self):
-        world = await settled(blueSpec=pods("blue", volumes=UNSET))
-
-        written = await writes_of(world, lambda: world.apply(blueSpec=pods("blue", "")))
-
-        assert world.condition("Stalled") == "True/Rejected"
-        assert set(without_events(written)) == {f"apply {BLUE}", STATUS}
-
-    @pytest.mark.parametrize(
-        ("error", "reason"),
-        [
-            (errors.Forbidden("may not", code=403), "Forbidden"),
-            (errors.Invalid("may not", code=422), "Rejected"),
-        ],
-    )
-    async def test_if_it_may_not_be_taken_over_that_is_told(self, error, reason):
-        world = await settled(blueSpec=pods("blue", volumes=UNSET))
-        declare(world, FILES)
-        world.deliver()
-
-        async def hook(sent: Sent) -> None:
-            if str(sent) == f"apply {BLUE}" and "resourceVersion" in sent.body["metadata"]:
-                raise error
-
-        world.cluster.before = hook
-        await world.work()
-
-        assert world.condition("Stalled") == f"True/{reason}"
-        world.restart()
-        await world.settle()
-        assert [sorted(one) for one in volumes(world)] == [["configMap", "name"]]
-
-    async def test_what_comes_back_each_time_is_not_fought_for_long(self):
-        world = await settled(blueSpec=pods("blue", volumes=UNSET))
-        declare(world, FILES)
-        world.deliver()
-
-        async def hook(sent: Sent) -> None:
-            if str(sent) == f"apply {BLUE}" and "resourceVersion" not in sent.body["metadata"]:
-                forget(world, "hedgerow-bluegreen")
-                raise TWO_SOURCES
-
-        world.cluster.before = hook
-        for _ in range(20):
-            world.deliver()
-            await world.work()
-
-        assert world.condition("Stalled") in ("True/NotSettling", "True/Rejected")
-        assert sum(line == f"apply {BLUE}" for line in world.writes) < 40
-
-    async def test_what_is_refused_again_in_the_same_pass_is_told_then(self):
-        """What we took over goes with the next apply, so that another refusal is about more."""
-        world = await settled(blueSpec=pods("blue", volumes=UNSET))
-        declare(world, FILES)
-        world.deliver()
-
-        async def hook(sent: Sent) -> None:
-            if str(sent) == f"apply {BLUE}" and "resourceVersion" not in sent.body["metadata"]:
-                forget(world, "hedgerow-bluegreen")
-                raise TWO_SOURCES
-
-        world.cluster.before = hook
-        mark = len(world.cluster.writes)
-        await world.work()
-
-        sent = [one for one in world.cluster.writes[mark:] if str(one) == f"apply {BLUE}"]
-        assert sum("emptyDir" in str(one.body) for one in sent) == 1
-        assert world.condition("Stalled") == "True/Rejected"
-
-    @pytest.mark.parametrize(
-        ("field", "writes"),
-        [
-            ("", 1),
-            ("spec.template.spec.volumes", 1),
-            ("spec.template.spec", 1),
-            ("spec.selector", 2),  # the rest without it is tried, too
-        ],
-    )
-    async def test_what_the_server_does_not_name(self, field, writes):
-        world = await settled(blueSpec=pods("blue", volumes=UNSET))
-        declare(world, FILES)
-        world.deliver()
-
-        async def hook(sent: Sent) -> None:
-            if str(sent) == f"apply {BLUE}":
-                causes = [errors.Cause(field, "", "may not", "FieldValueForbidden")]
-                raise errors.Invalid("may not", causes=causes, code=422)
-
-        world.cluster.before = hook
-        written = len(world.writes)
-        await world.work()
-
-        assert world.writes[written:].count(f"apply {BLUE}") == writes
-        assert world.condition("Stalled") == "True/Rejected"
-
-
+DEFAULT, CHOSEN = [["emptyDir", "name"]], [["configMap", "name"]]
+REJECTED = "True/Rejected"
 TWO_SOURCES = errors.Invalid(
     "may not specify more than 1 volume type",
     causes=[errors.Cause("spec.template.spec.volumes[0].configMap", "", "Forbidden")],
@@ -290,6 +46,211 @@ TWO_SOURCES = errors.Invalid(
 )
 
 
-def managers(world: World) -> set[str]:
-    entries = world.the("Deployment", CHILD)["metadata"]["managedFields"]
-    return {entry["manager"] for entry in entries if "f:spec" in entry["fieldsV1"]}
+def mounting(volumes: list[Object], **container: Any) -> Act:
+    spec = pods("blue", volumes=volumes)
+    spec["containers"][0] |= container
+    return declare(blueSpec=spec)
+
+
+def forget(manager: str) -> Callable[[World], None]:
+    """Take the entries of a manager away, so that nobody holds what it alone held."""
+
+    def act(world: World) -> None:
+        live = world.the("Deployment", "demoblue-deployment")
+        meta = live["metadata"]
+        meta["managedFields"] = [e for e in meta["managedFields"] if e["manager"] != manager]
+        world.server.put(live)
+
+    return act
+
+
+def hold(people: People) -> None:
+    """Somebody else holds what the server has filled in."""
+    people.apply({**BLUE, **in_pods(volumes=[{"name": "files", "emptyDir": {}}])}, "helm")
+
+
+def refusing(error: errors.KubeError, *, takeover: bool) -> Act:
+    """Have what takes a field over refused, or the other applies, and our entry be taken away."""
+
+    def act(world: World) -> None:
+        async def hook(sent: Sent) -> None:
+            if str(sent) != APPLY_BLUE or ("resourceVersion" in sent.body["metadata"]) != takeover:
+                return
+            if not takeover:
+                forget("hedgerow-bluegreen")(world)
+            raise error
+
+        world.cluster.before = hook
+
+    return in_world(act)
+
+
+def naming(field: str) -> Act:
+    """Have every apply of it refused for a field."""
+    causes = [errors.Cause(field, "", "may not", "FieldValueForbidden")]
+    error = errors.Invalid("may not", causes=causes, code=422)
+
+    async def hook(sent: Sent) -> None:
+        if str(sent) == APPLY_BLUE:
+            raise error
+
+    return in_world(lambda world: setattr(world.cluster, "before", hook))
+
+
+FIRST = step(mounting(UNSET), volumes=DEFAULT)
+VARIABLES = [f"V{number}" for number in range(5)]
+VALUES = [{"name": name, "value": "1"} for name in VARIABLES]
+SOURCES = [
+    {"name": name, "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}} for name in VARIABLES
+]
+LEFT = {"containers": [{"name": "blue", "env": VALUES}], "volumes": UNSET}
+
+
+def leave(people: People) -> None:
+    """Somebody has applied what is in our way, who is gone by now."""
+    people.apply({**BLUE, **in_pods(**LEFT)}, "gone")
+
+
+ROWS = (
+    row(
+        "a default is taken over and then left out",
+        FIRST,
+        step(mounting(FILES), volumes=CHOSEN, writes=[APPLY_BLUE] * 3 + [APPLY_STATUS], Stalled=""),
+        real="A source of a volume is filled in that nobody holds, and a second one is refused.",
+    ),
+    row(
+        "what was taken over before a crash goes by an ordinary apply",
+        FIRST,
+        step(mounting(FILES), crash_at(1), volumes=DEFAULT),
+        step(restarted=True, volumes=CHOSEN, writes=[APPLY_BLUE, APPLY_STATUS]),
+    ),
+    row(
+        "of several in one object all go at once",
+        step(declare()),
+        step(
+            lambda people: people.apply({**BLUE, **in_pods(**LEFT)}, "gone"),
+            in_world(forget("gone")),
+        ),
+        step(
+            mounting(FILES, env=SOURCES),
+            volumes=CHOSEN,
+            variables=[["name", "valueFrom"]] * 5,
+            writes=[APPLY_BLUE] * 3 + [APPLY_STATUS],
+        ),
+    ),
+)
+REFUSED = (
+    row(
+        "what somebody holds is not taken over",
+        FIRST,
+        step(hold, mounting(FILES), volumes=DEFAULT, Stalled=REJECTED, events="Rejected"),
+    ),
+    row(
+        "nor what somebody takes just before",
+        FIRST,
+        step(
+            mounting(FILES),
+            in_world(lambda world: world.during(0, lambda: hold(WorldPeople(world)))),
+            volumes=DEFAULT,
+            Stalled=REJECTED,
+        ),
+    ),
+    row(
+        "nor what the user yields",
+        FIRST,
+        step(
+            yields("Deployment/*: spec.template.spec.volumes[*].emptyDir"),
+            mounting(FILES),
+            volumes=DEFAULT,
+            Stalled=REJECTED,
+            events="Rejected",
+        ),
+    ),
+    row(
+        "nor what is not the reason of a refusal",
+        FIRST,
+        step(declare(blueSpec=pods("blue", "")), volumes=DEFAULT, Stalled=REJECTED),
+    ),
+    *(
+        row(
+            f"if it may not be taken over for {error!r} that is told",
+            FIRST,
+            step(refusing(error, takeover=True), mounting(FILES), lag="BlueGreen", Stalled=stalled),
+            step(restarted=True, volumes=CHOSEN),
+        )
+        for stalled, error in {
+            "True/Forbidden": errors.Forbidden("may not", code=403),
+            REJECTED: errors.Invalid("may not", code=422),
+        }.items()
+    ),
+    row(
+        "what is refused again in the same pass is told then",
+        # What we took over goes with the next apply, so that another refusal is about more.
+        FIRST,
+        step(
+            refusing(TWO_SOURCES, takeover=False),
+            mounting(FILES),
+            lag="BlueGreen",
+            Stalled=REJECTED,
+            taken_over=1,
+        ),
+    ),
+    *(
+        row(
+            f"of {field or 'what the server does not name'} nothing is taken over",
+            FIRST,
+            step(
+                naming(field),
+                mounting(FILES),
+                lag="BlueGreen",
+                sent=Times({APPLY_BLUE: writes}),
+                Stalled=REJECTED,
+            ),
+        )
+        for field, writes in {
+            "": 1,
+            "spec.template.spec.volumes": 1,
+            "spec.template.spec": 1,
+            "spec.selector": 2,  # the rest without it is tried, too
+        }.items()
+    ),
+)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=str)
+async def test_row(row):
+    await play_to_rest(row)
+
+
+@pytest.mark.parametrize("row", REFUSED, ids=str)
+async def test_of_refusals(row):
+    await play_row(row)
+
+
+async def test_what_comes_back_each_time_is_not_fought_for_long():
+    first = step(refusing(TWO_SOURCES, takeover=False), mounting(FILES), lag="BlueGreen")
+    again = [step(look_again, lag="Deployment")] * 20
+    world = await play_row(row("it comes back", FIRST, first, *again))
+
+    assert world.condition("Stalled") in ("True/NotSettling", REJECTED)
+    assert world.writes.count(APPLY_BLUE) < 40
+
+
+async def test_the_first_apply_is_for_exactly_this_version_and_none_is_forced():
+    world = await play_row(row("taken over", FIRST, step(mounting(FILES))))
+
+    _, first, second = [sent for sent in world.cluster.writes if str(sent) == APPLY_BLUE][1:]
+    versions = [sent.body["metadata"].get("resourceVersion") for sent in (first, second)]
+    assert versions[0] is not None
+    assert versions[1] != versions[0]
+    assert not any(sent.force for sent in world.cluster.writes)
+
+
+async def test_it_is_told_by_one_normal_event():
+    world = World(normal_events=10)
+    await play_row(row("told", FIRST, step(mounting(FILES)), step(restarted=True)), world)
+
+    events = world.server.list("events.k8s.io", "Event").items
+    [event] = [event for event in events if event["reason"] == "UnownedFieldTaken"]
+    assert (event["type"], event["regarding"]["kind"]) == ("Normal", "BlueGreen")
+    assert f"{CHILD}: nobody held {PLACE}, and" in event["note"]

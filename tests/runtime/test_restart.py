@@ -1,7 +1,8 @@
 """A restart, or another leader: whatever a resource says, nothing is written to say it again.
 
 Another leader knows what a new process knows: what is at the API server, without the Events, which
-have expired. `tests/runtime/secretsync/test_controller.py` has secretsync's states. The one
+have expired. `tests/runtime/secretsync/test_controller.py` has secretsync's states, and each
+row of the reconciler's tables ends with such a restart. The one
 exception is an object that admission rewrites: it is applied once, which changes nothing
 (`tests/runtime/test_reconciler_policy.py`).
 """
@@ -21,7 +22,6 @@ from hedgerow.controllers.bluegreen import controller as bluegreen
 from hedgerow.controllers.cronjob import controller as cronjob
 from hedgerow.controllers.scaler import controller as scaler
 from hedgerow.controllers.scaler.windows import OUT_REPLICAS, SCALE_IN, SCALE_OUT
-from hedgerow.plan import conditions
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow.runtime.cache.budget import Budget
 from hedgerow.testing.memory import kinds
@@ -54,7 +54,6 @@ JOB: Object = {
         }
     }
 }
-CLAIM = (("hedgerow.dev/claim", "Deployment/*: spec.replicas"),)
 ALWAYS_OUT = ((SCALE_OUT, "0 0 * * *"), (SCALE_IN, "0 0 1 1 *"), (OUT_REPLICAS, "10"))
 """A window that is open when the world begins, for months."""
 
@@ -125,10 +124,6 @@ def occupy(kind: str, name: str, body: Object) -> Act:
     return lambda world: world.server.create({**world.target(kind, name), **body}, "kubectl")
 
 
-def forbid_claims(world: Living) -> None:
-    world.claiming[NS] = False
-
-
 def started(change: Object) -> Act:
     """Return an act: somebody changes the one Job that runs."""
 
@@ -143,23 +138,8 @@ def relabel(kind: str, name: str) -> Act:
     return take(kind, name, RELABELLED)
 
 
-def going(kind: str, name: str) -> Act:
-    """Return an act: somebody deletes a child that a finalizer keeps."""
-
-    def act(world: Living) -> None:
-        world.edit(kind, name, {"metadata": {"finalizers": ["example.com/hold"]}})
-        world.delete(kind, name)
-
-    return act
-
-
 def scale_to_zero(world: Living) -> None:
     world.server.scale(world.target("Deployment", "demo"), 0, "kubectl")
-
-
-def take_status(world: Living) -> None:
-    live = world.the(world.kind)
-    world.edit_status(world.kind, "demo", {**live["status"], "routeTo": "Grey"}, by="meddler")
 
 
 def overgrown(world: Living) -> None:
@@ -193,28 +173,11 @@ SC = of(scaler.CONTROLLER[0], WORKLOAD)
 SERVICE: Object = {"spec": {"ports": [{"port": 1, "protocol": "TCP"}]}}
 SCALED = {"spec": {"replicas": 7}}
 RELABELLED = {"metadata": {"labels": {"hedgerow.dev/controller": "mine"}}}
-SELECTOR = {"spec": {"selector": {"x": "y"}}}
-MISREAD = (("hedgerow.dev/yield", "nonsense"),)
-YIELDED = (("hedgerow.dev/yield", "Service/*: **"),)
-UNMATCHED = (("hedgerow.dev/yield", "Deployment/none: spec.replicas"),)
 DAILY = {"schedule": "0 0 * * *"}
 
 
 CASES = (
-    BG("settled", "Ready"),
-    BG("a contested field", "FieldConflict", take("Service", "demo", SELECTOR)),
-    BG("a yielded field", "Ready", take("Service", "demo", SELECTOR), annotations=YIELDED),
-    BG("a contested status", "FieldConflict", take_status),
-    BG("a contested label of ours", "FieldConflict", relabel("Deployment", "demoblue-deployment")),
-    BG("a child that is being deleted", "WaitingForDeletion", going("Service", "demo")),
-    BG("a taken name", "NameTaken", before=occupy("Service", "demo", SERVICE)),
     BG("a spec that was stored before a rule", "NoSpec", spec={"blueSpec": None}),
-    BG("an annotation that cannot be read", "InvalidAnnotation", annotations=MISREAD),
-    BG("an annotation that matches nothing", conditions.UNMATCHED, annotations=UNMATCHED),
-    BG(
-        "a claim that is refused", "ClaimRefused", take("Service", "demo", SELECTOR),
-        before=forbid_claims, annotations=CLAIM,
-    ),
     BG("one that is too large", "TooLarge", overgrown, budget=lambda: Budget(24 * 20_000)),
     BG(
         "an error of compose", "ComposeFailed",

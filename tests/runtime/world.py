@@ -122,8 +122,12 @@ class World:
 
     def restart(self) -> None:
         """End this life, whatever it was at, and begin another."""
-        self.cluster.before = self.cluster.after = calm
+        self.calm()
         self.life = self._new_life()
+
+    def calm(self) -> None:
+        """Let nothing be done around requests any more."""
+        self.cluster.before = self.cluster.after = calm
 
     @property
     def meters(self) -> Meters:
@@ -168,6 +172,11 @@ class World:
         """Passes that ended in an unexpected exception."""
         return [entry for entry in self.logs.entries if entry["event"] == "pass failed"]
 
+    @property
+    def complaints(self) -> list[str]:
+        """What was logged as a warning or worse."""
+        return [each["event"] for each in self.logs.entries if each["log_level"] != "info"]
+
     def during(self, number: int, act: Callable[[], Any], *, when: str = "after") -> None:
         """Do `act` around the request of that number from now on; 0 is the next one."""
         asked = -1
@@ -180,7 +189,7 @@ class World:
                 if isinstance(result, Awaitable):
                     await result
 
-        self.cluster.before = self.cluster.after = calm
+        self.calm()
         setattr(self.cluster, when, hook)
 
     # --- people -------------------------------------------------------------------------------
