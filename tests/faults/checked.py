@@ -49,8 +49,9 @@ _CHECKS = [
 _PORTS = [{"name": "http", "port": 80, "protocol": "TCP", "targetPort": 8080}]
 
 
-def _pods(name: str, image: str = "example/echo:1") -> Object:
-    return {"containers": [{"name": name, "image": image}]}
+def pods(name: str, image: str = "example/echo:1", **container: Any) -> Object:
+    """Return a PodSpec of one container."""
+    return {"containers": [{"name": name, "image": image, **container}]}
 
 
 def serve(people: People) -> None:
@@ -63,7 +64,7 @@ def serve(people: People) -> None:
         template = live["spec"]["template"]
         pod = target("v1", "Pod", f"{deployment['metadata']['name']}-5f-x")
         labels = template["metadata"]["labels"]
-        containers = [{k: one[k] for k in ("name", "image")} for one in _pods("c")["containers"]]
+        containers = [{k: one[k] for k in ("name", "image")} for one in pods("c")["containers"]]
         pod["metadata"]["labels"] = labels
         people.apply({**pod, "spec": {"containers": containers}}, KUBELET)
         ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
@@ -128,8 +129,8 @@ def bluegreen_checked(overlap: int = 1) -> Iterator[Step]:
     """Two checks, one of which fails at first, an overlap there and back, and a bake."""
     spec: dict[str, Any] = {
         "routeTo": "Blue",
-        "blueSpec": _pods("blue"),
-        "greenSpec": _pods("green"),
+        "blueSpec": pods("blue"),
+        "greenSpec": pods("green"),
         "promotion": "WhenChecked",
         "checks": _CHECKS,
         "switch": "Overlap",
@@ -154,7 +155,7 @@ def bluegreen_checked(overlap: int = 1) -> Iterator[Step]:
 
     yield Step("flipped", flip, both(checking, _selects("Blue")))
     yield Step("a check failed", fail, both(_phase("CheckFailed"), _selects("Blue")))
-    changed = {**spec, "routeTo": "Green", "greenSpec": _pods("green", "example/echo:2")}
+    changed = {**spec, "routeTo": "Green", "greenSpec": pods("green", "example/echo:2")}
     waiting = both(_phase("WaitingForAvailability"), _selects("Blue"), count(jobs, 0))
     yield Step("changed, with checks to come", apply(DEMO, **changed), waiting)
     yield rolling_out("rolled out again", both(checking, _selects("Blue")), BLUE, GREEN, act=serve)
@@ -163,7 +164,7 @@ def bluegreen_checked(overlap: int = 1) -> Iterator[Step]:
 
     def change(people: People) -> None:
         follow(people)
-        apply(DEMO, **{**changed, "greenSpec": _pods("green", "example/echo:3")})(people)
+        apply(DEMO, **{**changed, "greenSpec": pods("green", "example/echo:3")})(people)
 
     yield Step(
         "changed while routed",
@@ -189,8 +190,8 @@ def bluegreen_baked() -> Iterator[Step]:
     """A colour that is held, then routed, breaks while it is watched, and is not tried again."""
     spec: dict[str, Any] = {
         "routeTo": "Blue",
-        "blueSpec": _pods("blue"),
-        "greenSpec": _pods("green"),
+        "blueSpec": pods("blue"),
+        "greenSpec": pods("green"),
         "promotion": "WhenAvailable",
         "hold": True,
         "bakeSeconds": 86400,
@@ -215,7 +216,7 @@ def bluegreen_baked() -> Iterator[Step]:
     back = both(_phase("RolledBack"), _selects("Blue"), observed(DEMO, Ready="False/RolledBack"))
     yield Step("green breaks", _break, back)
     yield rolling_out("green is mended", back, BLUE, GREEN, act=serve)
-    spec = {**spec, "greenSpec": _pods("green", "example/echo:2")}
+    spec = {**spec, "greenSpec": pods("green", "example/echo:2")}
     waiting = both(_phase("WaitingForAvailability"), _selects("Blue"))
     yield Step("changed", apply(DEMO, **spec), waiting)
     yield rolling_out("rolled out again", held, BLUE, GREEN, act=serve)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from faults import built_in, checked
+from faults.checked import BLUE, DEMO, GREEN, ROUTE, pods
 from faults.scenario import (
     JOBS,
     Object,
@@ -33,15 +34,8 @@ YEARLY, EVERY_SECOND = "0 0 1 1 *", "@every 1s"
 
 # --- BlueGreen ----------------------------------------------------------------------------------
 
-DEMO = target("app.demo.kakao.com/v1", "BlueGreen", "demo")
-BLUE, GREEN = (target("apps/v1", "Deployment", f"demo{c}-deployment") for c in ("blue", "green"))
-ROUTE = target("v1", "Service", "demo")
 _PHASE = ("spec", "selector", "app.kubernetes.io/phase")
 _IMAGE = ("spec", "template", "spec", "containers", 0, "image")
-
-
-def _pods(name: str, image: str = "example/echo:1", **more: Any) -> Object:
-    return {"containers": [{"name": name, "image": image, **more}]}
 
 
 def _port(target_port: int, port: int = 80, name: str = "http") -> Object:
@@ -60,7 +54,7 @@ def _behind(people: People) -> bool:
 
 
 def _bluegreen_flipped() -> Iterator[Step]:
-    spec = {"routeTo": "Blue", "blueSpec": _pods("blue"), "greenSpec": _pods("green")}
+    spec = {"routeTo": "Blue", "blueSpec": pods("blue"), "greenSpec": pods("green")}
     yield Step(
         "created",
         apply(DEMO, **spec),
@@ -78,7 +72,7 @@ def _bluegreen_flipped() -> Iterator[Step]:
         apply(DEMO, **spec),
         both(observed(DEMO), at(DEMO, "status", "routeTo", is_="Green")),
     )
-    changed = _pods("green", "example/echo:2", env=[{"name": "COLOUR", "value": "green"}])
+    changed = pods("green", "example/echo:2", env=[{"name": "COLOUR", "value": "green"}])
     env = (*_IMAGE[:-1], "env", 0, "value")
     yield Step(
         "changed under the conflict",
@@ -97,8 +91,8 @@ def _bluegreen_changed() -> Iterator[Step]:
     spec = {
         "routeTo": "Blue",
         "promotion": "WhenAvailable",
-        "blueSpec": _pods("blue"),
-        "greenSpec": _pods("green"),
+        "blueSpec": pods("blue"),
+        "greenSpec": pods("green"),
         "ports": [_port(8080), _port(9000, 9000, "admin")],
     }
     yield Step(
@@ -124,7 +118,7 @@ def _bluegreen_changed() -> Iterator[Step]:
     every_field = {
         "routeTo": "Green",
         "promotion": "Immediate",
-        "greenSpec": {**_pods("green", "example/echo:2"), "nodeSelector": {"disk": "ssd"}},
+        "greenSpec": {**pods("green", "example/echo:2"), "nodeSelector": {"disk": "ssd"}},
         "ports": [_port(8081), _port(53, 53, "dns")],
     }
     yield Step(

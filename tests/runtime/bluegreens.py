@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from faults.built_in import EVENTS, annotate
+from faults.checked import BLUE, DEMO, GREEN, ROUTE
 from faults.scenario import (
     Act,
     Object,
@@ -18,10 +19,9 @@ from faults.scenario import (
     take,
     value_at,
 )
-from faults.scenarios import BLUE, DEMO, GREEN, ROUTE
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
 from runtime.scenes import CREATION
-from runtime.stepwise import Look, Shows, WorldPeople, in_world, play_in, settle
+from runtime.stepwise import Look, Shows, WorldPeople, in_world, play, settle
 from runtime.world import World, crash, pods
 
 APPLY_BLUE, APPLY_GREEN, APPLY_SERVICE, APPLY_STATUS = CREATION
@@ -278,7 +278,7 @@ def row(name: str, *steps: Step, real: str = "") -> Scenario:
 async def play_row(row: Scenario, world: World | None = None) -> World:
     """Play a row, and return the world in which it was played."""
     world = world or World()
-    await play_in(world, row.steps, rest=settle)
+    await play(world, row.steps, rest=settle)
     return world
 
 

@@ -6,8 +6,8 @@ import copy
 from typing import Any
 
 from faults.built_in import annotate
+from faults.checked import DEMO
 from faults.scenario import give_back, scale
-from faults.scenarios import DEMO
 from runtime.bluegreens import COLOURS, edit, in_pods, label, select, take_image
 from runtime.stepwise import WorldPeople
 from runtime.world import World, pods

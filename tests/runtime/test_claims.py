@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import pytest
 
 from faults.built_in import WEB, noted
+from faults.checked import DEMO
 from faults.scenario import STATUS, Act, People, Scenario, Step, at, scale, take, value_at
-from faults.scenarios import DEMO
 from hedgerow.contract import BuiltIn, Claim, Claimable, Controller, Desired, Key, Observed
 from hedgerow.fields import managed_fields
 from hedgerow.kube import errors
@@ -38,7 +38,7 @@ from runtime.bluegreens import (
 )
 from runtime.bluegreens import step as _step
 from runtime.scenes import refuse
-from runtime.stepwise import Look, WorldPeople, in_world, play_in, settle
+from runtime.stepwise import Look, WorldPeople, in_world, play, settle
 from runtime.world import World
 
 pytestmark = pytest.mark.anyio
@@ -192,7 +192,7 @@ def deploy(world: World, name: str) -> None:
 async def claimed(**how: Any) -> World:
     """Return a world with a Deployment that is scaled."""
     world = World(controller=SCALER, **how)
-    await play_in(world, [CLAIMED], rest=settle)
+    await play(world, [CLAIMED], rest=settle)
     return world
 
 
@@ -310,7 +310,7 @@ async def test_of_built_in(row: Scenario):
 class TestBuiltIn:
     async def test_a_refused_annotation_waits_ever_longer(self):
         world = World(controller=OWN)
-        await play_in(world, [OWN_CLAIMED], rest=settle)
+        await play(world, [OWN_CLAIMED], rest=settle)
         refused = refuse(world, errors.Forbidden("may not", code=403), "web")
         start = world.server.now
         world.server.scale(world.target("Deployment", "web"), 7, "kubectl")
@@ -335,7 +335,7 @@ class TestBudget:
         world = await claimed(budget=lambda: Budget(24 * 20_000))
         big = edit(WEB, {"metadata": {"annotations": {"big": "x" * 100_000}}})
         too_large = step(big, Stalled="True/TooLarge", held=HELD)
-        await play_in(world, [too_large, step(delete(DEMO), held=None)], rest=settle)
+        await play(world, [too_large, step(delete(DEMO), held=None)], rest=settle)
 
 
 class Region(Resource):

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from faults.built_in import annotate
+from faults.checked import BLUE, DEMO
+from faults.scenario import Act, Object
 from hedgerow.kube.errors import Invalid
-from runtime.scenes import refuse, settled
+from runtime.bluegreens import declare, edit, in_pods, step
+from runtime.scenes import refuse
+from runtime.stepwise import in_world, play, settle
 from runtime.world import World, pods
 from support.objects.foreign import POISON
 
@@ -24,66 +29,45 @@ def texts(value: Any) -> Iterator[str]:
         yield value
 
 
-def written(world: Any) -> list[str]:
+def written(world: World) -> list[str]:
     """Return all texts of the status and of the Events."""
     events = world.server.list("events.k8s.io", "Event").items
     return [*texts(world.status()), *texts([event["note"] for event in events])]
 
 
-def limited(amount: str) -> Any:
-    return {"name": "blue", "image": "a:1", "resources": {"limits": {POISON: amount}}}
+def limited(amount: str) -> Object:
+    limits = {"limits": {POISON: amount}}
+    return {"containers": [{"name": "blue", "image": "a:1", "resources": limits}]}
 
 
-async def test_a_contested_field_is_told_in_printable_lines():
-    world = await settled(blueSpec={"containers": [limited("1")]})
-    spec = {"template": {"spec": {"containers": [limited("2")]}}}
-    world.edit("Deployment", "demoblue-deployment", {"spec": spec})
-    await world.settle()
-
-    ((_, path, _),) = world.contested()
-    assert r"limits.\u001b]52;c;" in path
-    assert all(map(str.isprintable, written(world)))
-
-
-async def test_what_the_api_server_says_is_told_in_printable_lines():
-    world = await settled()
-    refuse(world, Invalid(POISON, code=422), "demoblue-deployment")
-    world.apply(blueSpec=pods("blue", "other:1"))
-    await world.settle()
-
-    found = written(world)
-    assert [text for text in found if r"\u001b]52;c;" in text]
-    assert all(map(str.isprintable, found))
-
-
-# --- each place where others leave words that a status repeats ------------------------------------
-
-
-def somebody_holds_a_field(world: World) -> None:
-    image = {"containers": [{"name": "blue", "image": POISON}]}
-    spec = {"template": {"spec": image}}
-    world.edit("Deployment", "demoblue-deployment", {"spec": spec}, by=POISON)
-
-
-def an_annotation_is_invalid(world: World) -> None:
-    annotations = {"hedgerow.dev/yield": f"Deployment/{POISON}: [", f"hedgerow.dev/{POISON}": ""}
-    world.edit("BlueGreen", "demo", {"metadata": {"annotations": annotations}})
-
-
-def the_server_refuses(world: World) -> None:
-    refuse(world, Invalid(POISON, code=422), "demoblue-deployment")
-    world.apply(blueSpec=pods("blue", "other:1"))
-
-
-PLACES = (somebody_holds_a_field, an_annotation_is_invalid, the_server_refuses)
+REFUSING = in_world(lambda world: refuse(world, Invalid(POISON, code=422), "demoblue-deployment"))
+PLACES: dict[str, tuple[Object, tuple[Act, ...]]] = {
+    "the path of a field": (limited("1"), (edit(BLUE, in_pods(**limited("2"))),)),
+    "who holds it, and its value": (
+        pods("blue"),
+        (edit(BLUE, in_pods(containers=[{"name": "blue", "image": POISON}]), POISON),),
+    ),
+    "an annotation": (
+        pods("blue"),
+        (
+            annotate(
+                DEMO,
+                **{"hedgerow.dev/yield": f"Deployment/{POISON}: [", f"hedgerow.dev/{POISON}": ""},
+            ),
+        ),
+    ),
+    "what the server says": (pods("blue"), (REFUSING, declare(blueSpec=pods("blue", "other:1")))),
+}
+"""Where others leave words that a status repeats: what is declared at first, and what comes."""
 
 
 @pytest.mark.parametrize("place", PLACES)
-async def test_what_others_left_is_told_in_bounded_printable_lines(place: Callable[[World], None]):
-    world = await settled()
+async def test_what_others_left_is_told_in_bounded_printable_lines(place: str):
+    first, acts = PLACES[place]
+    world = World()
+    await play(world, [step(declare(blueSpec=first))], rest=settle)
     before = written(world)
-    place(world)
-    await world.settle()
+    await play(world, [step(*acts)], rest=settle)
 
     found = [text for text in written(world) if text not in before]
     assert [text for text in found if "1b]52" in text], "it is repeated nowhere"

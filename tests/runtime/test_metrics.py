@@ -10,8 +10,8 @@ import anyio
 import pytest
 from prometheus_client import generate_latest
 
+from faults.checked import DEMO
 from faults.scenario import Step
-from faults.scenarios import DEMO
 from hedgerow.contract import Key, Lag
 from hedgerow.controllers.cronjob import controller as cronjob
 from hedgerow.kube import errors

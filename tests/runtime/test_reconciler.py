@@ -6,8 +6,8 @@ from math import inf
 
 import pytest
 
+from faults.checked import DEMO, ROUTE
 from faults.scenario import People, at
-from faults.scenarios import DEMO, ROUTE
 from runtime.bluegreens import (
     APPLY_BLUE,
     APPLY_SERVICE,

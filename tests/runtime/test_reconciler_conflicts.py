@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from faults.built_in import EVENTS
+from faults.checked import BLUE, DEMO, GREEN, ROUTE
 from faults.scenario import People, roll_out, scale, value_at
-from faults.scenarios import BLUE, DEMO, GREEN, ROUTE
 from hedgerow.fields.applyconfiguration import extract
 from runtime.bluegreens import (
     APPLY_BLUE,

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from faults.checked import BLUE, ROUTE
 from faults.scenario import Step
-from faults.scenarios import BLUE, ROUTE
 from hedgerow.kube import errors
 from hedgerow.testing.memory.cluster import Sent
 from hedgerow.testing.virtual import run
@@ -28,7 +28,7 @@ from runtime.bluegreens import (
     take_image,
 )
 from runtime.scenes import CREATION, RESPELLED, everything, flipped_during, settled
-from runtime.stepwise import play_in, settle
+from runtime.stepwise import play, settle
 from runtime.world import Crash, World, crash, pods
 
 Object = dict[str, Any]
@@ -141,13 +141,13 @@ class TestCrashes:
     async def test_a_crash_around_any_request_is_mended(self, name, when):
         *first, last = CRASHING[name]
         calm = World()
-        await play_in(calm, first, rest=settle)
+        await play(calm, first, rest=settle)
         before = len(calm.cluster.sent)
-        await play_in(calm, [last], rest=settle)
+        await play(calm, [last], rest=settle)
 
         for number in range(len(calm.cluster.sent) - before):
             world = World()
-            await play_in(world, [*first, step(last.act, crash_at(number, when))], rest=settle)
+            await play(world, [*first, step(last.act, crash_at(number, when))], rest=settle)
             world.server.now += 3
             world.restart()
             await settle(world)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from faults.checked import BLUE, DEMO, GREEN, ROUTE
 from faults.scenario import People, roll_out
-from faults.scenarios import BLUE, DEMO, GREEN, ROUTE
 from runtime.bluegreens import (
     APPLY_SERVICE,
     APPLY_STATUS,

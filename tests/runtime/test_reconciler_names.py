@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from faults.checked import BLUE, DEMO, GREEN, ROUTE
 from faults.scenario import Act, People, both, target
-from faults.scenarios import BLUE, DEMO, GREEN, ROUTE
 from hedgerow.contract import Apply, Desired, Observed
 from hedgerow.objects import CONTROLLER_LABEL
 from hedgerow.runtime import large

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from faults.checked import BLUE, DEMO, ROUTE
 from faults.scenario import Act, People, give_back, take
-from faults.scenarios import BLUE, DEMO, ROUTE
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD, FieldPolicy
 from hedgerow.runtime.namespaces import LOOK_AGAIN
 from runtime import scenes

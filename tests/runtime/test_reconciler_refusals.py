@@ -11,8 +11,8 @@ from uuid import UUID
 
 import pytest
 
+from faults.checked import BLUE, GREEN
 from faults.scenario import Act, roll_out
-from faults.scenarios import BLUE, GREEN
 from hedgerow.kube import errors
 from hedgerow.testing.memory.cluster import Sent
 from runtime import scenes
@@ -200,12 +200,6 @@ REFUSED = (
         ),
         step(look_again, lag="BlueGreen", writes=[]),
         step(declare(routeTo="Green"), lag="BlueGreen", sent=Times({APPLY_STATUS: 1})),
-    ),
-    row(
-        "a status that stays refused is reported by one Event",
-        step(refuse(INVALID, "demo/status"), declare(), lag="BlueGreen", events=""),
-        *[step(wait(61), look_again, lag="BlueGreen")] * 3,
-        step(lag="BlueGreen", events="StatusRefused"),
     ),
     row(
         "a status that is forbidden does not put the pass off",

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from faults.checked import BLUE, DEMO
 from faults.scenario import Act, People, take, value_at
-from faults.scenarios import BLUE, DEMO
 from hedgerow.kube import errors
 from hedgerow.testing.memory.cluster import Sent
 from runtime.bluegreens import (

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from faults.checked import BLUE
 from faults.scenario import Act, People
-from faults.scenarios import BLUE
 from hedgerow.kube import errors
 from hedgerow.testing.memory.cluster import Sent
 from runtime.bluegreens import (

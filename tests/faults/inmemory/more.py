@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from faults.checked import bluegreen_checked
+from faults.checked import BLUE, DEMO, GREEN, ROUTE, bluegreen_checked, pods
 from faults.scenario import (
     OTHER,
     Object,
@@ -17,15 +17,11 @@ from faults.scenario import (
     jobs,
     observed,
 )
-from faults.scenarios import BLUE, CRON, DEMO, GREEN, ROUTE
+from faults.scenarios import CRON
 
 LABEL = "hedgerow.dev/controller"
 EVERY = 600
 """Seconds between two starts of the CronJob here."""
-
-
-def _pods(name: str) -> Object:
-    return {"containers": [{"name": name, "image": "example/echo:1"}]}
 
 
 def _is_ours(identity: Object) -> Callable[[People], object]:
@@ -50,7 +46,7 @@ def _names() -> Iterator[Step]:
         lambda people: people.apply({**ROUTE, **theirs}, OTHER),
         lambda people: people.get(ROUTE),
     )
-    spec = {"routeTo": "Green", "greenSpec": _pods("green")}
+    spec = {"routeTo": "Green", "greenSpec": pods("green")}
     yield Step("created", apply(DEMO, **spec), observed(DEMO, Ready="False/NameTaken"))
     yield Step(
         "the name is free",
@@ -72,7 +68,7 @@ def _names() -> Iterator[Step]:
 
 def _lost() -> Iterator[Step]:
     """Children that somebody deletes, one after another, and one that is wanted no more."""
-    spec = {"routeTo": "Green", "greenSpec": _pods("green"), "blueSpec": _pods("blue")}
+    spec = {"routeTo": "Green", "greenSpec": pods("green"), "blueSpec": pods("blue")}
     yield Step("created", apply(DEMO, **spec), observed(DEMO, Ready="False/Unavailable"))
     for number, child in enumerate((ROUTE, GREEN, ROUTE, BLUE, ROUTE, GREEN)):
 
@@ -82,7 +78,7 @@ def _lost() -> Iterator[Step]:
         yield Step(f"deleted for the {number + 1}. time", lose, _is_ours(child))
     del spec["blueSpec"]
     yield Step("wanted no more", apply(DEMO, **spec), lambda people: not people.get(BLUE))
-    yield Step("and wanted again", apply(DEMO, **spec, blueSpec=_pods("blue")), _is_ours(BLUE))
+    yield Step("and wanted again", apply(DEMO, **spec, blueSpec=pods("blue")), _is_ours(BLUE))
 
 
 def _on_time() -> Iterator[Step]:
