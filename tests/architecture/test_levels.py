@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from runtime.real import REAL
 from support.code.sources import ROOT
 
 FILES = sorted(
@@ -63,6 +64,11 @@ def test_a_controller_is_tested_without_an_operator(path: Path):
 )
 def test_an_import_of_the_operator_is_seen(text: str, is_its: bool):
     assert bool(of_operator(text)) is is_its
+
+
+def test_each_row_that_a_server_plays_names_its_fact():
+    assert REAL
+    assert [row.name for row in REAL if not FACT.match(f"Fact: {row.real}")] == []
 
 
 @pytest.mark.parametrize(

@@ -151,29 +151,21 @@ def world(still: Silence, api: Api, nodes_sandbox: Sandbox, nodes_namespace: str
 
 
 @pytest.mark.parametrize("situation", SITUATIONS, ids=str)
-class TestSituations:
-    def test_the_status_says_who_holds_which_field(self, upset: Looks, situation: Situation):
-        """Fact: the entries that kubectl, autoscalers and controllers leave."""
-        eventually(
-            lambda: upset.told(situation.kind, situation.name) == situation.contested,
-            within=60,  # an autoscaler looks every fifteen seconds
-            what=f"{situation}",
-        )
-        contested = "True/FieldConflict" if situation.contested else ""
-        assert upset.said(situation.kind, situation.name, "Contested") == contested
-        ready = "False/FieldConflict" if situation.contested else "True/Serving"
-        eventually(lambda: upset.said(situation.kind, situation.name, "Ready") == ready)
-
-    def test_what_was_done_stays(self, upset: Looks, situation: Situation):
-        """Fact: what people and controllers write stays in the server beside our applies."""
-        eventually(lambda: situation.kept(upset, situation.name) == situation.expected)
-
-    def test_the_resource_has_one_event_for_each_child(self, upset: Looks, situation: Situation):
-        """Fact: the server takes our Events, whatever is in their names and notes."""
-        told = upset.about("FieldConflict", f"{situation.kind}/{situation.name}")
-        assert sorted(note.partition(": ")[0] for note in told) == sorted(
-            {target for target, *_ in situation.contested}
-        )
+def test_what_was_done_stays_and_is_told_with_who_holds_it(upset: Looks, situation: Situation):
+    """Fact: the entries that kubectl, autoscalers and strategic merges leave."""
+    kind, name = situation.kind, situation.name
+    eventually(
+        lambda: upset.told(kind, name) == situation.contested,
+        within=60,  # an autoscaler looks every fifteen seconds
+        what=f"{situation}",
+    )
+    contested = "True/FieldConflict" if situation.contested else ""
+    assert upset.said(kind, name, "Contested") == contested
+    ready = "False/FieldConflict" if situation.contested else "True/Serving"
+    eventually(lambda: upset.said(kind, name, "Ready") == ready)
+    eventually(lambda: situation.kept(upset, name) == situation.expected)
+    told = [note.partition(": ")[0] for note in upset.about("FieldConflict", f"{kind}/{name}")]
+    assert sorted(told) == sorted({target for target, *_ in situation.contested})
 
 
 class TestRemedies:

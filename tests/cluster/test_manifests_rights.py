@@ -24,8 +24,7 @@ from hedgerow.testing.waiting import eventually
 from support.cluster import bluegreens, cronjobs, memcacheds
 from support.cluster.granted import denied, granted, requests, used
 from support.cluster.policies import ACCOUNT, Impersonated
-from support.cluster.rewriting import IMAGE as IMAGE_INSTEAD
-from support.cluster.rewriting import rewriting
+from support.cluster.rewriting import rewrites, rewriting
 from support.cluster.rights import account, bind, may
 from support.operator.registered import REGISTRY, RESOURCES
 from support.operator.running import Operator
@@ -365,12 +364,6 @@ def rewritten_at_work(world: bluegreens.World) -> None:
         eventually(lambda: rewrites(world), within=60, what="the policy in force")
         world.apply("rewritten")
         eventually(lambda: world.condition("RewrittenByAdmission", "rewritten") != "")
-
-
-def rewrites(world: bluegreens.World) -> bool:
-    probe = {**world.target("Deployment", "probe"), "spec": pods()}
-    tried = world.api.apply(probe, "test", dry_run=True).must()
-    return tried["spec"]["template"]["spec"]["containers"][0]["image"] == IMAGE_INSTEAD
 
 
 def job(world: cronjobs.World, name: str) -> Object:

@@ -34,7 +34,7 @@ POD_KINDS = (
     "ReplicationController",
     "StatefulSet",
 )
-"""Kinds with the unions of pods that a Deployment has: of each, one row on one server is enough."""
+"""Kinds with the pods of a Deployment: one union of each shows where the server finds all."""
 KEYS = {"initContainers": "init", "webhooks": "x.example.com"}
 """The names of list items; all others are called `x`."""
 URL, SERVICE = {"url": "https://x.example.com/"}, {"service": {"name": "x", "namespace": "x"}}
@@ -173,9 +173,10 @@ def _pod(place: str) -> tuple[str, ...]:
     )
 
 
+_VOLUMES, _JOB = "spec.template.spec.volumes[name]", "spec.jobTemplate.spec"
 PLACES: Mapping[tuple[str, str], tuple[str, ...]] = {
-    ("", "PodTemplate"): _pod("template.spec"),
-    ("", "ReplicationController"): _pod("spec.template.spec"),
+    ("", "PodTemplate"): ("template.spec.volumes[name]",),
+    ("", "ReplicationController"): (_VOLUMES,),
     ("", "Service"): ("spec",),
     ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): (
         "webhooks[name].clientConfig",
@@ -187,11 +188,11 @@ PLACES: Mapping[tuple[str, str], tuple[str, ...]] = {
         "spec.conversion",
         "spec.conversion.webhook.clientConfig",
     ),
-    ("apps", "DaemonSet"): _pod("spec.template.spec"),
+    ("apps", "DaemonSet"): (_VOLUMES,),
     ("apps", "Deployment"): ("spec.strategy", *_pod("spec.template.spec")),
-    ("apps", "ReplicaSet"): _pod("spec.template.spec"),
-    ("apps", "StatefulSet"): ("spec.updateStrategy", *_pod("spec.template.spec")),
-    ("batch", "CronJob"): ("spec.jobTemplate.spec", *_pod("spec.jobTemplate.spec.template.spec")),
+    ("apps", "ReplicaSet"): (_VOLUMES,),
+    ("apps", "StatefulSet"): ("spec.updateStrategy", _VOLUMES),
+    ("batch", "CronJob"): (_JOB, f"{_JOB}.template.spec.volumes[name]"),
     ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"): ("spec.limited.limitResponse",),
     ("networking.k8s.io", "Ingress"): ("spec.defaultBackend",),
     ("policy", "PodDisruptionBudget"): ("spec",),

@@ -20,10 +20,8 @@ from pathlib import Path
 from faults import table
 from faults.cases import Case, Outcome, cases
 from faults.fleet import AUDIT_LOG, Undisturbed, undisturbed
-from faults.machine import Reference, World, reference
-from faults.nursery import Nursery
+from faults.machine import Reference, World, around, reference
 from faults.outages import outages
-from faults.proxy import Proxy
 from faults.scenario import Scenario
 from faults.scenarios import SCENARIOS
 from faults.sharded import SCENARIO as SHARDS
@@ -62,10 +60,8 @@ def world(directory: Path, *, audit: bool = False) -> Iterator[World]:
         api = Api(sandbox.kubeconfig)
         with_custom_resources(api)
         api.close()
-        pki = sandbox.directory / "pki"
-        files = (str(pki / name) for name in ("ca.crt", "serving.crt", "serving.key"))
-        with Proxy(sandbox.server, *files) as proxy, Nursery() as nursery:
-            yield World(sandbox, proxy, nursery, directory)
+        with around(sandbox, directory) as among:
+            yield among
 
 
 def judge(case: Case, among: World) -> Verdict:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import secrets
 import signal
 import time
@@ -43,6 +44,7 @@ LEASE = ("--lease-duration", "3s")
 FLAGS = ("--log-format", "json", "--health-probe-bind-address", "0")
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 8.0
 """Seconds between two lives of an operator that ends at once: they double."""
+_LONGEST_NAME = 40
 MOST_LIVES = 12
 """Times that an operator may end in one run before nobody starts it again."""
 
@@ -59,6 +61,15 @@ class World:
     proxy: Proxy
     nursery: Nursery
     directory: Path
+
+
+@contextlib.contextmanager
+def around(sandbox: Sandbox, directory: Path) -> Iterator[World]:
+    """Put a proxy before an API server, and have somebody who forks operators."""
+    pki = sandbox.directory / "pki"
+    files = (str(pki / name) for name in ("ca.crt", "serving.crt", "serving.key"))
+    with Proxy(sandbox.server, *files) as proxy, Nursery() as nursery:
+        yield World(sandbox, proxy, nursery, directory)
 
 
 class Operator:
@@ -336,7 +347,8 @@ class Run:
 def prepared(world: World, scenario: Scenario, replicas: int = 1) -> Iterator[Run]:
     """Open a namespace with operators for a scenario, and leave nothing running."""
     mark = f"x{secrets.token_hex(3)}"  # no part of a number or a digest
-    namespace = f"{scenario.name}-{mark}"
+    slug = re.sub(r"[^a-z0-9]+", "-", scenario.name.lower())[:_LONGEST_NAME].strip("-")
+    namespace = f"{slug}-{mark}"
     flags = ["--controllers", scenario.controller]
     if scenario.elsewhere:
         # It works on Namespaces, those of other runs left out, as an installation of its own.

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from faults.__main__ import faults, is_wanted_scenario
-from faults.people import PLURALS
 from faults.scenarios import SCENARIOS
 from support.operator.registered import ALL
 
@@ -56,11 +55,6 @@ class TestEach:
         names = [step.name for step in scenario.steps]
 
         assert len(set(names)) == len(names)
-
-    def test_people_know_where_its_kinds_are_served(self, scenario):
-        kinds = [scenario.resource["kind"], *(kind["kind"] for kind in scenario.children)]
-
-        assert [kind for kind in kinds if kind not in PLURALS] == []
 
     def test_it_begins_and_ends_at_rest(self, scenario):
         assert not scenario.steps[-1].moving

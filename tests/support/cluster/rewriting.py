@@ -6,6 +6,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from hedgerow.testing.api import Api, Object
+from support.cluster.bluegreens import World, pods
 
 GROUP = "admissionregistration.k8s.io"
 IMAGE = "mirror.example/echo:1"
@@ -32,6 +33,16 @@ def rewriting(api: Api, namespace: str) -> Generator[None]:
     finally:
         for manifest in reversed(made):
             api.delete(manifest).must()
+
+
+def rewrites(world: World) -> bool:
+    """Return whether the policy is in force in a namespace."""
+    labels = {"app": "probe"}
+    template = {"metadata": {"labels": labels}, "spec": pods("one")}
+    spec = {"selector": {"matchLabels": labels}, "template": template}
+    probe = {**world.target("Deployment", "probe"), "spec": spec}
+    tried = world.api.apply(probe, "test", dry_run=True).must()
+    return tried["spec"]["template"]["spec"]["containers"][0]["image"] == IMAGE
 
 
 def _policy(namespace: str) -> Object:

@@ -14,6 +14,7 @@ from hedgerow.testing.waiting import eventually
 from support.cluster import bluegreens
 from support.cluster.memcacheds import World
 from support.cluster.situations import (
+    OF_TRIALS,
     SITUATIONS,
     Situation,
     containers,
@@ -82,7 +83,7 @@ class Trial:
 
 
 def known(name: str) -> Situation:
-    return next(one for one in SITUATIONS if one.name == name)
+    return next(one for one in (*SITUATIONS, *OF_TRIALS) if one.name == name)
 
 
 def of(situation: Situation, **offers: object) -> tuple[Trial, ...]:
