@@ -169,7 +169,7 @@ REFUSED = (
     row(
         "nor what is not the reason of a refusal",
         FIRST,
-        step(declare(blueSpec=pods("blue", "")), volumes=DEFAULT, Stalled=REJECTED),
+        step(declare(blueSpec=pods("blue", "")), Stalled=REJECTED, taken_over=0),
     ),
     *(
         row(
