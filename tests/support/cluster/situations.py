@@ -113,66 +113,61 @@ def autoscaled(world: World, name: str) -> None:
     world.api.apply(manifest, "user").must()
 
 
+def scaled(count: int, target: Callable[[str], str] = str) -> Callable[[World, str], None]:
+    """Return what scales a Deployment as people do."""
+
+    def act(world: World, name: str) -> None:
+        world.kubectl("scale", f"deployment/{target(name)}", f"--replicas={count}")
+
+    return act
+
+
+def image_set(world: World, name: str) -> None:
+    world.set_image(deployment(name), "blue", "set/echo:9")
+
+
+def hostname(world: World, name: str) -> object:
+    return pod_spec(world, name).get("hostname")
+
+
+def ports(world: World, name: str) -> list[str]:
+    return [port["name"] for port in world.get("Service", name)["spec"]["ports"]]
+
+
+def environment(world: World, name: str) -> object:
+    return pod_spec(world, name)["containers"][0]["env"]
+
+
+def taken(target: str, path: str, manager: str | None, operation: str | None = "Update",
+          subresource: str | None = None) -> tuple[Contested, ...]:  # fmt: skip
+    """Return that one field is contested; of a colour's Deployment if only its owner is named."""
+    found = target if "/" in target else f"Deployment/{deployment(target)}"
+    return ((found, path, manager, operation, subresource),)
+
+
 NO_HOSTNAME = {"spec": {"template": {"spec": {"hostname": None}}}}
 ENV = {"containers": [{"name": "blue", "image": "a", "env": [{"name": "A", "value": "1"}]}]}
+NAMED = {"blueSpec": {**ENV, "hostname": "ours"}}
 SITUATIONS = (
-    Situation(
-        "scale",
-        lambda world, name: world.kubectl("scale", f"deployment/{name}", "--replicas=3") and None,
-        replicas,
-        3,
-        (("Deployment/scale", ".spec.replicas", "kubectl", "Update", "scale"),),
-        kind="Memcached",
-    ),
-    Situation(
-        "autoscaler",
-        autoscaled,
-        replicas,
-        3,
-        (
-            (
-                "Deployment/autoscaler",
-                ".spec.replicas",
-                "kube-controller-manager",
-                "Update",
-                "scale",
-            ),
-        ),
-        kind="Memcached",
-    ),
-    Situation(
-        "set-image",
-        lambda world, name: world.set_image(deployment(name), "blue", "set/echo:9") and None,
-        image,
-        "set/echo:9",
-        (("Deployment/set-imageblue-deployment", f"{BLUE}.image", "kubectl-set", "Update", None),),
-    ),
+    Situation("scale", scaled(3), replicas, 3,
+              taken("Deployment/scale", ".spec.replicas", "kubectl", subresource="scale"),
+              kind="Memcached"),
+    Situation("autoscaler", autoscaled, replicas, 3,
+              taken("Deployment/autoscaler", ".spec.replicas", "kube-controller-manager",
+                    subresource="scale"),
+              kind="Memcached"),
+    Situation("set-image", image_set, image, "set/echo:9",
+              taken("set-image", f"{BLUE}.image", "kubectl-set")),
     Situation("restart", restarted, image, "example/echo:1"),
     Situation("join", joined, containers, ["blue", "side"]),
-    Situation(
-        "remove-item",
-        item_removed,
-        lambda world, name: pod_spec(world, name)["containers"][0]["env"],
-        [{"name": "A", "value": "1"}],
-        spec={"blueSpec": ENV},
-    ),
-)
+    Situation("remove-item", item_removed, environment, [{"name": "A", "value": "1"}],
+              spec={"blueSpec": ENV}),
+)  # fmt: skip
 """Those whose way to write no model knows: kubectl's own, autoscalers', and strategic merges."""
 OF_TRIALS = (
     Situation("edit-map", edited, lambda world, name: world.selected(name), "Grey"),
     Situation("apply-force", forced, image, "helm/echo:9"),
-    Situation(
-        "rename-port",
-        port_renamed,
-        lambda world, name: [p["name"] for p in world.get("Service", name)["spec"]["ports"]],
-        ["web"],
-    ),
-    Situation(
-        "remove-scalar",
-        scalar_removed,
-        lambda world, name: pod_spec(world, name).get("hostname"),
-        None,
-        spec={"blueSpec": {**ENV, "hostname": "ours"}},
-    ),
+    Situation("rename-port", port_renamed, ports, ["web"]),
+    Situation("remove-scalar", scalar_removed, hostname, None, spec=NAMED),
 )
 """Those that only remedies are tried in; what is told of them, memory proves."""
