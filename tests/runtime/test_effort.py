@@ -27,10 +27,11 @@ from hedgerow_schemas.base import Resource
 from hedgerow_schemas.bluegreen import BlueGreenStatus
 from hedgerow_schemas.builtin import ConfigMap
 from runtime.clockwork import MINUTE, Clockwork
-from runtime.scenes import BLUE, CREATION, GREEN, SELECTOR, settled
+from runtime.scenes import BLUE, CREATION, GREEN, settled
 from runtime.shop import Shop, quiet
 from runtime.world import CONTROLLER, DEMO, NS, World, calm, pods
 
+SELECTOR = {"spec": {"selector": {"app.kubernetes.io/phase": "Grey"}}}
 MEMCACHED = cast("Controller[Resource]", memcacheds.CONTROLLER)
 
 pytestmark = pytest.mark.anyio
