@@ -26,8 +26,8 @@ MINUTE = 60
 class Clockwork(World):
     """Time in it is told in seconds since its beginning, a full minute."""
 
-    def __init__(self, **how: Any) -> None:
-        super().__init__(controller=CRONJOBS, **how)
+    def __init__(self, how: Any = CRONJOBS, **more: Any) -> None:
+        super().__init__(controller=how, **more)
         self.began = self.server.now
 
     # --- people and time ----------------------------------------------------------------------

@@ -338,6 +338,45 @@ SIZES: Sequence[Change] = (
 OWN = {"spec": {"sessionAffinity": "ClientIP"}}
 
 
+class TestQuiet:
+    async def test_a_status_that_was_undone_asks_for_no_pass_once_it_is_as_it_was(self):
+        world = await settled()
+        for _ in range(2):
+            live = world.the("BlueGreen")
+            world.server.update({**live, "status": {}}, "other", "status")
+            world.deliver()
+            await world.work()
+            world.server.now += 2
+            await world.work()
+
+        assert world.condition("Ready") != ""
+        assert world.life.next_due == math.inf
+
+    async def test_what_changes_of_the_resource_while_an_event_is_sent_is_seen(self):
+        world = World(normal_events=100)
+        world.apply()
+        await world.settle()
+        for colour in ("blue", "green"):
+            world.make_ready(colour)
+        await world.settle()
+
+        async def wipe(sent: Sent) -> None:
+            if sent.api.kind == "Event" and not told:
+                told.append(sent)
+                live = world.the("BlueGreen")
+                world.server.update({**live, "status": {}}, "other", "status")
+                world.deliver()
+
+        told: list[Sent] = []
+        world.apply(routeTo="Green")
+        world.deliver()
+        world.cluster.after = wipe
+        await world.settle()
+
+        assert told
+        assert world.condition("Ready") != ""
+
+
 class TestScenarios:
     """What each change costs: writes (and Events), looks, and calls of compose."""
 

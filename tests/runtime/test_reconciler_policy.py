@@ -10,10 +10,13 @@ import pytest
 
 from faults.checked import BLUE, DEMO, ROUTE
 from faults.scenario import Act, People, give_back, take
+from hedgerow.kube import errors
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD, FieldPolicy
 from hedgerow.runtime.namespaces import LOOK_AGAIN
+from hedgerow.testing.memory.cluster import Sent
 from runtime import scenes
 from runtime.bluegreens import (
+    APPLY_BLUE,
     APPLY_STATUS,
     CHILD,
     CREATED,
@@ -33,7 +36,7 @@ from runtime.bluegreens import (
     yields,
 )
 from runtime.scenes import DISK, IMAGE, MOST_REPEATS, fight
-from runtime.stepwise import in_world
+from runtime.stepwise import WorldPeople, in_world
 from runtime.world import World, pods
 
 Object = dict[str, Any]
@@ -351,3 +354,28 @@ REWRITTEN = (
 @pytest.mark.parametrize("row", REWRITTEN, ids=str)
 async def test_of_admission(row):
     await play_row(row)
+
+
+async def test_what_is_left_of_a_refused_child_that_admission_rewrites_is_applied_once():
+    world, sent = World(), list[bool]()
+    rewrite = rewriting("mirror/echo:1")
+    rewrite(WorldPeople(world))
+    world.apply(greenSpec=None)
+    await world.settle()
+
+    async def hook(asked: Sent) -> None:
+        if str(asked) == APPLY_BLUE:
+            sent.append("bad" in str(asked.body))
+            if sent[-1]:
+                cause = errors.Cause("spec.template.spec.priorityClassName", "", "no")
+                raise errors.Invalid("no", causes=[cause], code=422)
+
+    world.cluster.before = hook
+    pod = pods("blue", "example/echo:2", priorityClassName="bad")
+    world.apply(greenSpec=None, blueSpec=pod)
+    await fight(world, minutes=10)
+
+    assert sent.count(False) == 1
+    assert sent.count(True) > 2
+    told = [child["object"] for child in world.status()["admitted"]]
+    assert told == ["Deployment/demoblue-deployment"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from contextlib import suppress
 from typing import Any
 
@@ -14,6 +15,7 @@ from hedgerow.testing.memory.answers import Refused
 from hedgerow.testing.memory.cluster import Sent
 from hedgerow.testing.virtual import run
 from runtime.clockwork import (
+    CRONJOBS,
     MINUTE,
     Clockwork,
     settled,
@@ -232,6 +234,34 @@ class TestGenerated:
         pod = {**generated.POD, "nodeSelector": None}
         with pytest.raises(Refused, match="null"):
             await started(jobTemplate={"spec": {"template": {"spec": pod}}})
+
+
+class TestUnrecorded:
+    async def test_a_start_is_not_made_again_though_the_status_could_not_record_it(self):
+        is_broken = False
+
+        def compose(*given: Any) -> Any:
+            if is_broken:
+                raise RuntimeError("a defect, for a while")
+            return CRONJOBS.compose(*given)
+
+        async def hook(sent: Sent) -> None:
+            nonlocal is_broken
+            is_broken = is_broken or str(sent).startswith("apply Job")
+
+        world = Clockwork(how=dataclasses.replace(CRONJOBS, compose=compose))
+        world.apply()
+        world.cluster.after = hook
+        await world.live_through(70)
+        world.deliver()
+        await world.work()
+        assert world.condition("Ready") == "False/ComposeFailed"
+        world.delete("Job", world.jobs[0])
+        world.deliver()
+        world.cluster.after, is_broken = calm, False
+        await world.live_through(15)
+
+        assert len(world.made) == 1
 
 
 class TestLostAnswers:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from hedgerow.fields.redaction import both
+from hedgerow.fields.redaction import both, is_secret
 from hedgerow.objects import ChildId, ObjectRef, digest
 from hedgerow.plan.conflict_messages import OTHER_VALUE, REMOVED, SCALED_TO_ZERO
 from hedgerow.plan.yield_and_claim import NO_FIELD_POLICY, FieldPolicy
@@ -79,7 +79,8 @@ class PlanInput(Struct, frozen=True, dict=True):
     def admitted(self) -> Mapping[ChildId, str]:
         """What admission made of the children, as far as the owner says it; see `LedgerEntry`."""
         said = ((child.object.partition("/"), child.digest) for child in self.before.admitted or ())
-        return {ChildId(kind, name): made for (kind, _, name), made in said}
+        found = {ChildId(kind, name): made for (kind, _, name), made in said}
+        return {child: made for child, made in found.items() if not is_secret(child.kind)}
 
     @property
     def field_manager(self) -> str:

@@ -41,6 +41,7 @@ LONGEST_WAIT = 300.0
 """Seconds: the longest wait, and the longest Retry-After that is respected."""
 RECHECK_NAME = timedelta(seconds=30)
 """The time until a name that another object has is read again."""
+LONGEST: Final = timedelta(seconds=LONGEST_WAIT)
 WINDOW = timedelta(minutes=10)
 """How long it is remembered that something was undone or told."""
 MOST_UNDONE = 8
@@ -50,6 +51,8 @@ PACE = WINDOW / MOST_WRITES
 """The time between two writes from then on. A status may have as many for a good reason."""
 MOST_TOLD = 256
 MOST_UNTOLD = 64
+WITHOUT: Final = " without "
+"""In the name of the target that the rest of a child is, while fields of it are refused."""
 NOT_SETTLING: Final = "NotSettling"
 """The reason of a condition: what is written is undone each time."""
 
@@ -124,7 +127,8 @@ class LedgerEntry(Struct, frozen=True):
 
     def is_due(self, now: datetime) -> bool:
         """Return whether its time has come, also after the clock was set back."""
-        return self.again is None or now >= self.again or self.again - now > WINDOW
+        longest = RECHECK_NAME if self.state is EntryState.TAKEN else LONGEST
+        return self.again is None or now >= self.again or self.again - now > longest
 
     def judged(
         self,

@@ -29,7 +29,7 @@ from hedgerow.objects import PLACEHOLDER, ChildId, controller_of, is_terminating
 from hedgerow.plan.conditions import TAKEN, Problem
 from hedgerow.plan.conflict_messages import DECLARED_NO_MORE, UNKNOWN_OWNER
 from hedgerow.plan.input import PlanInput, has_no_holder, is_scaled_to_zero
-from hedgerow.plan.ledger import NO_ENTRY, RECHECK_NAME, EntryState, LedgerEntry
+from hedgerow.plan.ledger import NO_ENTRY, RECHECK_NAME, WITHOUT, EntryState, LedgerEntry
 from hedgerow.plan.remedies import owned_again, without_effect
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION, held
 from hedgerow.plan.writes import (
@@ -215,18 +215,26 @@ class ChildPlanner:
 
         The refused fields stay as they are, and what has nothing to do with them does not wait.
         """
-        blocked, now = self.entry.blocked, self.plan_input.now
-        if not blocked or not self.entry.waits(write, now):
+        plan_input, target = self.plan_input, self._rest_target
+        if target is None or not self.entry.waits(write, plan_input.now):
             return None
-        rest = as_held(want, live, self.plan_input.field_manager, blocked)
-        if self._judge(rest, live).settled:
+        intent, manager = checksum(write.intent_digest, target.name), plan_input.field_manager
+        known = plan_input.entries.get(target, NO_ENTRY)
+        if known.is_settled(intent, self.content):
             return None
-        places = [".".join(place) for place in blocked]
-        return replace(
-            self._change(rest, live, (), (), exactly=True),
-            declared=checksum(write.intent_digest, places),
-            target=ChildId(self.id.kind, f"{self.id.name} without {', '.join(places)}"),
-        )
+        rest = as_held(want, live, manager, self.entry.blocked)
+        if judge_respelled(rest, live, manager, known.admitted).settled:
+            return None
+        change = self._change(rest, live, (), (), exactly=True)
+        return replace(change, declared=intent, is_complete=True, target=target)
+
+    @cached_property
+    def _rest_target(self) -> ChildId | None:
+        """The target of what is not refused of this child; None if nothing is refused."""
+        if not self.entry.blocked:
+            return None
+        places = ", ".join(".".join(place) for place in self.entry.blocked)
+        return ChildId(self.id.kind, f"{self.id.name}{WITHOUT}{places}")
 
     def _judge(self, want: Object, live: Object) -> Verdict:
         return judge_respelled(want, live, self.plan_input.field_manager, self.admitted)
@@ -274,12 +282,14 @@ class ChildPlanner:
         writes = (write,) if rest is None else (write, rest)
         if self.after:
             writes = tuple(replace(step, after=self.after) for step in writes)
-        entries = self.plan_input.entries
+        entries, targets = self.plan_input.entries, [step.id for step in writes]
+        if self._rest_target is not None:
+            targets.append(self._rest_target)  # while the whole is tried again as well
         return Plan(
             writes=writes,
             contested=tuple(field for field, _ in found),
             ignored=tuple(self._ignored(found)),
-            judged={step.id: entries.get(step.id, NO_ENTRY) for step in writes},
+            judged={target: entries.get(target, NO_ENTRY) for target in targets},
         )
 
     @cached_property

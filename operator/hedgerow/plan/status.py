@@ -16,7 +16,7 @@ from hedgerow.plan import status_annotation
 from hedgerow.plan.conditions import conclude, stamp
 from hedgerow.plan.conflict_messages import listed
 from hedgerow.plan.input import has_no_holder
-from hedgerow.plan.ledger import NO_ENTRY
+from hedgerow.plan.ledger import NO_ENTRY, WITHOUT
 from hedgerow.plan.plan import plan_own
 from hedgerow.plan.writes import STATUS, Write, checksum
 from hedgerow_schemas.base import AdmittedChild, ContestedField, Model, Object, Status
@@ -199,7 +199,7 @@ def _admitted(plan: Plan) -> tuple[AdmittedChild, ...]:
     found = {
         f"{target.kind}/{target.name}": entry.admitted
         for target, entry in plan.judged.items()
-        if entry.admitted and not is_secret(target.kind)
+        if entry.admitted and not is_secret(target.kind) and WITHOUT not in target.name
     }
     first = sorted(found.items())[:MOST_ADMITTED]
     return tuple(AdmittedChild(object=name, digest=made) for name, made in first)

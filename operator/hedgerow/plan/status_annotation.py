@@ -27,6 +27,7 @@ MOST_FIELDS: Final = 8
 LONGEST_PATH: Final = 256
 LONGEST: Final = 32 * 1024
 """The most characters that it has: each message has at most 1,024, twice as many if escaped."""
+_SAID: Final = ("conditions", "contested", "contestedCount")
 _PLACE: Final = ("f:metadata", "f:annotations", f"f:{STATUS_ANNOTATION}")
 
 
@@ -41,6 +42,7 @@ def said(live: Object) -> Status:
         return Status()
     try:
         read = decode(text.encode())
+        read = {name: value for name, value in read.items() if name in _SAID}
         for name, most in (("conditions", MOST_CONDITIONS), ("contested", MOST_FIELDS)):
             if isinstance(read.get(name), list):
                 read[name] = read[name][:most]

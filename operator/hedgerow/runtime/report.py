@@ -129,8 +129,10 @@ async def _stored(this: Pass, found: StatusReport) -> None:
     await publisher.publish_created(this)
     if not this.controller.is_custom:
         await publisher.publish_normal(this)
-    elif not any(field.object == owner for field in found.contested):
-        # If the status is contested, only this remembers them.
+    elif this.observation.has_declaration and not any(
+        field.object == owner for field in found.contested
+    ):
+        # If the status is contested, or could not record them, only this remembers them.
         this.state.created_once.clear()
 
 

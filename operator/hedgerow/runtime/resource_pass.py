@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hedgerow.contract import CLOCKS_DIFFER
-from hedgerow.objects import annotation
+from hedgerow.objects import ChildId, annotation, metadata
 from hedgerow.plan.ledger import RECHECK_NAME, EntryState
 from hedgerow.plan.plan import WAITING
 from hedgerow.plan.status import user_generation
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from hedgerow.contract import Controller, Desired, Key
-    from hedgerow.objects import ChildId
     from hedgerow.plan.conditions import Problem
     from hedgerow.plan.writes import Deletion
     from hedgerow.runtime.context import PassContext
@@ -184,6 +183,8 @@ class Pass:
         found = await self.observe()
         if found is None or not found.has_same_content(before):
             return False
+        if metadata(found.live).get("resourceVersion") != self.state.ledger.entry(STATUS).content:
+            return False  # the resource has changed since its status was written
         try:
             again = await self._compose(found)
         except Exception:  # noqa: BLE001 - the look that follows says what is wrong
@@ -242,7 +243,9 @@ class Pass:
             asked = max(asked - (now - self.times.own), timedelta())
             if observation.observed.clocks_differ:  # either may be set right
                 asked = min(asked, CLOCKS_DIFFER)
-        again = ledger.due_in({STATUS, *waiting, *self.request_problems()}, now)
+        is_refused = ledger.entry(STATUS).state is EntryState.REFUSED
+        status = {STATUS} if is_refused else set[ChildId]()
+        again = ledger.due_in({*status, *waiting, *self.request_problems()}, now)
         found = soonest(asked, RECHECK_NAME if waits else None, again, self._permission_due_in())
         # One that failed, and is another one since: the pass has looked again meanwhile.
         changed = (

@@ -11,7 +11,7 @@ from hedgerow.fields.paths import path_of
 from hedgerow.fields.refused import refused_places
 from hedgerow.fields.unions import in_the_way
 from hedgerow.kube.errors import Forbidden, Invalid, KubeError, Unreachable
-from hedgerow.objects import metadata
+from hedgerow.objects import ChildId, metadata
 from hedgerow.plan.conditions import Problem
 from hedgerow.plan.writes import Deletion, Write
 from hedgerow.runtime import refusals
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from hedgerow.fields.refused import Place
-    from hedgerow.objects import ChildId
     from hedgerow.runtime.resource_pass import Pass
     from hedgerow_schemas.base import Object
 
@@ -197,7 +196,8 @@ class Writer:
 
     async def _reread(self, step: Write | Deletion) -> bool:
         """Read a child, and return whether it differs from the one that was planned with."""
-        before = self._pass.observation.plan_input.live.get(step.id)
+        child = ChildId(step.ref.api.kind, step.ref.name)
+        before = self._pass.observation.plan_input.live.get(child)
         found = await self._pass.reads.child(step.ref)
         if found is None or before is None:
             return found is not before
