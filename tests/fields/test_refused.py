@@ -40,6 +40,13 @@ def test_a_cause_is_about_what_is_declared_around_it(cause, place):
     assert refused_places(WANT, [cause]) == ((place,) if place else ())
 
 
+def test_a_cause_may_have_a_name_of_the_servers_own():
+    want = {"spec": {"loadBalancerSourceRanges": ["10.0.0.0/8"]}}
+
+    place = ("spec", "loadBalancerSourceRanges")
+    assert refused_places(want, ["spec.LoadBalancerSourceRanges"]) == (place,)
+
+
 def test_each_place_is_named_once_and_causes_are_bounded():
     causes = [f"spec.ports[{number}].name" for number in range(1000)]
 

@@ -9,8 +9,9 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from hedgerow.fields.paths import path_of
+from hedgerow.fields.refused import MOST_CAUSES
 from hedgerow.fields.sets import Values, declaring, leaves
-from hedgerow.fields.unions import MOST_CAUSES, in_the_way
+from hedgerow.fields.unions import in_the_way
 from hedgerow.objects import Salvaged
 from hedgerow.testing.memory.answers import Refused
 from hedgerow.testing.memory.kinds import BUILTIN

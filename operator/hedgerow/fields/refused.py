@@ -10,7 +10,7 @@ from hedgerow.fields.applyconfiguration import extract
 from hedgerow.fields.paths import is_map
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from hedgerow_schemas.base import Object
 
@@ -18,10 +18,20 @@ Place = tuple[str, ...]
 """Names of fields from the top, such as ("spec", "ports")."""
 MOST_CAUSES: Final = 64
 """The most causes of one refusal that are followed."""
-_LONGEST_CAUSE: Final = 1024
+SPELLED: Final = {
+    "spec.LoadBalancerSourceRanges": "spec.loadBalancerSourceRanges",
+    "spec.conversion.webhookClientConfig": "spec.conversion.webhook.clientConfig",
+}
+"""Causes with a name that a field has only within the API server, and its path for clients."""
+LONGEST_CAUSE: Final = 1024
 _NAMES: Final = re.compile(r"[A-Za-z][\w-]*(?:\.[A-Za-z][\w-]*)*+")
 _NOT_DECLARED: Final = ("apiVersion", "kind", "metadata", "status")
 """What marks a child as ours is in the metadata, and the status is written by others."""
+
+
+def followed(causes: Iterable[str]) -> Iterator[str]:
+    """Yield the causes of a refusal that are followed, each once and as clients spell it."""
+    return islice(dict.fromkeys(SPELLED.get(cause, cause) for cause in causes), MOST_CAUSES)
 
 
 def refused_places(want: Object, causes: Iterable[str]) -> tuple[Place, ...]:
@@ -29,8 +39,8 @@ def refused_places(want: Object, causes: Iterable[str]) -> tuple[Place, ...]:
 
     A list is one field: the server counts the items of the whole object, not of what is declared.
     """
-    asked = islice(dict.fromkeys(causes), MOST_CAUSES)
-    found = (_declared(want, cause) for cause in asked if len(cause) <= _LONGEST_CAUSE)
+    asked = (cause for cause in followed(causes) if len(cause) <= LONGEST_CAUSE)
+    found = (_declared(want, cause) for cause in asked)
     return tuple(dict.fromkeys(place for place in found if place))
 
 

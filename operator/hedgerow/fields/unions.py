@@ -9,7 +9,7 @@ refusal say which field that is.
 from __future__ import annotations
 
 import re
-from itertools import chain, islice
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -18,6 +18,7 @@ from hedgerow.encoding import to_ascii
 from hedgerow.fields.canonical import builtin
 from hedgerow.fields.managed_fields import Entries, held
 from hedgerow.fields.paths import assign, coin, interleaved, is_list, is_map, parse, shapes
+from hedgerow.fields.refused import LONGEST_CAUSE, followed
 from hedgerow.objects import Salvaged
 
 if TYPE_CHECKING:
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
 
     from hedgerow.fields.sets import FieldPath
     from hedgerow_schemas.base import Object
-
-MOST_CAUSES: Final = 64
-"""The most causes of one refusal that are followed."""
 
 EXCLUSIVE: Final = (
     frozenset({"exec", "grpc", "httpGet", "sleep", "tcpSocket"}),
@@ -46,11 +44,6 @@ declared field is refused for itself.
 """
 _VALUE, _VOLUMES = "valueFrom", "volumes"
 """A map, and a list of maps with a key, that have only one field, whatever its name."""
-SPELLED: Final = {
-    "spec.LoadBalancerSourceRanges": "spec.loadBalancerSourceRanges",
-    "spec.conversion.webhookClientConfig": "spec.conversion.webhook.clientConfig",
-}
-"""Causes with a name that a field has only within the API server, and its path for clients."""
 KEYS: Final = {
     "containers": "name",
     "env": "name",
@@ -60,7 +53,6 @@ KEYS: Final = {
     "webhooks": "name",
 }
 """The key of lists in Kubernetes's own kinds, if nobody holds an item that would show it."""
-_LONGEST_CAUSE: Final = 1024
 _CAUSE: Final = re.compile(r"[A-Za-z][\w-]*(?:\.[A-Za-z][\w-]*|\[[0-9]{1,6}\])*+")
 _STEP: Final = re.compile(r"[\w-]+")
 _NOT_DECLARED: Final = ("metadata", "status")
@@ -86,7 +78,7 @@ def in_the_way(
         return ()
     refusal = _Refusal(manager, is_builtin=builtin(str(live.get("apiVersion", ""))))
     top = _Place("", (), want, live, there)
-    asked = islice(dict.fromkeys(SPELLED.get(cause, cause) for cause in causes), MOST_CAUSES)
+    asked = followed(causes)
     found = {
         place.field_path: [holder for holder, _ in place.there.pairs]
         for place in chain.from_iterable(refusal.excluded(top, cause) for cause in asked)
@@ -147,7 +139,7 @@ class _Refusal:
 
     def excluded(self, top: _Place, cause: str) -> Iterator[_Place]:
         """Yield the places of fields that a cause says are in the way, whoever holds them."""
-        if len(cause) > _LONGEST_CAUSE or not _CAUSE.fullmatch(cause):
+        if len(cause) > LONGEST_CAUSE or not _CAUSE.fullmatch(cause):
             return
         steps = _STEP.findall(cause)
         if steps[0] in _NOT_DECLARED:

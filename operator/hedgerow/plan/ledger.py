@@ -349,8 +349,9 @@ class Ledger:
 
     def carry(self, target: ChildId, content: str) -> None:
         """Note that what is there was changed by ourselves: a refusal holds for that as well."""
-        if target in self.refused and content:
-            self.entries[target] = replace(self.entries[target], content=content)
+        entry = self.entry(target)
+        if entry.state is EntryState.REFUSED and content:
+            self.entries[target] = replace(entry, content=content)
 
     def unanswered(self, target: ChildId) -> None:
         """Note that it is unknown whether a target was created."""

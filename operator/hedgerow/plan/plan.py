@@ -192,10 +192,10 @@ class ChildPlanner:
             *self._found(shared, DECLARED_NO_MORE),
             *self._found(doubtful, UNKNOWN_OWNER),
         )
-        rest = self._judge(want, live) if left_out else verdict
-        if rest.settled:
+        allowed = self._judge(want, live) if left_out else verdict
+        if allowed.settled:
             content = "" if abandoned or shared or doubtful else self.content
-            admitted = self.admitted if rest.is_respelled else ""
+            admitted = self.admitted if allowed.is_respelled else ""
             entry = self.entry.judged(
                 self._declared, content, verdict.contested, verdict.rewritten, admitted
             )

@@ -59,8 +59,6 @@ class Observation(Struct, frozen=True, kw_only=True):
     """What the caches hold at one time of a resource, and what was declared and planned from it."""
 
     live: Object
-    change: int
-    """The number of the resource's last change in the caches; see `Store.change`."""
     plan_input: PlanInput
     observed: Observed
     """What compose gets besides the resource."""
@@ -220,7 +218,6 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         )
         return Observation(
             live=live,
-            change=self.cache.resource_store(key[0]).change(key),
             plan_input=plan_input,
             observed=observed,
             hindrance=hindrance,

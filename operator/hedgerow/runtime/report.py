@@ -21,6 +21,9 @@ from hedgerow.runtime.writer import Writer
 from hedgerow_schemas.base import Status
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hedgerow.plan.conditions import Problem
     from hedgerow.plan.status import StatusReport
     from hedgerow.plan.writes import Write
     from hedgerow.runtime.resource_pass import Outcome, Pass
@@ -36,7 +39,7 @@ async def report(this: Pass) -> Outcome | None:
         return await _on_sources(this)
     publisher, ledger = this.context.publisher, this.state.ledger
     problems, rewritten = this.all_problems(), by_admission(this.observation.plan.rewritten)
-    found = await this.limits.compute(_wanted, this)
+    found = await this.limits.compute(_wanted, this, problems, rewritten)
     this.context.meter.contest(this.key, (field.manager or "" for field in found.contested))
     this.context.meter.miss(this.key, this.observation.composed_status)
     if found.is_news:
@@ -53,32 +56,16 @@ async def report(this: Pass) -> Outcome | None:
     return this.outcome(*([write.id] if write else []))
 
 
-def _wanted(this: Pass) -> StatusReport:
+def _wanted(this: Pass, problems: Sequence[Problem], rewritten: str) -> StatusReport:
     observation, controller = this.observation, this.controller
-    plan, composed = observation.plan, observation.desired.status or Status()
-    problems, rewritten = this.all_problems(), by_admission(plan.rewritten)
+    plan_input, desired = observation.plan_input, observation.desired
+    found = plan_input, observation.live, desired.status or Status(), observation.plan, problems
     if controller.is_custom:
-        return statuses.report(
-            observation.plan_input,
-            observation.live,
-            composed,
-            plan,
-            problems,
-            rewritten=rewritten,
-            shortened=this.state.ledger.shortened,
-        )
-    claims = None
-    if observation.has_declaration:
-        claims = claims_of(observation.plan_input, observation.desired, controller.claimed)
-    return statuses.annotation_report(
-        observation.plan_input,
-        observation.live,
-        composed,
-        plan,
-        problems,
-        rewritten=rewritten,
-        claims=claims,
-    )
+        shortened = this.state.ledger.shortened
+        return statuses.report(*found, rewritten=rewritten, shortened=shortened)
+    is_known = observation.has_declaration
+    claims = claims_of(plan_input, desired, controller.claimed) if is_known else None
+    return statuses.annotation_report(*found, rewritten=rewritten, claims=claims)
 
 
 async def _write(this: Pass, write: Write, found: StatusReport) -> Outcome | None:

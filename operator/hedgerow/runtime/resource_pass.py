@@ -243,9 +243,8 @@ class Pass:
             asked = max(asked - (now - self.times.own), timedelta())
             if observation.observed.clocks_differ:  # either may be set right
                 asked = min(asked, CLOCKS_DIFFER)
-        is_refused = ledger.entry(STATUS).state is EntryState.REFUSED
-        status = {STATUS} if is_refused else set[ChildId]()
-        again = ledger.due_in({*status, *waiting, *self.request_problems()}, now)
+        refused = ledger.in_state(EntryState.REFUSED)
+        again = ledger.due_in({*refused, *waiting, *self.request_problems()}, now)
         found = soonest(asked, RECHECK_NAME if waits else None, again, self._permission_due_in())
         # One that failed, and is another one since: the pass has looked again meanwhile.
         changed = (
@@ -255,7 +254,7 @@ class Pass:
         return Outcome(
             retry=any(changed),
             requeue_after=found,
-            refused=bool(ledger.in_state(EntryState.REFUSED)),
+            refused=bool(refused),
             is_requested=observation.has_declaration and asked is not None and found == asked,
         )
 

@@ -38,13 +38,12 @@ def version_of(obj: Object) -> int:
 class _Entry:
     """One cached object: decoded, packed, or both; and what is asked of it without decoding it."""
 
-    __slots__ = ("change", "content_version", "filed", "obj", "packed", "version")
+    __slots__ = ("content_version", "filed", "obj", "packed", "version")
 
-    def __init__(self, obj: Object, change: int, content_version: int, filed: _Filed) -> None:
+    def __init__(self, obj: Object, content_version: int, filed: _Filed) -> None:
         self.obj: Object | None = obj
         self.packed = b""
         self.version = version_of(obj)
-        self.change = change
         self.content_version = content_version
         self.filed = filed
         """Its values in each index, in the order of the indices."""
@@ -187,11 +186,6 @@ class Store:
         entry = self._entries.get(key)
         return 0 if entry is None else entry.content_version
 
-    def change(self, key: Key) -> int:
-        """Return a number like `content_version` that changes with an object's status as well."""
-        entry = self._entries.get(key)
-        return 0 if entry is None else entry.change
-
     def keys(self) -> tuple[Key, ...]:
         """Return the keys of all cached objects."""
         return tuple(self._entries)
@@ -311,13 +305,13 @@ class Store:
             return None
         if self._weigher is not None:
             obj = self._weigher.weigh((self._shelf, key), obj, listed=listed)
-        content_version = change = next(self._changes)
+        content_version = next(self._changes)
         is_whole = oversize_of(obj) is None  # of a reduced one, what is left out may have changed
         if entry and old is not None and is_whole and content(old) == content(obj):
             content_version = entry.content_version
         filed = self._indices.values(obj)
         self._indices.file(key, () if entry is None else entry.filed, filed)
-        self._entries[key] = _Entry(obj, change, content_version, filed)
+        self._entries[key] = _Entry(obj, content_version, filed)
         if self._weigher is not None:
             self._weigher.settle(None)
         kept = self._entries[key].obj
