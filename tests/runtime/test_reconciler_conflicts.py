@@ -239,13 +239,13 @@ ROWS = (
             blue="a b",
             contested=[],
         ),
-        real="Emptied managed fields are booked to before-first-apply.",
     ),
     row(
         "so does one that is dropped once all was declared again",
-        step(declare(blueSpec=TWO)),
-        step(EMPTY, contested=[]),
+        step(declare(blueSpec=TWO), blue="a b"),
+        step(EMPTY, contested=[], holders="before-first-apply hedgerow-bluegreen"),
         step(declare(blueSpec=ONE), blue="a b", contested=UNKNOWN),
+        real="Emptied managed fields are booked to before-first-apply.",
     ),
     row(
         "and what another changed with them",
