@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from hedgerow.fields.ownership import judge
-from hedgerow.plan.writes import judge_respelled, normal_form
+from hedgerow.plan.writes import admitted_digest, judge_admitted
 from hedgerow.testing.api import Api, Object
 from support.objects.cases import container, pod, workload
 from support.objects.hedge import CUSTOM, HEDGE
@@ -209,8 +209,8 @@ def test_what_the_server_fills_in_is_not_taken_for_admission(api: Api, valid: Ob
         if not reply.ok:
             continue  # no empty value is valid there
         accepted += 1
-        respelling = normal_form(want, judge(want, reply.must(), OURS))
-        rewritten = judge_respelled(want, reply.must(), OURS, respelling).rewritten
+        admitted = admitted_digest(want, judge(want, reply.must(), OURS))
+        rewritten = judge_admitted(want, reply.must(), OURS, admitted).rewritten
         if rewritten:
             said[str(path)] = [(leaf.path, leaf.want, leaf.live) for leaf in rewritten]
 

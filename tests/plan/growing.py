@@ -166,7 +166,7 @@ class Case:
 
     @cached_property
     def verdict(self) -> Any:
-        return counted().writes.judge_respelled(self.want, self.live, MANAGER)
+        return counted().writes.judge_admitted(self.want, self.live, MANAGER)
 
     @cached_property
     def steps(self) -> list[tuple[str, ...]]:

@@ -18,7 +18,7 @@ from hedgerow.plan.input import PlanInput
 from hedgerow.plan.ledger import LedgerEntry
 from hedgerow.plan.plan import Plan, plan, plan_own
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION, said
-from hedgerow.plan.writes import ChildId, Write, judge_respelled, normal_form, release, unguarded
+from hedgerow.plan.writes import ChildId, Write, admitted_digest, judge_admitted, release, unguarded
 from hedgerow.plan.yield_and_claim import NO_FIELD_POLICY, FieldPolicy, field_policy_of
 from hedgerow.testing.memory.server import Server
 from hedgerow_schemas.base import Status
@@ -340,13 +340,13 @@ class TestSpelling:
         live["spec"]["replicas"] = 4  # as admission changes it: it stays in our own entry
 
         verdict = ownership.judge(want, live, MANAGER)
-        known = judge_respelled(want, live, MANAGER, normal_form(want, verdict))
+        known = judge_admitted(want, live, MANAGER, admitted_digest(want, verdict))
 
         assert not verdict.settled
         assert known.settled
         assert [leaf.live for leaf in known.rewritten] == [4]
-        assert not judge_respelled(want, live, MANAGER, "another").settled
-        assert not judge_respelled(want, live, MANAGER, "").settled
+        assert not judge_admitted(want, live, MANAGER, "another").settled
+        assert not judge_admitted(want, live, MANAGER, "").settled
 
 
 class TestWaiting:

@@ -47,7 +47,7 @@ Function = Callable[[Any, Case], object]
 
 
 def judged(m: Any, case: Case) -> Any:
-    return m.writes.judge_respelled(case.want, case.live, MANAGER, "x")
+    return m.writes.judge_admitted(case.want, case.live, MANAGER, "x")
 
 
 def owned(case: Case) -> Any:
@@ -271,8 +271,8 @@ GATE: dict[str, Function] = {
     "contract_observed.Observed.all": lambda m, c: observed(c, *pods(c)).all(m.builtin_schema.Pod),
     "writes.declare": lambda m, c: m.writes.declare(c.child, c.owner, "bluegreen"),
     "writes.unguarded": lambda m, c: m.writes.unguarded(c.want),
-    "writes.normal_form": lambda m, c: m.writes.normal_form(c.want, c.verdict),
-    "writes.judge_respelled": judged,
+    "writes.admitted_digest": lambda m, c: m.writes.admitted_digest(c.want, c.verdict),
+    "writes.judge_admitted": judged,
     "writes.rewritten": lambda m, c: m.writes.rewritten(c.want, c.verdict),
     "writes.claimed": lambda m, c: m.writes.claimed(deployed(m), c.child.fields),
     "writes.release": lambda m, c: m.writes.release(deployed(m).api, c.live, MANAGER),
@@ -291,6 +291,9 @@ GATE: dict[str, Function] = {
     ),
     "declaration.checked": lambda m, c: m.declaration.checked(
         desired(c), owning_deployments(m), c.plan_input.owner
+    ),
+    "plan.plan_given_back": lambda m, c: m.plan.plan_given_back(
+        c.plan_input, [(m.contract.Claimable(m.builtin_schema.Deployment, ()), c.live)]
     ),
     "plan.plan_own": lambda m, c: m.plan.plan_own(
         replace(c.plan_input, owner=deployed(m), writes_owner=True),

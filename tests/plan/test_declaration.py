@@ -8,7 +8,7 @@ from typing import Any
 from hedgerow.contract import Apply
 from hedgerow.fields import ownership
 from hedgerow.objects import CONTROLLER_LABEL, ObjectRef
-from hedgerow.plan.writes import declare, judge_respelled, normal_form
+from hedgerow.plan.writes import admitted_digest, declare, judge_admitted
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.builtin import Deployment
 from plan.made import MANAGER, entry, live
@@ -115,31 +115,31 @@ class TestNormalForm:
     def marked(self, **container: Any) -> tuple[str, Object]:
         """How the server respells it, and the object."""
         answer = spelled(self.WANT, **container)
-        return normal_form(self.WANT, ownership.judge(self.WANT, answer, MANAGER)), answer
+        return admitted_digest(self.WANT, ownership.judge(self.WANT, answer, MANAGER)), answer
 
     def test_a_value_spelled_as_declared_needs_no_mark(self):
         mark, answer = self.marked()
 
         assert mark == ""
-        assert judge_respelled(self.WANT, answer, MANAGER).settled
+        assert judge_admitted(self.WANT, answer, MANAGER).settled
 
     def test_a_value_spelled_otherwise_is_settled_only_with_the_mark(self):
         mark, answer = self.marked(args=["one", "2"])
 
-        assert not judge_respelled(self.WANT, answer, MANAGER).settled
-        assert judge_respelled(self.WANT, answer, MANAGER, mark).settled
+        assert not judge_admitted(self.WANT, answer, MANAGER).settled
+        assert judge_admitted(self.WANT, answer, MANAGER, mark).settled
 
     def test_the_mark_is_of_exactly_this_declaration(self):
         mark, answer = self.marked(args=["one", "2"])
         other = pod(args=["1", "3"])
 
-        assert not judge_respelled(other, answer, MANAGER, mark).settled
+        assert not judge_admitted(other, answer, MANAGER, mark).settled
 
     def test_the_mark_is_of_exactly_these_differences(self):
         mark, answer = self.marked(args=["one", "2"])
         answer["spec"]["template"]["spec"]["containers"][0]["args"] = ["one", "two"]
 
-        assert not judge_respelled(self.WANT, answer, MANAGER, mark).settled
+        assert not judge_admitted(self.WANT, answer, MANAGER, mark).settled
 
     def test_a_mark_never_hides_that_somebody_took_the_field(self):
         _, answer = self.marked(args=["one", "2"])
@@ -153,9 +153,9 @@ class TestNormalForm:
         del container["f:args"]
         answer["metadata"]["managedFields"].append(entry(theirs, "kubectl", "Update"))
         answer["spec"]["template"]["spec"]["containers"][0]["args"] = ["x"]
-        mark = normal_form(self.WANT, ownership.judge(self.WANT, answer, MANAGER))
+        mark = admitted_digest(self.WANT, ownership.judge(self.WANT, answer, MANAGER))
 
-        verdict = judge_respelled(self.WANT, answer, MANAGER, mark)
+        verdict = judge_admitted(self.WANT, answer, MANAGER, mark)
 
         assert mark
         assert [leaf.path for leaf in verdict.contested] == [
@@ -167,7 +167,7 @@ class TestNormalForm:
         annotations = {"hedgerow.dev/normal-form": mark}
         body = {**self.WANT, "metadata": {**self.WANT["metadata"], "annotations": annotations}}
 
-        verdict = judge_respelled(self.WANT, spelled(body), MANAGER, mark)
+        verdict = judge_admitted(self.WANT, spelled(body), MANAGER, mark)
 
         assert [(leaf.why, leaf.path) for leaf in verdict.leaves] == [
             ("surplus", ".metadata.annotations.hedgerow.dev/normal-form")

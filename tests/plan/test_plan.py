@@ -16,7 +16,7 @@ from hedgerow.objects import controller_reference
 from hedgerow.plan.conditions import LONGEST_MESSAGE
 from hedgerow.plan.ledger import EntryState, LedgerEntry
 from hedgerow.plan.remedies import LONGEST_COMMAND
-from hedgerow.plan.writes import declare, normal_form
+from hedgerow.plan.writes import admitted_digest, declare
 from hedgerow_schemas.base import AdmittedChild, ContestedField, Status
 from plan.made import MANAGER, live, removed, taken
 from plan.one_child import (
@@ -179,7 +179,7 @@ class TestSettled:
         def walked(*_: Any, **__: Any) -> Any:
             raise AssertionError("walked again")
 
-        monkeypatch.setattr("hedgerow.plan.plan.judge_respelled", walked)
+        monkeypatch.setattr("hedgerow.plan.plan.judge_admitted", walked)
 
         assert planned(plan_input(seen, history=history, content_version=1)).writes == ()
 
@@ -213,7 +213,7 @@ class TestSettled:
     def test_a_declaration_spelled_otherwise_is_settled_by_what_is_remembered_of_it(self):
         answer = live(WANT)
         answer["data"] = {"a": "one", "b": "2"}
-        mark = normal_form(WANT, ownership.judge(WANT, answer, MANAGER))
+        mark = admitted_digest(WANT, ownership.judge(WANT, answer, MANAGER))
 
         assert planned(plan_input(answer)).writes
         assert planned(plan_input(answer, history=LedgerEntry(admitted=mark))).writes == ()
@@ -222,7 +222,7 @@ class TestSettled:
     def test_after_a_restart_it_is_settled_by_what_the_status_says_of_it(self, stored, settled):
         answer = live(WANT)
         answer["data"] = {"a": "one", "b": "2"}
-        mark = normal_form(WANT, ownership.judge(WANT, answer, MANAGER))
+        mark = admitted_digest(WANT, ownership.judge(WANT, answer, MANAGER))
         child = AdmittedChild(object="ConfigMap/settings", digest=mark)
         known = replace(plan_input(answer), before=Status(admitted=(child,)))
         answer["data"]["a"] = stored

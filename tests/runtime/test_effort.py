@@ -20,13 +20,10 @@ from hedgerow.fields import ownership
 from hedgerow.kube import errors
 from hedgerow.runtime.large import USUAL, PassLimits
 from hedgerow.runtime.observation import ResourcePlanner
-from hedgerow.runtime.runner import SHARE
-from hedgerow.runtime.workqueue import FAIR_EVERY, Priority
 from hedgerow.testing.memory.cluster import Sent
 from hedgerow_schemas.base import Resource
 from hedgerow_schemas.bluegreen import BlueGreenStatus
 from hedgerow_schemas.builtin import ConfigMap
-from runtime.clockwork import MINUTE, Clockwork
 from runtime.scenes import BLUE, CREATION, GREEN, settled
 from runtime.shop import Shop, quiet
 from runtime.world import CONTROLLER, DEMO, NS, World, calm, pods
@@ -555,48 +552,3 @@ class TestMeanwhile:
 
         assert len(sent) > 1
         assert all(later - earlier >= 30 for earlier, later in pairwise(sent))
-
-
-class TestDueFirst:
-    async def test_what_is_left_waits_while_something_else_is_due(self, effort):
-        world = World()
-        world.apply()
-        world.apply("other")
-        world.deliver()
-        queue = world.insides.queue
-        assert await queue.get() == DEMO
-        queue.add(("default", "other"), Priority.DUE)
-
-        await world.insides._pass(DEMO, USUAL)
-        queue.done(DEMO)
-
-        assert world.writes == CREATION[:3]
-        assert effort.looks == 1
-        await world.work()
-        assert CREATION[3] in world.writes
-        assert world.insides._reconciler.states[DEMO].ledger.untold == {}  # told in one Event
-
-    async def test_all_starts_of_one_namespace_come_before_their_statuses(self):
-        shop = Clockwork()
-        names = [f"job-{number}" for number in range(2 * SHARE)]
-        for name in names:
-            shop.apply(name)
-        shop.deliver()
-        await shop.work()
-        shop.pass_time(MINUTE)
-        queue, before = shop.insides.queue, len(shop.writes)
-
-        active = [await queue.get() for _ in range(SHARE)]  # as many as its namespace may have
-        while len(queue) or active:
-            key = active.pop(0)
-            await shop.insides._pass(key, USUAL)
-            queue.done(key)
-            if len(queue):
-                active.append(await queue.get())
-
-        writes = [write for write in shop.writes[before:] if "Event" not in write]
-        is_start = ["Job" in write and "CronJob" not in write for write in writes]
-        assert is_start.count(True) == len(names)
-        # The last ones have nobody to wait for, and what has changed gets a turn now and then.
-        others = is_start[: len(names) - SHARE].count(False)
-        assert others <= 1 + len(names) // FAIR_EVERY

@@ -5,14 +5,16 @@ from __future__ import annotations
 import pytest
 
 from hedgerow.kube import errors
-from hedgerow.runtime.applier import Applier
-from hedgerow.runtime.giving_back import GivingBack
-from hedgerow.runtime.large import USUAL
+from hedgerow.kube.errors import Cause
 from runtime.scenes import refuse
-from runtime.test_claims import MANAGER, SCALER, claimed, deploy, is_held, on_deployments
+from runtime.test_claims import claimed, deploy, is_held, on_deployments
 from runtime.world import DEMO, World
 
 pytestmark = pytest.mark.anyio
+
+SECONDS = 20
+GONE = errors.Missing("gone", code=404, status={"details": {"name": "web"}})
+ENDS = errors.Forbidden("ends", code=403, causes=[Cause("", "", "", "NamespaceTerminating")])
 
 
 async def orphaned(*names: str) -> World:
@@ -26,35 +28,35 @@ async def orphaned(*names: str) -> World:
     return world
 
 
-def giving_back(world: World) -> GivingBack:
-    meter = world.meters.of("scaler")
-    applier = Applier(world.cluster, MANAGER)  # type: ignore[arg-type]
-    return GivingBack(SCALER, world.insides.cache, applier, world.clock, meter)
-
-
 def lines(world: World) -> list[tuple[str, str]]:
+    """Return the log but for what was written."""
     entries = world.logs.entries
     return [(e["log_level"], e["event"]) for e in entries if e["log_level"] != "info"]
+
+
+async def wait(world: World) -> None:
+    for _ in range(SECONDS):
+        world.server.now += 1
+        await world.work()
 
 
 class TestTrouble:
     async def test_what_was_given_back_is_known_at_once(self):
         world = await orphaned()
-        given = giving_back(world)
-        await given.give_back(DEMO, USUAL)
+        await world.work()
         before = len(world.writes)
 
         assert not is_held(world)
-        assert await given.give_back(DEMO, USUAL) is None
+        await wait(world)
         assert on_deployments(world, before) == []
 
-    @pytest.mark.parametrize("error", [errors.Missing("gone", code=404), errors.Stale("old")])
+    @pytest.mark.parametrize("error", [GONE, errors.Stale("old")])
     async def test_what_the_watch_is_about_to_tell_is_no_warning(self, error):
         world = await orphaned()
-        refuse(world, error, "web")
-        await giving_back(world).give_back(DEMO, USUAL)
+        refuse(world, error, "web", times=1)
+        await world.work()
 
-        assert lines(world) == [("debug", "refused")]
+        assert not {level for level, _ in lines(world)} - {"debug"}
 
     @pytest.mark.parametrize(
         "error",
@@ -73,33 +75,42 @@ class TestTrouble:
         assert lines(world) == [("warning", "refused")]
         assert is_held(world)
 
-        for _ in range(20):
-            world.server.now += 1
-            await world.work()
+        await wait(world)
 
         assert not is_held(world)
 
+    async def test_a_namespace_that_is_deleted_takes_the_claims_along(self):
+        world = await orphaned()
+        refused = refuse(world, ENDS, "web")
+        await world.work()
+        await wait(world)
+
+        assert len(refused) == 1
+
     async def test_while_it_waits_other_passes_send_nothing(self):
         world = await orphaned()
-        refuse(world, errors.Forbidden("no", code=403), "web")
-        given = giving_back(world)
-        before = len(world.writes)
-        waits = [await given.give_back(DEMO, USUAL) for _ in range(5)]
+        refused = refuse(world, errors.Forbidden("no", code=403), "web")
+        for _ in range(5):
+            world.life.runner.queue.add(DEMO)
+            await world.work()
 
-        assert len(on_deployments(world, before)) == 1
-        assert None not in waits
+        assert len(refused) == 1
+        assert world.life.next_due < float("inf")
 
-    async def test_a_server_that_is_away_is_raised_to_be_tried_again(self):
+    async def test_a_server_that_is_away_is_tried_again(self):
         world = await orphaned()
-        refuse(world, errors.Unreachable("down", sent=False), "web")
+        refuse(world, errors.Unreachable("down", sent=False), "web", times=1)
+        await world.work()
+        assert world.life.retried == (DEMO,)
 
-        with pytest.raises(errors.Unreachable):
-            await giving_back(world).give_back(DEMO, USUAL)
+        await wait(world)
+
+        assert not is_held(world)
 
     async def test_one_that_is_refused_does_not_keep_the_others(self):
         world = await orphaned("another", "xylophone")
         refuse(world, errors.Invalid("bad"), "web")
-        await giving_back(world).give_back(DEMO, USUAL)
+        await world.work()
 
         held = [name for name in ("another", "web", "xylophone") if is_held(world, name)]
         assert held == ["web"]

@@ -631,9 +631,7 @@ class TestLanes:
         await anyio.sleep(2)
         queue.add(A)
 
-        assert queue.is_another_due(A)
         assert [await queue.get(), await queue.get()] == [B, A]
-        assert not queue.is_another_due(A)
 
     async def test_a_retry_is_not_due_before_others(self, queue):
         queue.retry(B)
@@ -654,7 +652,7 @@ class TestLanes:
 
         assert {A, B} < set(first)
 
-    async def test_a_key_that_the_server_asked_to_wait_is_another_duewards(self, queue):
+    async def test_a_key_that_the_server_asked_to_wait_is_due_afterwards(self, queue):
         queue.retry(B, least=5)
         queue.add(B, Priority.DUE)
         await anyio.sleep(10)
@@ -662,18 +660,6 @@ class TestLanes:
 
         assert await queue.get() == B
         assert queue.priority(B) == Priority.DUE
-
-    async def test_what_may_have_no_pass_is_not_due(self):
-        queue, elsewhere = WorkQueue(VirtualClock(), share=1), ("elsewhere", "a")
-        for key in (A, elsewhere):
-            queue.add(key)
-            await queue.get()
-        queue.add(B, Priority.DUE)
-
-        assert not queue.is_another_due(elsewhere)
-        assert queue.is_another_due(A)  # whose pass makes room for another one of its namespace
-        queue.done(A)
-        assert queue.is_another_due(elsewhere)
 
     async def test_a_key_added_during_its_pass_keeps_the_lane_asked_for(self, queue):
         queue.add(A)
@@ -683,8 +669,8 @@ class TestLanes:
         queue.done(A)
         queue.add(B)
 
-        assert queue.is_another_due(B)
         assert await queue.get() == A
+        assert queue.priority(A) == Priority.DUE
 
 
 class TestChanges:
@@ -729,8 +715,8 @@ class TestChanges:
         queue.done(A)
         queue.add(B)
 
-        assert queue.is_another_due(B)
         assert await queue.get() == A
+        assert queue.priority(A) == Priority.DUE
 
     async def test_a_change_without_a_pass_asks_for_one(self, queue):
         queue.add(A, Priority.BACKLOG, is_change=True)

@@ -275,7 +275,7 @@ class Verdict(Struct, frozen=True):
 
     `owned`: we have an entry. `tracked`: some manager has one. `version_ok`: entry, declaration and
     live object have the same apiVersion (an apply in another one rewrites the entry). `rewritten`:
-    leaves that mutating admission is known to change whenever we apply them. `is_respelled`: it
+    leaves that mutating admission is known to change whenever we apply them. `is_admitted`: it
     differs just as the server is known to respell it.
     """
 
@@ -284,7 +284,7 @@ class Verdict(Struct, frozen=True):
     version_ok: bool
     owned: bool
     rewritten: tuple[Leaf, ...] = ()
-    is_respelled: bool = False
+    is_admitted: bool = False
 
     @property
     def settled(self) -> bool:

@@ -39,7 +39,7 @@ from hedgerow.plan.writes import (
     claimed,
     declare,
     given_back,
-    judge_respelled,
+    judge_admitted,
     others_hold_a_part,
     release,
 )
@@ -48,7 +48,7 @@ from hedgerow.plan.yield_and_claim import CLAIM, YIELD, unmatched
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from hedgerow.contract import Child, Claim, Fields
+    from hedgerow.contract import Child, Claim, Claimable, Fields
     from hedgerow.fields.ownership import Leaf, Verdict
     from hedgerow.fields.sets import FieldPath
     from hedgerow.objects import ObjectRef
@@ -195,7 +195,7 @@ class ChildPlanner:
         allowed = self._judge(want, live) if left_out else verdict
         if allowed.settled:
             content = "" if abandoned or shared or doubtful else self.content
-            admitted = self.admitted if allowed.is_respelled else ""
+            admitted = self.admitted if allowed.is_admitted else ""
             entry = self.entry.judged(
                 self._declared, content, verdict.contested, verdict.rewritten, admitted
             )
@@ -223,7 +223,7 @@ class ChildPlanner:
         if known.is_settled(intent, self.content):
             return None
         rest = as_held(want, live, manager, self.entry.blocked)
-        if judge_respelled(rest, live, manager, known.admitted).settled:
+        if judge_admitted(rest, live, manager, known.admitted).settled:
             return None
         change = self._change(rest, live, (), (), exactly=True)
         return replace(change, declared=intent, is_complete=True, target=target)
@@ -237,7 +237,7 @@ class ChildPlanner:
         return ChildId(self.id.kind, f"{self.id.name}{WITHOUT}{places}")
 
     def _judge(self, want: Object, live: Object) -> Verdict:
-        return judge_respelled(want, live, self.plan_input.field_manager, self.admitted)
+        return judge_admitted(want, live, self.plan_input.field_manager, self.admitted)
 
     def _unproven(self, declared: Object, live: Object) -> tuple[Leaf, ...]:
         return tuple(
@@ -454,7 +454,7 @@ def _parted(
 
 __all__ = [
     "RESTORE_ONCE_IN", "Plan", "PlanInput", "claims_of", "has_no_holder", "plan",
-    "plan_own",
+    "plan_given_back", "plan_own",
 ]  # fmt: skip
 
 
@@ -688,6 +688,19 @@ def _claim(
         else release(api, live, plan_input.field_manager)
     )
     return Plan(writes=(given,) if given else ())
+
+
+def plan_given_back(plan_input: PlanInput, abandoned: Iterable[tuple[Claimable, Object]]) -> Plan:
+    """Return the plan for objects of which no resource claims anything any more, but what remains.
+
+    Each of them comes with what the controller may claim of its kind.
+    """
+    manager = plan_input.field_manager
+    given = (
+        release(claimable.kind.api, obj, manager, claimable.remains(claimable.kind(obj), manager))
+        for claimable, obj in abandoned
+    )
+    return Plan(writes=tuple(write for write in given if write is not None))
 
 
 def plan_own(plan_input: PlanInput, claims: Claims, text: str | None = None) -> Plan:

@@ -85,7 +85,7 @@ def unguarded(body: Object) -> Object:
     return {**body, "metadata": meta}
 
 
-def normal_form(want: Object, verdict: Verdict) -> str:
+def admitted_digest(want: Object, verdict: Verdict) -> str:
     """Return a digest of how the server respells a declaration; empty if it does not respell it.
 
     `verdict` is the one on the answer to our own apply.
@@ -107,19 +107,17 @@ def settles(write: Write, answer: Object, verdict: Verdict) -> bool:
     )
 
 
-def judge_respelled(
-    want: Object, live: Object, field_manager: str, respelling: str = ""
-) -> Verdict:
+def judge_admitted(want: Object, live: Object, field_manager: str, admitted: str = "") -> Verdict:
     """Return a verdict that accepts how the server respelled the declaration.
 
-    `respelling` is the `normal_form` of the last answer; after a restart it is unknown. If it is
+    `admitted` is the `admitted_digest` of the last answer, or empty if that is unknown. If it is
     for exactly this declaration and exactly these differences, the object is settled.
     """
     verdict = ownership.judge(want, live, field_manager)
-    if not respelling or verdict.contested or normal_form(want, verdict) != respelling:
+    if not admitted or verdict.contested or admitted_digest(want, verdict) != admitted:
         return verdict
     changed = rewritten(want, verdict)
-    return replace(verdict, leaves=(), rewritten=changed, is_respelled=True)
+    return replace(verdict, leaves=(), rewritten=changed, is_admitted=True)
 
 
 def rewritten(want: Object, verdict: Verdict) -> tuple[Leaf, ...]:

@@ -13,7 +13,7 @@ from hedgerow.fields.sets import declaring
 from hedgerow.kube.errors import AlreadyExists, Conflict, KubeError
 from hedgerow.kube.withholding import withholding
 from hedgerow.objects import ObjectRef, metadata
-from hedgerow.plan.writes import normal_form, rewritten, settles, unguarded
+from hedgerow.plan.writes import admitted_digest, rewritten, settles, unguarded
 from hedgerow.runtime.large import USUAL, PassLimits
 from hedgerow.runtime.metrics import Meter, Meters
 
@@ -100,7 +100,7 @@ class Applier:
         return Applied(
             answer,
             "configured",
-            normal_form(want, verdict),
+            admitted_digest(want, verdict),
             rewritten(want, verdict),
             settles(write, answer, verdict),
         )

@@ -26,9 +26,8 @@ if TYPE_CHECKING:
 class PassContext(Struct, frozen=True, kw_only=True):
     """What the passes of one controller share; nothing in it is about one resource.
 
-    `write_limiter` limits the writes of all passes that run at the same time. `is_another_due`
-    tells if another resource, whose time has come, waits for this pass. `looked` is told at each
-    look: what has changed until then needs no other pass.
+    `write_limiter` limits the writes of all passes that run at the same time. `looked` is told at
+    each look: what has changed until then needs no other pass.
     """
 
     planner: ResourcePlanner
@@ -38,7 +37,6 @@ class PassContext(Struct, frozen=True, kw_only=True):
     slow_compose: SlowCompose
     responses: Responses
     write_limiter: CapacityLimiter
-    is_another_due: Callable[[Key], bool]
     looked: Callable[[Key], object]
 
     @property

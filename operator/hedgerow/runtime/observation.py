@@ -25,7 +25,7 @@ from hedgerow.plan import oversized
 from hedgerow.plan.conditions import Problem
 from hedgerow.plan.declaration import check_read, checked, compose_failed
 from hedgerow.plan.input import PlanInput
-from hedgerow.plan.plan import Plan, plan
+from hedgerow.plan.plan import Plan, plan, plan_given_back
 from hedgerow.plan.status import kept, read, reader_of, with_said
 from hedgerow.plan.yield_and_claim import (
     CLAIM,
@@ -40,9 +40,10 @@ from hedgerow.validation import in_a_line
 from hedgerow_schemas.base import Resource, Status, View
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
     from datetime import datetime
 
+    from hedgerow.contract import Claimable
     from hedgerow.runtime.cache.caches import Cache
     from hedgerow.runtime.clock import Clock
     from hedgerow.runtime.namespaces import Permission
@@ -252,16 +253,44 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         # A refused write is no longer planned, but compose was told that it was refused.
         return observation if state.ledger.refused == refused else None
 
+    def abandoned(self, key: Key) -> list[tuple[Claimable, Object]]:
+        """Return the objects of which nothing is to be claimed any more, of all that have this key.
+
+        An object may be assigned to no resource any more; it is then found under its own key.
+        """
+        live = self.cache.resource(key)
+        is_gone = live is None or is_terminating(live)
+        found = [*self.cache.astray(key), *(self.cache.claimable(key) if is_gone else ())]
+        by_kind = {claimable.kind: claimable for claimable in self.controller.claims}
+        return [(by_kind[kind], obj) for kind, obj in found if not is_terminating(obj)]
+
+    def given_back(
+        self, key: Key, state: ResourceState, abandoned: Sequence[tuple[Claimable, Object]]
+    ) -> Observation:
+        """Return the plan to claim of these objects only what remains without a resource."""
+        owner = ObjectRef(self.controller.resource.api, *key)
+        plan_input = replace(
+            self.plan_input(owner, state),
+            live={_id(claimable.kind, obj): obj for claimable, obj in abandoned},
+        )
+        return Observation(
+            live={},
+            plan_input=plan_input,
+            observed=Observed(now=plan_input.now),
+            hindrance=None,
+            plan=plan_given_back(plan_input, abandoned),
+        )
+
     def compose(self, observation: Observation) -> Desired:
         """Return what compose declares from a look. Raises whatever it raises."""
         resource = observation.resource or read(self.controller.resource, observation.live)
         desired = self.controller.compose(resource, observation.observed)
         return checked(desired, self.controller, observation.plan_input.owner)
 
-    def plan_input(self, live: Object, state: ResourceState) -> PlanInput:
+    def plan_input(self, owner: ObjectRef, state: ResourceState) -> PlanInput:
         """Return the input of a plan for a resource, without children and status."""
         return PlanInput(
-            owner=ref_of(self.controller.resource.api, live),
+            owner=owner,
             controller=self.controller.name,
             installation=self.installation,
             now=self.clock.now(),
@@ -299,7 +328,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             written[own] = live
             versions[own] = self.cache.resource_store(key[0]).content_version(key)
         plan_input = replace(
-            self.plan_input(live, state),
+            self.plan_input(ref_of(self.controller.resource.api, live), state),
             live=written,
             field_policy=field_policy,
             content_versions=versions,

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import anyio
 import structlog
-from msgspec.structs import replace
 
 from hedgerow.kube.errors import Forbidden, Missing
 from hedgerow.objects import metadata
@@ -14,7 +13,7 @@ from hedgerow.plan.status import reader_of
 from hedgerow.runtime.context import PassContext
 from hedgerow.runtime.giving_back import GivingBack
 from hedgerow.runtime.metrics import Meter, Meters
-from hedgerow.runtime.resource_pass import Outcome, Pass, soonest
+from hedgerow.runtime.resource_pass import Outcome, Pass
 from hedgerow.runtime.responses import Responses
 from hedgerow.runtime.slow_compose import SlowCompose
 from hedgerow.runtime.state import ResourceState
@@ -45,10 +44,9 @@ class Reconciler:
         publisher: EventPublisher,
         meter: Meter | None = None,
         *,
-        is_another_due: Callable[[Key], bool] = lambda _: False,
         looked: Callable[[Key], object] = lambda _: None,
     ) -> None:
-        """`is_another_due` and `looked` are as `PassContext` has them."""
+        """Share with all passes what `PassContext` has; `looked` is as there."""
         meter = meter or Meters().of(planner.controller.name)
         self.context = PassContext(
             planner=planner,
@@ -58,13 +56,11 @@ class Reconciler:
             slow_compose=SlowCompose(planner.clock, meter),
             responses=Responses(planner),
             write_limiter=anyio.CapacityLimiter(EXTRA_WRITES),
-            is_another_due=is_another_due,
             looked=looked,
         )
         self.states: dict[Key, ResourceState] = {}
-        self._giving_back = GivingBack(
-            planner.controller, planner.cache, applier, planner.clock, meter
-        )
+        self._gone: dict[Key, ResourceState] = {}
+        """Of resources that are gone: what of their claims could not be given back yet."""
 
     async def reconcile(self, key: Key, limits: PassLimits | None = None) -> Outcome:
         """Make one pass over a resource, and return how it ended.
@@ -74,14 +70,13 @@ class Reconciler:
         becomes a condition instead; `runtime/refusals.py` has the table.
         """
         limits = limits or self.context.cache.limits(key)
-        retry_in = await self._giving_back.give_back(key, limits)
+        given_back = await self._give_back(key, limits)
         live = self.context.cache.resource(key)
-        outcome = await self._pass(key, live, limits) if live else self._gone(key)
-        if retry_in is None:
-            return outcome
-        again = soonest(outcome.requeue_after, retry_in)
-        is_requested = outcome.is_requested and again == outcome.requeue_after
-        return replace(outcome, requeue_after=again, is_requested=is_requested, refused=True)
+        if live is None:
+            self._forget(key)
+            return given_back
+        state = self._state(key, live)
+        return (await self._pass(Pass(self.context, key, state, limits))).combined(given_back)
 
     def rewind(self) -> None:
         """Forget which children were deleted and which Events were sent: a restore may undo both.
@@ -92,15 +87,23 @@ class Reconciler:
             state.ledger.rewind()
         self.context.publisher.rewind()
 
-    async def _pass(self, key: Key, live: Object, limits: PassLimits) -> Outcome:
-        state, context = self._state(key, live), self.context
-        this = Pass(context, key, state, limits)
+    async def _give_back(self, key: Key, limits: PassLimits) -> Outcome:
+        """Give back what resources with this key that are gone have claimed."""
+        state = self._gone.pop(key, None) or ResourceState("")
         try:
-            return await this.run() or self._not_written(this)
+            return await self._pass(GivingBack(self.context, key, state, limits))
+        finally:
+            if state.ledger.refused:
+                self._gone[key] = state
+
+    async def _pass(self, this: Pass) -> Outcome:
+        """Return how a pass ended. Nothing may be written, or not yet, without an outcome."""
+        try:
+            return await this.run() or Outcome()
         except Forbidden as error:
             if not error.terminating:
                 raise
-            state.namespace_terminating = True
+            this.state.namespace_terminating = True
             return Outcome()
         except Missing as error:
             if not error.served:
@@ -108,18 +111,11 @@ class Reconciler:
             # The namespace is gone, and the resource with it: the watch will report it soon.
             return Outcome(retry=True)
 
-    def _gone(self, key: Key) -> Outcome:
-        """Forget a resource."""
+    def _forget(self, key: Key) -> None:
+        """Forget a resource that is gone."""
         self.states.pop(key, None)
         self.context.meter.contest(key, ())
         self.context.meter.miss(key, None)
-        return Outcome()
-
-    def _not_written(self, this: Pass) -> Outcome:
-        """Return the outcome for a resource for which nothing may be written, or not yet."""
-        if self.context.cache.resource(this.key) is None:
-            self.states.pop(this.key, None)
-        return Outcome()
 
     def _state(self, key: Key, live: Object) -> ResourceState:
         uid = metadata(live)["uid"]

@@ -42,7 +42,6 @@ class RequestKind(Enum):
     APPLY = "apply"
     DELETE = "delete"
     STATUS = "status"
-    RELEASE = "release"
 
 
 class RefusalKind(Enum):
@@ -87,33 +86,25 @@ _LOG, _OFF, _END = (
 )
 
 
-def _row(
-    child: RefusalRule, *, status: RefusalRule, release: RefusalRule
-) -> Mapping[RequestKind, RefusalRule]:
+def _row(child: RefusalRule, *, status: RefusalRule) -> Mapping[RequestKind, RefusalRule]:
     children = dict.fromkeys((RequestKind.CREATE, RequestKind.APPLY, RequestKind.DELETE), child)
-    return {
-        **children,
-        RequestKind.STATUS: status,
-        RequestKind.RELEASE: release,
-    }
+    return {**children, RequestKind.STATUS: status}
 
 
 TABLE: Mapping[RefusalKind, Mapping[RequestKind, RefusalRule]] = {
-    RefusalKind.EXISTS: _row(RefusalRule(Reaction.REREAD, "Refused"), status=_LOG, release=_LOG),
-    RefusalKind.STALE: _row(RefusalRule(Reaction.REREAD, "Refused"), status=_LOG, release=_LOG),
-    RefusalKind.FIELD_CONFLICT: _row(
-        RefusalRule(Reaction.REREAD, "FieldConflict"), status=_LOG, release=_LOG
-    ),
+    RefusalKind.EXISTS: _row(RefusalRule(Reaction.REREAD, "Refused"), status=_LOG),
+    RefusalKind.STALE: _row(RefusalRule(Reaction.REREAD, "Refused"), status=_LOG),
+    RefusalKind.FIELD_CONFLICT: _row(RefusalRule(Reaction.REREAD, "FieldConflict"), status=_LOG),
     RefusalKind.FORBIDDEN: _row(
-        RefusalRule(Reaction.BACK_OFF, "Forbidden", stalled=True), status=_LOG, release=_LOG
+        RefusalRule(Reaction.BACK_OFF, "Forbidden", stalled=True), status=_LOG
     ),
-    RefusalKind.TERMINATING: _row(_END, status=_END, release=_LOG),
+    RefusalKind.TERMINATING: _row(_END, status=_END),
     RefusalKind.INVALID: _row(
-        RefusalRule(Reaction.BACK_OFF, "Rejected", stalled=True), status=_LOG, release=_LOG
+        RefusalRule(Reaction.BACK_OFF, "Rejected", stalled=True), status=_LOG
     ),
-    RefusalKind.FAILED: _row(RefusalRule(Reaction.BACK_OFF, "Refused"), status=_LOG, release=_LOG),
-    RefusalKind.MISSING: _row(_OFF, status=_OFF, release=_LOG),
-    RefusalKind.UNAVAILABLE: _row(_OFF, status=_OFF, release=_OFF),
+    RefusalKind.FAILED: _row(RefusalRule(Reaction.BACK_OFF, "Refused"), status=_LOG),
+    RefusalKind.MISSING: _row(_OFF, status=_OFF),
+    RefusalKind.UNAVAILABLE: _row(_OFF, status=_OFF),
 }
 """By the kind of refusal and of request.
 

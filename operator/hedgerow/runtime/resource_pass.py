@@ -27,7 +27,6 @@ from hedgerow.runtime.report import report
 from hedgerow.runtime.writer import Writer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from datetime import datetime
 
     from hedgerow.contract import Controller, Desired, Key
@@ -49,16 +48,25 @@ class Outcome(Struct, frozen=True):
 
     The earlier of the two counts. `refused`: a request that was refused, now or before, still waits
     for a backoff of its own, which `requeue_after` includes. `is_requested`: the controller asked
-    for that time. `unfinished`: another pass must follow, now unless it is a retry. `failure`: what
-    is wrong with compose or what it returned; the resource says so.
+    for that time. `failure`: what is wrong with compose or what it returned; the resource says so.
     """
 
     retry: bool = False
     requeue_after: timedelta | None = None
     refused: bool = False
     is_requested: bool = False
-    unfinished: bool = False
     failure: Exception | None = None
+
+    def combined(self, other: Outcome) -> Outcome:
+        """Return what follows from this pass and another one over the same key."""
+        again = soonest(self.requeue_after, other.requeue_after)
+        return replace(
+            self,
+            retry=self.retry or other.retry,
+            requeue_after=again,
+            refused=self.refused or other.refused,
+            is_requested=self.is_requested and again == self.requeue_after,
+        )
 
 
 class Pass:
@@ -79,7 +87,6 @@ class Pass:
         """The targets of writes and deletions that were refused; they are not tried again."""
         self.taken_over: set[ChildId] = set()
         """The children of which fields without holder were taken over; see `Writer`."""
-        self.has_written = False
         self.reads = Reads(context, key, state)
         self._permission: Permission | None = None
 
@@ -97,10 +104,11 @@ class Pass:
             steps = await self.plan(found)
             if steps is None:
                 continue
-            outcome = await (self.carry_out(steps) if steps else self.report())
-            if outcome is not None:
+            if steps:
+                await Writer(self).make(steps[: self.limits.parallel_writes])
+            elif (outcome := await self.report()) is not None:
                 return outcome
-        return Outcome(retry=True, unfinished=True)
+        return Outcome(retry=True)
 
     async def observe(self) -> Observation | None:
         """Return what is cached now; None if nothing may be written for the resource, or not yet.
@@ -150,18 +158,6 @@ class Pass:
             if step.id not in self.failed and not self.state.ledger.waits(step, self.now)
         ]
         return wave(due)
-
-    async def carry_out(self, steps: Sequence[Write | Deletion]) -> Outcome | None:
-        """Make writes or deletions, as many as may be made at a time; return None to observe again.
-
-        If what is left is for a later pass, return the outcome.
-        """
-        part = steps[: self.limits.parallel_writes]
-        await Writer(self).make(part)
-        if not self._should_yield(part):
-            return None
-        asked = self.observation.desired.requeue_after
-        return Outcome(unfinished=True, requeue_after=asked, is_requested=asked is not None)
 
     async def report(self) -> Outcome | None:
         """Have the resource say what was found; return None to observe again, after a write.
@@ -264,21 +260,6 @@ class Pass:
             return None
         left = self._permission.until - self.context.clock.monotonic()
         return timedelta(seconds=max(left, 0.0))
-
-    def _should_yield(self, steps: Sequence[Write | Deletion]) -> bool:
-        """Return whether the pass ends now and is queued again, because another resource is due.
-
-        It does not end before its first write, after a request that failed, or while a child is
-        still to be created once, such as a Job.
-        """
-        made = {step.id for step in steps}
-        starts = (
-            step.id not in made
-            for step in self.observation.plan.requests
-            if isinstance(step, Write) and step.create and step.once
-        )
-        may_wait = self.has_written and not self.failed and not any(starts)
-        return may_wait and self.context.is_another_due(self.key)
 
 
 def soonest(*waits: timedelta | None) -> timedelta | None:

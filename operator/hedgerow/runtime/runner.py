@@ -88,7 +88,6 @@ class ControllerRunner:
                 self._meter,
             ),
             self._meter,
-            is_another_due=self.queue.is_another_due,
             looked=self.queue.looked,
         )
         self._wall: Wall | None = None
@@ -248,8 +247,6 @@ class ControllerRunner:
             self.queue.retry(key)
         else:
             self.queue.forget(key)
-            if outcome.unfinished:
-                self.queue.add(key)
         return "retry" if outcome.retry or outcome.refused else "success"
 
     def _failed(self, key: Key, error: Exception) -> str:

@@ -146,9 +146,9 @@ class _Ready:
         self._of_priority[priority].add(key, since)
         return before is None
 
-    def has(self, may: Callable[[str], bool], priorities: Iterable[Priority] = Priority) -> bool:
-        """Return whether a key of these priorities is of a namespace that `may` have a pass."""
-        return any(self._of_priority[priority].has(may) for priority in priorities)
+    def has(self, may: Callable[[str], bool]) -> bool:
+        """Return whether a key is of a namespace that `may` have a pass."""
+        return any(of_priority.has(may) for of_priority in self._of_priority.values())
 
     def pop(self, may: Callable[[str], bool]) -> tuple[Key, Priority, float] | None:
         """Take the next key that `may` have a pass, its priority, and since when it is ready."""
@@ -343,16 +343,6 @@ class WorkQueue:
     def next_due(self) -> float:
         """Return the instant at which the next delayed key is due; infinite without one."""
         return self._delays.next()
-
-    def is_another_due(self, key: Key) -> bool:
-        """Return whether a key whose time has come may have a pass once that of `key` has ended.
-
-        Then its namespace may have one more at a time.
-        """
-        self._mature()
-        return self._ready.has(
-            lambda other: other == key[0] or self._passes.may(other), priorities=(Priority.DUE,)
-        )
 
     def priority(self, key: Key) -> Priority:
         """Return the priority of a key whose pass runs."""

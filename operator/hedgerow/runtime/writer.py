@@ -86,7 +86,6 @@ class Writer:
         plan_input = this.observation.plan_input
         before = this.observation.live if write.is_status else plan_input.live.get(write.child)
         applied = await context.applier.apply(write, before, this.limits)
-        this.has_written = True
         _must_not_be_older(applied.obj, before)
         context.responses.absorb(write.ref, applied.obj)
         this.reads.note(write.ref, applied.obj)
@@ -184,7 +183,6 @@ class Writer:
         if not places or any(plan_input.field_policy.yielded(*write.child, at) for at in places):
             return False
         answer = await context.applier.take_over(write.ref, live, places, this.limits)
-        this.has_written = True
         _must_not_be_older(answer, live)
         context.responses.absorb(write.ref, answer)
         this.reads.note(write.ref, answer)

@@ -135,9 +135,7 @@ class Simulation:
                 before = self._written()
                 outcome = await self._reconciler.reconcile(self.ref.key)
                 self._watch()
-                if outcome.unfinished:
-                    continue
-                if outcome.retry or outcome.failure or self._written() == before:
+                if outcome.failure or self._written() == before:
                     return outcome
         except EndlessError:
             self.unchecked.append(
