@@ -89,6 +89,8 @@ class Reconciler:
 
     async def _give_back(self, key: Key, limits: PassLimits) -> Outcome:
         """Give back what resources with this key that are gone have claimed."""
+        if not self.context.controller.claims:
+            return Outcome()
         state = self._gone.pop(key, None) or ResourceState("")
         try:
             return await self._pass(GivingBack(self.context, key, state, limits))
