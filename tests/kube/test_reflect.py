@@ -103,7 +103,7 @@ class TestReflect:
 
         told = await take(source, 2, clock, on_restart=why.append)
 
-        assert told == [Snapshot((), "9"), Snapshot((config("a", 4),), "6", rewound=True)]
+        assert told == [Snapshot((), "9"), Snapshot((config("a", 4),), "6")]
         assert source.asked == [("", True), ("", True), "list"]
         assert why == ["behind", "behind"]
 

@@ -106,7 +106,7 @@ class TestFilling:
         assert phase == Live("7", 3)
 
 
-class TestRewound:
+class TestOlder:
     """The store behind the server was restored from an older snapshot."""
 
     ENDS = (Bookmark("5", synced=True), Listing((), "5"))
@@ -114,10 +114,10 @@ class TestRewound:
     @pytest.mark.parametrize(
         "error", [errors.Gone("x"), errors.Silent("x"), errors.Garbled("x"), errors.Missing("x")]
     )
-    def test_a_list_older_than_what_was_told_says_so(self, error):
+    def test_a_list_older_than_what_was_told_is_told_all_the_same(self, error):
         outcomes, _ = run(Live("7"), Failed(error, 0.0), Listing((), "5"))
 
-        assert outcomes[-1].event == Snapshot((), "5", rewound=True)
+        assert outcomes[-1].event == Snapshot((), "5")
 
     def test_initial_events_older_than_that_are_not_believed_before_a_list(self):
         outcomes, phase = run(Filling(last="7"), changed("ADDED", "a", 1), self.ENDS[0])
@@ -127,22 +127,22 @@ class TestRewound:
 
     @pytest.mark.parametrize("end", ENDS)
     @pytest.mark.parametrize("told", ["5", "4", "", "none"])
-    def test_any_other_does_not(self, end, told):
+    def test_others_are(self, end, told):
         outcomes, _ = run(Filling(last=told), end)
 
         assert outcomes[-1].event == Snapshot((), "5")
 
-    def test_it_is_not_forgotten_while_filling_fails(self):
+    def test_they_are_not_believed_either_after_filling_has_failed(self):
         failures = (
-            Failed(errors.Invalid("no WatchList"), 0.0),
             Failed(errors.Unavailable("later", code=503), 0.0),
-            Failed(errors.Dropped("cut"), 0.0),
-            WatchEnded(0.0),
+            Failed(errors.Gone("x"), 0.0),
         )
 
-        outcomes, _ = run(Filling(last="7"), *failures, Listing((), "5"))
+        outcomes, phase = run(Filling(last="7"), *failures, self.ENDS[0])
 
-        assert outcomes[-1].event == Snapshot((), "5", rewound=True)
+        assert outcomes[-1] == StepResult(wait=0.0)
+        assert isinstance(phase, Filling)
+        assert (phase.streaming, phase.last) == (False, "7")
 
 
 class TestLive:

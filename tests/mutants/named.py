@@ -113,8 +113,8 @@ NAMED = (
     Named(
         "what a list does not have stays in the cache",
         "operator/hedgerow/runtime/cache/store.py",
-        "if rewound or entry.version <= number",
-        "if rewound or entry.version <= 0",
+        "if entry.version <= number",
+        "if entry.version <= 0",
     ),
     Named(
         "answers to writes are not taken in",

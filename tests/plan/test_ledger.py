@@ -203,8 +203,6 @@ class TestSettled:
         assert ledger.waits(deletion(), NOW + WINDOW)
         assert ledger.problem(deletion(), NOW) is None
         assert not ledger.waits(deletion("another"), NOW)
-        ledger.rewind()
-        assert not ledger.waits(deletion(), NOW)
 
 
 class TestUndone:

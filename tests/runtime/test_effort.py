@@ -262,13 +262,15 @@ class TestLooks:
         world.deliver()
         await world.work()
         version = world.the("BlueGreen")["metadata"]["resourceVersion"]
+        world.apply("other")
+        world.deliver()
         vars(world.server).update(backup)
         world.cluster.before = calm
         live = world.apply(promotion="WhenAvailable")
         assert live["metadata"]["resourceVersion"] == version
         assert "status" not in live
 
-        world.life.relist(rewound=True)
+        world.life.relist()
         await world.work()
 
         assert world.status()["observedGeneration"] == 2
@@ -290,9 +292,8 @@ class TestLooks:
         await world.work()
 
         written = [sent for sent in world.cluster.writes[before:] if sent.api.kind == "Deployment"]
-        assert len(written) == 1
+        assert len(written) == 2  # what it was about to change, and back
         assert not [event for event in world.events() if "NotSettling" in event]
-        assert world.logs.entries[-1]["event"] == "pass put off"
 
     async def test_what_others_change_meanwhile_is_seen_by_the_look_after_the_answer(self):
         shop = Shop()

@@ -366,6 +366,16 @@ class TestBackoff:
 
 
 class TestClosing:
+    async def test_opened_again_it_takes_work(self, queue):
+        queue.add(A)
+        queue.close()
+        queue.add(B)
+        queue.is_closed = False
+        assert len(queue) == 0
+
+        queue.add(A)
+        assert await soon(queue) == A
+
     async def test_every_waiting_worker_gets_closed(self, queue):
         ended = 0
 

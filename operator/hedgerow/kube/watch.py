@@ -44,15 +44,13 @@ UNREPORTED = 3
 class Snapshot(Struct, frozen=True):
     """All objects as of `version`; any other object that the consumer has was deleted.
 
-    `met` are the namespaces and names of objects that `on_listed` was already called with.
-    `rewound`: the version is older than an earlier one. The store was restored from a snapshot, and
-    the versions since then mean nothing.
+    `met` are the namespaces and names of objects that `on_listed` was already called with. The
+    version is older than an earlier one if the API server's store was restored from a backup.
     """
 
     items: tuple[Object, ...]
     version: str
     met: frozenset[tuple[str, str]] = frozenset()
-    rewound: bool = False
 
 
 class Changed(Struct, frozen=True):
@@ -136,8 +134,7 @@ def step(phase: WatchPhase, arrival: Arrival, draw: float) -> tuple[StepResult, 
     """Return the outcome of one arrival, and the next phase; `draw` in [0, 1) is for jitter."""
     match arrival:
         case Listing(items, version):
-            snapshot = Snapshot(items, version, rewound=_is_older(version, _last(phase)))
-            return StepResult(snapshot), Live(version, phase.failures, phase.gaps)
+            return StepResult(Snapshot(items, version)), Live(version, phase.failures, phase.gaps)
         case Changed() | Bookmark():
             return _received(phase, arrival)
         case WatchEnded(lasted):
@@ -373,7 +370,7 @@ def _by_name(event: Snapshot | Changed | Bookmark) -> Snapshot | Changed | Bookm
     """Return an event; of a Snapshot only the names, as `on_listed` got the objects."""
     if not isinstance(event, Snapshot):
         return event
-    return Snapshot((), event.version, frozenset(map(_key, event.items)), event.rewound)
+    return Snapshot((), event.version, frozenset(map(_key, event.items)))
 
 
 def _key(item: Object) -> tuple[str, str]:

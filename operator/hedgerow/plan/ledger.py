@@ -390,12 +390,6 @@ class Ledger:
         if generation:
             self.shortened = False
 
-    def rewind(self) -> None:
-        """Forget what was deleted and told: the server's store was restored from a backup."""
-        for target in self.in_state(EntryState.DELETED):
-            self.clear(target)
-        self._told.clear()
-
 
 def _wait(times: int) -> timedelta:
     return timedelta(seconds=backoff(times, 1.0, first=FIRST_WAIT, longest=LONGEST_WAIT))

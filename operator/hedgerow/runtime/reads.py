@@ -98,11 +98,12 @@ class Reads:
         A child of another resource is neither. It is left to the watch, which would tell that
         resource of no change that is cached already. Raises KubeError.
         """
+        before = self._context.responses.cached(ref)
         found = await self._context.applier.read(ref)
         if found is not None:
             owner = owner_key(self._context.controller, found)
             if not owner or self._key in owner:
-                self._context.responses.absorb(ref, found)
+                self._context.responses.absorb(ref, found, before)
             self.note(ref, found)
             return found
         self.unwatched.pop(ChildId(ref.api.kind, ref.name), None)
@@ -117,9 +118,10 @@ class Reads:
 
     async def _watched(self, ref: ObjectRef) -> Object | None:
         """Read an object that the watches show anyway, cache it, and return it, or None."""
+        before = self._context.responses.cached(ref)
         found = await self._context.applier.read(ref)
         if found is not None:
-            self._context.responses.store(ref).absorb(found)
+            self._context.responses.absorb(ref, found, before)
         elif ref.uid:
             self._context.responses.forget(ref, ref.uid)
         return found

@@ -45,8 +45,12 @@ class Reconciler:
         meter: Meter | None = None,
         *,
         looked: Callable[[Key], object] = lambda _: None,
+        on_restored: Callable[[], object] = lambda: None,
     ) -> None:
-        """Share with all passes what `PassContext` has; `looked` is as there."""
+        """Share with all passes what `PassContext` has; `looked` is as there.
+
+        `on_restored` is called when an answer is older than what was cached before the request.
+        """
         meter = meter or Meters().of(planner.controller.name)
         self.context = PassContext(
             planner=planner,
@@ -54,7 +58,7 @@ class Reconciler:
             publisher=publisher,
             meter=meter,
             slow_compose=SlowCompose(planner.clock, meter),
-            responses=Responses(planner),
+            responses=Responses(planner, on_restored),
             write_limiter=anyio.CapacityLimiter(EXTRA_WRITES),
             looked=looked,
         )
@@ -78,14 +82,11 @@ class Reconciler:
         state = self._state(key, live)
         return (await self._pass(Pass(self.context, key, state, limits))).combined(given_back)
 
-    def rewind(self) -> None:
-        """Forget which children were deleted and which Events were sent: a restore may undo both.
-
-        Children that were created once stay known, so that no start of a CronJob is made again.
-        """
-        for state in self.states.values():
-            state.ledger.rewind()
-        self.context.publisher.rewind()
+    def begin_anew(self) -> None:
+        """Forget everything but children that were created once: no start is made again."""
+        self.states = {key: state.begun_anew() for key, state in self.states.items()}
+        self._gone = {}
+        self.context.publisher.begin_anew()
 
     async def _give_back(self, key: Key, limits: PassLimits) -> Outcome:
         """Give back what resources with this key that are gone have claimed."""

@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from hedgerow.kube.errors import Unreachable
 from hedgerow.objects import metadata
 from hedgerow.runtime.cache.store import Store, version_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from hedgerow.objects import ObjectRef
     from hedgerow.runtime.cache.caches import Cache
     from hedgerow.runtime.observation import ResourcePlanner
@@ -20,6 +23,7 @@ class Responses(Struct, frozen=True):
     """Stores answers in the caches of one controller."""
 
     planner: ResourcePlanner
+    on_restored: Callable[[], object]
 
     @property
     def cache(self) -> Cache:
@@ -43,8 +47,19 @@ class Responses(Struct, frozen=True):
         is_resource = kind == self.planner.controller.resource.api.kind
         return not is_resource and not self.cache.is_claimed(kind)
 
-    def absorb(self, ref: ObjectRef, answer: Object) -> None:
-        """Store the object of an answer, or forget it if no watch shows it as ours any more."""
+    def cached(self, ref: ObjectRef) -> Object | None:
+        """Return what is cached of an object, or None."""
+        return self.store(ref).peek(ref.key)
+
+    def absorb(self, ref: ObjectRef, answer: Object, before: Object | None = None) -> None:
+        """Store the object of an answer, or forget it if no watch shows it as ours any more.
+
+        Raises Unreachable if it is older than what was there `before` the request: the API server's
+        store was restored from a backup, and no list has shown that yet.
+        """
+        if before is not None and 0 < version_of(answer) < version_of(before):
+            self.on_restored()
+            raise Unreachable("versions went back: the store was restored", sent=True)
         if self.is_owned_kind(ref) and not self.planner.is_watched(answer):
             # It has no label of ours: no watch would tell when it is gone.
             self.forget(ref, ref.uid or metadata(answer)["uid"])

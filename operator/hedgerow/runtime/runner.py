@@ -8,12 +8,14 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 import anyio
+import anyio.lowlevel
 import structlog
 from structlog.contextvars import bound_contextvars
 
 from hedgerow.kube.errors import KubeError
 from hedgerow.objects import metadata
 from hedgerow.runtime.applier import Applier
+from hedgerow.runtime.cache.store import ANEW_AFTER
 from hedgerow.runtime.clock import Wall
 from hedgerow.runtime.events.publisher import EventPublisher
 from hedgerow.runtime.events.recorder import Limits, Recorder
@@ -24,7 +26,7 @@ from hedgerow.runtime.watches import Watches
 from hedgerow.runtime.workqueue import Closed, WorkQueue
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from hedgerow.contract import Key
     from hedgerow.kube.cluster import Cluster
@@ -89,10 +91,14 @@ class ControllerRunner:
             ),
             self._meter,
             looked=self.queue.looked,
+            on_restored=self.restored,
         )
         self._wall: Wall | None = None
         self._clocks_differ = False
         self._number = count(1)
+        self._is_stopped = False
+        self.is_restored = False
+        """Whether the API server's store was restored from a backup: `begin_anew` must follow."""
         self.watches = Watches(
             self.controller,
             cluster,
@@ -100,7 +106,7 @@ class ControllerRunner:
             self.queue,
             meter=self._meter,
             clock=self._clock,
-            on_rewound=self._rewind,
+            on_restored=self.restored,
         )
         self.failures: dict[Key, Exception] = {}
         """What the last pass of a resource raised, such as a defect of its compose."""
@@ -111,6 +117,17 @@ class ControllerRunner:
         _measure(self._meter, self.cache)
 
     async def run(self) -> None:
+        """Work until it is stopped; anew, if the API server's store was restored from a backup."""
+        while True:
+            await self._run()
+            if not self._is_stopped:
+                await anyio.sleep(ANEW_AFTER)
+            if self._is_stopped:
+                return
+            for _ in self.begin_anew():
+                await anyio.lowlevel.checkpoint()
+
+    async def _run(self) -> None:
         """Watch, wait until every cache is filled, then work until the queue is closed."""
         async with anyio.create_task_group() as watches:
             watches.start_soon(self.watches.run)
@@ -125,8 +142,33 @@ class ControllerRunner:
 
     def stop(self) -> None:
         """Take no more work; `run` returns once the running passes have ended."""
+        self._is_stopped = True
+        self._close()
+
+    def _close(self) -> None:
         self.queue.close()
         self.watches.ready.set()
+
+    def restored(self) -> None:
+        """Have the running passes end, and everything begin anew: what is cached is not there."""
+        if not self.is_restored:
+            self.is_restored = True
+            log.warning(
+                "versions went back: the store was restored", controller=self.controller.name
+            )
+            self._close()
+
+    def begin_anew(self) -> Iterator[None]:
+        """Forget what is cached, what was done and what was asked for, in parts, as a start has it.
+
+        No pass runs, and nothing is watched.
+        """
+        yield from self.cache.clearing()
+        self.is_restored = False
+        self._reconciler.begin_anew()
+        self.queue.is_closed = False
+        self.queue.add_all(self._reconciler.states)  # those that are gone have to be forgotten
+        self.watches.begin_anew()
 
     async def _watch_wall_clock(self) -> None:
         """Queue everything when the wall clock jumps or the machine has slept.
@@ -163,11 +205,6 @@ class ControllerRunner:
             )
         elif before and not times.differ:
             log.info("the clock is that of the API server again", controller=self.controller.name)
-
-    def _rewind(self) -> None:
-        """Forget what was done since, after the API server's store was restored from a backup."""
-        self._reconciler.rewind()
-        self.queue.add_everyone()
 
     def _is_new_problem(self, key: Key, line: str) -> bool:
         """Return whether to log a problem: the same one is logged only once in a row."""

@@ -44,6 +44,10 @@ class ResourceState(Struct):
         unlabelled = any(field.path.startswith(".metadata.labels") for field in before.contested)
         return cls(uid, Ledger(reads_names=taken or unlabelled))
 
+    def begun_anew(self) -> ResourceState:
+        """Return a memory of nothing but the children that were created once."""
+        return ResourceState(self.uid, Ledger(reads_names=True), created_once=self.created_once)
+
     def renew(self, generation: int, field_policy: str = "") -> None:
         """Take in the generation and the field policy; if new, try again what was given up.
 

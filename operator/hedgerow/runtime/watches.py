@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,6 +23,7 @@ from hedgerow.kube.picked import Picked
 from hedgerow.kube.watch import Bookmark, Changed, Snapshot, reflect
 from hedgerow.objects import Salvaged, metadata
 from hedgerow.runtime.cache.caches import Source, concerned
+from hedgerow.runtime.cache.store import RestoredError
 from hedgerow.runtime.metrics import watched
 from hedgerow.runtime.workqueue import Priority
 
@@ -58,7 +59,7 @@ class _Refused(NamedTuple):
 class Watches:
     """The watches of one controller.
 
-    `on_rewound` is called when the API server's store was restored from a backup.
+    `on_restored` is called when a list is older than what is cached.
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class Watches:
         *,
         meter: Meter,
         clock: Clock,
-        on_rewound: Callable[[], object],
+        on_restored: Callable[[], object],
     ) -> None:
         self._controller = controller
         self._cluster = cluster
@@ -78,13 +79,17 @@ class Watches:
         self.queue = queue
         self._meter = meter
         self._clock = clock
-        self._on_rewound = on_rewound
-        self._unsynced = set(range(len(tuple(cache))))
-        self.ready = anyio.Event()
-        """Set once all caches are filled; or by whoever does not wait for them any more."""
+        self._on_restored = on_restored
+        self.begin_anew()
         self._logged: dict[int, str] = {}
         self._logged_at: dict[int, float] = {}
         self._refused: dict[int, _Refused] = {}
+
+    def begin_anew(self) -> None:
+        """Take all caches for not filled yet."""
+        self._unsynced = set(range(len(tuple(self._cache))))
+        self.ready = anyio.Event()
+        """Set once all caches are filled; or by whoever does not wait for them any more."""
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -136,6 +141,12 @@ class Watches:
             await anyio.sleep_forever()
 
     async def _watch(self, number: int, source: Source) -> None:
+        with suppress(RestoredError):
+            await self._follow(number, source)
+        self._on_restored()
+
+    async def _follow(self, number: int, source: Source) -> None:
+        """Take in what is watched, for ever. Raises RestoredError."""
         cluster = self._cluster.only(source.shard) if source.shard else self._cluster
         events = reflect(
             Picked(cluster, source.picks, source.store.has) if source.picks else cluster,
@@ -155,7 +166,6 @@ class Watches:
                     await anyio.lowlevel.checkpoint()
                 self._recovered(number, source)
                 if isinstance(event, Snapshot):
-                    self.rewind(source)
                     self.filled(number)
 
     def _reduced(self, source: Source, obj: Object) -> Object:
@@ -175,11 +185,14 @@ class Watches:
     def take(
         self, source: Source, event: Snapshot | Changed | Bookmark
     ) -> Iterable[Sequence[StoreChange]]:
-        """Take an event into the cache of a source, and return what has changed by it."""
+        """Take an event into the cache of a source, and return what has changed by it.
+
+        To iterate over that raises RestoredError if a list is older than what is cached.
+        """
         store = source.store
         match event:
-            case Snapshot(items=items, version=version, met=met, rewound=rewound):
-                return store.replacing(items, version, met, rewound=rewound)
+            case Snapshot(items=items, version=version, met=met):
+                return store.replacing(items, version, met)
             case Bookmark(version=version):
                 store.bookmark(version)
                 return ()
@@ -188,19 +201,6 @@ class Watches:
             case _:
                 change = store.put(event.object, event.version if source.picks else "")
         return ((change,),) if change else ()
-
-    def rewind(self, source: Source) -> None:
-        """After the API server's store was restored from a backup, say so once."""
-        if not source.store.rewound:
-            return
-        source.store.rewound = False
-        log.warning(
-            "versions went back: the store was restored",
-            controller=self._controller.name,
-            watched=source.api.plural,
-            namespace=source.namespace or "*",
-        )
-        self._on_rewound()
 
     def enqueue(
         self, source: Source, changes: Iterable[StoreChange], priority: Priority = Priority.CHANGED

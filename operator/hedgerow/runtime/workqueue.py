@@ -331,7 +331,8 @@ class WorkQueue:
         self.failures: dict[Key, int] = {}
         """How often in a row a pass of a key has failed."""
         self._barred: dict[Key, float] = {}
-        self._closed = False
+        self.is_closed = False
+        """Whether it takes no more work; it may be set back once no pass runs."""
         self._waiting = _Waiting()
 
     def __len__(self) -> int:
@@ -355,7 +356,7 @@ class WorkQueue:
 
         `is_change`: something cached has changed, for which the next look of a running pass does.
         """
-        if self._closed:
+        if self.is_closed:
             return
         barred = self._barred.get(key, 0.0) - self._clock.monotonic()
         if barred > 0:
@@ -372,7 +373,7 @@ class WorkQueue:
 
     def add_all(self, keys: Iterable[Key], priority: Priority = Priority.BACKLOG) -> None:
         """Request a pass of each of many keys; they are added in parts before one is handed out."""
-        if self._closed:
+        if self.is_closed:
             return
         for key in keys:
             if priority < self._later.get(key, LAST):
@@ -381,7 +382,7 @@ class WorkQueue:
 
     def add_everyone(self, priority: Priority = Priority.BACKLOG) -> None:
         """Request a pass of every key that there is when the next one is handed out."""
-        if not self._closed:
+        if not self.is_closed:
             self._of_all = priority if self._of_all is None else min(priority, self._of_all)
             self._waiting.rouse()
 
@@ -401,7 +402,7 @@ class WorkQueue:
         `is_requested`: the pass must not be late then, it goes to the first priority. There is at
         most one such pass a second.
         """
-        if self._closed:
+        if self.is_closed:
             return
         if self._delays.add(key, self._clock.monotonic() + seconds, is_requested=is_requested):
             self._waiting.rouse()
@@ -442,7 +443,7 @@ class WorkQueue:
                 self._mature()
                 if found := self._ready.pop(self._passes.may):
                     return self._hand_out(*found)
-            elif self._closed:
+            elif self.is_closed:
                 raise Closed
             else:
                 await self._waiting.wait(self._delays.next() - self._clock.monotonic())
@@ -483,7 +484,7 @@ class WorkQueue:
 
     def close(self) -> None:
         """Take no more work; running passes may end, and waiting workers get Closed."""
-        self._closed = True
+        self.is_closed = True
         self._ready.clear()
         self._later.clear()
         self._of_all = None

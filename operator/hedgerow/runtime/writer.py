@@ -10,7 +10,7 @@ import structlog
 from hedgerow.fields.paths import path_of
 from hedgerow.fields.refused import refused_places
 from hedgerow.fields.unions import in_the_way
-from hedgerow.kube.errors import Forbidden, Invalid, KubeError, Unreachable
+from hedgerow.kube.errors import Forbidden, Invalid, KubeError
 from hedgerow.objects import ChildId, metadata
 from hedgerow.plan.conditions import Problem
 from hedgerow.plan.writes import Deletion, Write
@@ -72,10 +72,9 @@ class Writer:
             await self._refused(step, error)
 
     async def write(self, write: Write) -> bool:
-        """Make one write and cache the response; return whether that settles it.
+        """Make one write, cache the response, and return whether that settles it.
 
-        Raises KubeError, also if the response is older than what was planned with: the store was
-        restored, and no watch has told that yet.
+        Raises KubeError.
         """
         this, context, state = self._pass, self._context, self._state
         # A create that is refused carries the whole child; to read its name does not.
@@ -86,8 +85,7 @@ class Writer:
         plan_input = this.observation.plan_input
         before = this.observation.live if write.is_status else plan_input.live.get(write.child)
         applied = await context.applier.apply(write, before, this.limits)
-        _must_not_be_older(applied.obj, before)
-        context.responses.absorb(write.ref, applied.obj)
+        context.responses.absorb(write.ref, applied.obj, before)
         this.reads.note(write.ref, applied.obj)
         # With yielded fields the next look decides: we may hold one together with its other holder.
         is_settled = applied.settled and not plan_input.field_policy.yields
@@ -183,8 +181,7 @@ class Writer:
         if not places or any(plan_input.field_policy.yielded(*write.child, at) for at in places):
             return False
         answer = await context.applier.take_over(write.ref, live, places, this.limits)
-        _must_not_be_older(answer, live)
-        context.responses.absorb(write.ref, answer)
+        context.responses.absorb(write.ref, answer, live)
         this.reads.note(write.ref, answer)
         this.taken_over.add(write.id)
         paths = tuple(map(path_of, places))
@@ -200,15 +197,6 @@ class Writer:
         if found is None or before is None:
             return found is not before
         return version_of(found) != version_of(before)
-
-
-def _must_not_be_older(answer: Object, planned_with: Object | None) -> None:
-    """Raise Unreachable if an object is older now than it was before.
-
-    Otherwise the cache would not take it, and the same write would be planned again and again.
-    """
-    if planned_with is not None and 0 < version_of(answer) < version_of(planned_with):
-        raise Unreachable("versions went back: the store was restored", sent=True)
 
 
 def _urgency(error: Exception) -> tuple[bool, float]:

@@ -13,7 +13,7 @@ from hedgerow.objects import digest, metadata
 from hedgerow.plan.oversized import Family
 from hedgerow.runtime.cache.budget import DECODED, LARGE_FROM, OVERHEAD, Budget, Weigher
 from hedgerow.runtime.cache.packing import Packing
-from hedgerow.runtime.cache.store import Store
+from hedgerow.runtime.cache.store import RestoredError, Store
 from runtime.things import contents, owners, replaced, thing
 from runtime.world import World
 
@@ -87,7 +87,10 @@ def outcome(store: Store, step: tuple[str, str, int, str]) -> Any:
         case "forget":
             return store.forget(("ns", name), "u")
         case "replace":
-            return replaced(store, [obj], str(version))
+            try:
+                return replaced(store, [obj], str(version))
+            except RestoredError:
+                return "restored"
         case _:
             return getattr(store, verb)(obj)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hedgerow.runtime.cache.store import AT_ONCE, Store, key_of, version_of
+from hedgerow.runtime.cache.store import AT_ONCE, RestoredError, Store, key_of, version_of
 from runtime.things import Object, owners, replaced, thing
 
 
@@ -186,30 +186,24 @@ class TestLists:
 
         assert replaced(stored(old), [new], "5") == [(old, new)]
 
-    def test_a_list_of_a_restored_store_is_taken_as_it_is(self):
-        same, newer, gone = thing("same", 2), thing("newer", 8), thing("gone", 9)
-        store, older = stored(same, newer, gone), thing("newer", 3)
+    def test_a_list_that_is_older_than_the_watch_has_come_is_of_a_restored_store(self):
+        store = stored(thing("same", 2), thing("newer", 8))
 
-        (taken, dropped) = store.replacing([same, older], "5", rewound=True)
+        with pytest.raises(RestoredError):
+            replaced(store, [thing("same", 2)], "5")
 
-        assert (taken, dropped) == ([(newer, older)], [(gone, None)])
-        assert (store.version, store.rewound) == (5, True)
+    def test_so_is_one_with_an_older_form_than_it_has_to_have(self):
+        store = stored(thing("newer", 8))
 
-    def test_a_list_that_shows_an_older_form_than_it_has_to_is_of_a_restored_store(self):
-        newer, gone, older = thing("newer", 8), thing("gone", 9), thing("newer", 3)
-        store = stored(newer, gone)
+        with pytest.raises(RestoredError):
+            replaced(store, [thing("newer", 3)], "12")
 
-        assert replaced(store, [older], "12") == [(newer, older), (gone, None)]
-        assert (store.version, store.rewound) == (12, True)
-
-    def test_so_is_one_whose_objects_were_taken_in_as_they_came(self):
-        newer, gone, older = thing("newer", 8), thing("gone", 9), thing("newer", 3)
-        store = stored(newer, gone)
+    def test_and_one_whose_objects_were_taken_in_as_they_came(self):
+        older, store = thing("newer", 3), stored(thing("newer", 8))
 
         assert store.meet(older) is None
-        changes = list(store.replacing((), "5", {key_of(older)}, rewound=True))
-        assert changes == [[(newer, older)], [(gone, None)]]
-        assert store.rewound
+        with pytest.raises(RestoredError):
+            list(store.replacing((), "12", {key_of(older)}))
 
     def test_of_a_list_that_was_broken_off_nothing_is_believed(self):
         newer, older = thing("one", 8), thing("one", 3)
@@ -217,7 +211,6 @@ class TestLists:
         store.meet(older)
 
         assert list(store.replacing((), "12", frozenset())) == [[(newer, None)]]
-        assert not store.rewound
 
     def test_an_answer_of_our_own_outlives_a_list_that_was_under_way(self):
         store = stored(thing(version=1))
@@ -226,22 +219,13 @@ class TestLists:
         list(store.replacing((), "5", {A}))
 
         assert version_of(store.get(A)) == 6
-        assert not store.rewound
 
     def test_one_that_was_taken_before_our_own_write_is_not(self):
         store = stored(thing(version=1))
         store.absorb(thing(version=6))
         replaced(store, [thing(version=1)], "5")
 
-        assert not store.rewound
-
-    def test_after_that_versions_count_from_there(self):
-        store = stored(thing(version=9))
-        list(store.replacing([thing(version=3)], "5", rewound=True))
-        store.absorb(thing(version=6))
-
         assert version_of(store.get(A)) == 6
-        assert store.put(thing(version=7))
 
     def test_a_list_without_a_version_still_replaces(self):
         store = stored(thing(version=1))

@@ -95,7 +95,7 @@ class TestPublishing:
         """A store that was restored from a backup is noticed at any time."""
 
         async def restored(_sent: Any) -> None:
-            recorder.rewind()
+            recorder.begin_anew()
             raise errors.Unreachable("gone", sent=False)
 
         before, world.cluster.before = world.cluster.before, restored

@@ -11,16 +11,16 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from hedgerow.kube.retry import RetryClock
 from hedgerow.kube.watch import Bookmark, Changed, Snapshot, reflect
 from hedgerow.objects import metadata
-from hedgerow.runtime.cache.store import Store
+from hedgerow.runtime.cache.store import ANEW_AFTER, RestoredError, Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from hedgerow.cli.watch.lines import Printer
     from hedgerow.cli.watch.memory import Memory
-    from hedgerow.kube.retry import RetryClock
     from hedgerow.kube.watch import ListerWatcher
     from hedgerow.runtime.cache.store import StoreChange
     from hedgerow_schemas.base import ApiResource, Object
@@ -52,20 +52,25 @@ async def inform(
 ) -> None:
     """Have everything printed, until the printer raises an error or this is cancelled."""
     informer = _Informer(memory, printer)
-    events = reflect(
-        cluster,
-        api,
-        namespace,
-        labels=labels,
-        reduce=memory.reduce,
-        on_problem=printer.failed,
-        on_listed=informer.listed,
-        timing=timing,
-    )
-    async with aclosing(events):
-        async for event in events:
-            printer.recovered()
-            informer.take(event)
+    while True:
+        events = reflect(
+            cluster,
+            api,
+            namespace,
+            labels=labels,
+            reduce=memory.reduce,
+            on_problem=printer.failed,
+            on_listed=informer.listed,
+            timing=timing,
+        )
+        try:
+            async with aclosing(events):
+                async for event in events:
+                    printer.recovered()
+                    informer.take(event)
+        except RestoredError:
+            informer.forget_versions()
+            await (timing or RetryClock()).sleep(ANEW_AFTER)
 
 
 class _Informer:
@@ -81,12 +86,11 @@ class _Informer:
         self._tell((change,) if change else (), listed=True)
 
     def take(self, event: Snapshot | Changed | Bookmark) -> None:
-        """Take in an event of the reflector."""
+        """Take in an event of the reflector. Raises RestoredError."""
         match event:
-            case Snapshot(items, version, met, rewound):
-                for changes in self._store.replacing(items, version, met, rewound=rewound):
+            case Snapshot(items, version, met):
+                for changes in self._store.replacing(items, version, met):
                     self._tell(changes, listed=True)
-                self._store.rewound = False
                 self._printer.synced(len(self._store), again=self._is_synced)
                 self._is_synced = True
             case Bookmark(version):
@@ -98,10 +102,20 @@ class _Informer:
                 change = self._store.put(event.object)
                 self._tell((change,) if change else ())
 
+    def forget_versions(self) -> None:
+        """Have everything compared with the next list, whatever its version is."""
+        known, self._store = self._store.all(), Store()
+        for kept in known:
+            self._store.adopt(_unversioned(kept))
+
     def _tell(
         self, changes: Iterable[StoreChange], *, listed: bool = False, last: Object | None = None
     ) -> None:
         for old, new in changes:
+            if new and old == _unversioned(
+                new
+            ):  # its version was forgotten, and is all that is new
+                continue
             self._memory.settle(old, new)
             if old and new and _uid(old) == _uid(new):
                 self._printer.heard(WatchNotice("UPDATED", old, new, listed))
@@ -112,6 +126,11 @@ class _Informer:
             if new:
                 added = "ADDED" if self._is_synced else "EXISTING"
                 self._printer.heard(WatchNotice(added, None, new, listed))
+
+
+def _unversioned(kept: Object) -> Object:
+    meta = {name: value for name, value in metadata(kept).items() if name != "resourceVersion"}
+    return {**kept, "metadata": meta}
 
 
 def _uid(kept: Object) -> str:

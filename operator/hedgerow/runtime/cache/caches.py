@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from hedgerow.shard import Shard
 
 ALL_NAMESPACES = ""
+LATEST = str(2**64)
+"""A version that is newer than any."""
 OWNER, CONCERNS = "owner", "concerns"
 CLAIMABLE, ASTRAY = "claimable", "astray"
 CLAIMANT = "hedgerowClaimant"
@@ -168,6 +170,13 @@ class Cache(Struct, frozen=True, dict=True, eq=False):
                 if source.kind.api.kind == kind:
                     return source.store
         raise LookupError(f"{kind} in {namespace!r}: not watched by this controller")
+
+    def clearing(self) -> Iterator[None]:
+        """Forget everything, in parts, so that other work can run in between."""
+        for source in self:
+            for _ in source.store.replacing((), LATEST):
+                yield
+            source.store.version = 0
 
     def claimable(self, key: Key) -> list[tuple[type[View], Object]]:
         """Return the objects of which a resource with this key may claim fields."""

@@ -16,6 +16,9 @@ from hedgerow_schemas.base import Object
 if TYPE_CHECKING:
     from hedgerow.runtime.cache.budget import Weigher
 
+ANEW_AFTER = 1.0
+"""Seconds to wait before beginning anew after a RestoredError: two servers of different stores may
+contradict each other on and on."""
 AT_ONCE = 100
 """Objects of a list to store between two turns of the event loop: a few milliseconds."""
 Index = Callable[[Object], Iterable[Hashable]]
@@ -33,6 +36,13 @@ def key_of(obj: Object) -> Key:
 def version_of(obj: Object) -> int:
     """Return an object's resourceVersion as a number; 0 if it has none."""
     return version_number(str(metadata(obj).get("resourceVersion", "")))
+
+
+class RestoredError(Exception):
+    """A list is older than what is cached: the API server's store was restored from a backup.
+
+    What is cached means nothing then, nor does any version.
+    """
 
 
 class _Entry:
@@ -54,10 +64,6 @@ class _Entry:
         return version > self.version or (
             version == self.version and self.obj is not None and oversize_of(self.obj) is not None
         )
-
-    def outlives(self, obj: Object, listed: int) -> bool:
-        """Return whether it is newer than an object, and a list of version `listed` has it."""
-        return version_of(obj) < self.version <= listed
 
 
 def _parts(keys: Iterable[Key]) -> Iterator[list[Key]]:
@@ -134,11 +140,9 @@ class Store:
 
     It has two sources: the watch, in order, and the responses to our own writes, which may come
     before or after the watch reports them. `version` is how far the watch has come. A response at
-    or below it is old, and so is an event below the cached version. `rewound`: a list has shown
-    that the API server's store was restored from a backup; the reader resets it. With a `weigher`,
-    objects are weighed: those that nobody has asked for lately are packed, and only a part is kept
-    of those that are too large. `reads` returns what is cached of an object that was not read by
-    the watch.
+    or below it is old, and so is an event below the cached version. With a `weigher`, objects
+    are weighed: those that nobody has asked for lately are packed, and only a part is kept of those
+    that are too large. `reads` returns what is cached of an object that was not read by the watch.
     """
 
     def __init__(
@@ -152,11 +156,10 @@ class Store:
         self._shelf = _Shelf(weigher)
         self._entries = self._shelf.entries
         self._indices = _Indices(indices or {})
-        self._older: dict[Key, Object] = {}
-        """Objects of the current list that differ from the cached ones and are older."""
+        self._overtaken: dict[Key, int] = {}
+        """The versions of the cached objects of which the current list has an older form."""
         self._changes = count(1)
         self.version = 0
-        self.rewound = False
 
     def __len__(self) -> int:
         """Return the number of cached objects."""
@@ -203,56 +206,42 @@ class Store:
         """Store an object of a list that is being read; return the change, if any.
 
         An object older than the cached one has one of two reasons: our own write, or a restored
-        store. Only the version at the end of the list tells which, so it is kept until then.
+        store. Only the version at the end of the list tells which.
         """
         key = key_of(obj)
-        self._older.pop(key, None)
-        change = self._take(obj, listed=True)
-        if change is None and obj != self._shelf.decoded(self._entries[key]):
-            self._older[key] = obj
-        return change
+        entry = self._entries.get(key)
+        self._overtaken.pop(key, None)
+        if entry is not None and version_of(obj) < entry.version:
+            self._overtaken[key] = entry.version
+        return self._take(obj, listed=True)
 
     def replacing(
         self,
         items: Iterable[Object],
         version: str,
         met: Container[Key] = (),
-        *,
-        rewound: bool = False,
     ) -> Iterator[list[StoreChange]]:
         """Store a whole list in parts, so that other work can run in between; yield the changes.
 
         `met` are the keys of objects that `meet` has stored already.
 
         `version` changes only at the end; until then responses to our own writes are stored if they
-        are newer than the cached objects. If versions were `rewound`, cached versions mean nothing:
-        the list replaces everything, and `rewound` is set. The same happens if the list has an
-        object in an older version than it must have.
+        are newer than the cached objects. Raises RestoredError if the list is older than the watch
+        has come, or has an object in an older version than it must have.
         """
-        number = version_number(version)
-        fresh = {key: item for key, item in self._older.items() if key in met}
-        fresh |= {key_of(item): item for item in items}
-        self._older = {}
-        rewound = rewound or any(
-            entry.outlives(item, number)
-            for key, item in fresh.items()
-            if (entry := self._entries.get(key))
-        )
-        if rewound:
-            self.rewound, self.version = True, 0
-        number = max(self.version, number)
+        number, fresh = version_number(version), {key_of(item): item for item in items}
         for keys in _parts(fresh):
-            taken = (self._take(fresh[key], anyway=rewound, listed=True) for key in keys)
-            yield [change for change in taken if change]
+            yield [change for key in keys if (change := self.meet(fresh[key]))]
+        overtaken, self._overtaken = self._overtaken, {}
+        listed = (cached for key, cached in overtaken.items() if key in met or key in fresh)
+        if 0 < number < self.version or any(cached <= number for cached in listed):
+            raise RestoredError
+        number = max(self.version, number)
         for keys in _parts(self._entries):
             missing = (key for key in keys if key not in fresh and key not in met)
             gone = [(key, entry) for key in missing if (entry := self._entries.get(key))]
             # What is newer than the list was written by us after it.
-            yield [
-                self._forgotten(key, entry)
-                for key, entry in gone
-                if rewound or entry.version <= number
-            ]
+            yield [self._forgotten(key, entry) for key, entry in gone if entry.version <= number]
         self.version = max(self.version, number)
 
     def put(self, obj: Object, version: str = "") -> StoreChange | None:
@@ -289,20 +278,16 @@ class Store:
         if entry is not None and metadata(self._shelf.decoded(entry)).get("uid") == uid:
             self._forgotten(key, entry)
 
-    def _take(
-        self, obj: Object, *, anyway: bool = False, listed: bool = False
-    ) -> StoreChange | None:
-        """Store an object if it is newer than the cached one; `anyway`: if it differs at all.
+    def _take(self, obj: Object, *, listed: bool = False) -> StoreChange | None:
+        """Store an object if it is newer than the cached one.
 
         One that is `listed` is of a list, not of an event or of an answer.
         """
         key = key_of(obj)
         entry = self._entries.get(key)
-        if entry is not None and not anyway and not entry.is_older(obj):
+        if entry is not None and not entry.is_older(obj):
             return None
         old = None if entry is None else self._shelf.decoded(entry)
-        if anyway and old == obj:
-            return None
         if self._weigher is not None:
             obj = self._weigher.weigh((self._shelf, key), obj, listed=listed)
         content_version = next(self._changes)

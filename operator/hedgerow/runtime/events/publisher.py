@@ -45,9 +45,9 @@ class EventPublisher:
         self._planner = planner
         self._recorder = recorder
 
-    def rewind(self) -> None:
+    def begin_anew(self) -> None:
         """Forget which Events were sent."""
-        self._recorder.rewind()
+        self._recorder.begin_anew()
 
     async def publish_write(self, this: Pass, write: Write) -> None:
         """Send an Event about the fields that a write restored, and one about those that it took.

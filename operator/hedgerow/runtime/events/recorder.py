@@ -130,7 +130,7 @@ class Recorder:
         if len(self._published) > REMEMBERED:
             self._published.popitem(last=False)
 
-    def rewind(self) -> None:
+    def begin_anew(self) -> None:
         """Forget which Events were published."""
         self._published.clear()
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from msgspec.structs import replace
-
 from hedgerow.objects import Installation
 from hedgerow.runtime.cache.caches import build
+from hedgerow.runtime.cache.store import RestoredError
 from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow.runtime.runner import ControllerRunner
@@ -80,6 +79,9 @@ class Life:
         self._feeds = [
             (source, Feed(cluster.model, source)) for source in self.runner.watches.sources
         ]
+        self._fill()
+
+    def _fill(self) -> None:
         for number, (source, feed) in enumerate(self._feeds):
             self._take(source, feed.relist())
             self.runner.watches.filled(number)
@@ -87,7 +89,11 @@ class Life:
     def _take(self, source: Source, event: Snapshot | Changed) -> None:
         for changes in self.runner.watches.take(source, event):
             self.runner.watches.enqueue(source, changes)
-        self.runner.watches.rewind(source)
+
+    def _begin_anew(self) -> None:
+        for _ in self.runner.begin_anew():
+            pass
+        self._fill()
 
     # --- what it is told
 
@@ -103,14 +109,18 @@ class Life:
                 self._take(source, event)
         return told
 
-    def relist(self, kind: str = "", *, rewound: bool = False) -> None:
+    def relist(self, kind: str = "") -> None:
         """Lose all events that were not told yet; the watches list again.
 
-        `rewound`: after the API server's store was restored from a backup.
+        A list that is older than what is cached has the controller begin anew.
         """
-        for source, feed in self._feeds:
-            if kind in ("", source.api.kind):
-                self._take(source, replace(feed.relist(), rewound=rewound))
+        try:
+            for source, feed in self._feeds:
+                if kind in ("", source.api.kind):
+                    self._take(source, feed.relist())
+        except RestoredError:
+            self.runner.restored()
+            self._begin_anew()
 
     def look(self, *keys: Key) -> None:
         """Have a pass made over some resources; over all without any, as when the clock jumps."""
@@ -129,6 +139,8 @@ class Life:
         passes = 0
         while self.is_due:
             await self.runner.step()
+            if self.runner.is_restored:
+                self._begin_anew()
             passes += 1
             if passes >= MOST_PASSES:
                 raise AssertionError("passes without end")
