@@ -93,6 +93,35 @@ class TestCommand:
         assert line.endswith(LACKING)
 
 
+class TestWithoutARight:
+    def test_children_that_it_may_not_list_are_left_alone_until_it_may(
+        self, api: Api, namespace: str, account: Path, tmp_path: Path
+    ):
+        """Fact: RBAC refuses a list, and a right that is granted counts within seconds."""
+        world = bluegreens.World(api, namespace)
+        grant(api, jobs=False)
+        operator = Operator(account, tmp_path / "log", "--controllers", "bluegreen")
+        try:
+            OperatorProcess.start(operator, lambda: operator.logged("watch in trouble"))
+            world.apply()
+            ready = eventually(
+                lambda: (told := world.condition("Ready")).startswith("False/Forb") and told,
+                SOON,
+                "it says so",
+            )
+            message = world.message("Ready")
+            assert world.selected() == "Blue"
+            grant(api, jobs=True)
+            # A watch in trouble asks again every thirty seconds at last.
+            eventually(lambda: "Forbidden" not in world.condition("Ready"), 90, "it is well")
+            assert operator.stop() == 0
+        finally:
+            operator.kill()
+
+        assert ready == "False/Forbidden"
+        assert "may not list and watch jobs, Job (batch/v1), in all namespaces" in message
+
+
 class TestReplica:
     def test_one_that_may_not_write_its_lease_says_so_and_is_not_ready(
         self, api: Api, account: Path, tmp_path: Path

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import library.greeter
+import library.optional
 import library.scaler
 from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.testing.api import Api
@@ -83,12 +84,75 @@ def test_it_installs_runs_and_shows_what_it_does(
     assert package.call("uninstall", "--delete-resources").returncode == 0
 
 
+MONITORS = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "monitors.monitor.example.com"},
+    "spec": {
+        "group": "monitor.example.com",
+        "names": {"kind": "Monitor", "plural": "monitors"},
+        "scope": "Namespaced",
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "x-kubernetes-preserve-unknown-fields": True,
+                    }
+                },
+            }
+        ],
+    },
+}
+
+
+def test_an_owned_kind_that_is_absent_is_left_alone_until_it_is_served(
+    api: Api, sandbox: Sandbox, namespace: str, tmp_path: Path
+):
+    """Fact: a kind that is not served is refused with a 404, and watched once it is defined."""
+    folder = tmp_path / "package"
+    folder.mkdir()
+    package = Package(library.optional, folder, sandbox.kubeconfig)
+    installed = package.call("install", "--plain")
+    assert installed.returncode == 0, installed.stderr
+    meta = {"name": "hello", "namespace": namespace}
+    thing = {"apiVersion": "optional.example.com/v1", "kind": "Thing", "metadata": meta}
+    monitor = {"apiVersion": "monitor.example.com/v1", "kind": "Monitor", "metadata": meta}
+
+    def told(status: str) -> Any:
+        found = api.get(thing).must().get("status", {}).get("conditions", ())
+        return next((c for c in found if (c["type"], c["status"]) == ("Ready", status)), None)
+
+    try:
+        with at_work(package, namespace, tmp_path / "log", until="watch in trouble"):
+            api.apply({**thing, "spec": {"text": "a"}}, "user").must()
+            refused = eventually(lambda: told("False"), what="it says so")
+            child = {**thing, "apiVersion": "v1", "kind": "ConfigMap"}
+            assert api.get(child).must()["data"] == {"text": "a"}
+
+            api.apply(MONITORS, "test").must()
+            # A watch in trouble asks again every thirty seconds at last.
+            eventually(lambda: told("True"), 90, "it is well again")
+            assert api.get(monitor).must()["spec"] == {"text": "a"}
+    finally:
+        api.delete(MONITORS)
+
+    assert refused["reason"] == "NotServed"
+    assert "does not serve Monitor (monitor.example.com/v1)" in refused["message"]
+    assert package.call("uninstall", "--delete-resources").returncode == 0
+
+
 @contextmanager
-def at_work(package: Package, namespace: str, log: Path) -> Iterator[None]:
-    """Have its operator run meanwhile, in that namespace, once it knows what there is."""
+def at_work(
+    package: Package, namespace: str, log: Path, until: str = "caches are filled"
+) -> Iterator[None]:
+    """Have its operator run meanwhile, in that namespace, once its log says so."""
     running = package.start(log, "run", "-n", namespace, *PORTS)
     try:
-        eventually(lambda: "caches are filled" in log.read_text(), what="it knows what there is")
+        eventually(lambda: until in log.read_text(), what=until)
         yield
     finally:
         running.terminate()

@@ -36,6 +36,7 @@ from hedgerow.plan.yield_and_claim import (
     field_policy_of,
 )
 from hedgerow.runtime.large import LARGE, PassLimits
+from hedgerow.runtime.unreadable import problem
 from hedgerow.validation import in_a_line
 from hedgerow_schemas.base import Resource, Status, View
 
@@ -155,6 +156,11 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         if self.controller.is_for_namespaces and key[1] == self.own_namespace:
             return None
         return None if state.namespace_terminating else live
+
+    def is_unread(self, child: ObjectRef) -> bool:
+        """Return whether nothing is done to a child, as its kind is not shown."""
+        refused = self.cache.refused(child.namespace)
+        return any(one.relation is None and one.api == child.api for one in refused)
 
     def is_watched(self, child: Object) -> bool:
         """Return whether the watches of children select an object."""
@@ -367,6 +373,9 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         controller = self.controller
         problems = size_problems(cached)
         again = ROOM_AGAIN * (0.5 + self.clock.jitter()) if problems else None
+        unread = self.cache.refused(cached.observed.namespace)
+        # What compose does not see, it would take for absent.
+        problems += [problem(one) for one in unread if one.relation or one.claimable]
         resource: Resource | None = None
         if not problems:
             try:
@@ -393,8 +402,9 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         planned = plan(
             plan_input, desired, controller.owns, controller.claimed, shared=controller.shared
         )
-        if hindrance:
-            planned = replace(planned, problems=(*planned.problems, hindrance))
+        more = [*map(problem, unread), *([hindrance] if hindrance else [])]
+        if more:
+            planned = replace(planned, problems=(*planned.problems, *more))
         if hindrance and hindrance.reason == MISREAD:
             # It is unknown which fields the user yields: existing children stay unchanged.
             writes = tuple(write for write in planned.writes if write.create or write.once)

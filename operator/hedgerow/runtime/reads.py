@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from hedgerow.contract import Keep
-from hedgerow.kube.errors import Forbidden
+from hedgerow.kube.errors import Forbidden, Missing
 from hedgerow.objects import ChildId, ObjectRef, controller_of, metadata, ref_of
 from hedgerow.plan.ledger import EntryState
 from hedgerow.runtime.cache.caches import owner_key
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 MOST_READS = 8
 """The most reads of one object in one pass; if it changes faster, the next pass goes on."""
+UNREADABLE = Forbidden, Missing
+"""What is raised without the right to read, or if the kind is absent: what is known is kept."""
 
 
 class Reads:
@@ -81,8 +83,8 @@ class Reads:
             ref = plan_input.ref(child.kind.api, child.name)
             try:
                 found = await self._named(ref)
-            except Forbidden:
-                continue  # without the right to read, keep what is known
+            except UNREADABLE:
+                continue
             before = state.strays.pop(target, None)
             if found is not None and not self._is_owned(found):
                 state.strays[target] = child.kind(found)
@@ -113,7 +115,7 @@ class Reads:
     async def deleted(self, ref: ObjectRef) -> None:
         """Read a child that was deleted, if no watch tells when it is gone. Raises KubeError."""
         if ChildId(ref.api.kind, ref.name) in self.unwatched:
-            with suppress(Forbidden):
+            with suppress(*UNREADABLE):
                 await self._named(ref)
 
     async def _watched(self, ref: ObjectRef) -> Object | None:
@@ -133,7 +135,7 @@ class Reads:
         """
         ledger = self._state.ledger
         for child in ledger.in_state(EntryState.UNANSWERED):
-            with suppress(Forbidden):  # without the right to read, rely on the watch
+            with suppress(*UNREADABLE):
                 await self._named(self._ref(child))
             ledger.clear(child)
 
@@ -145,7 +147,7 @@ class Reads:
                 continue
             try:
                 await self.child(self._ref(child))
-            except Forbidden:  # without the right to read, keep what is known
+            except UNREADABLE:
                 ledger.take(child, now)
 
     def _ref(self, child: ChildId) -> ObjectRef:

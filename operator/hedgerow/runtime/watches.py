@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 
 LOGGED_AGAIN = 300.0
 """Seconds after which the log repeats that a watch still fails."""
+REFUSED_FOR = 5.0
+"""Seconds for which a kind may be refused before its cache was ever filled; then work begins
+without it."""
 UNREADY_AFTER = 60.0
 """Seconds for which all watches may be refused, or one be garbled, before the process reports not
 ready."""
@@ -99,8 +102,21 @@ class Watches:
     def filled(self, number: int) -> None:
         """Note that the cache of the source of that number is filled."""
         self._unsynced.discard(number)
-        if self.are_synced:
+        self._may_begin()
+
+    def _may_begin(self) -> None:
+        """Have work begin if what is lacking is refused; resources themselves are waited for."""
+        sources = tuple(self._cache)
+        lacking = [sources[number] for number in self._unsynced]
+        if all(one.store.refused and one.kind is not self._controller.resource for one in lacking):
             self.ready.set()
+
+    def _refuse(self, source: Source, error: KubeError | None) -> None:
+        """Have all resources say that a kind is not shown, and why; or that it is again."""
+        before, source.store.refused = source.store.refused, error
+        if type(before) is not type(error):
+            self.queue.add_everyone()
+            self._may_begin()
 
     @property
     def are_synced(self) -> bool:
@@ -133,8 +149,7 @@ class Watches:
 
     async def run(self) -> None:
         """Watch until cancelled."""
-        if self.are_synced:  # of the namespaces to watch, none is of our shard
-            self.ready.set()
+        self._may_begin()  # of the namespaces to watch, none may be of our shard
         async with anyio.create_task_group() as watches:
             for number, source in enumerate(self._cache):
                 watches.start_soon(self._watch, number, source)
@@ -226,6 +241,10 @@ class Watches:
             self._refused.pop(number, None)
         elif number not in self._refused or self._refused[number].garbled != garbled:
             self._refused[number] = _Refused(error.message, now, garbled)
+        patience = REFUSED_FOR if number in self._unsynced else UNREADY_AFTER
+        refused = self._refused.get(number)
+        if isinstance(error, (Forbidden, Missing)) and refused and now - refused.since >= patience:
+            self._refuse(source, error)
         line = f"{type(error).__name__}: {error}"
         is_due = now - self._logged_at.get(number, now) >= LOGGED_AGAIN
         if self._logged.get(number) != line or is_due:
@@ -241,6 +260,7 @@ class Watches:
 
     def _recovered(self, number: int, source: Source) -> None:
         self._refused.pop(number, None)
+        self._refuse(source, None)
         if self._logged.pop(number, None):
             log.info("watch recovered", controller=self._controller.name, watched=source.api.plural)
             self.queue.revive()

@@ -63,6 +63,9 @@ class Writer:
 
     async def _make(self, step: Write | Deletion) -> None:
         """Make one write or deletion, and record its problem, if any."""
+        if self._context.planner.is_unread(step.ref):
+            self._pass.failed.add(step.id)
+            return
         try:
             if isinstance(step, Write):
                 await self.write(step)

@@ -65,6 +65,11 @@ class Source(Struct, frozen=True):
         """Whether each object concerns all resources."""
         return self.relation is not None and self.relation.of is None
 
+    def may_concern(self, namespace: str) -> bool:
+        """Return whether an object may concern resources of a namespace."""
+        is_inside = self.relation is not None and self.relation.same_namespace
+        return not is_inside or self.namespace in (ALL_NAMESPACES, namespace)
+
     def reduce(self, obj: Object) -> Object:
         """Return the fields to cache; resources and children are kept in whole."""
         reads = self.relation or self.claimable
@@ -177,6 +182,12 @@ class Cache(Struct, frozen=True, dict=True, eq=False):
             for _ in source.store.replacing((), LATEST):
                 yield
             source.store.version = 0
+
+    def refused(self, namespace: str) -> tuple[Source, ...]:
+        """Return what the API server does not show of a namespace, and passes in it need."""
+        related = (one for one in self.related if one.may_concern(namespace))
+        needed = (*self._children.of(namespace), *self._claimed.of(namespace), *related)
+        return tuple(source for source in needed if source.store.refused is not None)
 
     def claimable(self, key: Key) -> list[tuple[type[View], Object]]:
         """Return the objects of which a resource with this key may claim fields."""

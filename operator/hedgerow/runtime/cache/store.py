@@ -14,6 +14,7 @@ from hedgerow.runtime.cache.packing import Packing
 from hedgerow_schemas.base import Object
 
 if TYPE_CHECKING:
+    from hedgerow.kube.errors import KubeError
     from hedgerow.runtime.cache.budget import Weigher
 
 ANEW_AFTER = 1.0
@@ -160,6 +161,8 @@ class Store:
         """The versions of the cached objects of which the current list has an older form."""
         self._changes = count(1)
         self.version = 0
+        self.refused: KubeError | None = None
+        """Why the API server has not shown the kind for a while: it is absent, or forbidden."""
 
     def __len__(self) -> int:
         """Return the number of cached objects."""
