@@ -19,7 +19,7 @@ from hedgerow.testing.memory.kinds import BUILTIN
 from hedgerow.testing.memory.server import Server
 from model.bodies import NAMESPACE
 from model.bounds import of_bounds, values
-from model.mistyped import UNKNOWN, is_dropped, mistyped
+from model.mistyped import UNKNOWN, is_dropped, mistyped_by_sort
 from model.ours import bluegreen, cronjob, guestbook, memcached
 from model.programs import ModelWorld, Outcome, Request, World, laid, programs
 from model.subjects import SUBJECTS, Subject
@@ -127,7 +127,7 @@ def test_both_refuse_a_value_of_another_type_and_an_unknown_field(
     target |= {"metadata": {"name": f"mistyped-{RUN}", "namespace": NAMESPACE}}
     worlds: list[World] = [RealWorld(api), ModelWorld(Server([kind], [NAMESPACE]))]
     taken, other = list[str](), list[str]()
-    for path, body in mistyped(kind):
+    for path, body in mistyped_by_sort(kind):
         whole = laid(target, body)
         asked = {"apply": [world.apply(whole, "one", dry_run=True) for world in worlds]}
         if not is_dropped(kind, path):
@@ -151,7 +151,7 @@ def test_both_refuse_it_from_others_who_patch_and_replace(api: Api, name: str) -
     worlds: list[World] = [RealWorld(api), ModelWorld(Server([kind], [NAMESPACE]))]
     for world in worlds:
         world.apply(laid(target, subject.first), "one").must()
-    for path, body in mistyped(kind):
+    for path, body in mistyped_by_sort(kind):
         if UNKNOWN in path:
             continue
         asked = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -30,15 +31,26 @@ IDENTITY = {".apiVersion", ".kind"} | {
 
 
 def mistyped(kind: ServedKind) -> Iterator[tuple[str, Any]]:
-    """Yield the path of each sort of place of a kind, and a body with something wrong there.
+    """Yield the path of each place of a kind, and a body with something wrong there.
 
     In each part of an object, of several places that have the same schema only the first has
     something wrong inside: of the two pods of a BlueGreen, and of a pod's lists of containers.
     """
-    yield f".{UNKNOWN}", {UNKNOWN: 1}
-    for name, part in kind.schema.fields.items():
-        wrong = ((f".{name}{path}", {name: body}) for path, body in _wrong(part, []))
-        yield from ((path, body) for path, body in wrong if path not in IDENTITY)
+    yield from ((path, body) for path, body, _ in _places(kind))
+
+
+def mistyped_by_sort(kind: ServedKind) -> Iterator[tuple[str, Any]]:
+    """Yield the same of a custom resource once for each sort of place, and all of a built-in kind.
+
+    What is built in has Go types, of which each field is a fact. A server reads a definition field
+    by field in one way: what a place is, and what it is in, decides, and not what it is called.
+    """
+    seen = set[_Sort]()
+    for path, body, sort in _places(kind):
+        within = tuple(one for one, _ in itertools.groupby(sort))
+        if kind.builtin or within not in seen:
+            seen.add(within)
+            yield path, body
 
 
 def is_dropped(kind: ServedKind, path: str) -> bool:
@@ -47,17 +59,33 @@ def is_dropped(kind: ServedKind, path: str) -> bool:
 
 
 _Schema = TypedSchema | Items
+_Sort = tuple[tuple[Any, ...], ...]
+"""What a place is, without its name, after what it is in."""
+_Place = tuple[str, Any, _Sort]
 
 
-def _wrong(schema: _Schema, walked: list[_Schema]) -> Iterator[tuple[str, Any]]:
+def _places(kind: ServedKind) -> Iterator[_Place]:
+    yield f".{UNKNOWN}", {UNKNOWN: 1}, ()
+    for name, part in kind.schema.fields.items():
+        for path, body, sort in _wrong(part, []):
+            if f".{name}{path}" not in IDENTITY:
+                yield f".{name}{path}", {name: body}, ((name,), *sort)
+
+
+def _wrong(schema: _Schema, walked: list[_Schema]) -> Iterator[_Place]:
+    for path, body, sort in _wrong_here(schema, walked):
+        yield path, body, (_sort(schema), *sort)
+
+
+def _wrong_here(schema: _Schema, walked: list[_Schema]) -> Iterator[_Place]:
     if isinstance(schema, Atomic):
         if schema.within is not None:
             yield from _wrong(schema.within, walked)
     elif isinstance(schema, Scalar):
         if schema.kind:
-            yield "", WRONG[schema.kind]
+            yield "", WRONG[schema.kind], ()
     else:
-        yield "", "text" if isinstance(schema, Struct | Map) else {"a": "b"}
+        yield "", "text" if isinstance(schema, Struct | Map) else {"a": "b"}, ()
         if schema not in walked:
             walked.append(schema)
             yield from _wrong_inside(schema, walked)
@@ -65,18 +93,32 @@ def _wrong(schema: _Schema, walked: list[_Schema]) -> Iterator[tuple[str, Any]]:
 
 def _wrong_inside(
     schema: Struct | Map | Keyed | SetOf | Items, walked: list[_Schema]
-) -> Iterator[tuple[str, Any]]:
+) -> Iterator[_Place]:
     if isinstance(schema, Struct):
         if not schema.preserves:
-            yield f".{UNKNOWN}", {UNKNOWN: 1}
+            yield f".{UNKNOWN}", {UNKNOWN: 1}, ((UNKNOWN,),)
         for name, inner in schema.fields.items():
-            yield from ((f".{name}{path}", {name: body}) for path, body in _wrong(inner, walked))
+            for path, body, sort in _wrong(inner, walked):
+                yield f".{name}{path}", {name: body}, sort
     elif isinstance(schema, Map):
-        yield from ((f".a{path}", {"a": body}) for path, body in _wrong(schema.values, walked))
+        for path, body, sort in _wrong(schema.values, walked):
+            yield f".a{path}", {"a": body}, sort
     else:
         keys = _keys(schema)
-        for path, body in _wrong(schema.item, walked):
-            yield f"[]{path}", [{**keys, **body} if isinstance(body, dict) else body]
+        for path, body, sort in _wrong(schema.item, walked):
+            yield f"[]{path}", [{**keys, **body} if isinstance(body, dict) else body], sort
+
+
+def _sort(schema: _Schema) -> tuple[Any, ...]:
+    """Return what a schema is, without what is inside and what it is called."""
+    name = type(schema).__name__
+    if isinstance(schema, Scalar):
+        return name, schema.kind, schema.nullable
+    if isinstance(schema, Struct):
+        return name, schema.preserves, bool(schema.defaults)
+    if isinstance(schema, Keyed):
+        return name, len(schema.keys), bool(schema.defaults)
+    return (name,)
 
 
 def _keys(schema: Keyed | SetOf | Items) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from hedgerow.testing.memory.server import Server
 from hedgerow.testing.memory.structural import wrong
 from model.bounds import INT32, of_bounds, values
 from model.mistyped import is_dropped, mistyped
-from model.ours import guestbook, memcached
+from model.ours import bluegreen, cronjob, guestbook, memcached
 from model.programs import laid
 from model.subjects import SUBJECTS
 
@@ -27,6 +27,7 @@ SERVED: Object = {
     "metadata": {"name": "x", "namespace": "default"},
     "spec": {"template": {"spec": {"containers": [{"name": "c", "image": "x"}]}}},
 }
+KINDS = [*BUILTIN, bluegreen(), memcached(), guestbook(), cronjob()]
 UNNAMED: Object = {"spec": {"template": {"spec": {"containers": [{"image": "x"}]}}}}
 
 
@@ -87,7 +88,7 @@ class TestEvents:
 class TestTypes:
     """A value of another type than the server's schema has is refused, wherever it is."""
 
-    @pytest.mark.parametrize("kind", [*BUILTIN, memcached(), guestbook()], ids=lambda k: k.api.kind)
+    @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.api.kind)
     def test_it_is_refused_at_every_sort_of_place_of_a_kind(self, kind: ServedKind) -> None:
         server, places = Server([kind]), 0
         target = {"apiVersion": kind.api.group_version, "kind": kind.api.kind}
