@@ -313,7 +313,6 @@ MISSING = [
 
 
 class TestServing:
-    @pytest.mark.oldest
     def test_it_is_available_through_a_rollout_that_does_not_end(self, world: World):
         """Fact: the Deployment controller says that a rollout is stuck or paused."""
         world.apply()

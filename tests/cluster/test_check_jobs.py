@@ -99,7 +99,6 @@ def complete(world: World, name: str) -> bool:
     return any((one["type"], one["status"]) == ("Complete", "True") for one in conditions)
 
 
-@pytest.mark.oldest
 class TestSomebodysJob:
     @pytest.mark.parametrize("when", ["before ours", "after ours has failed"])
     def test_it_passes_no_check_and_has_the_name(

@@ -126,7 +126,6 @@ def ready(world: World, size: int, name: str = "cache") -> None:
 
 
 class TestConverging:
-    @pytest.mark.oldest
     def test_three_servers_come_up_where_only_restricted_pods_are_admitted(self, restricted: World):
         """Fact: PodSecurity admits the pods, and kubectl scale reads the status."""
         restricted.make()

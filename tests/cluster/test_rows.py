@@ -14,7 +14,7 @@ from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.testing.api import Api
 from runtime.real import REAL
 
-pytestmark = [pytest.mark.cluster, pytest.mark.oldest, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 LANES = 4
 

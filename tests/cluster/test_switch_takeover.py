@@ -192,7 +192,6 @@ def scene(
     return scene
 
 
-@pytest.mark.oldest
 @named(PERSONS)
 class TestPersons:
     def test_a_rollback_takes_one_field_and_the_tool_goes_on(self, scene, typed, tool):
