@@ -32,6 +32,7 @@ Object = dict[str, Any]
 BY_SERVER = UserApply("user", server_side=True)
 BY_CLIENT = UserApply()
 BLUE = "Deployment/demoblue-deployment"
+NOT_SERVED = "the server could not find the requested resource"
 
 
 def manifest(name: str = "demo", namespace: str = NS, **spec: Any) -> Object:
@@ -314,6 +315,17 @@ class TestNotAsked:
             "deployments may not be listed: what would be pruned is not known",
             "pods may not be listed: assumed none",
         )
+
+    async def test_of_a_kind_that_is_not_served_is_planned_what_the_operator_would_do(self):
+        plan = Plan(World())
+        plan.api.answers["list Service"] = refusal(404, "NotFound", NOT_SERVED)
+        found = await plan.of(manifest())
+
+        assert {action for name, action in actions(found).items() if "Deployment" in name} == {
+            "created"
+        }
+        assert "Service/demo" not in actions(found)
+        assert "NotServed" in {condition.reason for condition in found.after}
 
     async def test_a_resource_that_is_going_is_told(self):
         world = await settled()

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from hedgerow.cli.plan.dry_run import DryRunCluster, EndlessError
 from hedgerow.cli.plan.forecast import rolled_out
-from hedgerow.kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, Unavailable
+from hedgerow.kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, Missing, Unavailable
 from hedgerow.objects import ObjectRef, metadata
 from hedgerow.plan.status import reader_of
 from hedgerow.plan.writes import declare
@@ -124,6 +124,9 @@ class Simulation:
                 "what would be pruned is not known" if source.relation is None else "assumed none"
             )
             self.unchecked.append(f"{source.api.plural} may not be listed: {what}")
+            return
+        except Missing as error:
+            source.store.refused = error  # as the operator's watch is: the resource says so
             return
         for _ in source.store.replacing(listing.items, listing.version):
             pass
