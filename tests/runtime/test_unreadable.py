@@ -88,6 +88,7 @@ class TestFromTheStart:
             before = len(made.cluster.writes)
             await anyio.sleep(10 * MINUTE)
             assert len(made.cluster.writes) == before
+            assert made.retried == ()
 
             del made.cluster.broken[row.kind]
             await anyio.sleep(5 * MINUTE)

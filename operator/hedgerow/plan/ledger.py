@@ -64,7 +64,7 @@ class EntryState(Enum):
     """How the last try to reach what is intended ended."""
 
     NEW = "nothing was tried"
-    SETTLED = "it is as intended"
+    SETTLED = "the server took it"
     REFUSED = "the server refused it"
     UNANSWERED = "it is unknown whether it was created"
     TAKEN = "an object that is not ours has the name"
@@ -377,9 +377,10 @@ class Ledger:
         self._told.pop(event, None)
 
     def renew(self, *, generation: bool) -> None:
-        """Try again what was given up: a user has changed the resource, and this alone may do so.
+        """Write again what was undone too often: a user has changed the resource.
 
-        `generation`: its spec, and not only what it yields and claims.
+        What was refused, or is a taken name, still waits for its time. `generation`: the user has
+        changed the spec, and not only what it yields and claims.
         """
         for target, entry in self.entries.items():
             restored = _NOTHING if generation else entry.restored

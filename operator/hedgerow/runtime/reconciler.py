@@ -89,7 +89,7 @@ class Reconciler:
         self.context.publisher.begin_anew()
 
     async def _give_back(self, key: Key, limits: PassLimits) -> Outcome:
-        """Give back what resources with this key that are gone have claimed."""
+        """Give back what earlier resources with this key have claimed; mostly that is nothing."""
         if not self.context.controller.claims:
             return Outcome()
         state = self._gone.pop(key, None) or ResourceState("")
@@ -100,7 +100,7 @@ class Reconciler:
                 self._gone[key] = state
 
     async def _pass(self, this: Pass) -> Outcome:
-        """Return how a pass ended. Nothing may be written, or not yet, without an outcome."""
+        """Return how a pass ended; with an empty outcome if nothing may be written, or not yet."""
         try:
             return await this.run() or Outcome()
         except Forbidden as error:

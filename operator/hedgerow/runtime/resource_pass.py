@@ -84,7 +84,7 @@ class Pass:
         self.limits = limits
         self.times = context.planner.times()
         self.failed: set[ChildId] = set()
-        """The targets of writes and deletions that were refused; they are not tried again."""
+        """The targets that this pass does not try again: refused, or of a kind that is not shown."""
         self.taken_over: set[ChildId] = set()
         """The children of which fields without holder were taken over; see `Writer`."""
         self.reads = Reads(context, key, state)
@@ -242,9 +242,11 @@ class Pass:
         refused = ledger.in_state(EntryState.REFUSED)
         again = ledger.due_in({*refused, *waiting, *self.request_problems()}, now)
         found = soonest(asked, RECHECK_NAME if waits else None, again, self._permission_due_in())
-        # One that failed, and is another one since: the pass has looked again meanwhile.
+        # A write that was refused, and is another one since: the pass has looked again meanwhile.
         changed = (
-            step.id in self.failed and not ledger.waits(step, now)
+            step.id in self.failed
+            and not ledger.waits(step, now)
+            and not self.context.planner.is_unread(step.ref)
             for step in observation.plan.requests
         )
         return Outcome(

@@ -150,7 +150,7 @@ class ControllerRunner:
         self.watches.ready.set()
 
     def restored(self) -> None:
-        """Have the running passes end, and everything begin anew: what is cached is not there."""
+        """Hand out no more keys; once the running passes have ended, everything begins anew."""
         if not self.is_restored:
             self.is_restored = True
             log.warning(
@@ -159,9 +159,9 @@ class ControllerRunner:
             self._close()
 
     def begin_anew(self) -> Iterator[None]:
-        """Forget what is cached, what was done and what was asked for, in parts, as a start has it.
+        """Forget what is cached and what was done, in parts, as a start has it.
 
-        No pass runs, and nothing is watched.
+        No pass runs, and nothing is watched. What waits for its time in the queue still does.
         """
         yield from self.cache.clearing()
         self.is_restored = False
