@@ -84,7 +84,7 @@ class Pass:
         self.limits = limits
         self.times = context.planner.times()
         self.failed: set[ChildId] = set()
-        """The targets that this pass does not try again: refused, or of a kind that is not shown."""
+        """The targets that this pass leaves: refused, or of a kind that is not shown."""
         self.taken_over: set[ChildId] = set()
         """The children of which fields without holder were taken over; see `Writer`."""
         self.reads = Reads(context, key, state)
