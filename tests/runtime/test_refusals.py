@@ -291,6 +291,18 @@ class TestPatience:
         assert len(gaps) > 1
         assert min(gaps) >= 30
 
+    async def test_a_look_at_everything_is_no_reason_either(self):
+        world = World()
+        world.apply()
+        world.deliver()
+        refuse(world, errors.Throttled("later", code=429, after=30.0))
+        assert await world.work() == 1
+
+        world.life.look()
+
+        assert await world.work() == 0
+        assert world.life.next_due <= 30
+
 
 class TestEvents:
     async def test_one_that_is_refused_is_tried_once_and_logged(self):

@@ -386,8 +386,8 @@ class WorkQueue:
             self._of_all = priority if self._of_all is None else min(priority, self._of_all)
             self._waiting.rouse()
 
-    async def _add_later(self) -> None:
-        """Add what was requested for many keys, in parts between which other work can run."""
+    async def add_later(self) -> None:
+        """Add now what was requested for many keys, in parts between which other work can run."""
         while self._of_all is not None or self._later:
             if self._of_all is not None:
                 priority, self._of_all = self._of_all, None
@@ -464,7 +464,7 @@ class WorkQueue:
         would block the loop. What arrives meanwhile is taken in after one of them.
         """
         try:
-            await self._add_later()
+            await self.add_later()
             has_turned = self._begin.locked()  # whoever waits for another has let the loop turn
             async with self._begin:
                 if not has_turned:
