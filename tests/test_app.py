@@ -15,6 +15,7 @@ from hedgerow import app
 from hedgerow.kube import errors
 from hedgerow.process import api_server, leadership
 from hedgerow.process.services import Services
+from hedgerow.runtime.leaderelection import thread
 from support.operator.inline import inline
 from support.operator.operating import BLUEGREEN, Process, quiet
 from support.operator.registered import REGISTRY
@@ -209,7 +210,7 @@ class TestBeginning:
             await anyio.sleep_forever()
             yield
 
-        monkeypatch.setattr(leadership, "own_thread", inline)
+        monkeypatch.setattr(thread, "start", inline)
         monkeypatch.setattr(leadership, "connect", connect)
         with capture_logs() as logs, anyio.fail_after(30):
             async with anyio.create_task_group() as tasks:

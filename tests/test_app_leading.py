@@ -17,6 +17,7 @@ from hedgerow import app
 from hedgerow.cli import main
 from hedgerow.kube.errors import Unreachable
 from hedgerow.process import leadership
+from hedgerow.runtime.leaderelection import thread
 from hedgerow.runtime.leaderelection.elector import LeadershipLost
 from hedgerow.runtime.leaderelection.record import LEASES
 from hedgerow.testing.memory.cluster import MemoryCluster, Sent
@@ -51,7 +52,7 @@ class Replica(Process):
         self.fenced: Watched | None = None
         self.wrote = anyio.Event()
         monkeypatch.setattr(leadership, "connect", self._connect)
-        monkeypatch.setattr(leadership, "own_thread", inline)
+        monkeypatch.setattr(thread, "start", inline)
         monkeypatch.setattr(app, "SystemClock", VirtualClock)
         monkeypatch.setattr(self.cluster, "fenced", self._fence, raising=False)
 

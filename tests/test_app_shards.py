@@ -15,6 +15,7 @@ from hedgerow.kube.cluster import Cluster
 from hedgerow.kube.session import Session
 from hedgerow.process import leadership
 from hedgerow.registry import Registry
+from hedgerow.runtime.leaderelection import thread
 from hedgerow.runtime.leaderelection.record import LEASES
 from hedgerow.settings import Settings
 from hedgerow.shard import Shard
@@ -59,7 +60,7 @@ class Operators:
         monkeypatch.setattr(app, "connect", connect)
         monkeypatch.setattr(app, "SystemClock", VirtualClock)
         monkeypatch.setattr(leadership, "connect", elected)
-        monkeypatch.setattr(leadership, "own_thread", inline)
+        monkeypatch.setattr(thread, "start", inline)
 
     def client(self, name: str) -> Cluster:
         login: Any = Login(self.api, name)

@@ -158,7 +158,6 @@ async def _run(
             clock,
             stop,
             meters,
-            silent=services.silent,
             health=services.health,
             gives_way=rights.gives_way,
         ) as writable:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -18,9 +17,10 @@ from hedgerow.process import leadership as leading
 from hedgerow.process.leadership import AnotherOperatorError, led, refuse_another_operator
 from hedgerow.process.stopping import Stop
 from hedgerow.runtime.clock import SystemClock
+from hedgerow.runtime.leaderelection import thread
 from hedgerow.runtime.leaderelection.elector import Elector, LeadershipLost
 from hedgerow.runtime.leaderelection.record import LEASES
-from hedgerow.runtime.leaderelection.thread import own_thread
+from hedgerow.runtime.leaderelection.thread import start
 from hedgerow.runtime.metrics import Meters
 from hedgerow.serving.health import Health
 from hedgerow.settings import Settings
@@ -57,11 +57,10 @@ class Place:
         self.clock = VirtualClock()
         self.meters = Meters()
         self.before = _pass
-        self.stands_still_since = math.inf
         self.health = Health()
         self.gives_way = False
         monkeypatch.setattr(leading, "connect", self._connect)
-        monkeypatch.setattr(leading, "own_thread", inline)
+        monkeypatch.setattr(thread, "start", inline)
 
     @asynccontextmanager
     async def _connect(self, **_how: Any) -> AsyncGenerator[MemoryCluster]:
@@ -69,11 +68,8 @@ class Place:
 
     def led(self, settings: Settings = ELECTED, stop: Stop | None = None) -> Any:
         cluster = cast("Any", MemoryCluster(self.server, before=self.before))
-        how = {"silent": self.silent, "health": self.health, "gives_way": lambda: self.gives_way}
+        how = {"health": self.health, "gives_way": lambda: self.gives_way}
         return led(settings, cluster, self.clock, stop or Stop(20), self.meters, **how)
-
-    def silent(self) -> float:
-        return max(0.0, self.clock.monotonic() - self.stands_still_since)
 
     async def refuse(self, settings: Settings = Settings()) -> None:  # noqa: B008 - frozen
         cluster = MemoryCluster(self.server, before=self.before)
@@ -95,9 +91,6 @@ class Place:
     def give(self, holder: str, name: str = "hedgerow") -> None:
         """Write another holder into a Lease."""
         self.write(self.lease(name)["spec"] | {"holderIdentity": holder}, name)
-
-    def stand_still(self) -> None:
-        self.stands_still_since = self.clock.monotonic()
 
     def lease(self, name: str = "hedgerow") -> Any:
         return self.server.get(named(name))
@@ -203,13 +196,9 @@ class TestLeading:
             yield
 
         monkeypatch.setattr(leading, "connect", connect)
-        with pytest.raises(ConfigError, match="no such context"):
-            async with place.led():
-                pytest.fail("it leads")
-
-    async def test_a_dead_loop_loses_it_and_gives_it_up_once_it_turns_again(self, place):
-        await place.loses("the event loop has not turned for 6", then=place.stand_still)
-        assert place.lease()["spec"]["holderIdentity"] == ""
+        with pytest.raises(ExceptionGroup) as caught:
+            await place.lead_later(then=lambda: pytest.fail("it leads"))
+        assert caught.group_contains(ConfigError, match="no such context")
 
     async def test_an_election_that_hangs_is_noticed_when_the_lease_has_run_out(
         self, place, monkeypatch
@@ -269,7 +258,6 @@ class TestLeading:
             await place.lead_later()
 
         assert caught.group_contains(RuntimeError, match="a mistake")
-        assert place.lease()["spec"]["holderIdentity"] == ""
 
     async def test_an_instance_has_a_lease_of_its_own(self, place):
         async with place.led(), place.led(Settings(leader_elect=True, instance="two")) as cluster:
@@ -283,7 +271,9 @@ class TestThread:
     def anyio_backend(self) -> str:
         return "asyncio"
 
-    async def test_all_that_is_asked_of_the_lease_is_asked_by_the_thread(self, place, monkeypatch):
+    @pytest.fixture
+    def asked(self, place, monkeypatch) -> list[tuple[str, int]]:
+        """Return what is asked of a Lease that nobody ever held, and by which thread."""
         asked: list[tuple[str, int]] = []
 
         async def note(sent: Any) -> None:
@@ -291,13 +281,18 @@ class TestThread:
 
         @asynccontextmanager
         async def connect(**_how: Any) -> AsyncGenerator[MemoryCluster]:
-            yield MemoryCluster(place.server, before=note)
-            asked.append(("closed", threading.get_ident()))
+            try:
+                yield MemoryCluster(place.server, before=note)
+            finally:
+                asked.append(("closed", threading.get_ident()))
 
         place.clock = SystemClock()
-        place.write({})  # nobody ever held it
+        place.write({})
         monkeypatch.setattr(leading, "connect", connect)
-        monkeypatch.setattr(leading, "own_thread", own_thread)
+        monkeypatch.setattr(thread, "start", start)
+        return asked
+
+    async def test_all_that_is_asked_of_the_lease_is_asked_by_the_thread(self, place, asked):
         async with place.led() as cluster:
             assert cluster.permit() > 0
             assert place.measured() == 1
@@ -308,19 +303,18 @@ class TestThread:
         [there] = {thread for _, thread in asked}
         assert there != threading.get_ident()
 
-    async def test_losing_it_is_heard_of(self, place, monkeypatch):
-        @asynccontextmanager
-        async def connect(**_how: Any) -> AsyncGenerator[MemoryCluster]:
-            yield MemoryCluster(place.server)
+    @pytest.mark.usefixtures("asked")
+    async def test_losing_it_is_heard_of(self, place):
+        with anyio.fail_after(30):
+            await place.loses("held by somebody now", then=lambda: place.give("somebody"))
 
-        place.clock = SystemClock()
-        place.write({})
-        monkeypatch.setattr(leading, "connect", connect)
-        monkeypatch.setattr(leading, "own_thread", own_thread)
-        with pytest.raises(ExceptionGroup) as caught, anyio.fail_after(30):
-            await place.lead_later(then=lambda: place.give("somebody"))
+    async def test_a_loop_that_stands_still_keeps_it_and_leads_on(self, place, asked):
+        async with place.led(Settings(leader_elect=True, lease_duration=1)) as cluster:
+            stands_still_since = place.clock.elapsed()
+            while place.clock.elapsed() < stands_still_since + 2:
+                assert cluster.permit() > 0
 
-        assert caught.group_contains(LeadershipLost, match="held by somebody now")
+        assert [verb for verb, _ in asked].count("apply") > 4
 
 
 class TestDivisions:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import anyio
 import structlog
@@ -19,16 +19,18 @@ from hedgerow.runtime.leaderelection.elector import (
     SOON,
     Elector,
     LeadershipLost,
+    Term,
     Timing,
     identity,
 )
 from hedgerow.runtime.leaderelection.record import LEASES
-from hedgerow.runtime.leaderelection.thread import STOP_TIMEOUT, own_thread
+from hedgerow.runtime.leaderelection.thread import own_thread, posting
 from hedgerow.serving.loop_latency import Pulse
 from hedgerow.shard import is_lease_of, lease_name
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+    import asyncio
+    from collections.abc import AsyncGenerator, Callable, Mapping
 
     from hedgerow.kube.cluster import Cluster
     from hedgerow.objects import Installation
@@ -38,6 +40,9 @@ if TYPE_CHECKING:
     from hedgerow.runtime.metrics import Meters
     from hedgerow.serving.health import Health
     from hedgerow.settings import Settings
+
+HEARD = 2.0
+"""Seconds that the thread has to say why the Lease has expired."""
 
 log = structlog.get_logger(__name__)
 
@@ -190,7 +195,6 @@ async def led(
     stop: Stop,
     meters: Meters,
     *,
-    silent: Callable[[], float],
     health: Health,
     gives_way: Callable[[], bool],
 ) -> AsyncGenerator[Cluster | None]:
@@ -200,60 +204,60 @@ async def led(
     group; but if the process is already stopping, the body is only cancelled. In the end the Lease
     is released.
 
-    The election has a thread of its own, so that it goes on while our loop is blocked, until the
-    loop has been `silent` for too many seconds. Of `health`, a live check tests that the thread's
-    own loop turns, and a ready check that the Lease is not refused to us. `gives_way` returns
-    whether another candidate is to lead if there is one.
+    The election has a thread of its own, so that it goes on while our loop is blocked. Of `health`,
+    a live check tests that the thread's own loop turns, and a ready check that the Lease is not
+    refused to us. `gives_way` returns whether another candidate is to lead if there is one.
     """
     if not settings.leader_elect:
         meters.leads(lambda: True)
+    if stop.asked.is_set() or not settings.leader_elect:
         yield None if stop.asked.is_set() else cluster
         return
-    async with own_thread("election") as thread, AsyncExitStack() as stack:
-        candidacy = thread.entered(_candidacy(settings, clock, meters, silent, gives_way))
-        leadership = await stop.unless_asked(partial(stack.enter_async_context, candidacy))
-        if leadership is None:
+    times = timing(settings)
+    term, pulse = Term(clock, times.margin), Pulse(clock)
+    elected, begun = anyio.Event(), anyio.Event()
+    meters.leads(lambda: term.remaining() > 0 and begun.is_set())
+    health.live.add("election", pulse.check)
+    health.ready.add("lease", term.check)
+    gained = posting(elected.set)
+    stand = partial(_stand, settings, clock, meters, term, gives_way=gives_way, gained=gained)
+    async with (
+        own_thread("election", stand, pulse.beat) as errors,
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(until_lost, errors, stop, tasks.cancel_scope)
+        alone = partial(
+            until_alone,
+            cluster,
+            clock,
+            Divisions(settings.installation.base, settings.part, times),
+            namespace=settings.system_namespace,
+            timing=times,
+            elected=elected,
+        )
+        await stop.unless_asked(alone)
+        if stop.asked.is_set():
             yield None
-            return
-        begun = anyio.Event()
-        meters.leads(lambda: leadership.leading and begun.is_set())
-        pulse = Pulse(clock)
-        health.live.add("election", pulse.check)
-        health.ready.add("lease", leadership.check)
-        elected, times = anyio.Event(), timing(settings)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(thread.run, pulse.beat)
-            lead = partial(leadership.lead, thread.posting(elected.set))
-            lost = stop, tasks.cancel_scope
-            tasks.start_soon(until_lost, partial(thread.run, lead), *lost)
-            alone = partial(
-                until_alone,
-                cluster,
-                clock,
-                Divisions(settings.installation.base, settings.part, times),
-                namespace=settings.system_namespace,
-                timing=times,
-                elected=elected,
-            )
-            await stop.unless_asked(alone)
-            if stop.asked.is_set():
-                yield None
-            else:
-                begun.set()
-                tasks.start_soon(until_lost, partial(_run_out, leadership), *lost)
-                yield cluster.fenced(leadership.remaining, leadership.unanswered)
-            tasks.cancel_scope.cancel()
+        else:
+            begun.set()
+            tasks.start_soon(_run_out, term, errors)
+            yield cluster.fenced(term.remaining, term.unanswered)
+        tasks.cancel_scope.cancel()
 
 
-@asynccontextmanager
-async def _candidacy(
+async def _stand(
     settings: Settings,
     clock: Clock,
     meters: Meters,
-    silent: Callable[[], float],
+    term: Term,
+    *,
     gives_way: Callable[[], bool],
-) -> AsyncGenerator[Elector]:
-    """Yield our candidate in the election; in the end the Lease is released."""
+    gained: Callable[[], object],
+) -> None:
+    """Stand for election; release the Lease when cancelled. Raises LeadershipLost.
+
+    If we no longer lead, the Lease is not released: what writes has not ended yet.
+    """
     async with connect(
         kubeconfig=settings.kubeconfig,
         context=settings.context,
@@ -261,44 +265,43 @@ async def _candidacy(
         concurrency=1,  # a connection of its own: a renewal never waits for other requests
         on_exchange=meters.exchanged,
     ) as own:
-        leadership = Elector(
+        elector = Elector(
             own,
             clock,
+            term,
             name=lease_name(settings.installation.base, settings.part),
             namespace=settings.system_namespace,
             identity=identity(),
             manager=settings.installation.field_manager("lease"),
             timing=timing(settings),
-            silent=silent,
             gives_way=gives_way,
         )
         try:
-            yield leadership
-        finally:
-            await leadership.release()
+            await elector.lead(gained)
+        except anyio.get_cancelled_exc_class():
+            await elector.release()
+            raise
 
 
 async def until_lost(
-    act: Callable[[], Awaitable[object]], stop: Stop, scope: anyio.CancelScope
+    errors: asyncio.Queue[Exception], stop: Stop, scope: anyio.CancelScope
 ) -> None:
-    """Act; raise LeadershipLost, but if the process is stopping already, only cancel a scope."""
-    try:
-        await act()
-    except LeadershipLost as error:
-        if not stop.asked.is_set():
-            raise
-        log.warning("passes abandoned", error=str(error))
-        scope.cancel()
+    """Raise what ends the election; of LeadershipLost, only cancel a scope if asked to stop."""
+    error = await errors.get()
+    if not (isinstance(error, LeadershipLost) and stop.asked.is_set()):
+        raise error
+    log.warning("passes abandoned", error=str(error))
+    scope.cancel()
 
 
-async def _run_out(leadership: Elector) -> NoReturn:
-    """Raise LeadershipLost once the Lease has expired, in case the thread hangs and does not."""
-    left = leadership.remaining()
+async def _run_out(term: Term, errors: asyncio.Queue[Exception]) -> None:
+    """Tell that the Lease has expired, in case the thread hangs and does not."""
+    left = term.remaining()
     while left > 0:
         await anyio.sleep(left)
-        left = leadership.remaining()
-    await anyio.sleep(STOP_TIMEOUT)
-    raise LeadershipLost("the lease was not renewed: the thread that renews it hangs")
+        left = term.remaining()
+    await anyio.sleep(HEARD)
+    errors.put_nowait(LeadershipLost("the lease was not renewed: the thread that renews it hangs"))
 
 
 def timing(settings: Settings) -> Timing:

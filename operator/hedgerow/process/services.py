@@ -91,10 +91,6 @@ class Services:
             tls = self._certificates and self._certificates.context
             await self._serve(tasks, "webhook_bind_address", webhooks, REVIEWS, tls=tls)
 
-    def silent(self) -> float:
-        """Return the seconds for which the event loop has not turned; callable from any thread."""
-        return self._pulse.silent()
-
     async def parted(self) -> None:
         """After the process was asked to stop, wait until no client would be cut off."""
         if self._settings.webhooks:

@@ -38,11 +38,7 @@ class Pulse:
             lag, self._last = now - (self._last + BEAT), now
             self._on_beat(max(0.0, lag))
 
-    def silent(self) -> float:
-        """Return the seconds since the last beat; callable from any loop: all share one clock."""
-        return self._clock.monotonic() - self._last
-
     def check(self) -> str:
-        """Return that the loop is stuck; empty while it turns."""
-        silent = self.silent()
+        """Return that the loop is stuck; empty while it turns. Callable on any loop."""
+        silent = self._clock.monotonic() - self._last  # all loops share one clock
         return f"the event loop has not turned for {silent:.0f} s" if silent > TOO_LATE else ""

@@ -17,7 +17,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
-from math import inf
 from signal import SIGTERM, Signals
 from typing import Any
 
@@ -33,7 +32,7 @@ from hedgerow.kube.session import Session, unheard
 from hedgerow.kube.transport import Exchange
 from hedgerow.kube.wire import Request
 from hedgerow.runtime import clock as clocks
-from hedgerow.runtime.leaderelection import elector, thread
+from hedgerow.runtime.leaderelection import thread
 from hedgerow.runtime.metrics import Meters
 from hedgerow.serving import loop_latency
 from hedgerow.settings import Settings
@@ -48,7 +47,7 @@ RESTART = 2.0
 SELDOM = 600.0
 """Seconds between two beats of the pulse: a loop whose time jumps is never late."""
 _current: ContextVar[Process] = ContextVar("process")
-_connect, _apart, _receiver = client.connect, thread.own_thread, anyio.open_signal_receiver
+_connect, _apart, _receiver = client.connect, thread.start, anyio.open_signal_receiver
 
 
 class ProcessLogin(Login):
@@ -220,9 +219,8 @@ def _replaced(machine: Machine) -> Iterator[None]:
         setattr(module, name, ours)
     app.Meters = _meters  # type: ignore[misc,assignment]
     anyio.open_signal_receiver = _open_signal_receiver  # type: ignore[assignment]
-    beats = loop_latency.BEAT, elector.DEAD
+    beat = loop_latency.BEAT
     loop_latency.BEAT = SELDOM
-    elector.DEAD = inf
 
     def note(_logger: Any, level: str, entry: Any) -> Any:
         process = _current.get(None)
@@ -241,7 +239,7 @@ def _replaced(machine: Machine) -> Iterator[None]:
     finally:
         structlog.configure(**before)
         anyio.open_signal_receiver = _receiver
-        loop_latency.BEAT, elector.DEAD = beats
+        loop_latency.BEAT = beat
         app.Meters = Meters
         for module, name, real, _ in places:
             setattr(module, name, real)

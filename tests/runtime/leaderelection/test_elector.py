@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,9 +15,9 @@ from structlog.testing import LogCapture
 
 from hedgerow.kube import errors
 from hedgerow.runtime.leaderelection.elector import (
-    DEAD,
     Elector,
     LeadershipLost,
+    Term,
     Timing,
     identity,
 )
@@ -57,16 +56,16 @@ class Candidate:
     ) -> None:
         self.name, self.cluster = name, MemoryCluster(server)
         self.clock = clock or VirtualClock()
-        self.stands_still_since = math.inf
+        self.term = Term(self.clock, TIMING.margin)
         self.leadership = Elector(
             cast("Any", self.cluster),
             self.clock,
+            self.term,
             name=NAME,
             namespace=NAMESPACE,
             identity=name,
             manager=MANAGER,
             timing=TIMING,
-            silent=lambda: max(0.0, anyio.current_time() - self.stands_still_since),
             **how,
         )
         self.gained: list[float] = []
@@ -335,7 +334,7 @@ class TestHolding:
             await anyio.sleep(1)
             clock.slept = 60
 
-            assert a.leadership.remaining() == 0
+            assert a.term.remaining() == 0
             await anyio.sleep(3)
         assert "was not renewed" in a.lost
         assert a.asked == ["read", "apply"]
@@ -354,46 +353,6 @@ class TestHolding:
         await anyio.sleep(9.5)
 
         assert "slow down" in leader.lost
-
-
-class TestStandingStill:
-    """The loop of those who write does not turn, while that of the election does."""
-
-    async def test_a_pass_of_40_seconds_costs_nothing(self, leader, logs):
-        leader.stands_still_since = 1.0
-        await anyio.sleep(40)
-        assert leading(leader) == ["a"]
-        leader.stands_still_since = math.inf
-        await anyio.sleep(100)
-        assert leading(leader) == ["a"]
-
-        assert told(logs) == []
-
-    async def test_a_loop_that_is_dead_leads_no_more_and_the_lease_runs_out(
-        self, server, a, b, logs
-    ):
-        async with living(a):
-            await anyio.sleep(1)
-            a.stands_still_since = 1.0
-            async with living(b):
-                await anyio.sleep(DEAD + 2)
-                assert a.lost == f"the event loop has not turned for {DEAD:.0f} s"
-                assert a.leadership.remaining() == 0
-                assert server.spec["holderIdentity"] == "a"
-                await anyio.sleep(16)
-                assert leading(a, b) == ["b"]
-
-        assert 13 <= b.gained[0] - (1 + DEAD) <= 18
-        assert told(logs, "error") == ["leading no longer"]
-
-    async def test_whoever_stands_still_takes_none(self, a):
-        a.stands_still_since = -DEAD
-        async with living(a):
-            await anyio.sleep(60)
-            assert a.asked == []
-            a.stands_still_since = math.inf
-            await anyio.sleep(3)
-            assert leading(a) == ["a"]
 
 
 class TestReleasing:
@@ -416,7 +375,7 @@ class TestReleasing:
     async def test_it_is_kept_while_a_write_may_be_carried_out_yet(self, server, a, since, kept):
         async with living(a):
             await anyio.sleep(20)
-            a.leadership.unanswered()
+            a.term.unanswered()
             await anyio.sleep(since)
             await a.leadership.release()
 
@@ -568,17 +527,17 @@ class TestTrouble:
         async with living(a):
             await anyio.sleep(60)
             why = f"Lease {NAMESPACE}/{NAME} may not be written: {error}" if refused else ""
-            assert a.leadership.check() == why
+            assert a.term.check() == why
             a.cluster.before = never("nothing")
             await anyio.sleep(30)
             assert leading(a) == ["a"]
-            assert a.leadership.check() == ""
+            assert a.term.check() == ""
 
     async def test_a_leader_stays_ready_as_long_as_it_leads(self, leader):
         leader.cluster.before = fails(errors.Forbidden("no", code=403))
         await anyio.sleep(5)
         assert leading(leader) == ["a"]
-        assert leader.leadership.check() == ""
+        assert leader.term.check() == ""
         await anyio.sleep(10)
         assert leader.lost == "the lease was not renewed for 10 s (Forbidden: no)"
 

@@ -9,12 +9,11 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import anyio
 
@@ -22,8 +21,8 @@ from hedgerow.kube.client import connect
 from hedgerow.kube.cluster import Cluster
 from hedgerow.kube.errors import KubeError, NotLeading
 from hedgerow.runtime.clock import SystemClock
-from hedgerow.runtime.leaderelection.elector import Elector, LeadershipLost, Timing
-from hedgerow.runtime.leaderelection.thread import own_thread
+from hedgerow.runtime.leaderelection.elector import Elector, LeadershipLost, Term, Timing
+from hedgerow.runtime.leaderelection.thread import own_thread, posting
 from hedgerow.testing.waiting import eventually
 from hedgerow_schemas.base import ApiResource
 
@@ -39,10 +38,21 @@ def agent(name: str) -> str:
     return f"contender/{name}/"
 
 
-def leadership(cluster: Cluster, namespace: str, name: str, **more: Any) -> Elector:
-    given = {"clock": SystemClock(), "timing": SHORT, "manager": LEASE_MANAGER, **more}
-    clock = given.pop("clock")
-    return Elector(cluster, clock, name=LEASE, namespace=namespace, identity=name, **given)
+def term() -> Term:
+    return Term(SystemClock(), SHORT.margin)
+
+
+def leadership(cluster: Cluster, namespace: str, name: str, term: Term) -> Elector:
+    return Elector(
+        cluster,
+        SystemClock(),
+        term,
+        name=LEASE,
+        namespace=namespace,
+        identity=name,
+        manager=LEASE_MANAGER,
+        timing=SHORT,
+    )
 
 
 class Started:
@@ -106,45 +116,47 @@ class Contender(Started):
 
 
 async def _contend(kubeconfig: str, namespace: str, name: str, stops_after: str) -> int:
+    ours, gained, over = term(), anyio.Event(), False
+    stand = partial(_stand, kubeconfig, namespace, name, ours, posting(gained.set))
     async with (
         connect(kubeconfig=kubeconfig, user_agent=agent(name)) as cluster,
-        own_thread("election") as thread,
-        thread.entered(_candidacy(kubeconfig, namespace, name)) as lead,
+        own_thread("election", stand) as errors,
     ):
         await cluster.get("/version")
         print("ready", flush=True)
-        over, gained = False, anyio.Event()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_until_told, tasks.cancel_scope)
 
             async def hold() -> None:
                 nonlocal over
-                try:
-                    await thread.run(partial(lead.lead, thread.posting(gained.set)))
-                except LeadershipLost as lost:
-                    # It takes its time to end, as long as the fence has to stop what it still does.
-                    await anyio.sleep(1)
-                    print("lost:", lost, flush=True)
-                    over = True
-                    tasks.cancel_scope.cancel()
+                error = await errors.get()
+                if not isinstance(error, LeadershipLost):
+                    raise error
+                # It takes its time to end, as long as the fence has to stop what it still does.
+                await anyio.sleep(1)
+                print("lost:", error, flush=True)
+                over = True
+                tasks.cancel_scope.cancel()
 
             tasks.start_soon(hold)
             await gained.wait()
-            stopper = Stopper(lead.remaining, int(stops_after))
+            stopper = Stopper(ours.remaining, int(stops_after))
             tasks.start_soon(stopper.listen)
-            fenced = cluster.fenced(stopper, lead.unanswered)
+            fenced = cluster.fenced(stopper, ours.unanswered)
             tasks.start_soon(_write, fenced, stopper, namespace, name)
     return int(over)
 
 
-@asynccontextmanager
-async def _candidacy(kubeconfig: str, namespace: str, name: str) -> AsyncIterator[Elector]:
+async def _stand(
+    kubeconfig: str, namespace: str, name: str, ours: Term, gained: Callable[[], None]
+) -> None:
     async with connect(kubeconfig=kubeconfig, user_agent=agent(name)) as own:
-        lead = leadership(own, namespace, name)
+        elector = leadership(own, namespace, name, ours)
         try:
-            yield lead
-        finally:
-            await lead.release()
+            await elector.lead(gained)
+        except anyio.get_cancelled_exc_class():
+            await elector.release()
+            raise
 
 
 async def _until_told(scope: anyio.CancelScope) -> None:

@@ -12,17 +12,16 @@ import anyio
 
 from hedgerow import app
 from hedgerow.cli.errors import explain
-from hedgerow.runtime.leaderelection import elector
 from hedgerow.settings import Settings
 from support.operator.contender import SHORT, Started
 from support.operator.registered import REGISTRY
 
 
 class HeldUp(Started):
-    """Such a process, from outside; it is taken for dead after `dead` seconds."""
+    """Such a process, from outside."""
 
-    def __init__(self, kubeconfig: Path, namespace: str, log: Path, *, dead: float) -> None:
-        super().__init__("held-up", log, __file__, str(kubeconfig), namespace, str(dead))
+    def __init__(self, kubeconfig: Path, namespace: str, log: Path) -> None:
+        super().__init__("held-up", log, __file__, str(kubeconfig), namespace)
 
     def hold_up(self) -> None:
         self.send(signal.SIGUSR1)
@@ -61,9 +60,8 @@ def stand_still(until: signal.Signals) -> Callable[[], None]:
     return work
 
 
-def main(kubeconfig: str, namespace: str, dead: str) -> int:
+def main(kubeconfig: str, namespace: str) -> int:
     """Operate; give the exit code."""
-    elector.DEAD = float(dead)
     try:
         anyio.run(_operate, kubeconfig, namespace)
     except Exception as error:  # noqa: BLE001 - told as the command line does

@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import TypeVar
-
-T = TypeVar("T")
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 
-class Inline:
-    """Stands in for `hedgerow.runtime.leaderelection.thread.OwnThread`."""
-
-    async def run(self, act: Callable[[], Awaitable[T]]) -> T:
-        return await act()
-
-    @asynccontextmanager
-    async def entered(self, manager: AbstractAsyncContextManager[T]) -> AsyncGenerator[T]:
-        async with manager as value:
-            yield value
-
-    def posting(self, act: Callable[[], object]) -> Callable[[], object]:
-        return act
-
-
-@asynccontextmanager
-async def inline(_name: str) -> AsyncGenerator[Inline]:
-    yield Inline()
+def inline(
+    _name: str, turn: Callable[[], Coroutine[Any, Any, None]], ended: Callable[[], None]
+) -> asyncio.AbstractEventLoop:
+    """Stand in for `hedgerow.runtime.leaderelection.thread.start`."""
+    loop = asyncio.get_running_loop()
+    loop.create_task(turn()).add_done_callback(lambda _: ended())
+    return loop

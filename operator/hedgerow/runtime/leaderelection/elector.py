@@ -41,14 +41,12 @@ if TYPE_CHECKING:
     from hedgerow.runtime.clock import Clock
     from hedgerow_schemas.base import Object
 
-__all__ = ["Elector", "LeadershipLost", "Timing", "identity"]
+__all__ = ["Elector", "LeadershipLost", "Term", "Timing", "identity"]
 
 RELEASE = 2.0
 """Seconds for releasing the Lease."""
 SOON = 0.01
 """Seconds after which a Lease that has run out is taken: not a moment too early."""
-DEAD = 60.0
-"""Seconds after which a loop that does not turn counts as dead (ADR 22)."""
 _ATTEMPTS = 3
 _RIVALS = (Stale, AlreadyExists)
 _REFUSALS = (Forbidden, Invalid, Missing, Unauthenticated)
@@ -66,33 +64,40 @@ def identity() -> str:
     return f"{socket.gethostname()}_{unique()}"
 
 
-def _turns() -> float:
-    """Return 0: the loop turns."""
-    return 0.0
-
-
 def _never() -> bool:
     """Return False: no other candidate is to lead rather than we."""
     return False
 
 
-class Unanswered:
-    """Whether a write without a response may still be carried out: called for each such write.
+class Term:
+    """What the election's thread and the loop that works know of each other: until when we lead.
 
-    All writers must have ended before `release` is called, so that it knows all such writes.
+    All are plain values, each written by one of the two and read by the other.
     """
 
     def __init__(self, clock: Clock, margin: float) -> None:
         self._clock, self._margin = clock, margin
-        self._last = float("-inf")
+        self.until = -math.inf
+        """The instant of `Clock.elapsed` until which we lead; only the thread sets it."""
+        self.refusal = ""
+        """Why the Lease may not be written; only the thread sets it."""
+        self._unanswered = -math.inf
 
-    def __call__(self) -> None:
-        """Take in that there was one, so nobody else may write yet."""
-        self._last = self._clock.elapsed()
+    def remaining(self) -> float:
+        """Return the seconds for which writes are permitted; 0 if we do not lead."""
+        return max(0.0, self.until - self._clock.elapsed())
 
-    def seconds(self) -> float:
-        """Return the seconds until none can be carried out any more; 0 if there is none."""
-        return max(0.0, self._last + self._margin - self._clock.elapsed())
+    def check(self) -> str:
+        """Return why we could not lead: the Lease is refused to us; empty if not, or we lead."""
+        return "" if self.remaining() else self.refusal
+
+    def unanswered(self) -> None:
+        """Take in that a write has no answer: it may still arrive, so nobody else may write yet."""
+        self._unanswered = self._clock.elapsed()
+
+    def may_arrive(self) -> bool:
+        """Return whether such a write may still be carried out; all writers have ended before."""
+        return self._clock.elapsed() < self._unanswered + self._margin
 
 
 class _SecondChoice:
@@ -115,59 +120,6 @@ class _SecondChoice:
         return now < self._since + self._duration
 
 
-class _Lease:
-    """The Lease at the API server: an election learns from each look at it and from each write."""
-
-    def __init__(
-        self,
-        cluster: Cluster,
-        clock: Clock,
-        election: Election,
-        *,
-        name: str,
-        namespace: str,
-        manager: str,
-    ) -> None:
-        self._cluster, self._clock, self._election = cluster, clock, election
-        self._name, self._namespace, self._manager = name, namespace, manager
-
-    def __str__(self) -> str:
-        """Return kind, namespace and name."""
-        return f"Lease {self._namespace}/{self._name}"
-
-    async def look(self, seconds: float) -> None:
-        """Read the Lease. Raises KubeError."""
-        found = await self._cluster.read(LEASES, self._name, self._namespace, timeout=seconds)
-        self._election.looked(seen(found), self._clock.elapsed())
-
-    async def apply(self, step: Take, seconds: float) -> None:
-        """Write the Lease. Raises KubeError."""
-        meta: Object = {"name": self._name, "namespace": self._namespace, **step.meta}
-        body: Object = {"metadata": meta, "spec": step.spec}
-        try:
-            applied = await self._cluster.apply(
-                LEASES, body, manager=self._manager, timeout=seconds
-            )
-        except Conflict:
-            self._election.contested()
-            raise
-        self._election.looked(seen(applied.object), self._clock.elapsed())
-
-    async def remove(self, step: Remove, seconds: float) -> bool:
-        """Delete an expired Lease whose fields another field manager holds. Raises KubeError."""
-        gone = await self._cluster.delete(
-            LEASES,
-            self._name,
-            self._namespace,
-            uid=step.uid,
-            version=step.version,
-            timeout=seconds,
-        )
-        if gone:
-            self._election.removed()
-        return gone
-
-
 class Elector:
     """One candidate for one Lease.
 
@@ -175,55 +127,37 @@ class Elector:
     other requests. Standing by costs one small GET every half `timing.retry` seconds, and no watch.
     So a released Lease is taken within about a second, with rights on one name only.
 
-    `lead` and `release` are called on one loop, which may be in a thread of its own. `remaining`,
-    `leading` and `unanswered` are called by the writers; each reads or sets a single number, which
-    is safe between threads. `silent` returns the seconds for which the writers' loop has not
-    turned. After DEAD seconds the Lease is neither taken nor renewed; otherwise a process whose
-    loop hangs would lead for ever. While `gives_way` returns True, a Lease that may be taken is
-    left to other candidates for its duration; a renewal is not.
+    `lead` and `release` are called on one loop, which may be in a thread of its own; others know it
+    by its `term`. While `gives_way` returns True, a Lease that may be taken is left to other
+    candidates for its duration; a renewal is not.
     """
 
     def __init__(
         self,
         cluster: Cluster,
         clock: Clock,
+        term: Term,
         *,
         name: str,
         namespace: str,
         identity: str,
         manager: str,
         timing: Timing,
-        silent: Callable[[], float] = _turns,
         gives_way: Callable[[], bool] = _never,
     ) -> None:
-        self._clock, self._timing = clock, timing
-        self._silent = silent
+        self._cluster, self._clock, self._term, self._timing = cluster, clock, term, timing
+        self._name, self._namespace, self._manager = name, namespace, manager
         self._second = _SecondChoice(clock, gives_way, timing.duration)
         self._election = Election(identity, timing)
-        self._lease = _Lease(
-            cluster, clock, self._election, name=name, namespace=namespace, manager=manager
-        )
         self._log = log.bind(lease=f"{namespace}/{name}", identity=identity)
         self._failures = 0
-        self._trouble = self._refusal = ""
+        self._trouble = ""
         self._holder: str | None = None
-        self.unanswered = Unanswered(clock, timing.margin)
-
-    def remaining(self) -> float:
-        """Return the seconds for which writes are permitted; 0 if we do not lead."""
-        return self._election.remaining(self._clock.elapsed())
-
-    def check(self) -> str:
-        """Return why we could not lead: the Lease is refused to us; empty if not, or we lead.
-
-        Callable from any thread.
-        """
-        return "" if self.leading else self._refusal
 
     @property
     def leading(self) -> bool:
         """Whether we lead at this moment."""
-        return self.remaining() > 0
+        return self._term.remaining() > 0
 
     async def lead(self, gained: Callable[[], object]) -> NoReturn:
         """Gain the Lease, call `gained`, and hold the Lease. Raises LeadershipLost."""
@@ -235,7 +169,7 @@ class Elector:
         """Wait until we lead, however long it takes and whatever the server answers."""
         while True:
             self._election.doubt()
-            pause = self._pause() if self._is_dead() else await self._turn()
+            pause = await self._turn()
             if self.leading:
                 self._log.info("leading")
                 return
@@ -246,9 +180,8 @@ class Elector:
         """Renew the Lease. Raises LeadershipLost once it has expired or another holds it."""
         pause = self._pause()
         while True:
-            await anyio.sleep(min(pause, self.remaining()))
+            await anyio.sleep(min(pause, self._term.remaining()))
             if self.leading:
-                self._leave_if_dead()
                 pause = await self._turn()
             if not self.leading:
                 raise LeadershipLost(self._why())
@@ -260,8 +193,8 @@ class Elector:
         replica writes before that write has arrived. A write counts as unanswered for as long as
         the Lease's duration exceeds its deadline.
         """
-        self._election.give_up()
-        if self.unanswered.seconds() > 0:
+        self._give_up()
+        if self._term.may_arrive():
             self._log.warning("lease not released", error="a write has not been answered yet")
             return
         with anyio.move_on_after(RELEASE, shield=True) as scope:
@@ -272,33 +205,16 @@ class Elector:
         if scope.cancelled_caught:
             self._log.warning("lease not released", error=f"no answer in {RELEASE:.0f} s")
 
-    def _is_dead(self) -> bool:
-        """Return whether the writers' loop is dead: nobody would write even if we led."""
-        return self._silent() >= DEAD
-
-    def _leave_if_dead(self) -> None:
-        """If the writers' loop is dead, permit no more writes and raise LeadershipLost.
-
-        The Lease is not released: writes sent before may be unanswered, which a dead loop cannot
-        report. The Lease must expire.
-        """
-        if not self._is_dead():
-            return
-        self._election.give_up()
-        why = f"the event loop has not turned for {self._silent():.0f} s"
-        self._log.error("leading no longer", error=why)  # the dead loop cannot log it
-        raise LeadershipLost(why)
-
     async def _write_release(self) -> None:
         for _ in range(_ATTEMPTS):
             if not self._election.certain:
-                await self._lease.look(self._timeout())
-            step = self._election.give_up()
+                await self._look()
+            step = self._give_up()
             if step is None:
                 return
             self._election.doubt()
             try:
-                await self._lease.apply(step, self._timeout())
+                await self._apply(step)
             except Stale:
                 continue
             self._log.info("lease released")
@@ -312,28 +228,70 @@ class Elector:
             self._failures += 1
             self._log_failure(error)
             if isinstance(error, _REFUSALS):
-                self._refusal = f"{self._lease} may not be written: {error}"
+                lease = f"{self._namespace}/{self._name}"
+                self._term.refusal = f"Lease {lease} may not be written: {error}"
             return self._pause(error.after)
         if self._trouble:
             self._log.info("lease recovered")
-        self._failures, self._trouble, self._refusal = 0, "", ""
+        self._failures, self._trouble, self._term.refusal = 0, "", ""
         return self._pause()
 
     async def _steps(self) -> None:
         """Read if needed, then write once; after a deletion the Lease is created at once."""
         step = self._next()
         if isinstance(step, Read):
-            await self._lease.look(self._timeout())
+            await self._look()
             step = self._next()
         if isinstance(step, Remove):
-            if await self._lease.remove(step, self._timeout()):
-                self._log.info("deleted the expired lease of another field manager")
+            await self._remove(step)
             step = self._next()
         if isinstance(step, Take) and (self.leading or not self._second.leaves_it()):
-            await self._lease.apply(step, self._timeout())
+            await self._apply(step)
         elif isinstance(step, Wait):
             self._second.held()
             self._log_holder(step.holder)
+
+    async def _look(self) -> None:
+        found = await self._cluster.read(
+            LEASES, self._name, self._namespace, timeout=self._timeout()
+        )
+        self._learn(found)
+
+    async def _apply(self, step: Take) -> None:
+        meta: Object = {"name": self._name, "namespace": self._namespace, **step.meta}
+        body: Object = {"metadata": meta, "spec": step.spec}
+        try:
+            applied = await self._cluster.apply(
+                LEASES, body, manager=self._manager, timeout=self._timeout()
+            )
+        except Conflict:
+            self._election.contested()
+            raise
+        self._learn(applied.object)
+
+    async def _remove(self, step: Remove) -> None:
+        """Delete an expired Lease whose fields another field manager holds."""
+        if await self._cluster.delete(
+            LEASES,
+            self._name,
+            self._namespace,
+            uid=step.uid,
+            version=step.version,
+            timeout=self._timeout(),
+        ):
+            self._election.removed()
+            self._log.info("deleted the expired lease of another field manager")
+
+    def _learn(self, lease: Object | None) -> None:
+        """Take in the Lease as the server has it."""
+        self._election.looked(seen(lease), self._clock.elapsed())
+        self._term.until = self._election.until
+
+    def _give_up(self) -> Take | None:
+        """Stop leading at once; return the apply that releases the Lease, or None if not held."""
+        step = self._election.give_up()
+        self._term.until = self._election.until
+        return step
 
     def _next(self) -> Read | Take | Remove | Wait:
         return self._election.next(self._clock.elapsed(), self._clock.now())
@@ -341,7 +299,7 @@ class Elector:
     def _timeout(self) -> float:
         """Return a third of the deadline: after a lost response there is time for another try."""
         third = self._timing.deadline / 3
-        return min(third, self.remaining() or third)
+        return min(third, self._term.remaining() or third)
 
     def _pause(self, after: float = 0.0) -> float:
         """Return the seconds until the next turn; fewer for a leader after failures."""

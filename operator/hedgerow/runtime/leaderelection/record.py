@@ -135,7 +135,8 @@ class Election:
         self._free_from = self._expires = math.inf
         self._contested = ""
         self._asked: dict[str, float] = {}
-        self._until = -math.inf
+        self.until = -math.inf
+        """Until when we lead without another renewal."""
 
     @property
     def certain(self) -> bool:
@@ -149,7 +150,7 @@ class Election:
 
     def remaining(self, now: float) -> float:
         """Return the seconds for which we lead without another renewal; 0 if we do not lead."""
-        return max(0.0, self._until - now)
+        return max(0.0, self.until - now)
 
     def free_in(self, now: float) -> float:
         """Return the seconds until the Lease may be taken if nobody renews it.
@@ -179,9 +180,9 @@ class Election:
         self._looked = self._certain = True
         sent = self._asked.get(found.renewed) if found and found.holder == self.identity else None
         if sent is not None:
-            self._until = max(self._until, sent + self._timing.deadline)
+            self.until = max(self.until, sent + self._timing.deadline)
         elif found is not None and found.holder != self.identity:
-            self._until = -math.inf
+            self.until = -math.inf
 
     def doubt(self) -> None:
         """Read the Lease before any other request."""
@@ -203,7 +204,7 @@ class Election:
 
     def give_up(self) -> Take | None:
         """Stop leading at once; return the apply that releases the Lease, or None if not held."""
-        self._until, self._asked = -math.inf, {}
+        self.until, self._asked = -math.inf, {}
         held = self._seen
         if held is None or held.holder != self.identity:
             return None
