@@ -161,7 +161,11 @@ class Anxious(Story):
 
 
 def kept(world: World) -> Any:
-    """Return what objects declare and say, without versions, uids and times."""
+    """Return what objects declare and say, without versions, uids and times.
+
+    A child that somebody made an orphan is not among them: whether there was one to be made that,
+    depends on when the operator came to it.
+    """
     found: dict[Any, Any] = {}
     for kind, group in (
         ("BlueGreen", "app.demo.kakao.com"),
@@ -170,6 +174,8 @@ def kept(world: World) -> Any:
     ):
         for obj in world.server.list(group, kind, NS).items:
             meta, status = obj["metadata"], obj.get("status", {})
+            if kind != "BlueGreen" and not meta.get("ownerReferences"):
+                continue
             found[kind, meta["name"]] = (
                 obj["spec"],
                 meta.get("labels"),
