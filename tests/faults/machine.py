@@ -90,13 +90,15 @@ class Operator:
             *("--system-namespace", namespace, *flags),
         )
         self.metrics = self._directory / f"{line.port}.metrics"
-        self._port = choose(["metrics"])["metrics"]
+        self._port = 0
         self.pid = 0
         self.births: list[float] = []
 
     def start(self) -> None:
         """Begin a life."""
         self.births.append(time.monotonic())
+        # Another one each time: somebody else may have taken that of a former life.
+        self._port = choose(["metrics"])["metrics"]
         address = ("--metrics-bind-address", f"127.0.0.1:{self._port}")
         self.pid = self._world.nursery.start((*self._flags, *address), self.log, self.clock)
 
