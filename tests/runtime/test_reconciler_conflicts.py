@@ -102,6 +102,7 @@ TOOK = step(take_image(), contested=TAKEN)
 UNKNOWN = [(CHILD, SIDE, "before-first-apply")]
 PUT_BACK = step(NO_DISK, nodes=DISK, contested=[], events="FieldRestored")
 GONE_AGAIN = step(NO_DISK, nodes=None, contested=NODES, events="FieldConflict FieldRestored")
+VANISHED_TWICE = (step(declare(blueSpec=ON_DISK), nodes=DISK), PUT_BACK, GONE_AGAIN)
 ROWS = (
     row(
         "a taken field is reported and never written",
@@ -196,24 +197,18 @@ ROWS = (
     ),
     row(
         "a field that vanishes is put back and told, and left alone when it vanishes again",
-        step(declare(blueSpec=ON_DISK), nodes=DISK),
-        PUT_BACK,
-        GONE_AGAIN,
+        *VANISHED_TWICE,
         step(restarted=True, nodes=None),
     ),
     row(
         "until there is a new declaration",
-        step(declare(blueSpec=ON_DISK), nodes=DISK),
-        PUT_BACK,
-        GONE_AGAIN,
+        *VANISHED_TWICE,
         step(declare(blueSpec=ON_DISK, routeTo="Green"), nodes=DISK, contested=[]),
         real="An edit that removes a field leaves no entry of who removed it.",
     ),
     row(
         "by a new operator as well",
-        step(declare(blueSpec=ON_DISK), nodes=DISK),
-        PUT_BACK,
-        GONE_AGAIN,
+        *VANISHED_TWICE,
         step(declare(blueSpec=ON_DISK, routeTo="Green"), restarted=True, nodes=DISK, contested=[]),
     ),
     row(

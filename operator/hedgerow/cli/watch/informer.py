@@ -112,9 +112,7 @@ class _Informer:
         self, changes: Iterable[StoreChange], *, listed: bool = False, last: Object | None = None
     ) -> None:
         for old, new in changes:
-            if new and old == _unversioned(
-                new
-            ):  # its version was forgotten, and is all that is new
+            if _is_as_before(old, new):
                 continue
             self._memory.settle(old, new)
             if old and new and _uid(old) == _uid(new):
@@ -126,6 +124,12 @@ class _Informer:
             if new:
                 added = "ADDED" if self._is_synced else "EXISTING"
                 self._printer.heard(WatchNotice(added, None, new, listed))
+
+
+def _is_as_before(old: Object | None, new: Object | None) -> bool:
+    """Return whether the version, which was forgotten, is all that is new of an object."""
+    is_forgotten = old is not None and "resourceVersion" not in metadata(old)
+    return is_forgotten and new is not None and old == _unversioned(new)
 
 
 def _unversioned(kept: Object) -> Object:
