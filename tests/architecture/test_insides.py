@@ -39,7 +39,7 @@ GOING = {
     "runtime/secretsync/test_controller.py": "Budget",
     "runtime/shop.py": "Turns insides",
     "runtime/test_claims.py": "Budget",
-    "runtime/test_effort.py": "PassLimits ResourcePlanner USUAL _pass _reconciler insides",
+    "runtime/test_effort.py": "PassLimits ResourcePlanner _pass _reconciler insides",
     "runtime/test_lane.py": "Lane",
     "runtime/test_large.py": "LARGE PassLimits USUAL",
     "runtime/test_observation.py": (

@@ -280,7 +280,7 @@ GATE: dict[str, Function] = {
     "writes.others_hold_a_part": lambda m, c: m.writes.others_hold_a_part(c.live, MANAGER),
     "writes.content": lambda m, c: m.writes.content(c.live),
     "writes.checksum": lambda m, c: m.writes.checksum(c.live),
-    "writes.wave": lambda m, c: m.writes.wave(
+    "writes.next_steps": lambda m, c: m.writes.next_steps(
         [
             m.writes.Write(replace(deployed(m), name=str(n)), c.want, create=True)
             for n in range(c.size)

@@ -18,7 +18,7 @@ from hedgerow.contract import Apply, Controller, Desired, Observed
 from hedgerow.controllers import memcached as memcacheds
 from hedgerow.fields import ownership
 from hedgerow.kube import errors
-from hedgerow.runtime.large import USUAL, PassLimits
+from hedgerow.runtime.large import PassLimits
 from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow.testing.memory.cluster import Sent
 from hedgerow_schemas.base import Resource
@@ -62,27 +62,22 @@ def effort(monkeypatch) -> Effort:
     return counted
 
 
-def round_trips(world: World) -> Callable[[], list[int]]:
-    """Count how many writes are under way at the same time, in each round trip."""
-    waiting: list[anyio.Event] = []
-    trips: list[int] = []
+def most_under_way(world: World) -> Callable[[], int]:
+    """Count how many writes are under way at the same time at most."""
+    now, most = 0, 0
 
-    async def hook(sent: Sent) -> None:
-        if not sent.writes or "Event" in str(sent):
-            return
-        if not waiting:
-            waiting.append(anyio.Event())
-            trips.append(0)
-        gate = waiting[0]
-        trips[-1] += 1
+    async def begin(sent: Sent) -> None:
+        nonlocal now, most
+        now += sent.writes
+        most = max(most, now)
         await anyio.sleep(0.05)
-        if waiting and waiting[0] is gate:
-            waiting.clear()
-            gate.set()
-        await gate.wait()
 
-    world.cluster.before = hook
-    return lambda: trips
+    async def end(sent: Sent) -> None:
+        nonlocal now
+        now -= sent.writes
+
+    world.cluster.before, world.cluster.after = begin, end
+    return lambda: most
 
 
 def meanwhile(shop: Shop, request: str, act: Callable[[], object]) -> None:
@@ -97,44 +92,30 @@ def meanwhile(shop: Shop, request: str, act: Callable[[], object]) -> None:
     shop.cluster.after = hook
 
 
-class TestRoundTrips:
-    async def test_a_bluegreen_is_made_in_two(self):
+class TestWrites:
+    async def test_they_leave_one_at_a_time(self):
         world = World()
         world.apply()
-        trips = round_trips(world)
+        under_way = most_under_way(world)
         world.deliver()
         await world.work()
 
         assert world.writes[:4] == CREATION
-        assert trips() == [3, 1]
+        assert under_way() == 1
 
-    async def test_as_many_are_made_at_a_time_as_may_be(self):
-        most = USUAL.parallel_writes
-        children = [Apply(ConfigMap, f"c{number}", {}) for number in range(1 + most)]
-        names = {ConfigMap: ("*",)}
-        controller = dataclasses.replace(
-            CONTROLLER,
-            compose=lambda *_: Desired(tuple(children)),
-            owns=(ConfigMap,),
-            relates=(),
-            child_names=names,
-        )
-        world = World(controller=controller)
+    async def test_what_is_left_when_the_resource_changes_is_planned_anew(self):
+        world = World()
         world.apply()
-        trips = round_trips(world)
         world.deliver()
+
+        def change() -> None:
+            world.apply(greenSpec=None)
+            world.deliver()
+
+        world.during(0, change)
         await world.work()
 
-        assert trips() == [most, 1, 1]
-
-    async def test_it_is_flipped_in_two(self):
-        world = await settled()
-        trips = round_trips(world)
-        world.apply(routeTo="Green")
-        world.deliver()
-        await world.work()
-
-        assert trips() == [1, 1]
+        assert not [line for line in world.writes if "demogreen" in line]
 
 
 class TestLooks:

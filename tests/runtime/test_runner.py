@@ -390,7 +390,7 @@ class TestStopping:
             await shop.run()
 
         assert shop.cluster.open == 0
-        assert len(shop.writes) == 3
+        assert len(shop.writes) == 1
         again = Shop()
         again.world.server = shop.world.server
         again.cluster.model = shop.world.server

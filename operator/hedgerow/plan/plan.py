@@ -470,8 +470,8 @@ def plan(
     Owned objects that `desired` does not name are pruned. Objects of the kinds of `claimable` are
     never created nor deleted; what we hold of those that `desired` does not claim is given back. So
     are objects of the kinds `shared` of which others hold a part, instead of being pruned. The
-    writes are in the order of `desired.children`; those for claims follow. `writes.wave` tells
-    which of them are made at the same time.
+    writes are in the order of `desired.children`; those for claims follow. Which of them wait for
+    others, `writes.next_steps` tells.
     """
     by_kind = {kind.api.kind: kept for kind, kept in (shared or {}).items()}
     parts = [_planned(plan_input, child) for child in desired.children]

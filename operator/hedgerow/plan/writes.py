@@ -26,7 +26,7 @@ from hedgerow.objects import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from hedgerow.contract import Apply, Create
     from hedgerow.fields.ownership import Leaf, Verdict
@@ -247,12 +247,12 @@ def others_hold_a_part(live: Object, manager: str) -> bool:
     )
 
 
-def wave(requests: Sequence[Write | Deletion]) -> tuple[Write | Deletion, ...]:
-    """Return the first of these writes and deletions, which may be made at the same time.
+def next_steps(requests: Iterable[Write | Deletion]) -> tuple[Write | Deletion, ...]:
+    """Return those of these writes and deletions that wait for no other one, one for each object.
 
-    A write waits for those to the kinds that it comes `after`, and deletions wait for all writes.
-    There is at most one request for each object. Only if writes wait for each other is one of them
-    not made in its order.
+    A write waits for those to the kinds that it comes `after`: whether it is still to be made, is
+    planned from their answers. Deletions wait for all writes. Only if writes wait for each other is
+    one of them not made in its order.
     """
     first: dict[ChildId, Write | Deletion] = {}
     for request in requests:

@@ -9,8 +9,6 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from anyio import CapacityLimiter
-
     from hedgerow.contract import Controller, Key
     from hedgerow.runtime.applier import Applier
     from hedgerow.runtime.cache.caches import Cache
@@ -26,8 +24,7 @@ if TYPE_CHECKING:
 class PassContext(Struct, frozen=True, kw_only=True):
     """What the passes of one controller share; nothing in it is about one resource.
 
-    `write_limiter` limits the writes of all passes that run at the same time. `looked` is told at
-    each look: what has changed until then needs no other pass.
+    `looked` is told at each look: what has changed until then needs no other pass.
     """
 
     planner: ResourcePlanner
@@ -36,7 +33,6 @@ class PassContext(Struct, frozen=True, kw_only=True):
     meter: Meter
     slow_compose: SlowCompose
     responses: Responses
-    write_limiter: CapacityLimiter
     looked: Callable[[Key], object]
 
     @property

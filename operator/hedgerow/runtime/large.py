@@ -91,15 +91,12 @@ class PassLimits(Struct, frozen=True):
     """What follows from the size of a resource: decided once, when a pass over it begins.
 
     - `is_large`: the pass works in a thread beside the loop, and waited for its turn in a `Lane`.
-    - `parallel_writes`: the most writes at a time; each large object takes several times its size
-      in memory while it is written.
     - `timeout`: seconds for all attempts of one apply together. The API server itself gives up
       after 60. It takes seconds to merge a large status; a retry would make it do so twice at a
       time.
     """
 
     is_large: bool
-    parallel_writes: int
     timeout: float
 
     async def compute(self, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
@@ -112,5 +109,5 @@ class PassLimits(Struct, frozen=True):
         return await PASSES.run(partial(work, *args, **named))
 
 
-USUAL: Final = PassLimits(is_large=False, parallel_writes=8, timeout=10.0)
-LARGE: Final = PassLimits(is_large=True, parallel_writes=1, timeout=50.0)
+USUAL: Final = PassLimits(is_large=False, timeout=10.0)
+LARGE: Final = PassLimits(is_large=True, timeout=50.0)

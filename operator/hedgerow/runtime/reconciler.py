@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import anyio
 import structlog
 
 from hedgerow.kube.errors import Forbidden, Missing
@@ -27,9 +26,6 @@ if TYPE_CHECKING:
     from hedgerow.runtime.large import PassLimits
     from hedgerow.runtime.observation import ResourcePlanner
     from hedgerow_schemas.base import Object
-
-EXTRA_WRITES = 16
-"""The most writes of a controller at a time, besides one for each pass."""
 
 log = structlog.get_logger(__name__)
 
@@ -59,7 +55,6 @@ class Reconciler:
             meter=meter,
             slow_compose=SlowCompose(planner.clock, meter),
             responses=Responses(planner, on_restored),
-            write_limiter=anyio.CapacityLimiter(EXTRA_WRITES),
             looked=looked,
         )
         self.states: dict[Key, ResourceState] = {}

@@ -1,8 +1,8 @@
 """Pass: one pass over a resource: observe, plan, carry out, report.
 
-A pass makes the writes that do not wait for each other at the same time, stores the responses in
-the cache, and plans again, until nothing is left to do. So every decision takes the last writes
-into account, and a crash between two writes loses no knowledge.
+A pass makes the planned writes one after another, stores the responses in the cache, and plans
+again, until nothing is left to do. So every decision takes the last writes into account, and a
+crash between two writes loses no knowledge.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from hedgerow.objects import ChildId, annotation, metadata
 from hedgerow.plan.ledger import RECHECK_NAME, EntryState
 from hedgerow.plan.plan import WAITING
 from hedgerow.plan.status import user_generation
-from hedgerow.plan.writes import STATUS, Write, wave
+from hedgerow.plan.writes import STATUS, Write, next_steps
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
 from hedgerow.runtime.reads import Reads
 from hedgerow.runtime.report import report
 from hedgerow.runtime.writer import Writer
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
     from hedgerow.contract import Controller, Desired, Key
@@ -105,7 +106,7 @@ class Pass:
             if steps is None:
                 continue
             if steps:
-                await Writer(self).make(steps[: self.limits.parallel_writes])
+                await self.write(steps)
             elif (outcome := await self.report()) is not None:
                 return outcome
         return Outcome(retry=True)
@@ -157,7 +158,19 @@ class Pass:
             for step in self.observation.plan.requests
             if step.id not in self.failed and not self.state.ledger.waits(step, self.now)
         ]
-        return wave(due)
+        return next_steps(due)
+
+    async def write(self, steps: Sequence[Write | Deletion]) -> None:
+        """Make writes and deletions one after another, for as long as the resource is as it was.
+
+        Once it has changed, what is left may not be declared any more.
+        """
+        version = metadata(self.observation.live).get("resourceVersion")
+        for step in steps:
+            await Writer(self).make(step)
+            live = self.context.cache.resource(self.key) or {}
+            if metadata(live).get("resourceVersion") != version:
+                return
 
     async def report(self) -> Outcome | None:
         """Have the resource say what was found; return None to observe again, after a write.

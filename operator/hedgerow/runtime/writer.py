@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import anyio
 import structlog
 
 from hedgerow.fields.paths import path_of
@@ -19,7 +18,7 @@ from hedgerow.runtime.cache.store import version_of
 from hedgerow.runtime.refusals import Reaction, RequestKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from hedgerow.fields.refused import Place
     from hedgerow.runtime.resource_pass import Pass
@@ -35,34 +34,11 @@ class Writer:
         self._pass = this
         self._context, self._state = this.context, this.state
 
-    async def make(self, steps: Sequence[Write | Deletion]) -> None:
-        """Make writes or deletions at the same time; let all finish.
+    async def make(self, step: Write | Deletion) -> None:
+        """Make one write or deletion, and record its problem, if any.
 
-        The passes of a controller together make at most `EXTRA_WRITES` of them besides one each.
-        The limiter is held outside the request, so that waiting does not use up its timeout. Raises
-        the error that matters most, if one of them ends the pass.
+        Raises the error if that ends the pass.
         """
-        if len(steps) == 1:
-            await self._make(steps[0])
-            return
-        errors: dict[ChildId, Exception] = {}
-
-        async def make(step: Write | Deletion) -> None:
-            try:
-                async with self._context.write_limiter:
-                    await self._make(step)
-            except Exception as error:  # noqa: BLE001 - no other write must be cancelled half-way
-                errors[step.id] = error
-
-        async with anyio.create_task_group() as tasks:
-            for step in steps[1:]:
-                tasks.start_soon(make, step)
-            await make(steps[0])  # a task fewer
-        if errors:
-            raise max(errors.values(), key=_urgency)
-
-    async def _make(self, step: Write | Deletion) -> None:
-        """Make one write or deletion, and record its problem, if any."""
         if self._context.planner.is_unread(step.ref):
             self._pass.failed.add(step.id)
             return
@@ -200,11 +176,6 @@ class Writer:
         if found is None or before is None:
             return found is not before
         return version_of(found) != version_of(before)
-
-
-def _urgency(error: Exception) -> tuple[bool, float]:
-    """Return how much an error matters: a defect first, then who asks us to wait longest."""
-    return not isinstance(error, KubeError), getattr(error, "after", 0.0)
 
 
 def _stays(step: Write | Deletion) -> str:

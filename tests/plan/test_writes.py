@@ -1,4 +1,4 @@
-"""Which writes of a plan are made at the same time."""
+"""The order of a plan's writes, and what stands for their content and their end."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from hedgerow.fields import ownership
 from hedgerow.objects import ObjectRef
-from hedgerow.plan.writes import Deletion, Write, checksum, content, settles, wave
+from hedgerow.plan.writes import Deletion, Write, checksum, content, next_steps, settles
 from hedgerow_schemas.builtin import Deployment, PodDisruptionBudget, Service
 from plan.made import MANAGER, live, taken
 from plan.one_child import WANT
@@ -22,42 +22,42 @@ def deletion(name: str) -> Deletion:
     return Deletion(ObjectRef(Deployment.api, "ns", name, "uid"), "1")
 
 
-class TestWave:
+class TestNext:
     def test_nothing_is_made_of_nothing(self):
-        assert wave(()) == ()
+        assert next_steps(()) == ()
 
-    def test_writes_that_wait_for_nothing_are_made_at_the_same_time(self):
+    def test_writes_that_wait_for_nothing_are_made_as_they_are_declared(self):
         writes = (write("Deployment"), write("Service"), write("PodDisruptionBudget"))
 
-        assert wave(writes) == writes
+        assert next_steps(writes) == writes
 
     def test_a_write_waits_for_those_to_the_kinds_that_it_comes_after(self):
         blue, green = write("Deployment", "blue"), write("Deployment", "green")
         service = write("Service", "demo", "Deployment")
 
-        assert wave((service, blue, green)) == (blue, green)
-        assert wave((service,)) == (service,)
+        assert next_steps((service, blue, green)) == (blue, green)
+        assert next_steps((service,)) == (service,)
 
     def test_a_kind_does_not_wait_for_itself(self):
         both = (write("Deployment", "a", "Deployment"), write("Deployment", "b", "Deployment"))
 
-        assert wave(both) == both
+        assert next_steps(both) == both
 
     def test_of_writes_that_wait_for_each_other_the_first_is_made(self):
         one, two = write("Deployment", "a", "Service"), write("Service", "b", "Deployment")
 
-        assert wave((one, two)) == (one,)
+        assert next_steps((one, two)) == (one,)
 
-    def test_deletions_wait_for_all_writes_and_are_made_at_the_same_time(self):
+    def test_deletions_wait_for_all_writes(self):
         gone = (deletion("a"), deletion("b"))
 
-        assert wave((*gone, write("Service"))) == (write("Service"),)
-        assert wave(gone) == gone
+        assert next_steps((*gone, write("Service"))) == (write("Service"),)
+        assert next_steps(gone) == gone
 
     def test_an_object_gets_one_request_at_a_time(self):
         first, second = write("Service"), write("Service", "demo", "Deployment")
 
-        assert wave((first, second)) == (first,)
+        assert next_steps((first, second)) == (first,)
 
 
 class TestSettles:
