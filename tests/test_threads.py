@@ -12,7 +12,7 @@ import anyio.lowlevel
 import pytest
 
 from hedgerow import threads
-from hedgerow.threads import PASSES, TEXTS
+from hedgerow.threads import TEXTS, OneThread
 
 pytestmark = pytest.mark.anyio
 
@@ -34,7 +34,7 @@ class TestOneThread:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(turn)
             # On the loop itself this would wait for what cannot come.
-            assert await PASSES.run(partial(turned.wait, timeout=60))
+            assert await TEXTS.run(partial(turned.wait, timeout=60))
 
     async def test_one_is_worked_on_at_a_time(self):
         begun, running, most = [0], [0], [0]
@@ -49,7 +49,7 @@ class TestOneThread:
 
         async with anyio.create_task_group() as tasks:
             for _ in range(3):
-                tasks.start_soon(PASSES.run, work)
+                tasks.start_soon(TEXTS.run, work)
             while not begun[0]:
                 await anyio.lowlevel.checkpoint()
             let_go.set()
@@ -65,7 +65,7 @@ class TestOneThread:
             ended.set()
 
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(PASSES.run, work)
+            tasks.start_soon(TEXTS.run, work)
             while not begun.is_set():
                 await anyio.lowlevel.checkpoint()
             tasks.cancel_scope.cancel()
@@ -76,12 +76,12 @@ class TestOneThread:
 
     async def test_what_it_raises_is_raised(self):
         with pytest.raises(ZeroDivisionError):
-            await PASSES.run(lambda: 1 / 0)
+            await TEXTS.run(lambda: 1 / 0)
 
 
 class TestCollector:
     async def test_it_is_off_during_the_work_and_on_after_it(self):
-        assert await PASSES.run(gc.isenabled) is False
+        assert await TEXTS.run(gc.isenabled) is False
         assert gc.isenabled()
 
     async def test_it_is_on_once_the_first_of_two_that_overlap_has_ended(self):
@@ -101,7 +101,7 @@ class TestCollector:
             tasks.start_soon(long)
             while not begun.is_set():
                 await anyio.lowlevel.checkpoint()
-            await PASSES.run(lambda: None)
+            await OneThread("other").run(lambda: None)
             let_go.set()
 
 

@@ -22,7 +22,6 @@ from hedgerow.runtime.cache.budget import RESERVE, Budget, memory_limit, most_fo
 from hedgerow.runtime.cache.caches import build
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.runtime.events.recorder import Limits
-from hedgerow.runtime.large import Turns
 from hedgerow.runtime.logs import configure
 from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.namespaces import Namespaces
@@ -220,7 +219,7 @@ def _runners(
     """Return what runs the controllers; those of cluster-scoped resources run in shard 0."""
     shard = settings.part
     installation = settings.installation
-    clock, turns = SystemClock(), Turns()
+    clock, begin = SystemClock(), anyio.Lock(fast_acquire=True)
     namespaces = Namespaces(cluster, clock)
     limits = Limits(clock)
     return [
@@ -237,7 +236,7 @@ def _runners(
             ),
             meters,
             limits,
-            turns,
+            begin,
         )
         for controller in controllers
         if shard is None or controller.resource.api.namespaced or shard.serves("")

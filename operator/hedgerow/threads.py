@@ -55,10 +55,8 @@ class OneThread:
         return await to_thread.run_sync(called, limiter=limiter, abandon_on_cancel=True)
 
 
-PASSES: Final = OneThread("passes")
-"""For large resources."""
 TEXTS: Final = OneThread("texts")
-"""For long texts that clients and tenants wrote, which so wait for no pass, nor a pass for them."""
+"""For long texts that clients and tenants wrote."""
 
 
 def _uncollected(work: Callable[[], T]) -> T:
@@ -67,9 +65,9 @@ def _uncollected(work: Callable[[], T]) -> T:
     Pure work leaves no cycles. But it makes so many objects that it would start a full collection,
     which would block every thread.
 
-    Threads of `PASSES` and `TEXTS` overlap, and so does one whose caller was cancelled. The first
-    to end turns the collector on for the others too, which costs them a collection at most. To
-    wait for the last one would leave it off as long as clients keep one thread busy.
+    Threads may overlap, such as that of a caller who was cancelled. The first to end turns the
+    collector on for the others too, which costs them a collection at most. To wait for the last one
+    would leave it off as long as clients keep one thread busy.
     """
     gc.disable()
     try:

@@ -34,24 +34,16 @@ GOING = {
     "runtime/cache/test_packing.py": "Budget DECODED LARGE_FROM OVERHEAD Packing Weigher",
     "runtime/cache/test_store.py": "_indices",
     "runtime/cache/test_weighing.py": "weight weight_of",
-    "runtime/conftest.py": "large",
     "runtime/secretsync/syncing.py": "Budget",
     "runtime/secretsync/test_controller.py": "Budget",
-    "runtime/shop.py": "Turns insides",
+    "runtime/shop.py": "insides",
     "runtime/test_claims.py": "Budget",
-    "runtime/test_effort.py": "PassLimits ResourcePlanner _pass _reconciler insides",
-    "runtime/test_lane.py": "Lane",
-    "runtime/test_large.py": "LARGE PassLimits USUAL",
-    "runtime/test_observation.py": (
-        "LARGE ResourcePlanner ResourceState USUAL _entries _reconciler insides large"
-    ),
+    "runtime/test_effort.py": "ResourcePlanner _pass _reconciler insides",
+    "runtime/test_observation.py": "ResourcePlanner ResourceState _entries _reconciler insides",
     "runtime/test_reconciler.py": "_reconciler insides",
-    "runtime/test_reconciler_names.py": "LARGE _reconciler insides large",
     "runtime/test_refusals.py": "Reaction RefusalKind RefusalRule RequestKind TABLE refusals",
     "runtime/test_restart.py": "Budget",
-    "runtime/test_runner.py": (
-        "Cache ControllerRunner LARGE Outcome PassLimits Reconciler Turns USUAL _pass"
-    ),
+    "runtime/test_runner.py": "Outcome Reconciler",
     "runtime/test_slow_compose.py": "SILENCE SlowCompose _loop _meter _meters _runners",
     "runtime/test_state.py": "MOST_ONCE ResourceState",
     "runtime/test_store_histories.py": "_indices",
@@ -161,7 +153,7 @@ def test_the_exceptions_are_all_needed():
     ("look", "text", "names"),
     [
         (insides, "from hedgerow.runtime.runner import ControllerRunner", {"ControllerRunner"}),
-        (insides, "from hedgerow.runtime import large, logs", {"large"}),
+        (insides, "from hedgerow.runtime import reads, logs", {"reads"}),
         (insides, "import hedgerow.runtime.state", {"hedgerow.runtime.state"}),
         (insides, "from hedgerow.runtime.workqueue import WorkQueue", set()),
         (insides, "world.insides.queue", {"insides"}),

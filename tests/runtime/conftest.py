@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from hedgerow.runtime import large
 from hedgerow.testing.virtual import BACKEND
 from runtime.world import World
 
@@ -20,13 +18,3 @@ def anyio_backend() -> tuple[str, dict[str, Any]]:
 @pytest.fixture
 def world() -> World:
     return World()
-
-
-@pytest.fixture
-def on_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Do heavy work on the loop: where time is virtual, no thread is waited for."""
-
-    async def here(work: Callable[[], Any]) -> Any:
-        return work()
-
-    monkeypatch.setattr(large.PASSES, "run", here)

@@ -10,7 +10,6 @@ from typing import Any
 import anyio
 
 from hedgerow.contract import Desired, Key
-from hedgerow.runtime.large import Turns
 from hedgerow.runtime.metrics import Meters
 from hedgerow.testing.memory.inmemory import any_claims
 from hedgerow.testing.memory.life import operator
@@ -26,7 +25,7 @@ class Shop:
         self,
         *namespaces: str,
         compose: Callable[..., Desired] | None = None,
-        turns: Turns | None = None,
+        begin: anyio.Lock | None = None,
     ) -> None:
         self.world = World()
         self.cluster = Watched(self.world.server)
@@ -41,7 +40,7 @@ class Shop:
             any_claims,
             namespaces=namespaces,
             meters=self.meters,
-            turns=turns,
+            begin=begin,
             server_time=lambda: None,
         )
 

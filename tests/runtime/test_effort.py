@@ -18,7 +18,6 @@ from hedgerow.contract import Apply, Controller, Desired, Observed
 from hedgerow.controllers import memcached as memcacheds
 from hedgerow.fields import ownership
 from hedgerow.kube import errors
-from hedgerow.runtime.large import PassLimits
 from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow.testing.memory.cluster import Sent
 from hedgerow_schemas.base import Resource
@@ -143,9 +142,9 @@ class TestLooks:
             await quiet()
             work = shop.insides._pass
 
-            async def counted(key: Any, limits: PassLimits) -> None:
+            async def counted(key: Any) -> None:
                 passes.append(key)
-                await work(key, limits)
+                await work(key)
 
             shop.insides._pass = counted  # type: ignore[method-assign]
             shop.edit(shop.world.apply)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from hedgerow.plan.status import reader_of
-from hedgerow.runtime import large
-from hedgerow.runtime.large import LARGE, USUAL
 from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow.runtime.state import ResourceState
 from runtime.scenes import settled
@@ -40,7 +37,7 @@ class TestWritable:
         world = await settled()
 
         assert planner(world).writable(DEMO, state(world, uid="former")) is None
-        assert await planner(world).observe(DEMO, state(world, uid="former"), limits=USUAL) is None
+        assert await planner(world).observe(DEMO, state(world, uid="former")) is None
 
     async def test_in_a_namespace_that_is_going_nothing_is_written(self):
         world = await settled()
@@ -57,34 +54,6 @@ class TestLook:
     async def test_a_look_changes_no_cache(self):
         world = await settled()
         before = [dict(source.store._entries) for source in world.insides.cache]
-        await planner(world).observe(DEMO, state(world), limits=USUAL)
+        await planner(world).observe(DEMO, state(world))
 
         assert [dict(source.store._entries) for source in world.insides.cache] == before
-
-    async def test_one_made_in_a_thread_comes_to_the_same(self, monkeypatch):
-        world = await settled()
-        here = await planner(world).observe(DEMO, state(world), limits=USUAL)
-
-        async def elsewhere(work: Any) -> Any:
-            with ThreadPoolExecutor(1) as threads:
-                return threads.submit(work).result()
-
-        monkeypatch.setattr(large.PASSES, "run", elsewhere)
-        there = await planner(world).observe(DEMO, state(world), limits=LARGE)
-
-        assert here is not None
-        assert there is not None
-        assert (there.desired, there.plan) == (here.desired, here.plan)
-
-    async def test_nothing_comes_of_one_at_what_went_meanwhile(self, monkeypatch):
-        world = await settled()
-        remembered = state(world)
-
-        async def slowly(work: Any) -> Any:
-            found = work()
-            remembered.namespace_terminating = True
-            return found
-
-        monkeypatch.setattr(large.PASSES, "run", slowly)
-
-        assert await planner(world).observe(DEMO, remembered, limits=LARGE) is None

@@ -14,8 +14,6 @@ from faults.checked import BLUE, DEMO, GREEN, ROUTE
 from faults.scenario import Act, People, both, target
 from hedgerow.contract import Apply, Desired, Observed
 from hedgerow.objects import CONTROLLER_LABEL
-from hedgerow.runtime import large
-from hedgerow.runtime.large import LARGE
 from hedgerow.testing.memory.cluster import Sent
 from hedgerow_schemas.builtin import ConfigMap
 from runtime.bluegreens import (
@@ -303,31 +301,6 @@ class TestLeft:
         await world.settle()
 
         assert uid in message("Stalled", people)
-
-
-class TestNames:
-    async def test_a_child_told_of_while_its_owner_is_looked_at_is_no_former_ones(
-        self, monkeypatch
-    ):
-        world = await settled()
-        reconciler, key, looks = world.insides._reconciler, ("default", "demo"), 0
-        store = world.insides.cache.child_store("Service", "default")
-        service = store.get(key)
-        assert service
-        store.forget(key, service["metadata"]["uid"])
-
-        async def late(work: Any) -> Any:
-            nonlocal looks
-            looks += 1
-            store.adopt(service)  # as a watch does while a thread works
-            return work()
-
-        monkeypatch.setattr(large.PASSES, "run", late)
-        planner, state = reconciler.context.planner, reconciler.states[key]
-        found = await planner.observe(key, state, limits=LARGE)
-
-        assert found
-        assert (found.plan.problems, found.plan.writes, looks) == ((), (), 2)
 
 
 class TestSharedNames:

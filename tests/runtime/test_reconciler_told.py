@@ -31,7 +31,7 @@ from runtime.world import World, pods
 
 Object = dict[str, Any]
 
-pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("on_the_loop")]
+pytestmark = pytest.mark.anyio
 
 
 def env(value: str, number: int) -> Object:

@@ -13,11 +13,8 @@ import pytest
 from hedgerow.contract import Desired, Key
 from hedgerow.controllers.bluegreen.controller import SELECTED
 from hedgerow.kube import errors
-from hedgerow.runtime.cache.caches import Cache
-from hedgerow.runtime.large import LARGE, USUAL, PassLimits, Turns
 from hedgerow.runtime.reconciler import Reconciler
 from hedgerow.runtime.resource_pass import Outcome
-from hedgerow.runtime.runner import ControllerRunner
 from hedgerow.testing.memory import kinds
 from hedgerow.testing.memory.cluster import Sent
 from hedgerow.testing.virtual import VirtualClock
@@ -68,80 +65,9 @@ class TestRunning:
             assert len(shop.writes) == 4
             assert len(shop.logged("caches are filled")) == 1
 
-    @pytest.mark.usefixtures("on_the_loop")
-    async def test_large_resources_are_passed_over_one_at_a_time_and_keep_nobody_waiting(
-        self, monkeypatch
-    ):
-        heavy = [f"heavy{number}" for number in range(2 * WORKERS)]
-        monkeypatch.setattr(Cache, "limits", lambda _, key: LARGE if key[1] in heavy else USUAL)
-        shop = Shop()
-        for name in heavy:
-            shop.world.apply(name)
-        shop.world.apply("light")
-        passes: list[str] = []
-        most = 0
-
-        async def slowly(sent: Sent) -> None:
-            nonlocal most
-            if sent.writes and "heavy" in sent.name:
-                passes.append(sent.name)
-                most = max(most, len(passes))
-                await anyio.sleep(10)
-                passes.remove(sent.name)
-
-        shop.cluster.before = slowly
-        async with shop.open():
-            await anyio.sleep(1)
-            assert shop.world.selected("light") == "Blue"
-            await anyio.sleep(3600)
-
-        assert {shop.world.selected(name) for name in heavy} == {"Blue"}
-        assert most == 1
-
-    @pytest.mark.usefixtures("on_the_loop")
-    async def test_a_heavy_resource_that_always_changes_keeps_no_other_out(self, monkeypatch):
-        monkeypatch.setattr(Cache, "limits", lambda *_: LARGE)
-        shop, passes = Shop(), list[str]()
-        for name in ("busy", "other"):
-            shop.world.apply(name)
-
-        async def changed(runner: ControllerRunner, key: Key, _: PassLimits) -> None:
-            passes.append(key[1])
-            await anyio.sleep(1)
-            if key[1] == "busy":
-                runner.queue.add(key)
-
-        monkeypatch.setattr(ControllerRunner, "_pass", changed)
-        async with shop.open():
-            await anyio.sleep(20)
-
-        assert len(passes) > 15
-        assert passes.count("other") == 1
-
-    @pytest.mark.usefixtures("on_the_loop")
-    async def test_a_heavy_resource_is_passed_over_if_the_one_before_it_is_no_longer_heavy(
-        self, monkeypatch
-    ):
-        heavy = {"first", "second", "third"}
-        monkeypatch.setattr(Cache, "limits", lambda _, key: LARGE if key[1] in heavy else USUAL)
-        shop = Shop()
-        for name in sorted(heavy):
-            shop.world.apply(name)
-
-        async def slowly(sent: Sent) -> None:
-            if sent.writes and "first" in sent.name:
-                await anyio.sleep(1)  # both others are turned away meanwhile
-                heavy.discard("second")
-
-        shop.cluster.before = slowly
-        async with shop.open():
-            await anyio.sleep(3600)
-
-        assert {shop.world.selected(name) for name in ("first", "second", "third")} == {"Blue"}
-
     async def test_of_all_controllers_one_pass_begins_in_each_turn_of_the_loop(self, monkeypatch):
-        turns = Turns()
-        shops = [Shop(turns=turns), Shop(turns=turns)]
+        begin = anyio.Lock(fast_acquire=True)
+        shops = [Shop(begin=begin), Shop(begin=begin)]
         for shop in shops:
             for number in range(5):
                 shop.world.apply(f"demo{number}")
@@ -149,9 +75,9 @@ class TestRunning:
         turn = 0
         reconcile = Reconciler.reconcile
 
-        async def recorded(self: Reconciler, key: Key, limits: PassLimits) -> Outcome:
+        async def recorded(self: Reconciler, key: Key) -> Outcome:
             began.append(turn)
-            return await reconcile(self, key, limits)
+            return await reconcile(self, key)
 
         monkeypatch.setattr(Reconciler, "reconcile", recorded)
         async with shops[0].open(), shops[1].open():

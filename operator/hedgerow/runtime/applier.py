@@ -14,7 +14,6 @@ from hedgerow.kube.errors import AlreadyExists, Conflict, KubeError
 from hedgerow.kube.withholding import withholding
 from hedgerow.objects import ObjectRef, metadata
 from hedgerow.plan.writes import admitted_digest, rewritten, settles, unguarded
-from hedgerow.runtime.large import USUAL, PassLimits
 from hedgerow.runtime.metrics import Meter, Meters
 
 if TYPE_CHECKING:
@@ -50,16 +49,14 @@ class Applier:
         self.field_manager = field_manager
         self._meter = meter or Meters().of(field_manager)
 
-    async def apply(
-        self, write: Write, before: Object | None, limits: PassLimits = USUAL
-    ) -> Applied:
+    async def apply(self, write: Write, before: Object | None) -> Applied:
         """Apply a child or a status: create-only, or with the uid or version; return the response.
 
-        Only a write that claims fields is forced. `limits` are those of the pass. Raises KubeError.
+        Only a write that claims fields is forced. Raises KubeError.
         """
         try:
             with withholding(write.ref.api):
-                applied = await self._apply(write, limits)
+                applied = await self._apply(write)
         except KubeError as error:
             if isinstance(error, Conflict):
                 self._count(write, "conflicted")
@@ -69,7 +66,7 @@ class Applier:
         action = "created" if write.create else _action(before, answer)
         old, manager = before or {}, self.field_manager
         may_give_up = action == "configured" and not write.is_status
-        given_up = may_give_up and await limits.compute(_gave_up, old, answer, manager)
+        given_up = may_give_up and _gave_up(old, answer, manager)
         self._count(write, "released" if given_up else action)
         holders = (holder.manager for leaf in write.claims for holder in leaf.holders)
         self._meter.claimed(holders)
@@ -80,16 +77,15 @@ class Applier:
         if not write.is_status:
             self._meter.wrote(action)
 
-    async def _apply(self, write: Write, limits: PassLimits) -> Applied:
+    async def _apply(self, write: Write) -> Applied:
         applied = await self._cluster.apply(
             write.ref.api,
             write.body,
             manager=self.field_manager,
             force=bool(write.claims),
             subresource=write.subresource,
-            timeout=limits.timeout,
         )
-        return await limits.compute(self._judged, write, applied.object)
+        return self._judged(write, applied.object)
 
     def _judged(self, write: Write, answer: Object) -> Applied:
         if write.is_status:
@@ -105,18 +101,14 @@ class Applier:
             settles(write, answer, verdict),
         )
 
-    async def take_over(
-        self, ref: ObjectRef, live: Object, places: Iterable[FieldPath], limits: PassLimits = USUAL
-    ) -> Object:
+    async def take_over(self, ref: ObjectRef, live: Object, places: Iterable[FieldPath]) -> Object:
         """Apply what we hold of exactly this version, and these fields too; return the object.
 
-        No value changes, and nothing is forced. `limits` are those of the pass. Raises KubeError.
+        No value changes, and nothing is forced. Raises KubeError.
         """
-        body = await limits.compute(declaring, live, self.field_manager, places)
+        body = declaring(live, self.field_manager, places)
         with withholding(ref.api):
-            applied = await self._cluster.apply(
-                ref.api, body, manager=self.field_manager, timeout=limits.timeout
-            )
+            applied = await self._cluster.apply(ref.api, body, manager=self.field_manager)
         self._meter.wrote("configured")
         return applied.object
 

@@ -35,7 +35,6 @@ from hedgerow.plan.yield_and_claim import (
     claims_refused,
     field_policy_of,
 )
-from hedgerow.runtime.large import LARGE, PassLimits
 from hedgerow.runtime.unreadable import problem
 from hedgerow.validation import in_a_line
 from hedgerow_schemas.base import Resource, Status, View
@@ -170,16 +169,14 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         """Return what both clocks show."""
         return PassTimes(self.clock.now(), self.server_time())
 
-    async def observe(
-        self, key: Key, state: ResourceState, *, limits: PassLimits = LARGE
-    ) -> Observation | None:
+    async def observe(self, key: Key, state: ResourceState) -> Observation | None:
         """Return the plan from what is cached now; None if nothing may be written."""
         while True:
             permission = await self.claim_permission(key)
             found = self.look(key, state, permission=permission)
             if found is None:
                 return None
-            if (planned := await self.plan(found, state, limits)) is not None:
+            if (planned := await self.plan(found, state)) is not None:
                 return planned
 
     async def claim_permission(self, key: Key) -> Permission | None:
@@ -235,7 +232,6 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         self,
         found: Observation,
         state: ResourceState,
-        limits: PassLimits,
         composed: Callable[[float], None] = lambda _: None,
     ) -> Observation | None:
         """Return a look with what it declares and the plan of it; None if it is out of date.
@@ -243,17 +239,11 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         `composed` is called with the seconds for which compose blocked the event loop.
         """
         refused = state.ledger.refused
-        observation = await limits.compute(self._planned, found, measured=not limits.is_large)
+        observation = self._planned(found)
         composed(observation.compose_seconds)
-        key = found.plan_input.owner.key
-        # Nothing has changed meanwhile unless there was a wait for a thread.
-        if limits.is_large and self.writable(key, state) is None:
-            return None
         if not observation.has_declaration:
             state.ledger.keep(())  # there are no writes, so none is to be sent again
             return observation
-        if _cached_since(observation.plan_input):
-            return None
         state.ledger.learn(observation.plan.judged, observation.plan_input.live)
         state.ledger.keep(observation.plan.requests)
         # A refused write is no longer planned, but compose was told that it was refused.
@@ -364,11 +354,8 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         ours = (target for target, obj in found.items() if controller_of(obj).get("uid") == uid)
         return [(kinds[target.kind], found[target]) for target in ours]
 
-    def _planned(self, cached: Observation, *, measured: bool) -> Observation:
-        """Return what is declared and planned; it changes nothing, so it may run in a thread.
-
-        Compose is `measured` on the event loop alone: a thread keeps nothing else waiting.
-        """
+    def _planned(self, cached: Observation) -> Observation:
+        """Return what is declared and planned; it changes nothing."""
         live, hindrance = cached.live, cached.hindrance
         controller = self.controller
         problems = size_problems(cached)
@@ -389,10 +376,9 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         observation = replace(cached, plan_input=plan_input, resource=resource)
         if resource is None:
             return observation.with_failure(*problems, again=again)
-        began = self.clock.monotonic() if measured else 0.0
+        began = self.clock.monotonic()
         failed, desired = self._composed(observation)
-        seconds = self.clock.monotonic() - began if measured else 0.0
-        observation = replace(observation, compose_seconds=seconds)
+        observation = replace(observation, compose_seconds=self.clock.monotonic() - began)
         if failed is not None:
             return observation.with_failure(compose_failed(failed), failure=failed)
         plan_input = replace(
@@ -485,14 +471,3 @@ def _in_whole(
         (kind, whole.get(_id(kind, obj), obj) if oversized.oversize_of(obj) else obj)
         for kind, obj in children
     ]
-
-
-def _cached_since(plan_input: PlanInput) -> bool:
-    """Return whether a child of the owner was cached while the plan was made in a thread.
-
-    The plan would mistake it for a child left by an earlier resource of the same name.
-    """
-    return any(
-        child not in plan_input.live and controller_of(obj).get("uid") == plan_input.owner.uid
-        for child, obj in plan_input.name_conflicts.items()
-    )

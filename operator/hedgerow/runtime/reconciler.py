@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from hedgerow.contract import Key
     from hedgerow.runtime.applier import Applier
     from hedgerow.runtime.events.publisher import EventPublisher
-    from hedgerow.runtime.large import PassLimits
     from hedgerow.runtime.observation import ResourcePlanner
     from hedgerow_schemas.base import Object
 
@@ -61,21 +60,19 @@ class Reconciler:
         self._gone: dict[Key, ResourceState] = {}
         """Of resources that are gone: what of their claims could not be given back yet."""
 
-    async def reconcile(self, key: Key, limits: PassLimits | None = None) -> Outcome:
+    async def reconcile(self, key: Key) -> Outcome:
         """Make one pass over a resource, and return how it ended.
 
-        By default, `limits` follow from the resource as it is cached now. Raises KubeError
-        if the server cannot be reached or asks us to wait. A refused request or a user's mistake
-        becomes a condition instead; `runtime/refusals.py` has the table.
+        Raises KubeError if the server cannot be reached or asks us to wait. A refused request or a
+        user's mistake becomes a condition instead; `runtime/refusals.py` has the table.
         """
-        limits = limits or self.context.cache.limits(key)
-        given_back = await self._give_back(key, limits)
+        given_back = await self._give_back(key)
         live = self.context.cache.resource(key)
         if live is None:
             self._forget(key)
             return given_back
         state = self._state(key, live)
-        return (await self._pass(Pass(self.context, key, state, limits))).combined(given_back)
+        return (await self._pass(Pass(self.context, key, state))).combined(given_back)
 
     def begin_anew(self) -> None:
         """Forget everything but children that were created once: no start is made again."""
@@ -83,13 +80,13 @@ class Reconciler:
         self._gone = {}
         self.context.publisher.begin_anew()
 
-    async def _give_back(self, key: Key, limits: PassLimits) -> Outcome:
+    async def _give_back(self, key: Key) -> Outcome:
         """Give back what earlier resources with this key have claimed; mostly that is nothing."""
         if not self.context.controller.claims:
             return Outcome()
         state = self._gone.pop(key, None) or ResourceState("")
         try:
-            return await self._pass(GivingBack(self.context, key, state, limits))
+            return await self._pass(GivingBack(self.context, key, state))
         finally:
             if state.ledger.refused:
                 self._gone[key] = state

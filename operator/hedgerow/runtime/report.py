@@ -39,7 +39,7 @@ async def report(this: Pass) -> Outcome | None:
         return await _on_sources(this)
     publisher, ledger = this.context.publisher, this.state.ledger
     problems, rewritten = this.all_problems(), by_admission(this.observation.plan.rewritten)
-    found = await this.limits.compute(_wanted, this, problems, rewritten)
+    found = _wanted(this, problems, rewritten)
     this.context.meter.contest(this.key, (field.manager or "" for field in found.contested))
     this.context.meter.miss(this.key, this.observation.composed_status)
     if found.is_news:

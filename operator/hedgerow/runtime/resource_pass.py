@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from hedgerow.plan.conditions import Problem
     from hedgerow.plan.writes import Deletion
     from hedgerow.runtime.context import PassContext
-    from hedgerow.runtime.large import PassLimits
     from hedgerow.runtime.namespaces import Permission
     from hedgerow.runtime.observation import Observation
     from hedgerow.runtime.state import ResourceState
@@ -76,13 +75,10 @@ class Pass:
     observation: Observation
     """What the caches held last, what compose declared from it, and the plan; see `plan`."""
 
-    def __init__(
-        self, context: PassContext, key: Key, state: ResourceState, limits: PassLimits
-    ) -> None:
+    def __init__(self, context: PassContext, key: Key, state: ResourceState) -> None:
         self.context = context
         self.key = key
         self.state = state
-        self.limits = limits
         self.times = context.planner.times()
         self.failed: set[ChildId] = set()
         """The targets that this pass leaves: refused, or of a kind that is not shown."""
@@ -139,11 +135,10 @@ class Pass:
     async def plan(self, found: Observation) -> tuple[Write | Deletion, ...] | None:
         """Plan from what was observed; return the next steps, or None to observe again.
 
-        That is for what was cached meanwhile: by a watch, while the plan was made in a thread, or
-        because a child that is to be kept had to be read.
+        That is for what was cached meanwhile: a child that is to be kept had to be read.
         """
         took = self.context.slow_compose.took
-        planned = await self.context.planner.plan(found, self.state, self.limits, took)
+        planned = await self.context.planner.plan(found, self.state, took)
         if planned is None:
             return None
         if await self.reads.read_kept_children(planned):
@@ -195,7 +190,7 @@ class Pass:
         if metadata(found.live).get("resourceVersion") != self.state.ledger.entry(STATUS).content:
             return False  # the resource has changed since its status was written
         try:
-            again = await self._compose(found)
+            again = self._compose(found)
         except Exception:  # noqa: BLE001 - the look that follows says what is wrong
             return False
         if _lasting(again) != _lasting(before.desired):
@@ -203,14 +198,13 @@ class Pass:
         self.observation = replace(before, desired=again, observed=found.observed)
         return True
 
-    async def _compose(self, observation: Observation) -> Desired:
+    def _compose(self, observation: Observation) -> Desired:
         """Return what compose declares from a look; a slow one is named. Raises what it raises."""
         began = self.context.clock.monotonic()
         try:
-            return await self.limits.compute(self.context.planner.compose, observation)
+            return self.context.planner.compose(observation)
         finally:
-            if not self.limits.is_large:
-                self.context.slow_compose.took(self.context.clock.monotonic() - began)
+            self.context.slow_compose.took(self.context.clock.monotonic() - began)
 
     @property
     def controller(self) -> Controller[Resource]:

@@ -19,7 +19,6 @@ from hedgerow.runtime.cache.store import ANEW_AFTER
 from hedgerow.runtime.clock import Wall
 from hedgerow.runtime.events.publisher import EventPublisher
 from hedgerow.runtime.events.recorder import Limits, Recorder
-from hedgerow.runtime.large import Turns
 from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.reconciler import Reconciler
 from hedgerow.runtime.watches import Watches
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from hedgerow.kube.cluster import Cluster
     from hedgerow.runtime.cache.caches import Source
     from hedgerow.runtime.cache.store import Store
-    from hedgerow.runtime.large import PassLimits
     from hedgerow.runtime.metrics import Meter
     from hedgerow.runtime.observation import ResourcePlanner
     from hedgerow_schemas.base import ApiResource
@@ -56,12 +54,10 @@ class ControllerRunner:
         planner: ResourcePlanner,
         meters: Meters | None = None,
         limits: Limits | None = None,
-        turns: Turns | None = None,
+        begin: anyio.Lock | None = None,
     ) -> None:
         """Have the caches of `planner` filled from `cluster`, and its writes sent to it."""
         self.controller = planner.controller
-        turns = turns or Turns()
-        self._lane = turns.large
         self._clock = planner.clock
         self._times = planner.times
         self._meter = (meters or Meters()).of(self.controller.name, self.controller.lag)
@@ -72,7 +68,7 @@ class ControllerRunner:
             self._meter.retried,
             share=SHARE,
             everyone=self.cache.resource_keys,
-            begin=turns.begin,
+            begin=begin,
         )
         field_manager = planner.installation.field_manager(self.controller.name)
         self._reconciler = Reconciler(
@@ -220,33 +216,18 @@ class ControllerRunner:
     async def step(self) -> None:
         """Wait for a resource that is due, and make its pass. Raises Closed once stopped."""
         key = await self.queue.get()
-        limits = self.cache.limits(key)
-        # If another large pass runs, the lane calls again when it is the turn of this one.
-        if not self._enter(key, limits):
-            self.queue.done(key)
-            return
         try:
-            await self._pass(key, limits)
+            await self._pass(key)
         finally:
             self.queue.done(key)
-            if limits.is_large:
-                self._lane.leave()
 
-    def _enter(self, key: Key, limits: PassLimits) -> bool:
-        """Return whether a pass may begin now; that over a large resource waits for its turn."""
-        if not limits.is_large:
-            self._lane.skip((self, key))
-            return True
-        again = partial(self.queue.add, key, self.queue.priority(key))
-        return self._lane.enter(again, (self, key), self.controller.home(key))
-
-    async def _pass(self, key: Key, limits: PassLimits) -> None:
+    async def _pass(self, key: Key) -> None:
         self._check_wall_clock()
         began = self._clock.monotonic()
         outcome = "failed"
         with bound_contextvars(**self._named(key)):
             try:
-                outcome = await self._reconcile(key, limits)
+                outcome = await self._reconcile(key)
             finally:
                 self._meter.passed(outcome, self._clock.monotonic() - began)
                 self._check_wall_clock()  # it may have read a clock that was wrong for a moment
@@ -262,10 +243,10 @@ class ControllerRunner:
             "pass_id": next(self._number),
         }
 
-    async def _reconcile(self, key: Key, limits: PassLimits) -> str:
+    async def _reconcile(self, key: Key) -> str:
         """Make a pass, request the next one if needed, and return the outcome for the metric."""
         try:
-            outcome = await self._reconciler.reconcile(key, limits)
+            outcome = await self._reconciler.reconcile(key)
         except KubeError as error:
             delay = self.queue.retry(key, least=error.after)
             if self._is_new_problem(key, str(error)):

@@ -63,7 +63,7 @@ class Writer:
                 return False
         plan_input = this.observation.plan_input
         before = this.observation.live if write.is_status else plan_input.live.get(write.child)
-        applied = await context.applier.apply(write, before, this.limits)
+        applied = await context.applier.apply(write, before)
         context.responses.absorb(write.ref, applied.obj, before)
         this.reads.note(write.ref, applied.obj)
         # With yielded fields the next look decides: we may hold one together with its other holder.
@@ -156,10 +156,10 @@ class Writer:
             return False
         manager = context.applier.field_manager
         causes = [cause.field for cause in refused.causes]
-        places = await this.limits.compute(in_the_way, causes, write.body, live, manager)
+        places = in_the_way(causes, write.body, live, manager)
         if not places or any(plan_input.field_policy.yielded(*write.child, at) for at in places):
             return False
-        answer = await context.applier.take_over(write.ref, live, places, this.limits)
+        answer = await context.applier.take_over(write.ref, live, places)
         context.responses.absorb(write.ref, answer, live)
         this.reads.note(write.ref, answer)
         this.taken_over.add(write.id)

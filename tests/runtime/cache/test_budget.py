@@ -24,7 +24,7 @@ from runtime.scenes import IMAGE, take_image
 from runtime.things import thing
 from runtime.world import World
 
-pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("on_the_loop")]
+pytestmark = pytest.mark.anyio
 
 MIB = 1024 * 1024
 BLUE = "demoblue-deployment"
@@ -379,15 +379,3 @@ class TestMetrics:
         assert value("budget_bytes") == 1024 * MIB
         assert value("reduced_objects", bound="object") == 1
         assert value("reduced_objects", bound="sum") == 0
-
-
-async def test_a_resource_is_heavy_by_what_it_and_its_children_take():
-    world = World(budget=bounded(192 * MIB))
-    world.apply(**spec(SMALL))
-    await world.settle()
-    assert not world.insides.cache.limits(("default", "demo")).is_large
-
-    world.apply(**spec(LARGE))
-    await world.settle()
-    assert world.insides.cache.limits(("default", "demo")).is_large
-    assert not world.insides.cache.limits(("default", "other")).is_large

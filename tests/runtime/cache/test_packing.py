@@ -225,7 +225,6 @@ class TestStore:
 
 
 @pytest.mark.anyio
-@pytest.mark.usefixtures("on_the_loop")
 class TestPasses:
     async def test_an_operator_whose_every_object_is_packed_makes_the_same_writes(self):
         def packing() -> Budget:

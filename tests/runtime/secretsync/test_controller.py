@@ -345,7 +345,6 @@ class TestWhatIsTold:
         assert sync.counted == 1
         assert sync.events() == sync.events("Namespace") == []
 
-    @pytest.mark.usefixtures("on_the_loop")
     async def test_a_copy_that_is_too_large_is_logged_and_stays_until_it_is_smaller(self):
         sync = Syncing("team-a", budget=lambda: Budget(2 * MIB))
         sync.source("app", {"password": "one"})

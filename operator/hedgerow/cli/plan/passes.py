@@ -16,7 +16,6 @@ from hedgerow.runtime.applier import Applied, Applier
 from hedgerow.runtime.cache.caches import build
 from hedgerow.runtime.events.publisher import EventPublisher
 from hedgerow.runtime.events.recorder import Recorder
-from hedgerow.runtime.large import USUAL, PassLimits
 from hedgerow.runtime.namespaces import Permission
 from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow.runtime.reconciler import Reconciler
@@ -48,16 +47,12 @@ class _RecordingApplier(Applier):
         super().__init__(cast("Cluster", dry_run), field_manager)
         self._dry_run = dry_run
 
-    async def apply(
-        self, write: Write, before: Object | None, limits: PassLimits = USUAL
-    ) -> Applied:
+    async def apply(self, write: Write, before: Object | None) -> Applied:
         await self._dry_run.claim(write.ref, write.claims)
-        return await super().apply(write, before, limits)
+        return await super().apply(write, before)
 
-    async def take_over(
-        self, ref: ObjectRef, live: Object, places: Iterable[FieldPath], limits: PassLimits = USUAL
-    ) -> Object:
-        answer = await super().take_over(ref, live, places, limits)
+    async def take_over(self, ref: ObjectRef, live: Object, places: Iterable[FieldPath]) -> Object:
+        answer = await super().take_over(ref, live, places)
         self._dry_run.take_over(ref)
         return answer
 

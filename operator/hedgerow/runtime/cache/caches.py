@@ -14,9 +14,8 @@ from hedgerow.contract import Key, unreduced
 from hedgerow.fields import managed_fields
 from hedgerow.objects import Installation, controller_of, metadata
 from hedgerow.plan.oversized import Family, oversize_of
-from hedgerow.runtime.cache.budget import LARGE_FROM, Budget, Weigher
+from hedgerow.runtime.cache.budget import Budget, Weigher
 from hedgerow.runtime.cache.store import Index, Store, key_of
-from hedgerow.runtime.large import LARGE, USUAL, PassLimits
 from hedgerow_schemas.base import ApiResource, Object, Resource, View
 
 if TYPE_CHECKING:
@@ -129,12 +128,6 @@ class Cache(Struct, frozen=True, dict=True, eq=False):
         A related object may name any namespace.
         """
         return next((source.store.get(key) for source in self._resources.of(key[0])), None)
-
-    def limits(self, key: Key) -> PassLimits:
-        """Return a resource's limits, mostly by the bytes that it takes with its children."""
-        budget = self.budget
-        is_large = budget is not None and budget.of(Family(self.controller, *key)) >= LARGE_FROM
-        return LARGE if is_large else USUAL
 
     def fitting(self, key: Key) -> list[tuple[type[View | Resource], Object]]:
         """Return the objects of a resource that were left out, if there is room for them again."""

@@ -16,13 +16,14 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from datetime import datetime
 
+    import anyio
+
     from hedgerow.contract import Controller, Key
     from hedgerow.kube.watch import Changed, Snapshot
     from hedgerow.runtime.cache.budget import Budget
     from hedgerow.runtime.cache.caches import Source
     from hedgerow.runtime.clock import Clock
     from hedgerow.runtime.events.recorder import Limits
-    from hedgerow.runtime.large import Turns
     from hedgerow.runtime.namespaces import Permission
     from hedgerow.testing.memory.cluster import MemoryCluster
 
@@ -41,7 +42,7 @@ def operator(
     meters: Meters | None = None,
     limits: Limits | None = None,
     budget: Budget | None = None,
-    turns: Turns | None = None,
+    begin: anyio.Lock | None = None,
     server_time: Callable[[], datetime | None] | None = None,
 ) -> ControllerRunner:
     """Return what runs a controller on the cluster in memory, as a process would make it."""
@@ -54,7 +55,7 @@ def operator(
         permission=permission,
         server_time=server_time or cluster.server_time,
     )
-    return ControllerRunner(cast("Any", cluster), planner, meters, limits, turns)
+    return ControllerRunner(cast("Any", cluster), planner, meters, limits, begin)
 
 
 class Life:
