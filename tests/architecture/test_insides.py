@@ -16,7 +16,7 @@ import pytest
 TESTS = Path(__file__).parents[1]
 RUNTIME = "hedgerow.runtime"
 PUBLIC = (
-    *("clock", "logs", "metrics", "metric_names", "namespaces"),
+    *("clock", "logs", "metrics", "metric_names", "namespaces", "turns"),
     *("workqueue", "cache.store", "leaderelection", "events.recorder", "events.notices"),
 )
 """The modules of the runtime that have tests of their own, or that tests use as they are."""

@@ -25,6 +25,7 @@ from hedgerow.testing.memory import kinds
 from hedgerow.testing.memory.server import Server
 from hedgerow_schemas.base import CustomResource
 from model import ours
+from plan.made import in_one_turn
 
 Object = dict[str, Any]
 
@@ -169,7 +170,7 @@ class Converger:
         """Make the first planned write or deletion; give whether there was one."""
         self.roll_out()
         desired, plan_input = self.look()
-        planned = plan(plan_input, desired, self.subject.controller.owns)
+        planned = in_one_turn(plan(plan_input, desired, self.subject.controller.owns))
         assert (planned.contested, planned.problems) == ((), ())
         self.history = dict(planned.judged)
         if planned.writes:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Generator, Mapping
+from typing import Any, TypeVar
 
 Object = dict[str, Any]
+T = TypeVar("T")
 
 MANAGER = "hedgerow-bluegreen"
 KEYS = {
@@ -21,6 +22,15 @@ KEYS = {
 """The list-map keys of every granular list that these tests use; all other lists are atomic."""
 
 UNOWNED = ("name", "namespace", "uid", "resourceVersion", "managedFields")
+
+
+def in_one_turn(work: Generator[None, None, T]) -> T:
+    """Return what work in parts returns."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as done:
+            return done.value
 
 
 def fields(value: Any, name: str = "") -> Object:

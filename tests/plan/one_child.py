@@ -15,7 +15,7 @@ from hedgerow.plan.yield_and_claim import NO_FIELD_POLICY, FieldPolicy
 from hedgerow_schemas.base import ApiResource, ContestedField, View
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.builtin import Deployment, Service
-from plan.made import live
+from plan.made import in_one_turn, live
 
 Object = dict[str, Any]
 
@@ -63,7 +63,7 @@ def plan_input(
 
 
 def planned(made: PlanInput, *children: Child) -> Plan:
-    return plan(made, Desired(children=children or (CHILD,)), OWNS)
+    return in_one_turn(plan(made, Desired(children=children or (CHILD,)), OWNS))
 
 
 def only_write(made: Plan) -> Write:

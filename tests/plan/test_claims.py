@@ -24,6 +24,7 @@ from hedgerow.testing.memory.server import Server
 from hedgerow_schemas.base import Status
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.builtin import Deployment, Service
+from plan.made import in_one_turn
 
 Object = dict[str, Any]
 
@@ -101,9 +102,9 @@ class Stage:
         )
 
     def plan(self, *claims: Claim, field_policy: FieldPolicy = NO_FIELD_POLICY) -> Plan:
-        made = plan(
-            self.plan_input(field_policy), Desired(claims=claims), (Service,), self.claimable
-        )
+        desired = Desired(claims=claims)
+        planning = plan(self.plan_input(field_policy), desired, (Service,), self.claimable)
+        made = in_one_turn(planning)
         self.history |= made.judged
         return made
 
@@ -208,7 +209,8 @@ class TestConflict:
         live["spec"]["replicas"] = 0
         plan_input = replace(stage.plan_input(), live={ID: live})
 
-        made = plan(plan_input, Desired(claims=(replicas(3),)), (), stage.claimable)
+        desired = Desired(claims=(replicas(3),))
+        made = in_one_turn(plan(plan_input, desired, (), stage.claimable))
 
         assert made.requests == ()
         assert [field.reason for field in made.contested] == ["ScaledToZero"]

@@ -13,7 +13,7 @@ from hedgerow.plan.ledger import LedgerEntry
 from hedgerow.plan.plan import Plan, plan
 from hedgerow.plan.writes import declare
 from hedgerow_schemas.builtin import Deployment
-from plan.made import entry, live, without
+from plan.made import entry, in_one_turn, live, without
 from plan.one_child import NOW, OWNER, OWNS, only_write
 
 SERVERS = Apply(Deployment, "demo", {"spec": {"minReadySeconds": 5, "replicas": 3}})
@@ -41,7 +41,7 @@ def planned(
         content_versions={demo: 1 if history is None else 2},
         **how,
     )
-    return plan(plan_input, Desired(children=(child,)), OWNS)
+    return in_one_turn(plan(plan_input, Desired(children=(child,)), OWNS))
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ from hedgerow.plan.writes import (
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD, unmatched
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
     from hedgerow.contract import Child, Claim, Claimable, Fields
     from hedgerow.fields.ownership import Leaf, Verdict
@@ -464,8 +464,10 @@ def plan(
     owns: Iterable[type[View]],
     claimable: ClaimableFields | None = None,
     shared: Mapping[type[View], tuple[str, ...]] | None = None,
-) -> Plan:
+) -> Generator[None, None, Plan]:
     """Return the plan that makes the live children match the desired ones.
+
+    It yields after each child, so that other work can run in between.
 
     Owned objects that `desired` does not name are pruned. Objects of the kinds of `claimable` are
     never created nor deleted; what we hold of those that `desired` does not claim is given back. So
@@ -474,12 +476,17 @@ def plan(
     others, `writes.next_steps` tells.
     """
     by_kind = {kind.api.kind: kept for kind, kept in (shared or {}).items()}
-    parts = [_planned(plan_input, child) for child in desired.children]
+    parts: list[Plan] = []
+    for child in desired.children:
+        parts.append(_planned(plan_input, child))
+        yield
     parts = _with_way_back(plan_input, desired.children, parts)
     claimable, own = claimable or {}, plan_input.owner.api
     claimed_kinds = {api.kind: api for api in claimable if api != own}
     claims_by_id, problems = _claims(plan_input, desired, claimable)
-    parts += _claimed(plan_input, claims_by_id, claimed_kinds)
+    for part in _claimed(plan_input, claims_by_id, claimed_kinds):
+        parts.append(part)
+        yield
     named = {ChildId(child.kind.api.kind, child.name) for child in desired.children}
     kinds = {kind.api.kind: kind for kind in owns}
     declared = named | claims_by_id.keys()

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 class PassContext(Struct, frozen=True, kw_only=True):
     """What the passes of one controller share; nothing in it is about one resource.
 
-    `looked` is told at each look: what has changed until then needs no other pass.
+    `looked` is told at each look: what has changed until then needs no other pass. `has_changed`
+    returns whether anything has changed since.
     """
 
     planner: ResourcePlanner
@@ -34,6 +35,7 @@ class PassContext(Struct, frozen=True, kw_only=True):
     slow_compose: SlowCompose
     responses: Responses
     looked: Callable[[Key], object]
+    has_changed: Callable[[Key], bool]
 
     @property
     def controller(self) -> Controller[Resource]:

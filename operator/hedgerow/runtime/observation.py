@@ -35,12 +35,13 @@ from hedgerow.plan.yield_and_claim import (
     claims_refused,
     field_policy_of,
 )
+from hedgerow.runtime.turns import in_turns
 from hedgerow.runtime.unreadable import problem
 from hedgerow.validation import in_a_line
 from hedgerow_schemas.base import Resource, Status, View
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
     from datetime import datetime
 
     from hedgerow.contract import Claimable
@@ -233,13 +234,17 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         found: Observation,
         state: ResourceState,
         composed: Callable[[float], None] = lambda _: None,
+        is_outdated: Callable[[], bool] = lambda: False,
     ) -> Observation | None:
         """Return a look with what it declares and the plan of it; None if it is out of date.
 
-        `composed` is called with the seconds for which compose blocked the event loop.
+        `composed` is called with the seconds for which compose blocked the event loop. Between two
+        children, other work has its turn; `is_outdated` is asked after it.
         """
         refused = state.ledger.refused
-        observation = self._planned(found)
+        observation = await in_turns(self._planned(found), self.clock, is_outdated)
+        if observation is None:
+            return None
         composed(observation.compose_seconds)
         if not observation.has_declaration:
             state.ledger.keep(())  # there are no writes, so none is to be sent again
@@ -354,8 +359,8 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         ours = (target for target, obj in found.items() if controller_of(obj).get("uid") == uid)
         return [(kinds[target.kind], found[target]) for target in ours]
 
-    def _planned(self, cached: Observation) -> Observation:
-        """Return what is declared and planned; it changes nothing."""
+    def _planned(self, cached: Observation) -> Generator[None, None, Observation]:
+        """Return what is declared and planned, child by child; it changes nothing."""
         live, hindrance = cached.live, cached.hindrance
         controller = self.controller
         problems = size_problems(cached)
@@ -385,7 +390,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             observation.plan_input,
             name_conflicts=self._name_conflicts(desired, observation),
         )
-        planned = plan(
+        planned = yield from plan(
             plan_input, desired, controller.owns, controller.claimed, shared=controller.shared
         )
         more = [*map(problem, unread), *([hindrance] if hindrance else [])]

@@ -40,11 +40,13 @@ class Reconciler:
         meter: Meter | None = None,
         *,
         looked: Callable[[Key], object] = lambda _: None,
+        has_changed: Callable[[Key], bool] = lambda _: False,
         on_restored: Callable[[], object] = lambda: None,
     ) -> None:
-        """Share with all passes what `PassContext` has; `looked` is as there.
+        """Share with all passes what `PassContext` has.
 
-        `on_restored` is called when an answer is older than what was cached before the request.
+        `looked` and `has_changed` are as there. `on_restored` is called when an answer is older
+        than what was cached before the request.
         """
         meter = meter or Meters().of(planner.controller.name)
         self.context = PassContext(
@@ -55,6 +57,7 @@ class Reconciler:
             slow_compose=SlowCompose(planner.clock, meter),
             responses=Responses(planner, on_restored),
             looked=looked,
+            has_changed=has_changed,
         )
         self.states: dict[Key, ResourceState] = {}
         self._gone: dict[Key, ResourceState] = {}

@@ -42,6 +42,13 @@ if TYPE_CHECKING:
 MOST_LOOKS = 128
 """The most looks of one pass; it goes on after a backoff, lest it has no end."""
 
+MOST_DROPPED = 8
+"""The most plans of one pass that are dropped because something has changed meanwhile.
+
+The next one is carried out, lest children that change all the time keep all others from being
+written: what has changed since has another pass, as after any write.
+"""
+
 
 class Outcome(Struct, frozen=True):
     """How a pass ended: whether to retry it with backoff, and when the next one is due anyway.
@@ -86,6 +93,8 @@ class Pass:
         """The children of which fields without holder were taken over; see `Writer`."""
         self.reads = Reads(context, key, state)
         self._permission: Permission | None = None
+        self._dropped = 0
+        """The number of plans that were out of date before they were made."""
 
     async def run(self) -> Outcome | None:
         """Return the outcome; None if nothing may be written for the resource, or not yet.
@@ -135,16 +144,25 @@ class Pass:
     async def plan(self, found: Observation) -> tuple[Write | Deletion, ...] | None:
         """Plan from what was observed; return the next steps, or None to observe again.
 
-        That is for what was cached meanwhile: a child that is to be kept had to be read.
+        That is for what was cached meanwhile: while other work had its turn, or because a child
+        that is to be kept had to be read.
         """
         took = self.context.slow_compose.took
-        planned = await self.context.planner.plan(found, self.state, took)
+        planned = await self.context.planner.plan(found, self.state, took, self._drops)
         if planned is None:
             return None
         if await self.reads.read_kept_children(planned):
             return None
         self.observation = planned
         return self._next_steps()
+
+    def _drops(self) -> bool:
+        """Return whether a plan is dropped after a turn of other work, to look again."""
+        if not self.is_writable:
+            return True
+        is_dropped = self._dropped < MOST_DROPPED and self.context.has_changed(self.key)
+        self._dropped += is_dropped
+        return is_dropped
 
     def _next_steps(self) -> tuple[Write | Deletion, ...]:
         """Return the next writes or deletions: those that have not failed and do not wait."""

@@ -87,6 +87,7 @@ class ControllerRunner:
             ),
             self._meter,
             looked=self.queue.looked,
+            has_changed=self.queue.has_changed,
             on_restored=self.restored,
         )
         self._wall: Wall | None = None

@@ -371,6 +371,10 @@ class WorkQueue:
         """Record that the running pass looks at all that is cached now: it needs no other pass."""
         self._unseen.pop(key, None)
 
+    def has_changed(self, key: Key) -> bool:
+        """Return whether something has changed since the running pass looked."""
+        return key in self._unseen
+
     def add_all(self, keys: Iterable[Key], priority: Priority = Priority.BACKLOG) -> None:
         """Request a pass of each of many keys; they are added in parts before one is handed out."""
         if self.is_closed:
