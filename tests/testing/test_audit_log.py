@@ -32,10 +32,15 @@ class TestUnforcedApplies:
     def test_applies_of_the_manager_and_deletions_by_uid_are_such(self):
         must_be_unforced_applies([entry(), removal(preconditions={"uid": "1"})], "me")
 
+    def test_the_name_of_an_object_says_nothing_of_force(self):
+        address = f"{PATH}/apply-force-take/status?fieldManager=me"
+        must_be_unforced_applies([entry(requestURI=address)], "me")
+
     @pytest.mark.parametrize(
         "odd",
         [
             entry(query="fieldManager=other"),
+            entry(query="fieldManager=me-too"),
             entry(query="fieldManager=me&force=true"),
             entry("update"),
             entry("create"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlsplit
 
 from hedgerow.encoding import decode
 
@@ -97,14 +98,15 @@ def must_be_unforced_applies(writes: list[AuditEntry], field_manager: str) -> No
 
 
 def _is_unforced(entry: AuditEntry, field_manager: str) -> bool:
-    uri = entry["requestURI"]
+    address: str = entry["requestURI"]
+    asked = parse_qs(urlsplit(address).query, keep_blank_values=True)
     if entry["verb"] == "patch":
-        return "force" not in uri and f"fieldManager={field_manager}" in uri
+        return "force" not in asked and asked.get("fieldManager") == [field_manager]
     options: AuditEntry = entry.get("requestObject") or {}
     guards: AuditEntry = options.get("preconditions") or {}
     is_guarded = bool(guards.get("uid"))
     in_background = options.get("propagationPolicy") == "Background"
-    return entry["verb"] == "delete" and "force" not in uri and is_guarded and in_background
+    return entry["verb"] == "delete" and "force" not in asked and is_guarded and in_background
 
 
 def _matches(entry: AuditEntry, wanted: dict[str, str], verbs: Collection[str]) -> bool:

@@ -20,6 +20,8 @@ from support.operator.planned import FixedClock, Told
 from support.operator.promise import COMMON, RARER, Drawn, Trial, drawn, must_equal
 from support.server.connected import connected
 
+MOST_ROUNDS = 5
+"""The most rounds of examples until everything that is to be met has been, by chance."""
 CUSTOM = (ours.bluegreen(), ours.cronjob(), ours.guestbook(), ours.memcached())
 
 
@@ -36,9 +38,11 @@ def test_what_is_planned_is_what_then_happens(subject: Subject):
         trial = Trial(subject, cluster, ModelWorld(server), clock, "default", met=met)
         anyio.run(trial.run, found)
 
-    holds()
-    assert met >= COMMON
-    assert subject.lasting or met & RARER
+    for _ in range(MOST_ROUNDS):
+        holds()
+        if met >= COMMON and (subject.lasting or met & RARER):
+            return
+    pytest.fail(f"too little was met: {sorted(met)}")
 
 
 def test_the_words_of_plan_and_cluster_can_tell_differences_apart():
