@@ -18,8 +18,12 @@ from hedgerow.testing.memory.schema import Object
 from support.server.apiserver import Exchange
 from support.server.store import Entry
 
-WAIT_TIMEOUT = 900.0
-"""Seconds that the operator may take to answer to a step, faults of some minutes included."""
+WAIT_TIMEOUT = 1800.0
+"""Seconds that the operator may take to answer to a step.
+
+It may have to wait ten minutes for what is due, be cut off for some at that time, and wait three
+more for the Lease that it could not give up.
+"""
 QUIET = 3.0
 """Seconds without a write after which a step has come to rest, as far as can be told."""
 TAIL = 400.0
