@@ -219,7 +219,7 @@ def _runners(
     """Return what runs the controllers; those of cluster-scoped resources run in shard 0."""
     shard = settings.part
     installation = settings.installation
-    clock, begin = SystemClock(), anyio.Lock(fast_acquire=True)
+    clock = SystemClock()
     namespaces = Namespaces(cluster, clock)
     limits = Limits(clock)
     return [
@@ -236,7 +236,6 @@ def _runners(
             ),
             meters,
             limits,
-            begin,
         )
         for controller in controllers
         if shard is None or controller.resource.api.namespaced or shard.serves("")

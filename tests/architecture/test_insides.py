@@ -43,11 +43,9 @@ GOING = {
     "runtime/test_reconciler.py": "_reconciler insides",
     "runtime/test_refusals.py": "Reaction RefusalKind RefusalRule RequestKind TABLE refusals",
     "runtime/test_restart.py": "Budget",
-    "runtime/test_runner.py": "Outcome Reconciler",
     "runtime/test_slow_compose.py": "SILENCE SlowCompose _loop _meter _meters _runners",
     "runtime/test_state.py": "MOST_ONCE ResourceState",
     "runtime/test_store_histories.py": "_indices",
-    "runtime/test_workqueue.py": "_delays _ready",
     "runtime/world.py": "ControllerRunner",
 }
 """What is tested by parts until the ledger, and the bound at the door, take the parts away."""

@@ -70,8 +70,8 @@ NAMED = (
     Named(
         "a pass that is put off is not made again",
         "operator/hedgerow/runtime/workqueue.py",
-        "self._on_retry()\n        self.add_after(key, delay)",
-        "self._on_retry()",
+        "            self.add_after(key, delay)\n        return delay",
+        "            pass\n        return delay",
     ),
     Named(
         "passes are put off for ever so short a time",

@@ -15,7 +15,7 @@ from hedgerow.testing.memory.inmemory import any_claims
 from hedgerow.testing.memory.life import operator
 from hedgerow.testing.memory.watched import Watched
 from hedgerow.testing.virtual import VirtualClock
-from runtime.world import CONTROLLER, World
+from runtime.world import World
 
 
 class Shop:
@@ -25,13 +25,13 @@ class Shop:
         self,
         *namespaces: str,
         compose: Callable[..., Desired] | None = None,
-        begin: anyio.Lock | None = None,
+        world: World | None = None,
     ) -> None:
-        self.world = World()
+        self.world = world or World()
         self.cluster = Watched(self.world.server)
-        self.controller = (
-            dataclasses.replace(CONTROLLER, compose=compose) if compose else CONTROLLER
-        )
+        self.controller = self.world.controller
+        if compose:
+            self.controller = dataclasses.replace(self.controller, compose=compose)
         self.meters = Meters()
         self.insides = operator(
             self.cluster,
@@ -40,7 +40,6 @@ class Shop:
             any_claims,
             namespaces=namespaces,
             meters=self.meters,
-            begin=begin,
             server_time=lambda: None,
         )
 

@@ -10,15 +10,13 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from hedgerow.contract import Desired, Key
+from hedgerow.contract import Desired, Observed
 from hedgerow.controllers.bluegreen.controller import SELECTED
 from hedgerow.kube import errors
-from hedgerow.runtime.reconciler import Reconciler
-from hedgerow.runtime.resource_pass import Outcome
 from hedgerow.testing.memory import kinds
 from hedgerow.testing.memory.cluster import Sent
-from hedgerow.testing.virtual import VirtualClock
-from runtime.clockwork import MINUTE, started
+from hedgerow.testing.virtual import EPOCH, VirtualClock
+from runtime.clockwork import MINUTE, Clockwork, started
 from runtime.scenes import refuse, settled, take_image
 from runtime.shop import Shop, quiet
 from runtime.world import CONTROLLER, World, calm, pods
@@ -26,8 +24,6 @@ from runtime.world import CONTROLLER, World, calm, pods
 pytestmark = pytest.mark.anyio
 
 
-WORKERS = 16
-"""The most passes at a time (ADR 36)."""
 WALL_CHECK = 10.0
 """Seconds between two looks at the wall clock."""
 
@@ -41,7 +37,7 @@ def passes(shop: Shop) -> float:
 class TestRunning:
     async def test_what_was_there_before_it_began_is_brought_about_too(self):
         shop = Shop()
-        names = [f"demo{number}" for number in range(2 * WORKERS)]
+        names = [f"demo{number}" for number in range(32)]
         for name in names:
             shop.world.apply(name)
         async with shop.open():
@@ -65,27 +61,44 @@ class TestRunning:
             assert len(shop.writes) == 4
             assert len(shop.logged("caches are filled")) == 1
 
-    async def test_of_all_controllers_one_pass_begins_in_each_turn_of_the_loop(self, monkeypatch):
-        begin = anyio.Lock(fast_acquire=True)
-        shops = [Shop(begin=begin), Shop(begin=begin)]
-        for shop in shops:
-            for number in range(5):
-                shop.world.apply(f"demo{number}")
-        began: list[int] = []
+    async def test_one_pass_begins_in_each_turn_of_the_loop(self):
+        began: dict[str, int] = {}
         turn = 0
-        reconcile = Reconciler.reconcile
 
-        async def recorded(self: Reconciler, key: Key) -> Outcome:
-            began.append(turn)
-            return await reconcile(self, key)
+        def recorded(resource: Any, observed: Observed) -> Desired:
+            began.setdefault(resource.metadata.name, turn)
+            return CONTROLLER.compose(resource, observed)
 
-        monkeypatch.setattr(Reconciler, "reconcile", recorded)
-        async with shops[0].open(), shops[1].open():
+        shop = Shop(compose=recorded)
+        for number in range(10):
+            shop.world.apply(f"demo{number}")
+        async with shop.open():
             while len(began) < 10:
                 await anyio.lowlevel.checkpoint()
                 turn += 1
 
-        assert len(set(began)) == len(began)
+        assert len(set(began.values())) == 10
+
+    async def test_starts_are_made_before_what_follows_them_and_do_not_wait_for_a_storm(self):
+        starts, storm = 60, 60
+        world = Clockwork()
+        world.server.now = int(EPOCH.timestamp())
+        shop = Shop(world=world)
+        for number in range(starts):
+            world.apply(f"due{number}")
+        for number in range(storm):
+            world.apply(f"other{number}", suspend=True)
+        async with shop.open():
+            await anyio.sleep(MINUTE - 1)
+            before = len(shop.cluster.writes)
+            shop.cluster.before = lambda _: anyio.sleep(10)  # all is answered at once then
+            for number in range(storm):
+                shop.edit(world.apply, f"other{number}", suspend=True, startingDeadlineSeconds=9)
+            await anyio.sleep(2)
+            sent = [str(write) for write in shop.cluster.writes[before:]]
+
+        assert sum(" Job " in write for write in sent) == starts
+        assert len(sent) < starts + storm / 2
 
     async def test_a_change_of_a_child_leads_to_a_pass_over_its_owner(self):
         shop = Shop()

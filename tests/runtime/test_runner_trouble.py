@@ -9,7 +9,6 @@ from typing import Any
 import anyio
 import pytest
 
-import runtime.shop
 from hedgerow.contract import Desired, Key, Observed, Relation
 from hedgerow.controllers.bluegreen import controller as bluegreen
 from hedgerow.kube import errors
@@ -20,6 +19,7 @@ from hedgerow.testing.memory.watched import Watched
 from hedgerow_schemas.builtin import ConfigMap
 from runtime.scenes import occupy, refuse
 from runtime.shop import Shop, quiet
+from runtime.world import World
 
 pytestmark = pytest.mark.anyio
 
@@ -48,7 +48,7 @@ class TestTrouble:
 
     @pytest.mark.parametrize("function", ["of", "reduce"])
     async def test_a_bug_met_while_a_watch_is_read_ends_neither_the_watch_nor_the_process(
-        self, monkeypatch, function
+        self, function
     ):
         def bad(_: Any) -> Any:
             raise ZeroDivisionError("a bug")
@@ -57,8 +57,7 @@ class TestTrouble:
         broken = Relation(ConfigMap, **concerns)
         relates = (*bluegreen.CONTROLLER.relates, broken)
         controller = dataclasses.replace(bluegreen.CONTROLLER, relates=relates)
-        monkeypatch.setattr(runtime.shop, "CONTROLLER", controller)
-        shop = Shop()
+        shop = Shop(world=World(controller=controller))
         shop.world.apply()
         async with shop.open():
             await quiet()
@@ -74,13 +73,12 @@ class TestTrouble:
         assert len(shop.logged("object passed over")) == 1
 
     async def test_a_related_object_that_names_a_namespace_that_is_not_watched_concerns_nobody(
-        self, monkeypatch
+        self,
     ):
         elsewhere = Relation(ConfigMap, of=lambda _: [Key("other", "demo")])
         relates = (*bluegreen.CONTROLLER.relates, elsewhere)
         controller = dataclasses.replace(bluegreen.CONTROLLER, relates=relates)
-        monkeypatch.setattr(runtime.shop, "CONTROLLER", controller)
-        shop = Shop("default")
+        shop = Shop("default", world=World(controller=controller))
         shop.world.apply()
         async with shop.open():
             await quiet()

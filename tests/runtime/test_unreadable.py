@@ -7,12 +7,10 @@ from dataclasses import dataclass
 import anyio
 import pytest
 
-import runtime.shop
-from hedgerow.controllers.cronjob import controller as cronjob
 from hedgerow.kube import errors
 from hedgerow.kube.errors import KubeError
 from hedgerow.testing.memory import kinds
-from runtime.clockwork import MINUTE, USUAL
+from runtime.clockwork import MINUTE, USUAL, Clockwork
 from runtime.shop import Shop, quiet
 
 pytestmark = pytest.mark.anyio
@@ -116,9 +114,8 @@ class TestFromTheStart:
 
         assert made.cluster.sent == []
 
-    async def test_no_start_is_recorded_that_was_not_made(self, monkeypatch):
-        monkeypatch.setattr(runtime.shop, "CONTROLLER", cronjob.CONTROLLER)
-        made = Shop()
+    async def test_no_start_is_recorded_that_was_not_made(self):
+        made = Shop(world=Clockwork())
         body = {**made.world.target("CronJob", "demo"), "spec": USUAL}
         made.world.server.apply(body, "user")
         made.cluster.broken["Job"] = FORBIDDEN

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import cycle, pairwise
 
 import anyio
 import anyio.lowlevel
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hedgerow.contract import Key
 from hedgerow.runtime.workqueue import (
-    AT_ONCE,
-    FAIR_EVERY,
     FIRST_RETRY,
     LONGEST_RETRY,
+    PASSES,
     Closed,
-    Priority,
+    Lane,
     WorkQueue,
 )
-from hedgerow.testing.virtual import VirtualClock
+from hedgerow.testing.virtual import VirtualClock, run
 
 A, B, C = ("ns", "a"), ("ns", "b"), ("ns", "c")
 
@@ -38,89 +42,13 @@ async def soon(queue: WorkQueue) -> Key | None:
     return None
 
 
-class TestAddAll:
-    KEYS = tuple(("ns", f"n{number}") for number in range(2 * AT_ONCE + 1))
+async def handed_out(queue: WorkQueue) -> list[Key]:
+    """Return all keys that are to be had without waiting, in their order; their passes run on."""
+    return [await queue.get() for _ in range(len(queue))]
 
-    async def test_many_are_handed_out_in_their_order(self, queue):
-        queue.add_all(self.KEYS)
 
-        assert len(queue) == len(self.KEYS)
-        assert tuple([await queue.get() for _ in self.KEYS]) == self.KEYS
-        assert await soon(queue) is None
-
-    async def test_they_are_added_in_parts_between_which_others_run(self, queue):
-        queue.add_all(self.KEYS)
-        sizes, handed_out = list[int](), list[Any]()
-
-        async def work() -> None:
-            handed_out.append(await queue.get())
-
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(work)
-            while not handed_out:
-                sizes.append(len(queue._ready))
-                await anyio.lowlevel.checkpoint()
-
-        assert sizes == sorted(sizes)
-        assert {0, AT_ONCE, 2 * AT_ONCE} <= set(sizes)
-
-    async def test_no_namespace_waits_for_the_backlog_of_another(self):
-        queue = WorkQueue(VirtualClock(), share=1)
-        queue.add(A)
-        assert await queue.get() == A
-        queue.add_all([*self.KEYS, ("other", "x")])
-
-        assert await soon(queue) == ("other", "x")
-
-    async def test_of_two_requests_the_first_lane_counts(self, queue):
-        queue.add_all([A], Priority.CHANGED)
-        queue.add_all([A], Priority.BACKLOG)
-
-        assert await queue.get() == A
-        assert queue.priority(A) is Priority.CHANGED
-
-    async def test_everyone_is_who_there_is_when_a_key_is_handed_out(self):
-        there = [A, B]
-        queue = WorkQueue(VirtualClock(), everyone=lambda: there)
-        queue.add_everyone(Priority.CHANGED)
-        queue.add_everyone(Priority.BACKLOG)
-        assert len(queue) == 2
-        there.append(C)
-
-        assert [await queue.get() for _ in there] == there
-        assert queue.priority(C) is Priority.CHANGED
-        assert await soon(queue) is None
-
-    async def test_everyone_is_asked_for_while_others_are_added(self):
-        everyone: list[Key] = []
-        queue = WorkQueue(VirtualClock(), share=1, everyone=lambda: everyone)
-        queue.add(A)
-        assert await queue.get() == A  # no other key of the namespace may have a pass
-        got: list[Key] = []
-
-        async def work() -> None:
-            got.append(await queue.get())
-
-        async with anyio.create_task_group() as tasks:
-            queue.add_all([B])
-            tasks.start_soon(work)
-            while not queue._ready:
-                await anyio.lowlevel.cancel_shielded_checkpoint()
-            everyone.append(("other", "x"))
-            queue.add_everyone()  # the only worker is not waiting yet
-            await anyio.sleep(1)
-            tasks.cancel_scope.cancel()
-
-        assert got == [("other", "x")]
-
-    async def test_one_asked_for_meanwhile_is_handed_out_once_and_first(self, queue):
-        queue.add_all(self.KEYS)
-        queue.add(self.KEYS[-1])
-
-        handed = [await queue.get() for _ in self.KEYS]
-        assert handed[0] == self.KEYS[-1]
-        assert sorted(handed) == sorted(self.KEYS)
-        assert await soon(queue) is None
+def some(number: int, namespace: str = "ns") -> list[Key]:
+    return [(namespace, f"n{each}") for each in range(number)]
 
 
 class TestHandingOut:
@@ -128,8 +56,7 @@ class TestHandingOut:
         for key in (A, B, A):
             queue.add(key)
 
-        assert len(queue) == 2
-        assert [await queue.get(), await queue.get()] == [A, B]
+        assert await handed_out(queue) == [A, B]
         assert await soon(queue) is None
 
     async def test_a_key_added_during_its_pass_is_handed_out_once_more_after_it(self, queue):
@@ -144,24 +71,74 @@ class TestHandingOut:
         queue.done(A)
         assert await soon(queue) is None
 
-    async def test_a_backlog_leaves_the_loop_to_others(self, queue):
-        turns = 0
+    async def test_the_loop_takes_a_turn_before_each_key(self, queue):
+        for key in some(50):
+            queue.add(key)
+        turns, turn = list[int](), 0
 
-        async def other() -> None:
-            nonlocal turns
-            while True:
-                turns += 1
-                await anyio.lowlevel.checkpoint()
-
-        for number in range(50):
-            queue.add(("ns", str(number)))
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(other)
+        async def work() -> None:
             for _ in range(50):
                 queue.done(await queue.get())
-            tasks.cancel_scope.cancel()
+                turns.append(turn)
 
-        assert turns >= 50
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(work)
+            while len(turns) < 50:
+                await anyio.lowlevel.checkpoint()
+                turn += 1
+
+        assert len(set(turns)) == 50
+
+    @pytest.mark.parametrize("add_first", [True, False])
+    async def test_a_get_that_is_cancelled_as_its_key_arrives_loses_nothing(self, queue, add_first):
+        got: list[Key] = []
+
+        async def work() -> None:
+            got.append(await queue.get())
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(work)
+            await anyio.sleep(1)
+            steps: list[Callable[[], None]] = [lambda: queue.add(A), tasks.cancel_scope.cancel]
+            for step in steps if add_first else reversed(steps):
+                step()
+
+        assert (got or [await soon(queue)]) == [A]
+
+    async def test_a_cancelled_get_that_finds_a_key_ready_leaves_it_there(self, queue):
+        queue.add(A)
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            await queue.get()
+
+        assert scope.cancelled_caught
+        assert await queue.get() == A
+
+
+class TestEveryone:
+    async def test_everyone_is_who_there_is_when_a_key_is_handed_out(self):
+        there = [A, B]
+        queue = WorkQueue(VirtualClock(), everyone=lambda: there)
+        queue.add_everyone()
+        there.append(C)
+
+        assert await handed_out(queue) == there
+        assert await soon(queue) is None
+
+    async def test_of_two_requests_the_first_lane_counts(self):
+        queue = WorkQueue(VirtualClock(), everyone=lambda: [A, B])
+        queue.add_everyone(Lane.CHANGED)
+        queue.add_everyone(Lane.BACKLOG)
+        queue.add(C)
+
+        assert await handed_out(queue) == [C, A, B]
+
+    async def test_whoever_waits_gets_one_of_them(self):
+        queue = WorkQueue(VirtualClock(), everyone=lambda: [A])
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(queue.get)
+            await anyio.sleep(1)
+            queue.add_everyone()
 
 
 class TestNamespaces:
@@ -171,42 +148,103 @@ class TestNamespaces:
         for key in (B, A, C, ("other", "x"), ("other", "y"), ("third", "z")):
             queue.add(key)
 
-        assert [await queue.get() for _ in range(6)] == [
+        assert await handed_out(queue) == [
             B, ("other", "x"), ("third", "z"), A, ("other", "y"), C,
         ]  # fmt: skip
 
     async def test_a_namespace_that_comes_late_is_next_but_for_those_that_wait_already(self, queue):
-        for number in range(100):
-            queue.add(("busy", str(number)))
-        await queue.get()
-        queue.add(A)
-
-        assert [await queue.get(), await queue.get()] == [("busy", "1"), A]
-
-    async def test_a_namespace_has_no_more_passes_than_its_share(self):
-        queue = WorkQueue(VirtualClock(), share=2)
-        for key in (A, B, C, ("other", "x")):
+        for key in some(100, "busy"):
             queue.add(key)
-
-        assert [await queue.get() for _ in range(3)] == [A, ("other", "x"), B]
-        assert await soon(queue) is None
-        assert len(queue) == 1
-        queue.done(B)
-        assert await soon(queue) == C
-
-    async def test_whoever_waits_hears_that_a_share_is_free_again(self):
-        queue = WorkQueue(VirtualClock(), share=1)
-        queue.add(A)
-        queue.add(B)
         await queue.get()
+        queue.add(A)
+
+        assert [await queue.get(), await queue.get()] == [("busy", "n1"), A]
+
+    @pytest.mark.parametrize("lane", Lane)
+    async def test_one_pass_of_a_lane_is_always_left_for_other_namespaces(self, queue, lane):
+        for key in some(PASSES[lane]):
+            queue.add(key, lane)
+        running = [await queue.get() for _ in range(PASSES[lane] - 1)]
+        assert await soon(queue) is None
+
+        for namespace in ("other", "third"):
+            queue.add((namespace, "x"), lane)
+        assert await soon(queue) == ("other", "x")
+        assert await soon(queue) is None
+        queue.done(running[0])
+        assert await soon(queue)
+
+    async def test_whoever_waits_hears_of_a_pass_that_ends(self, queue):
+        for key in some(PASSES[Lane.CHANGED]):
+            queue.add(key)
+        *_, last = [await queue.get() for _ in range(PASSES[Lane.CHANGED] - 1)]
 
         async def end() -> None:
             await anyio.sleep(5)
-            queue.done(A)
+            queue.done(last)
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(end)
-            assert await queue.get() == B
+            assert await queue.get() == some(PASSES[Lane.CHANGED])[-1]
+
+
+class TestLanes:
+    """What is due, what has changed, and what is only looked through: none waits for another."""
+
+    @pytest.mark.parametrize("last", Lane)
+    async def test_they_take_turns_however_long_the_others_are(self, queue, last):
+        storm = PASSES[Lane.CHANGED] - 1
+        for lane in set(Lane) - {last}:
+            for key in some(storm, f"{lane.name}"):
+                queue.add(key, lane)
+        await queue.get()
+        queue.add(A, last)
+
+        assert A in [await queue.get() for _ in Lane]
+
+    async def test_a_key_moves_to_an_earlier_lane_and_never_to_a_later_one(self, queue):
+        for key in (B, A):
+            queue.add(key, Lane.BACKLOG)
+        queue.add(A, Lane.DUE)
+        queue.add(A, Lane.BACKLOG)
+
+        assert len(queue) == 2
+        assert await handed_out(queue) == [A, B]
+
+    async def test_those_that_are_due_do_not_wait_for_passes_of_others(self, queue):
+        for lane in (Lane.CHANGED, Lane.BACKLOG):
+            for key in some(PASSES[lane], lane.name):
+                queue.add(key, lane)
+        while await soon(queue):
+            pass
+        for key in some(100):
+            queue.add_after(key, 60, is_requested=True)
+        await anyio.sleep(60)
+
+        assert {await soon(queue) for _ in range(100)} == set(some(100))
+
+    async def test_a_retry_is_none_of_those_that_are_due(self, queue):
+        for key in some(PASSES[Lane.CHANGED] - 1):
+            queue.add(key)
+            await queue.get()
+        queue.retry(B)
+        await anyio.sleep(1)
+
+        assert await soon(queue) is None
+        queue.add(A, Lane.DUE)
+        assert await soon(queue) == A
+
+    async def test_a_key_added_during_its_pass_keeps_the_lane_asked_for(self, queue):
+        queue.add(A)
+        await queue.get()
+        queue.add(A, Lane.BACKLOG)
+        queue.add(A, Lane.DUE)
+        for key in some(PASSES[Lane.CHANGED] - 1):
+            queue.add(key)
+        queue.done(A)
+        queue.add(B)
+
+        assert A in [await queue.get(), await queue.get()]
 
 
 class TestDelays:
@@ -231,15 +269,15 @@ class TestDelays:
             await queue.get()
         assert rest.cancelled_caught
 
-    async def test_a_shorter_delay_wakes_a_worker_that_waits_for_a_longer_one(self, queue):
+    async def test_a_shorter_delay_wakes_whoever_waits_for_a_longer_one(self, queue):
         queue.add_after(A, 100)
         got: list[tuple[Key, float]] = []
 
-        async def worker() -> None:
+        async def work() -> None:
             got.append((await queue.get(), anyio.current_time()))
 
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(worker)
+            tasks.start_soon(work)
             await anyio.sleep(1)
             queue.add_after(B, 2)
 
@@ -251,15 +289,12 @@ class TestDelays:
         await queue.get()
         queue.done(A)
 
-        with anyio.move_on_after(1000) as waited:
-            await queue.get()
-        assert waited.cancelled_caught
+        assert queue.next_due() == float("inf")
 
     async def test_a_delay_that_ends_during_the_keys_pass_asks_for_one_more(self, queue):
         queue.add(A)
         await queue.get()
         queue.add_after(A, 1)
-        assert await soon(queue) is None
         await anyio.sleep(2)
         assert await soon(queue) is None
         queue.done(A)
@@ -267,16 +302,10 @@ class TestDelays:
         assert await soon(queue) == A
 
     async def test_delays_are_kept_apart_by_key_and_come_in_their_order(self, queue):
-        queue.add_after(A, 3)
-        queue.add_after(B, 1)
-        queue.add_after(C, 2)
+        for key, seconds in ((A, 3), (B, 1), (C, 0), (("ns", "d"), 2)):
+            queue.add_after(key, seconds)
 
-        assert [await queue.get() for _ in range(3)] == [B, C, A]
-
-    async def test_a_delay_of_nothing_is_due_at_once(self, queue):
-        queue.add_after(A, 0)
-
-        assert await soon(queue) == A
+        assert [await queue.get() for _ in range(4)] == [C, B, ("ns", "d"), A]
 
     async def test_passes_that_are_requested_at_once_come_once_a_second(self, queue):
         times: list[float] = []
@@ -311,12 +340,17 @@ class TestDelays:
         assert anyio.current_time() == pytest.approx(began + 0.5)
 
     async def test_delays_that_were_overtaken_do_not_pile_up(self, queue):
-        for _ in range(1000):
-            queue.add_after(A, 30 * 86400)
-            queue.add(A)
-            queue.done(await queue.get())
+        tracemalloc.start()
+        try:
+            for _ in range(10_000):
+                queue.add_after(A, 30 * 86400)
+                queue.add(A)
+                queue.done(await queue.get())
+            size, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
 
-        assert len(queue._delays.heap) <= 2
+        assert size < 100_000
 
 
 class TestBackoff:
@@ -343,10 +377,20 @@ class TestBackoff:
         queue.retry(A, least=20.0)
         queue.add(A)
         queue.add_after(A, 1.0)
+        queue.retry(A)
         queue.revive()
 
         assert await queue.get() == A
         assert 20 <= anyio.current_time() < 26
+
+    async def test_a_start_that_waited_for_it_is_due_afterwards(self, queue):
+        queue.retry(B, least=5)
+        queue.add_after(B, 1, is_requested=True)
+        await anyio.sleep(10)
+        for key in some(PASSES[Lane.CHANGED]):
+            queue.add(key)
+
+        assert B in [await queue.get(), await queue.get()]
 
     async def test_of_a_longer_time_five_minutes_are_kept(self, queue):
         assert LONGEST_RETRY <= queue.retry(A, least=1e9) <= 1.25 * LONGEST_RETRY
@@ -364,246 +408,7 @@ class TestBackoff:
 
         assert queue.retry(A) <= FIRST_RETRY
 
-
-class TestClosing:
-    async def test_opened_again_it_takes_work(self, queue):
-        queue.add(A)
-        queue.close()
-        queue.add(B)
-        queue.is_closed = False
-        assert len(queue) == 0
-
-        queue.add(A)
-        assert await soon(queue) == A
-
-    async def test_every_waiting_worker_gets_closed(self, queue):
-        ended = 0
-
-        async def worker() -> None:
-            nonlocal ended
-            with pytest.raises(Closed):
-                await queue.get()
-            ended += 1
-
-        async with anyio.create_task_group() as tasks:
-            for _ in range(3):
-                tasks.start_soon(worker)
-            await anyio.sleep(1)
-            queue.close()
-
-        assert ended == 3
-
-    async def test_it_drops_what_there_is_and_takes_nothing_more(self, queue):
-        many = TestAddAll.KEYS
-        queue.add(A)
-        await queue.get()
-        queue.add(A)
-        for key in (B, ("other", "x")):
-            queue.add(key)
-        queue.add_after(C, 0)
-        queue.add_all(many)
-        queue.close()
-        assert len(queue) == 0
-
-        queue.close()
-        queue.done(A)
-        queue.add(A)
-        queue.add_after(B, 0)
-        queue.retry(C)
-        queue.add_all(many)
-        assert len(queue) == 0
-        with pytest.raises(Closed):
-            await queue.get()
-
-
-class TestWorkers:
-    @pytest.mark.parametrize("together", [False, True])
-    async def test_keys_that_come_at_once_go_to_different_waiting_workers(self, queue, together):
-        got: list[Key] = []
-
-        async def worker() -> None:
-            got.append(await queue.get())
-
-        async with anyio.create_task_group() as tasks:
-            for _ in range(3):
-                tasks.start_soon(worker)
-            await anyio.sleep(1)
-            if together:
-                queue.add_all([A, B, C])
-            else:
-                for key in (A, B, C):
-                    queue.add(key)
-
-        assert sorted(got) == [A, B, C]
-
-    @pytest.mark.parametrize("add_first", [True, False])
-    async def test_a_get_that_is_cancelled_as_its_key_arrives_loses_nothing(self, queue, add_first):
-        got: list[Key] = []
-
-        async def worker() -> None:
-            got.append(await queue.get())
-
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(worker)
-            await anyio.sleep(1)
-            steps: list[Callable[[], None]] = [lambda: queue.add(A), tasks.cancel_scope.cancel]
-            for step in steps if add_first else reversed(steps):
-                step()
-
-        assert (got or [await soon(queue)]) == [A]
-
-    async def test_a_key_wakes_one_of_those_that_wait(self, queue, monkeypatch):
-        looks: list[int] = []
-        popped = queue._ready.pop
-        monkeypatch.setattr(queue._ready, "pop", lambda may: looks.append(1) or popped(may))
-        async with anyio.create_task_group() as tasks:
-            for _ in range(8):
-                tasks.start_soon(queue.get)
-            await anyio.wait_all_tasks_blocked()
-            looks.clear()
-            queue.add(A)
-            await anyio.wait_all_tasks_blocked()
-            tasks.cancel_scope.cancel()
-
-        assert len(looks) == 1
-
-    async def test_a_delayed_key_does_not_wait_for_a_worker_that_became_busy(self, queue):
-        got: dict[Key, float] = {}
-
-        async def work() -> None:
-            while True:
-                key = await queue.get()
-                got[key] = anyio.current_time()
-                await anyio.sleep(1000 if key == C else 0)
-                queue.done(key)
-
-        async with anyio.create_task_group() as tasks:
-            for _ in range(3):
-                tasks.start_soon(work)
-            await anyio.wait_all_tasks_blocked()
-            due = anyio.current_time() + 10
-            queue.add_after(B, 10)  # one of them waits for it from now on
-            for key in (A, A, C):  # the third one is that one
-                await anyio.wait_all_tasks_blocked()
-                queue.add(key)
-            await anyio.sleep(20)
-            tasks.cancel_scope.cancel()
-
-        assert got[B] == due
-
-    async def test_one_that_is_cancelled_leaves_its_delay_to_another(self, queue):
-        got: list[Key] = []
-        cut = anyio.CancelScope()
-
-        async def cancelled() -> None:
-            with cut:
-                got.append(await queue.get())
-
-        async def other() -> None:
-            got.append(await queue.get())
-
-        async with anyio.create_task_group() as tasks:
-            for work in (cancelled, other):
-                tasks.start_soon(work)
-                await anyio.wait_all_tasks_blocked()
-            queue.add_after(A, 10)  # the first one waits for it from now on
-            await anyio.wait_all_tasks_blocked()
-            cut.cancel()
-            await anyio.sleep(20)
-            tasks.cancel_scope.cancel()
-
-        assert got == [A]
-
-    @pytest.mark.parametrize("add_first", [True, False])
-    async def test_one_that_is_cancelled_as_it_is_woken_wakes_another(self, queue, add_first):
-        got: list[Key] = []
-        cut = anyio.CancelScope()
-
-        async def cancelled() -> None:
-            with cut:
-                got.append(await queue.get())
-
-        async def other() -> None:
-            got.append(await queue.get())
-
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(cancelled)
-            await anyio.wait_all_tasks_blocked()
-            tasks.start_soon(other)
-            await anyio.wait_all_tasks_blocked()
-            steps: list[Callable[[], None]] = [lambda: queue.add(A), cut.cancel]
-            for step in steps if add_first else reversed(steps):
-                step()
-            await anyio.sleep(1)
-            tasks.cancel_scope.cancel()
-
-        assert got == [A]
-
-    async def test_a_cancelled_get_that_finds_a_key_ready_leaves_it_there(self, queue):
-        queue.add(A)
-        with anyio.CancelScope() as scope:
-            scope.cancel()
-            await queue.get()
-
-        assert scope.cancelled_caught
-        assert await queue.get() == A
-
-
-class TestTurns:
-    """What arrives while many passes begin waits for one of them, not for those of all workers."""
-
-    KEYS = tuple(("ns", f"n{number}") for number in range(6))
-
-    async def turns(self, *queues: WorkQueue, workers: int) -> list[int]:
-        """Return the turns of the loop in which keys were handed out to so many workers each."""
-        handed_out: list[int] = []
-        turn = 0
-
-        async def work(queue: WorkQueue) -> None:
-            await queue.get()
-            handed_out.append(turn)
-
-        async with anyio.create_task_group() as tasks:
-            for queue in queues:
-                for _ in range(workers):
-                    tasks.start_soon(work, queue)
-            while len(handed_out) < workers * len(queues):
-                await anyio.lowlevel.checkpoint()
-                turn += 1
-        return handed_out
-
-    @pytest.mark.parametrize("at_once", [True, False])
-    async def test_queues_that_share_turns_hand_out_one_key_in_each(self, at_once):
-        begin = anyio.Lock(fast_acquire=True)
-        queues = [WorkQueue(VirtualClock(), begin=begin) for _ in range(2)]
-        for queue in queues:
-            if at_once:
-                queue.add_all(self.KEYS)
-            for key in self.KEYS:
-                queue.add(key)
-
-        turns = await self.turns(*queues, workers=6)
-
-        assert turns == list(range(turns[0], turns[0] + 12))
-
-    async def test_one_that_finds_nothing_takes_no_turn_of_the_others(self):
-        begin = anyio.Lock(fast_acquire=True)
-        busy, other = (WorkQueue(VirtualClock(), begin=begin) for _ in range(2))
-        async with anyio.create_task_group() as tasks:
-            for _ in range(20):
-                tasks.start_soon(busy.get)
-            await anyio.wait_all_tasks_blocked()
-            for _ in range(20):
-                busy.add(A)
-            other.add(B)
-            (turn,) = await self.turns(other, workers=1)
-            tasks.cancel_scope.cancel()
-
-        assert turn <= 4
-
-
-class TestReviving:
-    async def test_what_waits_for_its_backoff_is_handed_out_at_once(self, queue):
+    async def test_what_waits_for_its_backoff_is_handed_out_at_once_when_revived(self, queue):
         for key in (A, B):
             for _ in range(6):
                 queue.retry(key)
@@ -616,71 +421,50 @@ class TestReviving:
         assert queue.retry(A) <= FIRST_RETRY  # it begins anew
 
 
-class TestLanes:
-    """What is due comes first, then what has changed, then what is only looked through."""
+class TestClosing:
+    async def test_whoever_waits_gets_closed(self, queue):
+        async def work() -> None:
+            with pytest.raises(Closed):
+                await queue.get()
 
-    async def test_the_first_lane_comes_first(self, queue):
-        queue.add(A, Priority.BACKLOG)
-        queue.add(B)
-        queue.add(C, Priority.DUE)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(work)
+            await anyio.sleep(1)
+            queue.close()
 
-        assert [await queue.get() for _ in range(3)] == [C, B, A]
-
-    async def test_a_key_moves_to_an_earlier_lane_and_never_to_a_later_one(self, queue):
-        queue.add(A, Priority.BACKLOG)
-        queue.add(B)
-        queue.add(A, Priority.DUE)
-        queue.add(A, Priority.BACKLOG)
-
-        assert len(queue) == 2
-        assert [await queue.get(), await queue.get()] == [A, B]
-        assert await soon(queue) is None
-
-    async def test_what_was_asked_for_by_the_clock_is_due_then(self, queue):
-        queue.add_after(B, 1, is_requested=True)
-        await anyio.sleep(2)
-        queue.add(A)
-
-        assert [await queue.get(), await queue.get()] == [B, A]
-
-    async def test_a_retry_is_not_due_before_others(self, queue):
-        queue.retry(B)
-        await anyio.sleep(1)
-        queue.add(A, Priority.DUE)
-
-        assert [await queue.get(), await queue.get()] == [A, B]
-
-    async def test_no_lane_waits_for_ever(self, queue):
-        many = [("ns", f"due-{number}") for number in range(2 * FAIR_EVERY)]
-        queue.add(A, Priority.BACKLOG)
-        for key in many:
-            queue.add(key, Priority.DUE)
-
-        queue.add(B)
-
-        first = [await queue.get() for _ in range(FAIR_EVERY)]
-
-        assert {A, B} < set(first)
-
-    async def test_a_key_that_the_server_asked_to_wait_is_due_afterwards(self, queue):
-        queue.retry(B, least=5)
-        queue.add(B, Priority.DUE)
-        await anyio.sleep(10)
-        queue.add(A)
-
-        assert await queue.get() == B
-        assert queue.priority(B) == Priority.DUE
-
-    async def test_a_key_added_during_its_pass_keeps_the_lane_asked_for(self, queue):
+    async def test_it_drops_what_there_is_and_takes_nothing_more(self):
+        queue = WorkQueue(VirtualClock(), everyone=lambda: [A, B])
         queue.add(A)
         await queue.get()
-        queue.add(A, Priority.BACKLOG)
-        queue.add(A, Priority.DUE)
-        queue.done(A)
-        queue.add(B)
+        queue.add(A)
+        for key in (B, ("other", "x")):
+            queue.add(key)
+        queue.add_after(C, 0)
+        queue.add_everyone()
+        queue.close()
+        assert len(queue) == 0
 
-        assert await queue.get() == A
-        assert queue.priority(A) == Priority.DUE
+        queue.close()
+        queue.done(A)
+        queue.add(A)
+        queue.add_after(B, 0)
+        queue.retry(C)
+        queue.add_everyone()
+        assert len(queue) == 0
+        with pytest.raises(Closed):
+            await queue.get()
+
+    async def test_opened_again_it_takes_work_and_still_has_its_delays(self, queue):
+        queue.add(A)
+        queue.add_after(C, 5)
+        queue.close()
+        queue.add(B)
+        await anyio.sleep(10)
+        assert len(queue) == 0
+        queue.is_closed = False
+        queue.add(A)
+
+        assert await handed_out(queue) == [A, C]
 
 
 class TestChanges:
@@ -696,15 +480,6 @@ class TestChanges:
         assert await queue.get() == A
 
     async def test_what_a_later_look_has_seen_leads_to_none(self, queue):
-        queue.add(A)
-        await queue.get()
-        queue.add(A, is_change=True)
-        queue.looked(A)
-        queue.done(A)
-
-        assert len(queue) == 0
-
-    async def test_a_look_answers_for_no_other_key(self, queue):
         for key in (A, B):
             queue.add(key)
             await queue.get()
@@ -713,35 +488,137 @@ class TestChanges:
         queue.done(A)
         queue.done(B)
 
-        assert await queue.get() == B
-        assert len(queue) == 0
+        assert await handed_out(queue) == [B]
 
     async def test_no_look_answers_for_what_else_asks_for_a_pass(self, queue):
         queue.add(A)
         await queue.get()
-        queue.add(A, Priority.DUE)  # as when the clock jumps
+        queue.add(A, Lane.DUE)  # as when the clock jumps
         queue.add(A, is_change=True)
         queue.looked(A)
         queue.done(A)
-        queue.add(B)
 
-        assert await queue.get() == A
-        assert queue.priority(A) == Priority.DUE
+        assert await handed_out(queue) == [A]
 
     async def test_a_change_without_a_pass_asks_for_one(self, queue):
-        queue.add(A, Priority.BACKLOG, is_change=True)
-        queue.looked(A)
-        queue.add(B, is_change=True)
-
-        assert [await queue.get(), await queue.get()] == [B, A]
-
-    async def test_a_change_does_not_shorten_the_wait_that_the_server_asked_for(self, queue):
-        queue.add(A)
-        await queue.get()
         queue.add(A, is_change=True)
-        queue.retry(A, least=5)
-        queue.done(A)
+        queue.looked(A)
 
+        assert await handed_out(queue) == [A]
+
+
+# --- any day --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request of a generated day: how long after the last one, for which key, and how."""
+
+    gap: float
+    key: Key
+    delay: float | None
+    lane: Lane
+    is_change: bool
+
+
+@dataclass(frozen=True)
+class Made:
+    """A pass of a generated day: how long it takes, when it looks last, and how it ends."""
+
+    seconds: float
+    looks: bool
+    retries: bool
+    least: float
+
+
+@dataclass
+class Day:
+    """What happened: when passes ran and looked, what was asked for, and what was barred."""
+
+    passes: list[tuple[Key, float, float]] = field(default_factory=list)
+    looks: list[tuple[Key, float]] = field(default_factory=list)
+    asked: list[tuple[Request, float]] = field(default_factory=list)
+    bars: list[tuple[Key, float, float]] = field(default_factory=list)
+
+
+seconds = st.sampled_from([0.0, 0.5, 1.0, 1.5, 4.0])
+requests = st.lists(
+    st.builds(
+        Request,
+        gap=seconds,
+        key=st.sampled_from([A, B, ("other", "c")]),
+        delay=st.one_of(st.none(), seconds),
+        lane=st.sampled_from(Lane),
+        is_change=st.booleans(),
+    ),
+    max_size=25,
+)
+made = st.builds(
+    Made,
+    seconds=st.sampled_from([0.25, 1.0, 3.0]),
+    looks=st.booleans(),
+    retries=st.booleans(),
+    least=st.sampled_from([0.0, 0.0, 3.0, 7.0]),
+)
+
+
+async def live(requests: list[Request], made: Iterator[Made]) -> Day:
+    """Live through a day, and the hour after it, in which nothing fails."""
+    queue, day = WorkQueue(VirtualClock()), Day()
+
+    async def work(key: Key, this: Made) -> None:
         began = anyio.current_time()
-        assert await queue.get() == A
-        assert anyio.current_time() - began >= 5
+        await anyio.sleep(this.seconds)
+        if this.looks:
+            queue.looked(key)
+            day.looks.append((key, anyio.current_time()))
+        await anyio.sleep(this.seconds)
+        if this.retries and began < 500:
+            day.bars.append((key, anyio.current_time(), anyio.current_time() + this.least))
+            queue.retry(key, this.least)
+        day.passes.append((key, began, anyio.current_time()))
+        queue.done(key)
+
+    async def hand_out() -> None:
+        with suppress(Closed):
+            while True:
+                tasks.start_soon(work, await queue.get(), next(made))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(hand_out)
+        for each in requests:
+            await anyio.sleep(each.gap)
+            day.asked.append((each, anyio.current_time()))
+            if each.delay is None:
+                queue.add(each.key, each.lane, is_change=each.is_change)
+            else:
+                queue.add_after(each.key, each.delay, is_requested=each.lane is Lane.DUE)
+        await anyio.sleep(3600)
+        assert len(queue) == 0
+        queue.close()
+    return day
+
+
+class TestAnyDay:
+    """Any interleaving of requests, delays, passes, looks and retries."""
+
+    @given(requests, st.lists(made, min_size=1, max_size=10))
+    def test_no_key_is_lost_has_two_passes_at_once_or_comes_before_its_time(self, requests, made):
+        day = run(live, requests, cycle(made))
+
+        by_key: dict[Key, list[tuple[float, float]]] = {}
+        for key, began, ended in day.passes:
+            by_key.setdefault(key, []).append((began, ended))
+        for spans in by_key.values():
+            spans.sort()
+            assert all(a[1] <= b[0] for a, b in pairwise(spans))
+        for each, at in day.asked:
+            began = [began for key, began, _ in day.passes if key == each.key and began >= at]
+            is_seen = each.is_change and any(k == each.key and t >= at for k, t in day.looks)
+            assert began or is_seen
+        for key, at, until in day.bars:
+            began = [began for k, began, _ in day.passes if k == key and began >= at]
+            assert min(began) >= until
+        for key, spans in by_key.items():
+            wanted = sum(each.key == key for each, _ in day.asked)
+            assert len(spans) <= wanted + sum(bar[0] == key for bar in day.bars)

@@ -1,4 +1,4 @@
-"""Runner: runs one controller: its watches fill its queue, and its workers drain it."""
+"""Runner: runs one controller: its watches fill its queue, and each key of it gets a pass."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from hedgerow.runtime.events.recorder import Limits, Recorder
 from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.reconciler import Reconciler
 from hedgerow.runtime.watches import Watches
-from hedgerow.runtime.workqueue import Closed, WorkQueue
+from hedgerow.runtime.workqueue import Closed, Lane, WorkQueue
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -35,10 +35,6 @@ if TYPE_CHECKING:
     from hedgerow.runtime.observation import ResourcePlanner
     from hedgerow_schemas.base import ApiResource
 
-WORKERS = 16
-"""The most passes at a time. Most of them wait for an answer (ADR 36)."""
-SHARE = WORKERS - 1
-"""The most passes of one namespace at a time, so that one worker is always left for others."""
 WALL_CHECK = 10.0
 """Seconds between two checks of the wall clock."""
 
@@ -54,7 +50,6 @@ class ControllerRunner:
         planner: ResourcePlanner,
         meters: Meters | None = None,
         limits: Limits | None = None,
-        begin: anyio.Lock | None = None,
     ) -> None:
         """Have the caches of `planner` filled from `cluster`, and its writes sent to it."""
         self.controller = planner.controller
@@ -66,9 +61,7 @@ class ControllerRunner:
             planner.clock,
             self._meter.waited,
             self._meter.retried,
-            share=SHARE,
             everyone=self.cache.resource_keys,
-            begin=begin,
         )
         field_manager = planner.installation.field_manager(self.controller.name)
         self._reconciler = Reconciler(
@@ -132,9 +125,10 @@ class ControllerRunner:
             await self.watches.ready.wait()
             if self.watches.are_synced:
                 log.info("caches are filled", controller=self.controller.name)
-            async with anyio.create_task_group() as workers:
-                for _ in range(WORKERS):
-                    workers.start_soon(self._work)
+            async with anyio.create_task_group() as passes:
+                with suppress(Closed):
+                    while True:
+                        passes.start_soon(self._work, await self.queue.get())
             watches.cancel_scope.cancel()
 
     def stop(self) -> None:
@@ -164,7 +158,8 @@ class ControllerRunner:
         self.is_restored = False
         self._reconciler.begin_anew()
         self.queue.is_closed = False
-        self.queue.add_all(self._reconciler.states)  # those that are gone have to be forgotten
+        for key in self._reconciler.states:  # those that are gone have to be forgotten
+            self.queue.add(key, Lane.BACKLOG)
         self.watches.begin_anew()
 
     async def _watch_wall_clock(self) -> None:
@@ -209,14 +204,11 @@ class ControllerRunner:
         self._logged[key] = line
         return not known
 
-    async def _work(self) -> None:
-        with suppress(Closed):
-            while True:
-                await self.step()
-
     async def step(self) -> None:
         """Wait for a resource that is due, and make its pass. Raises Closed once stopped."""
-        key = await self.queue.get()
+        await self._work(await self.queue.get())
+
+    async def _work(self, key: Key) -> None:
         try:
             await self._pass(key)
         finally:

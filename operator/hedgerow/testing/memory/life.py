@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from datetime import datetime
 
-    import anyio
-
     from hedgerow.contract import Controller, Key
     from hedgerow.kube.watch import Changed, Snapshot
     from hedgerow.runtime.cache.budget import Budget
@@ -42,7 +40,6 @@ def operator(
     meters: Meters | None = None,
     limits: Limits | None = None,
     budget: Budget | None = None,
-    begin: anyio.Lock | None = None,
     server_time: Callable[[], datetime | None] | None = None,
 ) -> ControllerRunner:
     """Return what runs a controller on the cluster in memory, as a process would make it."""
@@ -55,7 +52,7 @@ def operator(
         permission=permission,
         server_time=server_time or cluster.server_time,
     )
-    return ControllerRunner(cast("Any", cluster), planner, meters, limits, begin)
+    return ControllerRunner(cast("Any", cluster), planner, meters, limits)
 
 
 class Life:
@@ -138,7 +135,7 @@ class Life:
         Raises AssertionError if there is no end of them.
         """
         passes = 0
-        while await self._is_due():
+        while self.is_due:
             await self.runner.step()
             if self.runner.is_restored:
                 self._begin_anew()
@@ -146,11 +143,6 @@ class Life:
             if passes >= MOST_PASSES:
                 raise AssertionError("passes without end")
         return passes
-
-    async def _is_due(self) -> bool:
-        """Return whether a pass may be made now: for a look at all, not of those that must wait."""
-        await self.runner.queue.add_later()
-        return self.is_due
 
     @property
     def is_due(self) -> bool:
