@@ -72,6 +72,8 @@ ROWS = (
     Row("restart until live, s", "restart.live_s", 2),
     Row("start of a cron Job late, p50, ms", "cron.late_p50_ms", 1.2),
     Row("start of a cron Job late, max, ms", "cron.late_max_ms", 1.2),
+    Row("start late in a storm, p50, ms", "storm.late_p50_ms", 1.2),
+    Row("start late in a storm, max, ms", "storm.late_max_ms", 1.2),
     Row("operator CPU, converge, s", "converge.op_cpu_s"),
     Row("operator CPU, noise, s", "noise.op_cpu_s", 2),
     Row("operator CPU, whole run, s", "total.op_cpu_s", 2),
@@ -139,7 +141,8 @@ def measured(names: Sequence[str], given: argparse.Namespace, cp: Path) -> list[
     with tempfile.TemporaryDirectory(prefix="hedgerow-bench-") as work:
         output = Path(work, "results.jsonl")
         command = [sys.executable, str(NEUTRAL / "run.py"), *how, "-n", str(given.n)]
-        command += ["--steady", str(given.steady), "--json", str(output), "--work", f"{work}/work"]
+        command += ["--steady", str(given.steady), "--storm", str(given.storm)]
+        command += ["--json", str(output), "--work", f"{work}/work"]
         subprocess.run(command, env=env, check=True, stdout=subprocess.DEVNULL)
         return [json.loads(line) for line in output.read_text("utf-8").splitlines()]
 
@@ -270,6 +273,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--pairs", type=int, default=4, help=f"pairs of hedgerow and {SAME}")
     parser.add_argument("--peers", nargs="*", default=[], help="go-default, go-tuned, kopf, ...")
     parser.add_argument("--steady", type=float, default=60, help="seconds of rest in each run")
+    parser.add_argument(
+        "--storm", type=int, default=10_000, help="resources that change while others are due"
+    )
     parser.add_argument(
         "--scale",
         nargs="*",
