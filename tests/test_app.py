@@ -255,5 +255,5 @@ class TestStopping:
                 await process.until(lambda: any(e["event"] == "stopping" for e in logs))
                 signal.raise_signal(signal.SIGINT)
 
-        assert len(process.writes) == 2
+        assert len(process.writes) == 1
         assert (process.cluster.open, process.closed) == (0, True)

@@ -11,15 +11,16 @@ import structlog
 
 from hedgerow.kube.client import connect
 from hedgerow.kube.pod import in_pod
-from hedgerow.plan.oversized import readable
+from hedgerow.plan.stubs import readable
 from hedgerow.process.api_server import ApiServerCheck
 from hedgerow.process.leadership import led, margin, refuse_another_operator
+from hedgerow.process.memory import RESERVE, memory_limit, most_for_caches
 from hedgerow.process.rights import RightsCheck, tell_unserved
 from hedgerow.process.services import Services
 from hedgerow.process.stopping import GRACE, Stop
 from hedgerow.registry import Registry
-from hedgerow.runtime.cache.budget import RESERVE, Budget, memory_limit, most_for_caches
 from hedgerow.runtime.cache.caches import build
+from hedgerow.runtime.cache.door import Door
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.runtime.events.recorder import Limits
 from hedgerow.runtime.logs import configure
@@ -194,10 +195,10 @@ async def _work(
     stop: Stop,
 ) -> None:
     """Run the controllers until they are asked to stop and the running passes have ended."""
-    budget = Budget(settings.memory_budget or most_for_caches(memory_limit()))
-    meters.weighs(budget)
-    log.info("caches are bounded", most=readable(budget.most), object=readable(budget.bound))
-    runners = _runners(settings, controllers, cluster, meters, budget=budget)
+    door = Door(settings.memory_budget or most_for_caches(memory_limit()))
+    meters.guards(door)
+    log.info("caches are bounded", most=readable(door.most))
+    runners = _runners(settings, controllers, cluster, meters, door=door)
     services.work(runners)
     with stop.work:
         async with anyio.create_task_group() as work:
@@ -214,7 +215,7 @@ def _runners(
     cluster: Cluster,
     meters: Meters,
     *,
-    budget: Budget,
+    door: Door,
 ) -> list[ControllerRunner]:
     """Return what runs the controllers; those of cluster-scoped resources run in shard 0."""
     shard = settings.part
@@ -228,7 +229,7 @@ def _runners(
             ResourcePlanner(
                 controller=controller,
                 installation=installation,
-                cache=build(controller, installation, settings.namespaces, budget, shard),
+                cache=build(controller, installation, settings.namespaces, door, shard),
                 clock=clock,
                 permission=namespaces.permission,
                 server_time=cluster.server_time,

@@ -188,8 +188,8 @@ class Settings(BaseModel):
         Flag(
             RUNS,
             "--memory-budget",
-            "The most memory that all cached objects together may take; a single object may take"
-            " a 24th of that. A larger object is left out, and its resource is Stalled.",
+            "The most bytes that all cached objects together may take. Beyond that the largest ones"
+            " are left out, and their resources are Stalled.",
             metavar="QUANTITY",
             takes=SIZE,
             default="what the container's limit leaves, 192Mi of 512Mi; 1Gi without one",

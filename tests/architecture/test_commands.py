@@ -17,8 +17,8 @@ from hedgerow.cli.owners.by_manager import CountScope
 from hedgerow.cli.switch import decision, takeover
 from hedgerow.objects import ObjectRef
 from hedgerow.plan.immutable import Fixed
-from hedgerow.plan.oversized import why_unreadable
 from hedgerow.plan.remedies import overview, remedies
+from hedgerow.plan.stubs import why_unreadable
 from hedgerow.plan.yield_and_claim import CLAIM, allow_claims, claims_refused
 from hedgerow.texts import command_line, within
 from hedgerow_schemas.base import ApiResource, ContestedField

@@ -95,8 +95,8 @@ CONTESTED = f'hedgerow_contested_fields{{{JOB},controller="shop",manager="helm"}
 CLAIMED = f'hedgerow_forced_claims_total{{{JOB},controller="shop",manager="helm"}}'
 MISSED = f"hedgerow_cronjob_start_lag_missed{{{JOB}}}"
 WATCH = f'hedgerow_watch_restarts_total{{{JOB},controller="shop",resource="pods"'
-REDUCED = f'hedgerow_cache_reduced_objects{{{JOB},pod="a",bound="sum"}}'
-WEIGHT = f'hedgerow_cache_weight_bytes{{{JOB},pod="a"}}'
+REDUCED = f'hedgerow_cache_stubs{{{JOB},pod="a",bound="sum"}}'
+WEIGHT = f'hedgerow_cache_bytes{{{JOB},pod="a"}}'
 BUDGET = f'hedgerow_cache_budget_bytes{{{JOB},pod="a"}}'
 LAG = f'hedgerow_loop_lag_seconds{{{JOB},pod="a"}}'
 

@@ -14,7 +14,7 @@ import promql_parser
 import pytest
 import yaml
 
-from hedgerow.runtime.cache.budget import Budget
+from hedgerow.runtime.cache.door import Door
 from hedgerow.runtime.metrics import Meters
 from hedgerow_schemas.builtin import Deployment
 from support.operator.registered import CONTROLLERS
@@ -80,7 +80,7 @@ def measured() -> dict[str, set[str]]:
     meter.contest(("ns", "a"), ["helm"])
     meter.conflicted(["helm"])
     meter.claimed(["helm"])
-    meters.weighs(Budget())
+    meters.guards(Door())
     found: dict[str, set[str]] = {"up": set()}
     for metric in meters.registry.collect():
         for sample in metric.samples:

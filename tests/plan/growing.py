@@ -43,7 +43,7 @@ MODULES = {
     "merge": "hedgerow.cli.plan.merge",
     "missed": "hedgerow.controllers.cronjob.missed",
     "objects": "hedgerow.objects",
-    "oversized": "hedgerow.plan.oversized",
+    "stubs": "hedgerow.plan.stubs",
     "owners": "hedgerow.fields.field_tree",
     "ownership": "hedgerow.fields.ownership",
     "paths": "hedgerow.fields.paths",

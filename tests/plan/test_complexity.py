@@ -13,6 +13,7 @@ import pytest
 from msgspec.structs import replace
 from pydantic import ValidationError
 
+from hedgerow.encoding import encode
 from plan.growing import (
     CONTROLLERS,
     COUNTER,
@@ -170,10 +171,6 @@ def texts(case: Case) -> list[str]:
     return [item[key] for item in items(case) for key in ("name", "value")]
 
 
-def weights(m: Any, case: Case) -> Any:
-    return {m.oversized.Family("c", f"ns{n % 10}", str(n)): n for n in range(case.size)}
-
-
 def selector(case: Case) -> Any:
     return {
         "matchLabels": {item["name"]: "x" for item in items(case)},
@@ -239,15 +236,9 @@ GATE: dict[str, Function] = {
         c.want, c.verdict.leaves
     ),
     "applyconfiguration.without_nulls": lambda m, c: m.applyconfiguration.without_nulls(c.live),
-    "oversized.reduced": lambda m, c: m.oversized.reduced(
-        c.live,
-        m.oversized.Oversize(2, 1, "object"),
-        MANAGER,
-    ),
-    "oversized.oversize_of": lambda m, c: m.oversized.oversize_of(c.live),
-    "oversized.surplus": lambda m, c: m.oversized.surplus(
-        weights(m, c), weights(m, c), c.size * c.size
-    ),
+    "stubs.stub": lambda m, c: m.stubs.stub(c.live, m.stubs.Excess(2, 1, "bytes"), MANAGER),
+    "stubs.excess": lambda m, c: m.stubs.excess(c.live, encode(c.live)),
+    "stubs.excess_of": lambda m, c: m.stubs.excess_of(c.live),
     "canonical.identical": lambda m, c: m.canonical.identical(c.live, c.live),
     "canonical.same": lambda m, c: m.canonical.same(c.live, c.after),
     "canonical.is_completed": lambda m, c: m.canonical.is_completed(c.live, c.after, ("f:spec",)),
@@ -570,7 +561,8 @@ MORE: dict[str, tuple[str, ...]] = {
 EXCEPT: dict[str, str] = {
     **dict.fromkeys(
         (
-            "oversized.problem", "oversized.readable", "oversized.why_unreadable", "texts.numbered",
+            "stubs.problem", "stubs.readable", "stubs.why_unreadable", "stubs.most_values",
+            "stubs.concerned_by", "texts.numbered",
             "texts.command_line", "texts.within", "policy.allow_claims", "selection.nothing",
             "contract_relations.namesake", "contract_relations.unreduced",
             "contract_observed.Observed.by_cluster_time",

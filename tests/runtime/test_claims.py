@@ -15,7 +15,6 @@ from hedgerow.fields import managed_fields
 from hedgerow.kube import errors
 from hedgerow.plan.conditions import stalled
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
-from hedgerow.runtime.cache.budget import Budget
 from hedgerow.testing.memory import kinds
 from hedgerow.testing.memory.kind import ServedKind
 from hedgerow.testing.memory.podspec import ANY
@@ -39,6 +38,7 @@ from runtime.bluegreens import (
 from runtime.bluegreens import step as _step
 from runtime.scenes import refuse
 from runtime.stepwise import Look, WorldPeople, in_world, play, settle
+from runtime.things import MANY
 from runtime.world import World
 
 pytestmark = pytest.mark.anyio
@@ -330,11 +330,10 @@ class TestBuiltIn:
         assert len(on_deployments(world)) < 20
 
 
-class TestBudget:
+class TestTooLarge:
     async def test_an_object_that_is_too_large_is_not_written_and_still_given_back(self):
-        world = await claimed(budget=lambda: Budget(24 * 20_000))
-        big = edit(WEB, {"metadata": {"annotations": {"big": "x" * 100_000}}})
-        too_large = step(big, Stalled="True/TooLarge", held=HELD)
+        world = await claimed()
+        too_large = step(edit(WEB, MANY), Stalled="True/TooLarge", held=HELD)
         await play(world, [too_large, step(delete(DEMO), held=None)], rest=settle)
 
 

@@ -23,13 +23,13 @@ from hedgerow.controllers.cronjob import controller as cronjob
 from hedgerow.controllers.scaler import controller as scaler
 from hedgerow.controllers.scaler.windows import OUT_REPLICAS, SCALE_IN, SCALE_OUT
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
-from hedgerow.runtime.cache.budget import Budget
 from hedgerow.testing.memory import kinds
 from hedgerow.testing.memory.kinds import custom_resource
 from hedgerow.testing.memory.server import Server
 from hedgerow_schemas.base import Resource
 from hedgerow_schemas.bluegreen import BlueGreen
 from model import ours, scaled
+from runtime.things import MANY
 from runtime.world import EVENTS, NS, World, pods
 
 Object = dict[str, Any]
@@ -67,7 +67,6 @@ class Living(World):
         super().__init__(
             controller=case.controller,
             server=Server((*kinds.BUILTIN, *own, *more), namespaces=(NS, "other")),
-            budget=case.budget,
         )
         self.kind = case.controller.resource.api.kind
 
@@ -96,7 +95,6 @@ class Case:
     upset: Act = lambda _: None
     before: Act = lambda _: None
     annotations: tuple[tuple[str, str], ...] = ()
-    budget: Callable[[], Budget] | None = None
     days: int = 0
     """How many days pass before that happens."""
 
@@ -143,7 +141,7 @@ def scale_to_zero(world: Living) -> None:
 
 
 def overgrown(world: Living) -> None:
-    world.edit("BlueGreen", "demo", {"metadata": {"annotations": {"big": "x" * 100_000}}})
+    world.edit("BlueGreen", "demo", MANY)
 
 
 def former(world: Living) -> None:
@@ -178,7 +176,7 @@ DAILY = {"schedule": "0 0 * * *"}
 
 CASES = (
     BG("a spec that was stored before a rule", "NoSpec", spec={"blueSpec": None}),
-    BG("one that is too large", "TooLarge", overgrown, budget=lambda: Budget(24 * 20_000)),
+    BG("one that is too large", "TooLarge", overgrown),
     BG(
         "an error of compose", "ComposeFailed",
         controller=replace(bluegreen.CONTROLLER, compose=raising),

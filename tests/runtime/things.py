@@ -20,6 +20,10 @@ def owners(obj: Object) -> tuple[str, ...]:
     return (owner, owner) if owner else ()
 
 
+MANY: Object = {"metadata": {"annotations": {f"a{number}": "" for number in range(3500)}}}
+"""What makes any object too large: an annotation is two values, with its managed field."""
+
+
 def contents(store: Store) -> dict[Any, Any]:
     keys = store.keys()
     return {key: store.get(key) for key in keys}

@@ -80,10 +80,10 @@ class World:
         instance: str = "",
         controller: Controller[Resource] = CONTROLLER,
         normal_events: int = 0,
-        budget: Callable[[], Any] | None = None,
+        door: Callable[[], Any] | None = None,
         server: Server | None = None,
     ) -> None:
-        self._budget = budget
+        self._door = door
         custom = (ours.bluegreen(), ours.cronjob(), ours.memcached())
         self.server = server or Server((*kinds.BUILTIN, *custom), namespaces=(NS, "other"))
         self.cluster = MemoryCluster(self.server)
@@ -100,7 +100,7 @@ class World:
         self.life = self._new_life()
 
     def _new_life(self) -> Life:
-        self.budget = self._budget() if self._budget else None
+        self.door = self._door() if self._door else None
         return Life(
             self.cluster,
             self.controller,
@@ -109,7 +109,7 @@ class World:
             namespaces=self._scope,
             installation=self._installation,
             limits=self.limits,
-            budget=self.budget,
+            door=self.door,
         )
 
     async def _permission(self, namespace: str) -> Permission:

@@ -14,7 +14,7 @@ from hedgerow.kube.discovery import find, spelled
 from hedgerow.kube.errors import Forbidden, Missing, discovery_of
 from hedgerow.objects import ObjectRef, Salvaged, controller_of, metadata
 from hedgerow.plan.installations import installation_of
-from hedgerow.plan.oversized import why_unreadable
+from hedgerow.plan.stubs import why_unreadable
 from hedgerow.plan.transfers import MoveRefused
 from hedgerow.texts import command_line
 from hedgerow_schemas.base import CustomResource

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hedgerow.objects import metadata, ref_of
-from hedgerow.plan.oversized import oversize_of
+from hedgerow.plan.stubs import excess_of
 from hedgerow.runtime.resource_pass import Outcome, Pass
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class GivingBack(Pass):
 
     async def _whole(self, claimable: Claimable, obj: Object) -> Object | None:
         """Return the whole object: an apply would remove what it leaves out. Raises KubeError."""
-        if oversize_of(obj) is None:
+        if excess_of(obj) is None:
             return obj
         ref = ref_of(claimable.kind.api, obj)
         found = await self.context.applier.read(ref)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from prometheus_client import Metric
 
     from hedgerow.contract import Key, Lag
-    from hedgerow.runtime.cache.budget import Budget
+    from hedgerow.runtime.cache.door import Door
     from hedgerow_schemas.base import ApiResource, Object, Status
 
 OUTCOMES = ("success", "retry", "put_off", "failed")
@@ -160,15 +160,16 @@ class Meters:
         self.cache_objects = self._gauge(
             "cache_objects", "Objects in a cache.", "controller resource"
         )
-        self.cache_weight = self._gauge(
-            "cache_weight_bytes", "About how much memory the cached objects take."
+        self.cache_taken = self._gauge(
+            "cache_bytes", "Bytes that are kept of the cached objects, with what indexes them."
         )
         self.cache_budget = self._gauge(
-            "cache_budget_bytes", "How much memory the cached objects may take."
+            "cache_budget_bytes", "How many bytes may be kept of the cached objects."
         )
-        self.cache_reduced = self._gauge(
-            "cache_reduced_objects",
-            "Objects of which only a part is cached: too large, too many together, or undecodable.",
+        self.cache_stubs = self._gauge(
+            "cache_stubs",
+            "Objects that are not cached whole: too many bytes or values, too much in sum, or"
+            " undecodable.",
             "bound",
         )
 
@@ -210,13 +211,12 @@ class Meters:
         """Measure whether this replica leads, with this function."""
         self.leader.set_function(lambda: float(leading()))
 
-    def weighs(self, budget: Budget) -> None:
-        """Measure the memory of the caches, and the objects that are left out of them."""
-        self.cache_budget.set(budget.most)
-        self.cache_weight.set_function(lambda: float(budget.weight))
-        for bound in budget.reduced:
-            gauge = self.cache_reduced.labels(bound)
-            gauge.set_function(partial(_count, budget.reduced, bound))
+    def guards(self, door: Door) -> None:
+        """Measure the bytes of the caches, and the objects that are not let in."""
+        self.cache_budget.set(door.most)
+        self.cache_taken.set_function(lambda: float(door.taken))
+        for limit in door.stubs:
+            self.cache_stubs.labels(limit).set_function(partial(_count, door.stubs, limit))
 
     def beat(self, lag: float) -> None:
         """Record how late the event loop turned, in seconds."""

@@ -21,12 +21,13 @@ from hedgerow.objects import (
     metadata,
     ref_of,
 )
-from hedgerow.plan import oversized
 from hedgerow.plan.conditions import Problem
 from hedgerow.plan.declaration import check_read, checked, compose_failed
 from hedgerow.plan.input import PlanInput
 from hedgerow.plan.plan import Plan, plan, plan_given_back
 from hedgerow.plan.status import kept, read, reader_of, with_said
+from hedgerow.plan.stubs import excess_of
+from hedgerow.plan.stubs import problem as stub_problem
 from hedgerow.plan.yield_and_claim import (
     CLAIM,
     NO_FIELD_POLICY,
@@ -41,10 +42,11 @@ from hedgerow.validation import in_a_line
 from hedgerow_schemas.base import Resource, Status, View
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
     from datetime import datetime
 
     from hedgerow.contract import Claimable
+    from hedgerow.plan.stubs import StubRole
     from hedgerow.runtime.cache.caches import Cache
     from hedgerow.runtime.clock import Clock
     from hedgerow.runtime.namespaces import Permission
@@ -194,15 +196,14 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         permission: Permission | None = None,
         failed: frozenset[ChildId] = frozenset(),
         times: PassTimes | None = None,
-        whole: Mapping[ChildId, Object] | None = None,
         unwatched: Mapping[ChildId, Object] | None = None,
     ) -> Observation | None:
         """Return what is cached now, without a plan; None if nothing may be written, or not yet.
 
         `permission` is that for claims; without one, a resource that has some waits. `failed` are
         the children that this pass could not write. `times` are those at which the pass began,
-        which compose gets: so a time in a declaration is the same at each look. `whole` are
-        children of which only a part is cached, `unwatched` those that no watch shows.
+        which compose gets: so a time in a declaration is the same at each look. `unwatched` are the
+        children that no watch shows.
         """
         live = self.writable(key, state)
         if live is None:
@@ -218,7 +219,6 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             times=times or self.times(),
             refused=state.ledger.refused | failed,
             field_policy=field_policy,
-            whole=whole or {},
             unwatched=unwatched or {},
         )
         return Observation(
@@ -309,16 +309,15 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         times: PassTimes,
         refused: frozenset[ChildId],
         field_policy: FieldPolicy,
-        whole: Mapping[ChildId, Object],
         unwatched: Mapping[ChildId, Object],
     ) -> tuple[PlanInput, Observed]:
         """Return all objects of a resource, for the plan and for compose."""
         home, store = self.controller.home(key), self.cache.child_store
-        owned = _in_whole(self.cache.owned(state.uid, home), whole)
+        owned = self.cache.owned(state.uid, home)
         shown = {_id(kind, obj) for kind, obj in owned}  # by now, a watch may show one again
         unwatched = {target: obj for target, obj in unwatched.items() if target not in shown}
         owned += self._unwatched(unwatched, state.uid)
-        claimable = _in_whole(self.cache.claimable(key), whole)
+        claimable = self.cache.claimable(key)
         written = {_id(kind, obj): obj for kind, obj in (*owned, *claimable)}
         versions = {
             child: store(child.kind, home).content_version(Key(home, child.name))
@@ -364,7 +363,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         live, hindrance = cached.live, cached.hindrance
         controller = self.controller
         problems = size_problems(cached)
-        again = ROOM_AGAIN * (0.5 + self.clock.jitter()) if problems else None
+        again = ROOM_AGAIN * (0.5 + self.clock.jitter()) if _is_left_out(cached) else None
         unread = self.cache.refused(cached.observed.namespace)
         # What compose does not see, it would take for absent.
         problems += [problem(one) for one in unread if one.relation or one.claimable]
@@ -444,35 +443,30 @@ def _field_policy(
 
 
 def size_problems(cached: Observation) -> list[Problem]:
-    """Return the problems of objects that are cached only in part.
+    """Return the problems of objects of which only stubs are cached: compose must not see them.
 
-    Objects left out because all are too large together get one problem for the resource. A child
-    that is being deleted needs nothing more from us.
+    A child that is being deleted needs nothing more from us.
     """
     owner, observed = cached.plan_input.owner, cached.observed
-    refs = [(owner, cached.live)]
-    refs += [
-        (ObjectRef(child.api, child.namespace, child.name), child.raw)
-        for child in (*observed.children, *observed.claimable)
-        if oversized.oversize_of(child.raw) and not is_terminating(child.raw)
+    roles: list[tuple[StubRole, Iterable[View]]] = [
+        ("child", observed.children),
+        ("other", (*observed.claimable, *observed.related)),
     ]
-    found = [(ref, oversize) for ref, obj in refs if (oversize := oversized.oversize_of(obj))]
-    alone = [oversized.problem(ref, oversize) for ref, oversize in found if oversize.of != "sum"]
-    left_out = [oversize for _, oversize in found if oversize.of == "sum"]
-    return alone + [oversized.problem(owner, oversize) for oversize in left_out[:1]]
+    own = excess_of(cached.live)
+    return [*([stub_problem(owner, own)] if own else [])] + [
+        stub_problem(ObjectRef(view.api, view.namespace, view.name), excess, role)
+        for role, views in roles
+        for view in views
+        if (excess := excess_of(view.raw)) and not is_terminating(view.raw)
+    ]
+
+
+def _is_left_out(cached: Observation) -> bool:
+    """Return whether there may be room again for an object of which only a stub is cached."""
+    observed = cached.observed
+    raw = (view.raw for view in (*observed.children, *observed.claimable))
+    return any((why := excess_of(obj)) and why.of == "sum" for obj in (cached.live, *raw))
 
 
 def _id(kind: type[View | Resource], obj: Object) -> ChildId:
     return ChildId(kind.api.kind, metadata(obj)["name"])
-
-
-def _in_whole(
-    children: list[tuple[type[View], Object]], whole: Mapping[ChildId, Object]
-) -> list[tuple[type[View], Object]]:
-    """Return children, those of which only a part is cached as they were read, if they were."""
-    if not whole:
-        return children
-    return [
-        (kind, whole.get(_id(kind, obj), obj) if oversized.oversize_of(obj) else obj)
-        for kind, obj in children
-    ]

@@ -7,11 +7,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from hedgerow.contract import Keep
+from hedgerow.encoding import encode
 from hedgerow.kube.errors import Forbidden, Missing
-from hedgerow.objects import ChildId, ObjectRef, controller_of, metadata, ref_of
+from hedgerow.objects import ChildId, ObjectRef, controller_of, ref_of
 from hedgerow.plan.ledger import EntryState
+from hedgerow.plan.stubs import excess, stub
 from hedgerow.runtime.cache.caches import owner_key
-from hedgerow.runtime.cache.store import version_of
 
 if TYPE_CHECKING:
     from hedgerow.contract import Key
@@ -33,8 +34,6 @@ class Reads:
         self._context, self._key, self._state = context, key, state
         self._number: Counter[ChildId] = Counter()
         self._looked_for: set[ChildId] = set()
-        self.whole: dict[ChildId, Object] = {}
-        """The children of which only a part is cached, as they were read in whole."""
         self.unwatched: dict[ChildId, Object] = {}
         """The children without our label, as they were read: no watch shows them."""
 
@@ -163,29 +162,12 @@ class Reads:
             if found is not None:
                 self._context.responses.store(ref).adopt(found)
 
-    async def read_partial_children(self) -> None:
-        """Read the children of which only a part is cached, unless that has been read.
-
-        Otherwise no pass could make a child smaller that is too large for the caches.
-        """
-        for kind, obj in self._context.cache.reduced_children(self._key):
-            ref = ref_of(kind.api, obj)
-            target = ChildId(kind.api.kind, ref.name)
-            known = self.whole.get(target)
-            is_known = known is not None and version_of(known) >= version_of(obj)
-            if is_known or not self.may_read(target):
-                continue
-            found = await self._context.applier.find(ref)
-            if found is not None and metadata(found)["uid"] == metadata(obj)["uid"]:
-                self.whole[target] = found
-
     def note(self, ref: ObjectRef, obj: Object) -> None:
-        """Take in a newer version of an object, if the caches do not have the whole of it."""
+        """Take in a newer version of an object that no watch shows as ours."""
         target, planner = ChildId(ref.api.kind, ref.name), self._context.planner
-        if target in self.whole:
-            self.whole[target] = obj
         self.unwatched.pop(target, None)
         if not self._context.responses.is_owned_kind(ref) or planner.is_watched(obj):
             return
         if self._key in owner_key(planner.controller, obj):
-            self.unwatched[target] = obj
+            found, manager = excess(obj, encode(obj)), self._context.applier.field_manager
+            self.unwatched[target] = stub(obj, found, manager) if found else obj

@@ -123,7 +123,6 @@ class Pass:
         again, only another one can take that in.
         """
         planner = self.context.planner
-        await self.reads.read_partial_children()
         self._permission = await planner.claim_permission(self.key)
         if (live := planner.writable(self.key, self.state)) is not None:
             field_policy = f"{annotation(live, YIELD)}\n{annotation(live, CLAIM)}"
@@ -134,7 +133,6 @@ class Pass:
             permission=self._permission,
             failed=frozenset(self.failed),
             times=self.times,
-            whole=self.reads.whole,
             unwatched=self.reads.unwatched,
         )
         if found is not None:

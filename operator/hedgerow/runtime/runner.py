@@ -14,6 +14,7 @@ from structlog.contextvars import bound_contextvars
 
 from hedgerow.kube.errors import KubeError
 from hedgerow.objects import metadata
+from hedgerow.plan.stubs import concerned_by
 from hedgerow.runtime.applier import Applier
 from hedgerow.runtime.cache.store import ANEW_AFTER
 from hedgerow.runtime.clock import Wall
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from hedgerow.runtime.cache.store import Store
     from hedgerow.runtime.metrics import Meter
     from hedgerow.runtime.observation import ResourcePlanner
-    from hedgerow_schemas.base import ApiResource
+    from hedgerow_schemas.base import ApiResource, Object
 
 WALL_CHECK = 10.0
 """Seconds between two checks of the wall clock."""
@@ -101,10 +102,14 @@ class ControllerRunner:
         self.failures: dict[Key, Exception] = {}
         """What the last pass of a resource raised, such as a defect of its compose."""
         self._logged: dict[Key, str] = {}
-        if self.cache.budget is not None:
-            self.cache.budget.on_room[self.controller.title] = self.queue.add
+        for source in self.cache:
+            source.store.shelf.on_left_out = self._left_out
         self._meter.queue(self.queue.__len__)
         _measure(self._meter, self.cache)
+
+    def _left_out(self, stub: Object) -> None:
+        for key in concerned_by(stub):
+            self.queue.add(key)
 
     async def run(self) -> None:
         """Work until it is stopped; anew, if the API server's store was restored from a backup."""

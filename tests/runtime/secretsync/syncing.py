@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable
 from typing import Any
 
 from hedgerow.contract import Controller
 from hedgerow.controllers.secretsync.controller import secretsync
 from hedgerow.controllers.secretsync.options import Selection
 from hedgerow.controllers.secretsync.sources import TARGET_NAME
-from hedgerow.runtime.cache.budget import Budget
 from hedgerow.testing.memory.kinds import BUILTIN, NAMESPACE
 from hedgerow.testing.memory.server import Server
 from runtime.world import World
@@ -33,9 +31,7 @@ class Syncing:
         self,
         *namespaces: str,
         options: Selection | None = None,
-        budget: Callable[[], Budget] | None = None,
     ) -> None:
-        self._budget = budget
         self.server = Server((*BUILTIN, NAMESPACE), namespaces=())
         for name in (HOME, "kube-system", *(namespaces or ("team-a", "team-b"))):
             self.open(name)
@@ -45,7 +41,7 @@ class Syncing:
         """End this life of the operator and begin another, with other options if given."""
         if options is not None:
             self.controller: Controller[Any] = secretsync(options)
-        self.world = World(controller=self.controller, server=self.server, budget=self._budget)
+        self.world = World(controller=self.controller, server=self.server)
 
     async def settle(self) -> None:
         for _ in range(12):

@@ -11,12 +11,9 @@ from hedgerow.controllers.secretsync.sources import TARGET_TYPE, CopiedSecret
 from hedgerow.fields import managed_fields
 from hedgerow.kube import errors
 from hedgerow.plan.yield_and_claim import CLAIM
-from hedgerow.runtime.cache.budget import Budget
 from runtime.secretsync.syncing import HOME, MANAGER, Syncing, coded, secret
 
 pytestmark = pytest.mark.anyio
-
-MIB = 1024 * 1024
 
 
 def fix(sync: Syncing) -> None:
@@ -346,7 +343,7 @@ class TestWhatIsTold:
         assert sync.events() == sync.events("Namespace") == []
 
     async def test_a_copy_that_is_too_large_is_logged_and_stays_until_it_is_smaller(self):
-        sync = Syncing("team-a", budget=lambda: Budget(2 * MIB))
+        sync = Syncing("team-a")
         sync.source("app", {"password": "one"})
         await sync.settle()
         sync.put("app", "team-a", {f"key{n}": "x" * 100 for n in range(4000)})

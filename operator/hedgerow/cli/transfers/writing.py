@@ -23,7 +23,7 @@ from hedgerow.kube.errors import (
 from hedgerow.kube.retry import RetryClock
 from hedgerow.kube.withholding import withholding
 from hedgerow.objects import Salvaged, metadata, renamed
-from hedgerow.plan.oversized import why_unreadable
+from hedgerow.plan.stubs import why_unreadable
 from hedgerow.plan.transfers import MoveRefused
 
 if TYPE_CHECKING:

@@ -1,1 +1,1 @@
-"""Cache: the watched objects, indexed, within a memory budget."""
+"""Cache: the watched objects, indexed, within bounds."""

@@ -13,8 +13,8 @@ from msgspec import Struct, field
 from hedgerow.contract import Key, unreduced
 from hedgerow.fields import managed_fields
 from hedgerow.objects import Installation, controller_of, metadata
-from hedgerow.plan.oversized import Family, oversize_of
-from hedgerow.runtime.cache.budget import Budget, Weigher
+from hedgerow.plan.stubs import MARK, concerned_by, excess_of
+from hedgerow.runtime.cache.door import Door, Shelf
 from hedgerow.runtime.cache.store import Index, Store, key_of
 from hedgerow_schemas.base import ApiResource, Object, Resource, View
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 
     from hedgerow.contract import Claimable, Controller, Relation
-    from hedgerow.plan.oversized import Oversize
     from hedgerow.shard import Shard
 
 ALL_NAMESPACES = ""
@@ -30,8 +29,6 @@ LATEST = str(2**64)
 """A version that is newer than any."""
 OWNER, CONCERNS = "owner", "concerns"
 CLAIMABLE, ASTRAY = "claimable", "astray"
-CLAIMANT = "hedgerowClaimant"
-"""A top-level field that no object of the API has; a reduced object keeps its claimant in it."""
 
 log = structlog.get_logger(__name__)
 
@@ -91,7 +88,7 @@ class _Scopes:
 
 
 class Cache(Struct, frozen=True, dict=True, eq=False):
-    """All stores of one controller; `budget` limits all caches of the process together.
+    """All stores of one controller; `door` is that of all caches of the process.
 
     With a `shard`, there are only resources of its namespaces, and keys of others mean nothing.
     """
@@ -100,7 +97,7 @@ class Cache(Struct, frozen=True, dict=True, eq=False):
     children: tuple[Source, ...]
     related: tuple[Source, ...] = field(default=())
     controller: str = ""
-    budget: Budget | None = None
+    door: Door = field(default_factory=Door)
     claimed: tuple[Source, ...] = ()
     shard: Shard | None = None
 
@@ -130,23 +127,16 @@ class Cache(Struct, frozen=True, dict=True, eq=False):
         return next((source.store.get(key) for source in self._resources.of(key[0])), None)
 
     def fitting(self, key: Key) -> list[tuple[type[View | Resource], Object]]:
-        """Return the objects of a resource that were left out, if there is room for them again."""
-        left_out = [(kind, obj) for kind, obj, why in _reduced(self, key) if why.of == "sum"]
-        budget = self.budget
-        has_room = budget and left_out and budget.has_room(Family(self.controller, *key))
-        return left_out if has_room else []
-
-    def reduced_children(self, key: Key) -> list[tuple[type[View | Resource], Object]]:
-        """Return the children of which only a part is cached, if one pass may have them whole.
-
-        Without this, a pass could never make a child smaller that is too large for the caches.
-        """
-        found, budget = _reduced(self, key), self.budget
-        if not (found and budget) or any(kind is self.resources[0].kind for kind, _, _ in found):
+        """Return the stubs of a resource that were left out, if there is room for all of them."""
+        live = self.resource(key) if self.door.stubs["sum"] else None
+        if live is None:
             return []
-        if budget.of(Family(self.controller, *key)) > budget.most_read:
-            return []
-        return [(kind, obj) for kind, obj, why in found if why.of != "undecodable"]
+        owned = self.owned(metadata(live)["uid"], key[0])
+        together = ((self.resources[0].kind, live), *owned, *self.claimable(key))
+        found = [(kind, obj, why) for kind, obj in together if (why := excess_of(obj))]
+        left_out = [(kind, obj) for kind, obj, why in found if why.of == "sum"]
+        size = sum(why.number for _, _, why in found if why.of == "sum")
+        return left_out if self.door.has_room(size) else []
 
     def resource_keys(self) -> tuple[Key, ...]:
         """Return the keys of all cached resources."""
@@ -228,30 +218,18 @@ class Cache(Struct, frozen=True, dict=True, eq=False):
         ]
 
 
-def _reduced(cache: Cache, key: Key) -> list[tuple[type[View | Resource], Object, Oversize]]:
-    """Return the resource and those of its children of which only a part is cached, and why."""
-    if cache.budget is None or not any(cache.budget.reduced.values()):
-        return []
-    live = cache.resource(key)
-    if live is None:
-        return []
-    owned = [*cache.owned(metadata(live)["uid"], key[0]), *cache.claimable(key)]
-    together = [(cache.resources[0].kind, live), *owned]
-    return [(kind, obj, why) for kind, obj in together if (why := oversize_of(obj)) is not None]
-
-
 def build(
     controller: Controller[Resource],
     installation: Installation,
     namespaces: Iterable[str],
-    budget: Budget | None = None,
+    door: Door | None = None,
     shard: Shard | None = None,
 ) -> Cache:
     """Return the stores of a controller: one per kind and namespace, or one per kind for all.
 
-    With a `budget`, they keep only a part of objects that are too large. With a `shard`, they have
-    the resources of its namespaces, and what concerns these: objects that resources of other
-    namespaces may read are all read, and cluster-scoped resources have children everywhere.
+    `door` decides what of an object is kept. With a `shard`, they have the resources of its
+    namespaces, and what concerns these: objects that resources of other namespaces may read are all
+    read, and cluster-scoped resources have children everywhere.
     """
     controller = _guarded(controller)
     readable = tuple(dict.fromkeys(namespaces)) or (ALL_NAMESPACES,)
@@ -265,6 +243,7 @@ def build(
     indices = {
         OWNER: _owner,
     }
+    common = door or Door()
 
     def store(
         kind: type[View | Resource],
@@ -272,18 +251,15 @@ def build(
         relation: Relation | None = None,
         claimable: Claimable | None = None,
     ) -> Store:
-        reads = claimable.reduce if claimable else unreduced
-        if budget is None:
-            return Store(indices, reads=reads)
-        weigher = Weigher(
-            budget,
-            partial(_family, controller, kind, relation, claimable),
+        shelf = Shelf(
+            common,
+            partial(_concerned, controller, kind, relation, claimable),
             manager=manager,
-            reducible=relation is None,
-            packable=relation is None or relation.of is not None,
-            keeps=partial(_claim_marks, claimable) if claimable else _nothing,
+            give_way=relation is None,
+            stay=relation is not None and relation.of is None,
+            controller=controller.title,
         )
-        return Store(indices, weigher, reads)
+        return Store(indices, shelf, claimable.reduce if claimable else unreduced)
 
     prefix = built_in.annotation_prefix
     picks = partial(_is_picked, prefix, manager) if prefix else None
@@ -324,7 +300,7 @@ def build(
             )
         ),
         controller=controller.title,
-        budget=budget,
+        door=common,
         claimed=tuple(
             Source(
                 claimable.kind,
@@ -437,26 +413,16 @@ def _concerned(
     claimable: Claimable | None,
     obj: Object,
 ) -> tuple[Key, ...]:
+    if MARK in obj:
+        return concerned_by(obj)
     if claimable is not None:
-        is_ours = CLAIMANT in obj or claimable.concerns(claimable.kind(obj))
+        is_ours = claimable.concerns(claimable.kind(obj))
         return (_claimant(claimable, obj) or key_of(obj),) if is_ours else ()
     if relation is not None:
         return tuple(relation.of(relation.kind(obj))) if relation.of else ()
     if kind is controller.resource:
         return (key_of(obj),)
     return owner_key(controller, obj)
-
-
-def _family(
-    controller: Controller[Resource],
-    kind: type[View | Resource],
-    relation: Relation | None,
-    claimable: Claimable | None,
-    obj: Object,
-) -> Family:
-    """Return the resource to which an object's weight counts; itself if it concerns none."""
-    keys = _concerned(controller, kind, relation, claimable, obj) or (key_of(obj),)
-    return Family(controller.title, *keys[0])
 
 
 def _is_picked(prefix: str, manager: str, obj: Object) -> bool:
@@ -484,20 +450,9 @@ def _owner(obj: Object) -> Iterable[Hashable]:
 
 def _claimant(claimable: Claimable, obj: Object) -> Key | None:
     """Return the key of the one resource that may claim fields of an object, or None."""
-    if CLAIMANT in obj:
-        return obj[CLAIMANT]
     view = claimable.kind(obj)
     key = claimable.of(view) if claimable.concerns(view) else None
     return key if key is not None and key[0] == key_of(obj)[0] else None
-
-
-def _claim_marks(claimable: Claimable, obj: Object) -> Object:
-    """Return what a reduced object keeps: without its fields, nothing says whose it is."""
-    return {CLAIMANT: _claimant(claimable, obj)}
-
-
-def _nothing(_obj: Object) -> Object:
-    return {}
 
 
 def _claim_indices(claimable: Claimable, manager: str) -> Mapping[str, Index]:
@@ -507,7 +462,7 @@ def _claim_indices(claimable: Claimable, manager: str) -> Mapping[str, Index]:
 
     def astray(obj: Object) -> Iterable[Hashable]:
         is_held = managed_fields.entry(obj, manager) and _claimant(claimable, obj) is None
-        is_ours = CLAIMANT in obj or claimable.concerns(claimable.kind(obj))
+        is_ours = claimable.concerns(claimable.kind(obj))
         return (key_of(obj),) if is_held and is_ours else ()
 
     return {CLAIMABLE: claimant, ASTRAY: astray}

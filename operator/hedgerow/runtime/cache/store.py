@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 from hedgerow.contract import Key, unreduced
 from hedgerow.objects import metadata, version_number
-from hedgerow.plan.oversized import Oversize, oversize_of
 from hedgerow.plan.writes import content
-from hedgerow.runtime.cache.packing import Packing
+from hedgerow.runtime.cache.door import CachedObject, Shelf
 from hedgerow_schemas.base import Object
 
 if TYPE_CHECKING:
     from hedgerow.kube.errors import KubeError
-    from hedgerow.runtime.cache.budget import Weigher
+    from hedgerow.runtime.cache.door import Filed
 
 ANEW_AFTER = 1.0
 """Seconds to wait before beginning anew after a RestoredError: two servers of different stores may
@@ -23,7 +22,6 @@ contradict each other on and on."""
 AT_ONCE = 100
 """Objects of a list to store between two turns of the event loop: a few milliseconds."""
 Index = Callable[[Object], Iterable[Hashable]]
-_Filed = tuple[tuple[Hashable, ...], ...]
 StoreChange = tuple[Object | None, Object | None]
 """The object cached before and the one cached now; None if there is none."""
 
@@ -46,27 +44,6 @@ class RestoredError(Exception):
     """
 
 
-class _Entry:
-    """One cached object: decoded, packed, or both; and what is asked of it without decoding it."""
-
-    __slots__ = ("content_version", "filed", "obj", "packed", "version")
-
-    def __init__(self, obj: Object, content_version: int, filed: _Filed) -> None:
-        self.obj: Object | None = obj
-        self.packed = b""
-        self.version = version_of(obj)
-        self.content_version = content_version
-        self.filed = filed
-        """Its values in each index, in the order of the indices."""
-
-    def is_older(self, obj: Object) -> bool:
-        """Return whether an object is newer than this one, or the whole of this reduced one."""
-        version = version_of(obj)
-        return version > self.version or (
-            version == self.version and self.obj is not None and oversize_of(self.obj) is not None
-        )
-
-
 def _parts(keys: Iterable[Key]) -> Iterator[list[Key]]:
     """Split the current keys into parts."""
     whole = list(keys)
@@ -80,11 +57,11 @@ class _Indices:
         self._indices = dict(indices)
         self.keys: dict[str, dict[Hashable, set[Key]]] = {name: {} for name in indices}
 
-    def values(self, obj: Object) -> _Filed:
+    def values(self, obj: Object) -> Filed:
         """Return an object's values in each index, in the order of the indices."""
         return tuple(tuple(dict.fromkeys(index(obj))) for index in self._indices.values())
 
-    def file(self, key: Key, before: _Filed, now: _Filed) -> None:
+    def file(self, key: Key, before: Filed, now: Filed) -> None:
         """Move a key from its values in each index to those that it has now."""
         if before == now:
             return
@@ -98,64 +75,25 @@ class _Indices:
                 indexed.setdefault(value, set()).add(key)
 
 
-class _Shelf:
-    """The cached objects, decoded or packed; with a `weigher`, a budget decides which."""
-
-    def __init__(self, weigher: Weigher | None) -> None:
-        self._weigher = weigher
-        self._packing = Packing()
-        self.entries: dict[Key, _Entry] = {}
-
-    def opened(self, key: Key) -> Object:
-        """Return an object that somebody asks for: it stays decoded for a while."""
-        entry = self.entries[key]
-        if self._weigher is not None:
-            self._weigher.opened((self, key))
-        if entry.obj is None:
-            entry.obj = self._packing.unpack(entry.packed)
-        return entry.obj
-
-    def decoded(self, entry: _Entry) -> Object:
-        """Return an object without keeping it decoded; the loop may pack it meanwhile."""
-        obj = entry.obj
-        return self._packing.unpack(entry.packed) if obj is None else obj
-
-    def reduce(self, key: Key, oversize: Oversize) -> None:
-        """Keep only a part of a cached object."""
-        entry = self.entries[key]
-        obj = self.decoded(entry)
-        if self._weigher is not None and oversize_of(obj) is None:
-            entry.obj, entry.packed = self._weigher.reduce((self, key), obj, oversize), b""
-
-    def pack(self, key: Key) -> int:
-        """Keep a cached object packed until somebody asks for it; return its bytes."""
-        entry = self.entries[key]
-        if entry.obj is not None:
-            entry.packed = entry.packed or self._packing.pack(entry.obj)
-            entry.obj = None
-        return len(entry.packed)
-
-
 class Store:
     """Objects by namespace and name.
 
     It has two sources: the watch, in order, and the responses to our own writes, which may come
     before or after the watch reports them. `version` is how far the watch has come. A response at
-    or below it is old, and so is an event below the cached version. With a `weigher`, objects
-    are weighed: those that nobody has asked for lately are packed, and only a part is kept of those
-    that are too large. `reads` returns what is cached of an object that was not read by the watch.
+    or below it is old, and so is an event below the cached version. What is not let in is kept as a
+    stub, see `Door`. `reads` returns what is cached of an object that was not read by the watch.
     """
 
     def __init__(
         self,
         indices: Mapping[str, Index] | None = None,
-        weigher: Weigher | None = None,
+        shelf: Shelf | None = None,
         reads: Callable[[Object], Object] = unreduced,
     ) -> None:
-        self._weigher = weigher
+        self.shelf = shelf or Shelf()
+        self._door = self.shelf.door
         self._reads = reads
-        self._shelf = _Shelf(weigher)
-        self._entries = self._shelf.entries
+        self._entries: dict[Key, CachedObject] = {}
         self._indices = _Indices(indices or {})
         self._overtaken: dict[Key, int] = {}
         """The versions of the cached objects of which the current list has an older form."""
@@ -171,17 +109,17 @@ class Store:
     def get(self, key: Key) -> Object | None:
         """Return the cached object, or None; it is not to be changed."""
         entry = self._entries.get(key)
-        return None if entry is None else self._shelf.opened(key)
+        return None if entry is None else self._door.open(entry)
 
     def peek(self, key: Key) -> Object | None:
-        """Return what `get` does, from any thread: nothing is recorded of it."""
+        """Return what `get` does; the object does not stay decoded for that."""
         entry = self._entries.get(key)
-        return None if entry is None else self._shelf.decoded(entry)
+        return None if entry is None else self._door.peek(entry)
 
     def has(self, obj: Object) -> bool:
         """Return whether an object is cached in this version or a newer one."""
         entry = self._entries.get(key_of(obj))
-        return entry is not None and not entry.is_older(obj)
+        return entry is not None and not _is_older(entry, obj)
 
     def content_version(self, key: Key) -> int:
         """Return a number that changes with a cached object, but not with its status alone.
@@ -198,12 +136,12 @@ class Store:
 
     def all(self) -> list[Object]:
         """Return all objects, ordered by key."""
-        return [self._shelf.opened(key) for key in sorted(self._entries)]
+        return [self._door.open(self._entries[key]) for key in sorted(self._entries)]
 
     def by(self, index: str, value: Hashable) -> list[Object]:
         """Return the objects that an index has under `value`, ordered by key."""
         keys = self._indices.keys[index].get(value)
-        return [self._shelf.opened(key) for key in sorted(keys)] if keys else []
+        return [self._door.open(self._entries[key]) for key in sorted(keys)] if keys else []
 
     def meet(self, obj: Object) -> StoreChange | None:
         """Store an object of a list that is being read; return the change, if any.
@@ -216,7 +154,7 @@ class Store:
         self._overtaken.pop(key, None)
         if entry is not None and version_of(obj) < entry.version:
             self._overtaken[key] = entry.version
-        return self._take(obj, listed=True)
+        return self._take(obj)
 
     def replacing(
         self,
@@ -278,38 +216,37 @@ class Store:
     def forget(self, key: Key, uid: str) -> None:
         """Remove an object that is gone according to the server, unless its uid is another now."""
         entry = self._entries.get(key)
-        if entry is not None and metadata(self._shelf.decoded(entry)).get("uid") == uid:
+        if entry is not None and entry.uid == uid:
             self._forgotten(key, entry)
 
-    def _take(self, obj: Object, *, listed: bool = False) -> StoreChange | None:
-        """Store an object if it is newer than the cached one.
-
-        One that is `listed` is of a list, not of an event or of an answer.
-        """
+    def _take(self, obj: Object) -> StoreChange | None:
+        """Store an object if it is newer than the cached one."""
         key = key_of(obj)
-        entry = self._entries.get(key)
-        if entry is not None and not entry.is_older(obj):
+        before = self._entries.get(key)
+        if before is not None and not _is_older(before, obj):
             return None
-        old = None if entry is None else self._shelf.decoded(entry)
-        if self._weigher is not None:
-            obj = self._weigher.weigh((self._shelf, key), obj, listed=listed)
-        content_version = next(self._changes)
-        is_whole = oversize_of(obj) is None  # of a reduced one, what is left out may have changed
-        if entry and old is not None and is_whole and content(old) == content(obj):
-            content_version = entry.content_version
-        filed = self._indices.values(obj)
-        self._indices.file(key, () if entry is None else entry.filed, filed)
-        self._entries[key] = _Entry(obj, content_version, filed)
-        if self._weigher is not None:
-            self._weigher.settle(None)
-        kept = self._entries[key].obj
-        return old, obj if kept is None else kept
+        old = None if before is None else self._door.peek(before)
+        entry = CachedObject(self.shelf, key, version_of(obj), metadata(obj).get("uid"))
+        entry.filed = self._indices.values(obj)
+        self._indices.file(key, () if before is None else before.filed, entry.filed)
+        self._entries[key] = entry
+        self._door.enter(entry, obj, before)
+        # A stub never equals the object: what is not kept of it may have changed.
+        entry.content_version = next(self._changes)
+        if before is not None and old is not None and content(old) == content(obj):
+            entry.content_version = before.content_version
+        return old, self._door.peek(entry)
 
-    def _forgotten(self, key: Key, entry: _Entry) -> StoreChange:
+    def _forgotten(self, key: Key, entry: CachedObject) -> StoreChange:
         """Remove an object; return the change."""
-        old = self._shelf.decoded(entry)
+        old = self._door.peek(entry)
         self._indices.file(key, entry.filed, ())
         del self._entries[key]
-        if self._weigher is not None:
-            self._weigher.settle((self._shelf, key))
+        self._door.leave(entry)
         return old, None
+
+
+def _is_older(entry: CachedObject, obj: Object) -> bool:
+    """Return whether an object is newer than what is cached, or the whole of this stub."""
+    version = version_of(obj)
+    return version > entry.version or (version == entry.version and entry.limit is not None)

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from hedgerow.contract import Controller, Key
     from hedgerow.kube.watch import Changed, Snapshot
-    from hedgerow.runtime.cache.budget import Budget
     from hedgerow.runtime.cache.caches import Source
+    from hedgerow.runtime.cache.door import Door
     from hedgerow.runtime.clock import Clock
     from hedgerow.runtime.events.recorder import Limits
     from hedgerow.runtime.namespaces import Permission
@@ -39,7 +39,7 @@ def operator(
     installation: Installation | None = None,
     meters: Meters | None = None,
     limits: Limits | None = None,
-    budget: Budget | None = None,
+    door: Door | None = None,
     server_time: Callable[[], datetime | None] | None = None,
 ) -> ControllerRunner:
     """Return what runs a controller on the cluster in memory, as a process would make it."""
@@ -47,7 +47,7 @@ def operator(
     planner = ResourcePlanner(
         controller=controller,
         installation=installation,
-        cache=build(controller, installation, namespaces, budget),
+        cache=build(controller, installation, namespaces, door),
         clock=clock,
         permission=permission,
         server_time=server_time or cluster.server_time,

@@ -1,34 +1,36 @@
-"""Bounds: what is kept of objects that are too large, what is said, and who is left out."""
+"""Stubs: what is kept of objects that are too large, and what is said."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from hedgerow.objects import Installation, ObjectRef
+from hedgerow.encoding import encode
+from hedgerow.objects import Installation, Key, ObjectRef
 from hedgerow.plan.installations import reporters
-from hedgerow.plan.oversized import (
+from hedgerow.plan.stubs import (
+    COUNTED,
     MARK,
+    MOST_BYTES,
+    MOST_VALUES,
     TOO_LARGE,
-    Family,
-    Oversize,
-    oversize_of,
+    Excess,
+    concerned_by,
+    excess,
+    excess_of,
     problem,
     readable,
-    reduced,
-    surplus,
+    stub,
 )
 from hedgerow_schemas.base import ApiResource
 from plan.made import entry
 
 MANAGER = "hedgerow-bluegreen"
+ANEW = ", or delete it: what is declared of it is made anew"
 MIB = 1024 * 1024
-OWN = Oversize(9 * MIB, 8 * MIB, "object")
-SUM = Oversize(30 * MIB, 224 * MIB, "sum")
+OWN = Excess(12_345, MOST_VALUES, "values")
+SUM = Excess(3 * MIB // 2, 192 * MIB, "sum")
 STATUS = {"routeTo": "Blue", "conditions": [{"type": "Ready", "status": "True"}], "theirs": 1}
 
 
@@ -58,11 +60,11 @@ def resource(**meta: Any) -> dict[str, Any]:
     }
 
 
-def reduce(obj: dict[str, Any], oversize: Oversize = OWN) -> dict[str, Any]:
-    return reduced(obj, oversize, MANAGER)
+def reduce(obj: dict[str, Any], why: Excess = OWN) -> dict[str, Any]:
+    return stub(obj, why, MANAGER)
 
 
-class TestReduced:
+class TestStub:
     def test_who_it_is_stays_and_what_it_declares_goes(self):
         small = reduce(resource())
 
@@ -115,44 +117,103 @@ class TestReduced:
 
         assert len(reduce(resource(managedFields=many))["metadata"]["managedFields"]) == 8
 
-    def test_an_object_without_anything_can_be_reduced(self):
+    def test_of_an_object_without_anything_there_is_one(self):
         assert reduce({}) == {
             "metadata": {"managedFields": []},
-            MARK: {"weight": 9 * MIB, "most": 8 * MIB, "of": "object"},
+            MARK: {"number": 12_345, "most": MOST_VALUES, "of": "values", "concerns": []},
         }
 
 
-class TestExcess:
-    @pytest.mark.parametrize("oversize", [OWN, SUM])
-    def test_a_part_tells_why_it_is_one(self, oversize):
-        assert oversize_of(reduce(resource(), oversize)) == oversize
+class TestMark:
+    @pytest.mark.parametrize("why", [OWN, SUM])
+    def test_it_tells_why_it_is_one(self, why):
+        assert excess_of(reduce(resource(), why)) == why
 
-    def test_a_whole_object_tells_of_none(self):
-        assert oversize_of(resource()) is None
+    def test_it_tells_whom_it_concerns(self):
+        keys = Key("ns", "a"), Key("", "b")
+
+        assert concerned_by(stub(resource(), OWN, MANAGER, keys)) == keys
+
+    def test_a_whole_object_has_none(self):
+        assert excess_of(resource()) is None
+
+
+def env(number: int) -> dict[str, Any]:
+    """Return so many variables with the managed fields of whoever set them."""
+    of = {".": {}, "f:name": {}, "f:value": {}}
+    return {
+        "env": [{"name": f"A{n}", "value": "x"} for n in range(number)],
+        "managed": {f'k:{{"name":"A{n}"}}': of for n in range(number)},
+    }
+
+
+class TestExcess:
+    @pytest.mark.parametrize(
+        ("obj", "why"),
+        [
+            ({"a": "x" * (MOST_BYTES - 8)}, None),
+            ({"a": "x" * (MOST_BYTES - 7)}, Excess(MOST_BYTES + 1, MOST_BYTES, "bytes")),
+            ({"a": "{,[" * 20_000}, None),
+            ({"a": ["x"] * (MOST_VALUES - 2)}, None),
+            ({"a": ["x"] * (MOST_VALUES - 1)}, Excess(MOST_VALUES + 1, MOST_VALUES, "values")),
+            (env(999), None),
+            (env(1000), Excess(7_003, MOST_VALUES, "values")),
+            ({"a": [{}] * 3_500, "b": [[]] * 3_499}, Excess(7_002, MOST_VALUES, "values")),
+        ],
+    )
+    def test_it_is_by_bytes_and_by_values(self, obj, why):
+        assert excess(obj, encode(obj)) == why
+
+    @pytest.mark.parametrize("obj", [{"a": ["x"] * 300_000}, {"a": [{"b": {}}] * 150_000}])
+    def test_it_counts_no_longer_than_need_be(self, obj):
+        found = excess(obj, encode(obj))
+
+        assert found is not None
+        assert COUNTED < found.number
 
 
 class TestProblem:
     REF = ObjectRef(ApiResource("apps/v1", "Deployment", "deployments"), "ns", "demo")
 
-    def test_it_tells_size_bound_and_remedy_of_one_that_is_too_large(self):
-        found = problem(self.REF, OWN)
+    @pytest.mark.parametrize(
+        ("role", "remedy"),
+        [
+            ("resource", "Make it smaller. Until then hedgerow writes nothing for it"),
+            (
+                "child",
+                f"Make it smaller{ANEW}. Until then hedgerow writes nothing for this one",
+            ),
+            ("other", "Make it smaller. Until then hedgerow writes nothing for this one"),
+        ],
+    )
+    def test_it_tells_size_bound_and_remedy_of_one_that_is_too_large(self, role, remedy):
+        found = problem(self.REF, OWN, role)
 
         assert (found.reason, found.stalled) == (TOO_LARGE, True)
         assert found.message == (
-            "Deployment/demo is too large: it takes about 9.0 MiB of memory, and 8.0 MiB is the"
-            " most for one object. Make it smaller, with fewer items above all, or raise the"
-            " operator's memory limit. Until then hedgerow writes nothing for it"
+            "Deployment/demo is too large: it has 12,345 JSON values, and 7,000 is the most. "
+            + remedy
         )
+
+    def test_bytes_are_told_in_mebibytes(self):
+        found = problem(self.REF, Excess(3 * MIB, 2 * MIB, "bytes"))
+
+        assert "it has 3.0 MiB of JSON, and 2.0 MiB is the most" in found.message
+
+    def test_what_was_not_counted_to_the_end_is_more_than_that(self):
+        found = problem(self.REF, Excess(COUNTED + 1, MOST_VALUES, "values"))
+
+        assert "it has more than 100,000 JSON values" in found.message
 
     def test_it_tells_the_sum_of_one_that_is_left_out(self):
         found = problem(self.REF, SUM)
 
         assert (found.reason, found.stalled) == (TOO_LARGE, True)
-        assert "takes about 30.0 MiB of memory, and there is room for 224.0 MiB" in found.message
-        assert "caches it again once there is room" in found.message
+        assert "it has 1.5 MiB of JSON, and all objects together may take 192.0" in found.message
+        assert "reads it again within about a minute" in found.message
 
     def test_it_tells_what_is_odd_about_one_that_cannot_be_decoded(self):
-        found = problem(self.REF, Oversize(1, 2, "undecodable"))
+        found = problem(self.REF, Excess(1, 2, "undecodable"))
 
         assert (found.reason, found.stalled) == ("Undecodable", True)
         assert found.message.startswith("Deployment/demo cannot be read: its JSON has bytes that")
@@ -160,53 +221,3 @@ class TestProblem:
 
     def test_sizes_are_told_in_mebibytes(self):
         assert readable(1_600_000) == "1.5 MiB"
-
-
-def left_out(need: int, **weights: int) -> list[str]:
-    """Name who is left out; `a_b` is resource b of namespace a, which can be reduced to nothing."""
-    families = {Family("c", *name.split("_")): weight for name, weight in weights.items()}
-    return [f"{one.namespace}_{one.name}" for one in surplus(families, families, need)]
-
-
-class TestSurplus:
-    def test_nobody_is_left_out_without_need(self):
-        assert left_out(0, a_x=9) == []
-
-    def test_the_heaviest_goes_first_and_no_more_than_need_be(self):
-        assert left_out(5, a_x=3, a_y=9, a_z=4) == ["a_y"]
-
-    def test_who_has_little_is_not_left_out_for_who_has_much(self):
-        assert left_out(6, much_x=4, much_y=4, much_z=4, little_x=6) == ["much_z", "much_y"]
-
-    def test_namespaces_take_turns_once_they_take_the_same(self):
-        assert left_out(9, a_x=4, a_y=4, b_x=4, b_y=3) == ["a_y", "b_x", "a_x"]
-
-    def test_what_cannot_be_reduced_is_passed_over(self):
-        fixed, light = Family("c", "a", "fixed"), Family("c", "b", "light")
-
-        assert surplus({fixed: 9, light: 1}, {fixed: 0, light: 1}, 5) == [light]
-
-    @given(
-        st.dictionaries(
-            st.builds(Family, st.just("c"), st.sampled_from("abc"), st.sampled_from("vwxyz")),
-            st.integers(1, 50),
-        ),
-        st.integers(0, 300),
-    )
-    def test_it_gains_what_is_needed_or_all_there_is_and_each_but_once(self, weights, need):
-        found = surplus(weights, weights, need)
-
-        gained = sum(weights[one] for one in found)
-        assert len(set(found)) == len(found)
-        assert gained >= need or set(found) == set(weights)
-        assert not found or gained - weights[found[-1]] < need
-
-    @given(st.lists(st.integers(1, 50), min_size=1), st.integers(1, 50), st.integers(1, 300))
-    def test_a_namespace_is_left_alone_while_another_takes_more(self, others, ours, need):
-        families = {Family("c", "other", str(n)): weight for n, weight in enumerate(others)}
-        mine = Family("c", "mine", "x")
-        found = surplus({**families, mine: ours}, defaultdict(lambda: 1) | families, need)
-
-        if mine in found:
-            before = sum(families[one] for one in found[: found.index(mine)])
-            assert sum(others) - before <= ours

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hedgerow.runtime.cache.budget import memory_limit
+from hedgerow.process.memory import memory_limit
 
 V1 = "9:name=systemd:/\n4:memory:/kubepods/pod1/c\n0::/\n"
 V2 = "0::/kubepods/pod1/c\n"

@@ -1,0 +1,270 @@
+"""Door: what is let into the caches of a process, and which of it stays decoded.
+
+One object may have so many bytes and values (`plan.stubs.excess`); of a larger one a stub is kept.
+All together may take so many bytes, which are counted exactly; beyond that the namespace that takes
+the most keeps stubs of its largest objects. Objects that somebody asked for lately are decoded, all
+others are deflated JSON.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final
+
+import structlog
+
+from hedgerow.encoding import encode
+from hedgerow.objects import Salvaged
+from hedgerow.plan import stubs
+from hedgerow.plan.stubs import MOST_BYTES, MOST_VALUES, Excess, excess, most_values, readable
+from hedgerow.runtime.cache.packing import Packing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable
+
+    from hedgerow.contract import Key
+    from hedgerow.plan.stubs import SizeLimit
+    from hedgerow_schemas.base import Object
+
+    Filed = tuple[tuple[Hashable, ...], ...]
+
+MIB: Final = 1024 * 1024
+UNLIMITED: Final = 1024 * MIB
+"""Bytes for the caches of a process without a memory limit."""
+OVERHEAD: Final = 2048
+"""Bytes that each object takes besides its JSON: indices, and what passes remember about it."""
+DECODED_BYTES: Final = 6 * MIB
+"""The most bytes of JSON of the objects that stay decoded: those of some 2,500 Deployments."""
+DECODED_VALUES: Final = 300_000
+"""The most values of these. Decoded, each takes some 100 bytes, however few it has in JSON."""
+LOW: Final = 0.9
+"""The part of the budget up to which objects that were left out are read again."""
+GAIN: Final = 4096
+"""The bytes of JSON from which on a stub takes less."""
+AT_ONCE: Final = 64
+"""The most objects that are left out for one that comes in, in some 20 ms."""
+STEP: Final = 1.05
+"""The growth after which it is logged again that there is nothing more to leave out."""
+
+log = structlog.get_logger(__name__)
+
+
+class CachedObject:
+    """One cached object: decoded, packed, or both; and what is asked of it without decoding it.
+
+    `limit` says why it is a stub; it is None for a whole object. `filed` are its values in each
+    index, in the order of the indices. `size` are the bytes of its JSON, `taken` those that it
+    takes now.
+    """
+
+    __slots__ = (
+        "content_version", "filed", "key", "limit", "obj", "packed", "shelf", "size", "taken",
+        "uid", "values", "version",
+    )  # fmt: skip
+
+    def __init__(self, shelf: Shelf, key: Key, version: int, uid: Any) -> None:
+        self.shelf, self.key, self.version, self.uid = shelf, key, version, uid
+        self.limit: SizeLimit | None = None
+        self.obj: Object | None = None
+        self.packed = b""
+        self.size = self.values = self.taken = self.content_version = 0
+        self.filed: Filed = ()
+
+
+class Shelf:
+    """What the door knows of the objects of one store.
+
+    `concerned` returns the keys of the resources that an object concerns, of which a stub has only
+    what `manager` says; without it, all are let in. Those that `give_way` may be left out to make
+    room for others. Those that `stay` decoded are asked for by each pass. `controller` is named in
+    the log.
+    """
+
+    def __init__(
+        self,
+        door: Door | None = None,
+        concerned: Callable[[Object], Iterable[Key]] | None = None,
+        *,
+        manager: str = "",
+        give_way: bool = False,
+        stay: bool = False,
+        controller: str = "",
+    ) -> None:
+        self.door = door or Door()
+        self.is_bounded, self.concerned = concerned is not None, concerned or _nobody
+        self.manager = manager
+        self.give_way, self.stay = give_way, stay
+        self.controller = controller
+        self.packing = Packing()
+        self.on_left_out: Callable[[Object], object] = lambda _: None
+        """Called with the stub of an object that was cached and is left out now."""
+
+
+class Door:
+    """Counts what is cached in one process, and decides which objects are cached whole."""
+
+    def __init__(self, most: int = UNLIMITED, decoded: int = DECODED_BYTES) -> None:
+        """Let in so many bytes at most, and keep objects of so many `decoded`."""
+        self.most, self._most_decoded = most, decoded
+        self.taken = 0
+        """The bytes that all cached objects take."""
+        self.stubs: dict[str, int] = {"bytes": 0, "values": 0, "sum": 0, "undecodable": 0}
+        """The number of stubs, by what exceeds a limit."""
+        self._by_namespace: defaultdict[str, int] = defaultdict(int)
+        self._large: defaultdict[str, dict[CachedObject, tuple[Key, ...]]] = defaultdict(dict)
+        """By namespace: the objects of which stubs would make room, and whom they concern."""
+        self._decoded: OrderedDict[CachedObject, None] = OrderedDict()
+        """The decoded objects, the one asked for last at the end, but for those that stay so."""
+        self._decoded_bytes = self._decoded_values = 0
+        self._told_at = most
+
+    def has_room(self, size: int) -> bool:
+        """Return whether an object of so many bytes fits in that was left out."""
+        return self.taken + size + OVERHEAD <= LOW * self.most
+
+    def enter(self, entry: CachedObject, obj: Object, before: CachedObject | None) -> None:
+        """Let an object in, or a stub of it, in the place of the one `before`."""
+        if before is not None:
+            self.leave(before)
+        text = encode(obj)
+        found = self._excess(entry.shelf, obj, text, before)
+        if found is None:
+            self._put(entry, obj, text)
+        else:
+            self._put_stub(entry, obj, found)
+            if before is None or before.limit != found.of:
+                _tell(entry, found)
+        self._make_room()
+
+    def leave(self, entry: CachedObject) -> None:
+        """Note that an object is no longer cached."""
+        self._count(entry, 0)
+        self._large[entry.key[0]].pop(entry, None)
+        if not self._large[entry.key[0]]:
+            del self._large[entry.key[0]]
+        if not self._by_namespace[entry.key[0]]:
+            del self._by_namespace[entry.key[0]]
+        if entry in self._decoded:
+            self._undecoded(entry)
+            del self._decoded[entry]
+        if entry.limit is not None:
+            self.stubs[entry.limit] -= 1
+
+    def open(self, entry: CachedObject) -> Object:
+        """Return an object that somebody asks for: it stays decoded for a while."""
+        obj = entry.obj
+        if obj is None:
+            obj = entry.shelf.packing.unpack(entry.packed)
+            self._decode(entry, obj)
+        elif entry in self._decoded:
+            self._decoded.move_to_end(entry)
+        return obj
+
+    def peek(self, entry: CachedObject) -> Object:
+        """Return an object that does not stay decoded for that."""
+        return entry.shelf.packing.unpack(entry.packed) if entry.obj is None else entry.obj
+
+    def _excess(
+        self, shelf: Shelf, obj: Object, text: bytes, before: CachedObject | None
+    ) -> Excess | None:
+        if not shelf.is_bounded:
+            return None
+        if shelf.give_way and isinstance(obj, Salvaged):
+            return Excess(len(text), MOST_BYTES, "undecodable")
+        found = excess(obj, text)
+        was_left_out = before is not None and before.limit == "sum"
+        if found is None and was_left_out and not self.has_room(len(text)):
+            return Excess(len(text), self.most, "sum")
+        return found
+
+    def _put(self, entry: CachedObject, obj: Object, text: bytes) -> None:
+        entry.size, entry.values = len(text), min(most_values(text), MOST_VALUES)
+        entry.packed = b""
+        self._count(entry, entry.size + OVERHEAD)
+        if entry.limit is None and entry.shelf.give_way and entry.size > GAIN:
+            self._large[entry.key[0]][entry] = tuple(entry.shelf.concerned(obj)) or (entry.key,)
+        self._decode(entry, obj)
+
+    def _put_stub(self, entry: CachedObject, obj: Object, found: Excess) -> Object:
+        stub = stubs.stub(obj, found, entry.shelf.manager, entry.shelf.concerned(obj))
+        entry.limit = found.of
+        self.stubs[found.of] += 1
+        self._put(entry, stub, encode(stub))
+        return stub
+
+    def _count(self, entry: CachedObject, taken: int) -> None:
+        more = taken - entry.taken
+        entry.taken = taken
+        self.taken += more
+        self._by_namespace[entry.key[0]] += more
+
+    def _decode(self, entry: CachedObject, obj: Object) -> None:
+        """Keep an object decoded, and pack those that nobody has asked for lately."""
+        entry.obj = obj
+        if entry.shelf.stay:
+            return
+        self._decoded[entry] = None
+        self._decoded_bytes += entry.size
+        self._decoded_values += entry.values
+        while self._decoded_bytes > self._most_decoded or self._decoded_values > DECODED_VALUES:
+            if len(self._decoded) == 1:
+                return
+            oldest, _ = self._decoded.popitem(last=False)
+            self._undecoded(oldest)
+            self._pack(oldest)
+
+    def _undecoded(self, entry: CachedObject) -> None:
+        self._decoded_bytes -= entry.size
+        self._decoded_values -= entry.values
+
+    def _pack(self, entry: CachedObject) -> None:
+        if not entry.packed and entry.obj is not None:
+            entry.packed = entry.shelf.packing.pack(entry.obj)
+            self._count(entry, len(entry.packed) + OVERHEAD)
+        entry.obj = None
+
+    def _make_room(self) -> None:
+        """Leave out the largest objects of the namespace that takes the most, until all fit in.
+
+        What concerns the same resource goes with them: it is not managed without them anyway.
+        """
+        left = AT_ONCE
+        while self.taken > self.most and self._large and left > 0:
+            large = self._large[max(self._large, key=self._by_namespace.__getitem__)]
+            concerned = large[max(large, key=attrgetter("taken"))]
+            together = [entry for entry, keys in large.items() if keys == concerned][:left]
+            left -= len(together)
+            for entry in together:
+                self._leave_out(entry)
+        if self.taken > self._told_at:
+            taken, most = readable(self.taken), readable(self.most)
+            log.error("caches are over the budget of memory", taken=taken, most=most)
+        self._told_at = max(self.most, self.taken * STEP)
+
+    def _leave_out(self, entry: CachedObject) -> None:
+        obj, found = self.peek(entry), Excess(entry.size, self.most, "sum")
+        self.leave(entry)
+        stub = self._put_stub(entry, obj, found)
+        number = self.stubs["sum"]
+        if not number & (number - 1):  # the first one, the second, the fourth, and so on
+            log.warning(
+                "objects are left out of the caches",
+                count=number,
+                namespace=entry.key[0],
+                most=readable(self.most),
+            )
+        entry.shelf.on_left_out(stub)
+
+
+def _nobody(_obj: Object) -> tuple[Key, ...]:
+    return ()
+
+
+def _tell(entry: CachedObject, found: Excess) -> None:
+    named = "/".join(filter(None, entry.key))
+    bound = log.bind(controller=entry.shelf.controller, object=named)
+    if found.of == "undecodable":
+        bound.warning("object cannot be decoded")
+    elif found.of != "sum":
+        bound.warning("object is too large", has=found.number, most=found.most, of=found.of)
