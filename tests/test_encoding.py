@@ -1,19 +1,22 @@
-"""Encoding: the same values as pydantic reads and writes, wherever msgspec serves."""
+"""Encoding: what is read and written as JSON, and what is beside that which cannot be."""
 
 from __future__ import annotations
 
 import enum
 import json
+from contextlib import nullcontext
+from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Struct
 from pydantic import BaseModel
-from pydantic_core import from_json, to_json
+from pydantic_core import from_json
 
-from hedgerow.encoding import DEEPEST, LONGEST_NUMBER, OPENINGS, decode, encode, nested, salvage
+from hedgerow.encoding import DEEPEST, decode, encode, reader, shallow
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -40,6 +43,18 @@ def deep(levels: int) -> bytes:
     return b'{"a":' * levels + b"1" + b"}" * levels
 
 
+ODD = {
+    "deep": deep(DEEPEST + 1),
+    "deeper": deep(900),
+    "deepest": deep(9_990),
+    "no UTF-8": b'"\xff"',
+    "surrogate": b'"\xed\xa0\x80"',
+    "number": b"1" * 5_000,
+    "range": b"1e999",
+}
+"""JSON that an API server sends, and that cannot be decoded."""
+
+
 class TestDecode:
     @given(VALUES)
     def test_it_reads_what_was_written(self, value):
@@ -50,9 +65,8 @@ class TestDecode:
     @pytest.mark.parametrize(
         "content",
         [
-            b"", b"{", b"NaN", b"-Infinity", b'{"a":NaN}', b"[1,]", b"{} x", b'"\xff"', b'"a\nb"',
-            b'"\\ud800"', b"1" * 5000, b"\xef\xbb\xbf{}",
-            b"[" + b"[]," * OPENINGS + b"NaN]", deep(OPENINGS + 3), deep(900), b"[" * 100_000,
+            b"", b"{", b"NaN", b"-Infinity", b'{"a":NaN}', b"[1,]", b"{} x", b'"a\nb"',
+            b"\xef\xbb\xbf{}", rb'"\ud800"', *ODD.values(),
         ],
         ids=lambda content: repr(content[:12]),
     )  # fmt: skip
@@ -60,8 +74,25 @@ class TestDecode:
         with pytest.raises(ValueError):
             decode(content)
 
+    @pytest.mark.parametrize(
+        ("content", "is_read"),
+        [
+            (deep(DEEPEST), True),
+            (deep(DEEPEST + 1), False),
+            (b"[" + deep(DEEPEST) + b"]", False),
+            (b"[" + b"[]," * 9_000 + b"[]]", True),
+            (b'["' + b"[" * 900 + b'"]', True),
+            (b'["\\\\","' + b"]" * 900 + b'",' + deep(DEEPEST) + b"]", False),
+            (rb'["\"' + b"]" * 900 + b'",' + deep(DEEPEST) + b"]", False),
+        ],
+        ids=["deepest", "deeper", "in a list", "wide", "text", "text beside", "quoted text beside"],
+    )  # fmt: skip
+    def test_levels_are_counted_outside_of_texts(self, content, is_read):
+        with nullcontext() if is_read else pytest.raises(ValueError, match="more than 190 levels"):
+            decode(content)
+
     def test_whatever_was_read_can_be_written_and_read_by_a_caller_deep_down(self):
-        found = decode(deep(OPENINGS))
+        found = decode(deep(DEEPEST))
 
         def below(frames: int) -> Any:
             return below(frames - 1) if frames else decode(encode(found))
@@ -69,59 +100,46 @@ class TestDecode:
         assert below(600) == found
 
     def test_equal_keys_are_one_string(self):
-        for size in (1, OPENINGS + 1):
-            one, other = (list(decode(b'[{"name":1}' + b",[]" * size + b"]")[0]) for _ in range(2))
-            assert one[0] is other[0]
+        one, other = (list(decode(b'[{"name":1}]')[0]) for _ in range(2))
+        assert one[0] is other[0]
 
 
-class TestSalvage:
+class Named(Struct):
+    name: str
+
+
+class TestShallow:
+    """What cannot be decoded still cannot; but what is beside it can be read."""
+
     @given(VALUES)
-    def test_it_reads_what_a_strict_decoder_reads(self, value):
+    def test_what_can_be_decoded_stays_as_it_is(self, value):
         content = json.dumps(value).encode()
-        if b"Infinity" not in content:
-            assert salvage(content) == json.loads(content)
+        assert shallow(content) == content
 
-    @pytest.mark.parametrize(
-        ("content", "expected"),
-        [
-            (b'{"a":"\xff","\xed\xa0\x80":1}', {"a": "\ufffd", "\ufffd" * 3: 1}),
-            (rb'["\ud800", "\udc00x", "\\ud800"]', ["\ufffd", "\ufffdx", r"\ud800"]),
-            (rb'["\ud83d\ude00", "\udead\ud800"]', ["😀", "\ufffd\ufffd"]),
-            (b'["a\nb\x00"]', ["a b "]),
-            (b"[" + b"1" * (LONGEST_NUMBER + 1) + b",-2.5e3]", [None, -2500.0]),
-            (b'["' + b"1" * (LONGEST_NUMBER + 1) + b'"]', ["1" * (LONGEST_NUMBER + 1)]),
-            (b'{"a":"{[\\"[{","b":[]}', {"a": '{["[{', "b": []}),
-        ],
-        ids=["no UTF-8", "surrogates", "pairs", "control", "number", "digits", "brackets"],
-    )  # fmt: skip
-    def test_it_replaces_what_no_strict_decoder_reads(self, content, expected):
-        assert salvage(content) == expected
+    @pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
+    def test_an_object_is_named_whatever_is_in_it(self, odd):
+        content = b'{"more":[' + odd + b',"\\"["],"name":"x"}'
+        found = shallow(content)
 
-    def test_what_is_nested_too_deep_is_left_out_and_the_rest_is_there(self):
-        inner = deep(9_990)
-        found = salvage(b'{"x":' + inner + b',"y":[' + inner + b',2],"z":"q"}')
-
-        assert (found["y"][1], found["z"]) == (2, "q")
-        levels, place = 1, found["x"]
-        while place:
-            levels, place = levels + 1, place["a"]
-        assert levels == DEEPEST
+        assert reader(Named)(found).name == "x"
+        with pytest.raises(ValueError):
+            decode(found)
 
     @pytest.mark.parametrize(
         "content",
         [b"", b"{", b"[1", b'{"a":"b', b"}", b"[}", b"nonsense", b"[" * 9_990, b'"' + b'\\"' * 900],
         ids=lambda content: repr(content[:12]),
     )  # fmt: skip
-    def test_what_is_no_json_at_all_is_an_error(self, content):
+    def test_what_is_no_json_at_all_is_read_by_nobody(self, content):
         with pytest.raises(ValueError):
-            salvage(content)
+            reader(Named)(shallow(content))
 
-    def test_maps_and_lists_are_found_by_how_deep_they_are_nested(self):
-        content = b'{"a":[{"b":[]},{}],"c":"[{"}'
 
-        found = {depth: [content[slice(*at)] for at in nested(content, depth)] for depth in (1, 3)}
-
-        assert found == {1: [content], 3: [b'{"b":[]}', b"{}"]}
+def nest(levels: int) -> list[Any]:
+    found: list[Any] = []
+    for _ in range(levels):
+        found = [found]
+    return found
 
 
 class TestEncode:
@@ -132,18 +150,25 @@ class TestEncode:
             assert json.loads(encode(value)) == value
 
     @pytest.mark.parametrize(
-        "value",
+        ("value", "text"),
         [
-            {"a": Word("b")}, {Word("a"): 1}, {"a": Colour.BLUE}, {Colour.BLUE: 1}, {"a": Spec()},
-            {None: 1}, {True: 1}, {("a", "b"): 1}, ({"a", "b"} - {"b"}, ("c",)),
+            ({"a": Word("b")}, '{"a":"b"}'), ({Word("a"): 1}, '{"a":1}'),
+            ({"a": Colour.BLUE}, '{"a":"Blue"}'), ({Colour.BLUE: 1}, '{"Blue":1}'),
+            ({"a": Spec()}, '{"a":{"replicas":1}}'), (("a", ("b",)), '["a",["b"]]'),
+            ({"a": float("nan")}, '{"a":null}'), ("\x00é\u2028\x7f", '"\\u0000é\u2028\x7f"'),
+            (2**64, str(2**64)), (datetime(2026, 1, 1, tzinfo=UTC), '"2026-01-01T00:00:00Z"'),
         ],
-        ids=repr,
     )  # fmt: skip
-    def test_it_writes_what_pydantic_writes(self, value):
-        assert encode(value) == to_json(value)
+    def test_it_writes_what_stands_for_json(self, value, text):
+        assert encode(value).decode() == text
+
+    def test_or_in_lines(self):
+        assert encode({"a": [], "b": [1]}, indent=1) == b'{\n "a": [],\n "b": [\n  1\n ]\n}'
 
     @pytest.mark.parametrize(
-        "value", ["\ud800", {"a": object()}, MappingProxyType({"a": 1})], ids=["lone", "no", "view"]
+        "value",
+        ["\ud800", {"a": object()}, MappingProxyType({"a": 1}), {("a",): 1}, nest(100_000)],
+        ids=["lone", "no", "view", "key", "deep"],
     )
     def test_what_has_no_json_is_an_error(self, value):
         with pytest.raises(ValueError):

@@ -81,7 +81,7 @@ class TestGenerate:
         whole["components"]["schemas"]["io.k8s.api.core.v1.PodSpec"]["description"] = "theirs"
         whole["components"]["schemas"]["io.k8s.Unused"] = {"type": "object"}
         given = tmp_path / "server.json"
-        given.write_bytes(generate.to_json(whole))
+        given.write_bytes(generate.encode(whole))
 
         result = run("--root", root, "--openapi", given)
 

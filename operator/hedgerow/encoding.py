@@ -1,58 +1,53 @@
-"""Encoding: JSON values as bytes or text, and back, quickly where that is safe.
+"""Encoding: JSON values as bytes or text, and back.
 
 All of hedgerow reads and writes JSON by this module, so that one place says what is refused, how
 deep a text may be nested, and how a value is spelled. `tests/architecture/test_encoding.py` lists
-the exceptions. msgspec takes half of pydantic's time, but follows JSON of any depth until the
-interpreter's stack ends, and does not know every class that pydantic does. pydantic itself takes
-30 ms to import, so only the functions that need it do: a command that prints its help does not.
+the exceptions. msgspec follows JSON of any depth until the interpreter's stack ends, so the levels
+are counted first where there may be too many.
 
-An API server stores managed fields that no strict decoder accepts: 9,990 levels deep, and with
-names that are no UTF-8. `salvage` reads such an object, so that it does not cost its neighbours
-their list or watch.
+An API server stores managed fields that no decoder accepts: 9,990 levels deep, and with names that
+are no UTF-8. With `shallow` such an object is named, and its neighbours in a list are decoded.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import sys
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from msgspec import Raw, Struct
 from msgspec.json import Decoder, Encoder
+from msgspec.json import format as indented
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-OPENINGS: Final = 200
-"""The most maps and lists of a text that msgspec reads, and so the deepest one. pydantic reads the
-others: deeper ones it refuses."""
+    from msgspec import Raw
+
 DEEPEST: Final = 190
-"""The levels of nesting that `salvage` keeps; what is deeper becomes `{}`. pydantic reads 200."""
-LONGEST_NUMBER: Final = sys.int_info.default_max_str_digits
-"""The most characters of a number; Python reads no longer integer, as that takes quadratic time."""
-_TOKEN: Final = re.compile(
-    rb'"(?:[^"\\]++|\\.)*+"?+|(?P<opens>[\[{])|(?P<closes>[\]}])|(?P<number>[-0-9][0-9.eE+-]*+)',
-    re.DOTALL,
-)
-_ESCAPE: Final = re.compile(
-    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
-    rb"|(?P<lone>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)"
-)
-_SPACES: Final = bytes(max(code, 32) for code in range(256))
-"""A table for `bytes.translate`: control characters become spaces, which JSON has everywhere."""
-S = TypeVar("S", bound=Struct)
+"""The most levels of maps and lists that are decoded: what walks over a value is recursive."""
+_TOO_DEEP: Final = f"it is nested more than {DEEPEST} levels deep"
+_STEPS: Final = bytes(1 if char in b"[{" else 255 for char in range(256))
+"""A table for `bytes.translate`: a bracket becomes the step, as a signed byte, that it is."""
+_NO_BRACKETS: Final = bytes(char for char in range(256) if char not in b"[]{}")
+_TOKEN: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"?+|(?P<opens>[\[{])|(?P<closes>[\]}])', re.DOTALL)
+T = TypeVar("T")
 _decoder: Final = Decoder[Any]()
-_members: Final = Decoder(dict[str, Raw])
 
 
 def decode(content: bytes) -> Any:
     """Return decoded JSON; raises ValueError. Equal keys share one string; values do not."""
-    if content.count(b"{") + content.count(b"[") > OPENINGS:
-        from pydantic_core import from_json  # noqa: PLC0415 - see above
-
-        return from_json(content, cache_strings="keys", allow_inf_nan=False)
+    if content.count(b"{") + content.count(b"[") > DEEPEST and _levels(content) > DEEPEST:
+        raise ValueError(_TOO_DEEP)
     return _decoder.decode(content)
+
+
+def _levels(content: bytes) -> int:
+    """Return how deep JSON is nested."""
+    unescaped = content.replace(b"\\\\", b"").replace(b'\\"', b"")
+    outside = b"".join(unescaped.split(b'"')[::2])  # strings are every other part between quotes
+    steps = memoryview(outside.translate(_STEPS, _NO_BRACKETS)).cast("b")
+    return max(accumulate(steps), default=0)
 
 
 def read_json(text: str) -> Any:
@@ -60,95 +55,57 @@ def read_json(text: str) -> Any:
     return decode(text.encode())
 
 
-def members(content: bytes) -> dict[str, bytes]:
-    """Return the members of a JSON object, each as JSON; raises ValueError.
+def reader(kind: type[T]) -> Callable[[bytes | Raw], T]:
+    """Return a function that reads of JSON what a type names; it raises ValueError.
 
-    What is in them is neither decoded nor checked, which takes a few milliseconds for 5 MB.
-    """
-    try:
-        return {name: bytes(value) for name, value in _members.decode(content).items()}
-    except RecursionError as error:
-        raise ValueError("it is nested too deeply") from error
-
-
-def struct_reader(kind: type[S]) -> Callable[[bytes | Raw], S]:
-    """Return a function that reads of JSON what a Struct names; it raises ValueError.
-
-    What is in the other members is passed over: no objects are made of it.
+    What is in the other members, or is `Raw`, is passed over: it is neither decoded nor checked.
     """
     decoder = Decoder(kind)
 
-    def read(content: bytes | Raw) -> S:
+    def read(content: bytes | Raw) -> T:
         try:
             return decoder.decode(content)
         except RecursionError as error:
-            raise ValueError("it is nested too deeply") from error
+            raise ValueError(_TOO_DEEP) from error
 
     return read
 
 
-def salvage(content: bytes) -> Any:
-    """Return JSON that `decode` refuses, with what it refuses replaced; raises ValueError."""
-    return decode(replaced(content))
+def shallow(content: bytes) -> bytes:
+    """Return JSON with a number that `decode` refuses for each part that is nested too deep.
 
-
-def replaced(content: bytes) -> bytes:
-    """Return a JSON text with what `decode` refuses replaced.
-
-    Maps and lists below `DEEPEST` become `{}`, numbers over `LONGEST_NUMBER` null, bytes that are
-    no UTF-8 and lone surrogates U+FFFD, control characters spaces. It takes linear time and no
-    recursion: a fifth of a second for 1.5 MB of brackets. Raises ValueError for other faults.
+    So a `reader` can pass over it. It takes linear time and no recursion: a quarter of a second for
+    1.5 MB of brackets.
     """
-    text = _joined(content, nested(content, DEEPEST + 1), b"{}")
-    text = text.decode("utf-8", "replace").encode().translate(_SPACES)
-    text = _ESCAPE.sub(lambda found: rb"\ufffd" if found["lone"] else found[0], text)
-    numbers = (found.span() for found in _TOKEN.finditer(text) if found["number"])
-    long = (span for span in numbers if span[1] - span[0] > LONGEST_NUMBER)
-    return _joined(text, long, b"null")
-
-
-def nested(content: bytes, depth: int) -> Iterator[tuple[int, int]]:
-    """Yield where each map and list of a JSON text begins and ends that is nested this deep.
-
-    The outermost one has depth 1. Raises ValueError if the text ends within one.
-    """
-    level = begin = 0
+    parts, level, begin, end = list[bytes](), 0, 0, 0
     for found in _TOKEN.finditer(content):
         if found["opens"]:
             level += 1
-            if level == depth:
-                begin = found.start()
+            begin = found.start() if level == DEEPEST + 1 else begin
         elif found["closes"]:
-            if level == depth:
-                yield begin, found.end()
+            if level == DEEPEST + 1:
+                parts += [content[end:begin], b"1e999"]
+                end = found.end()
             level -= 1
-    if level > 0:
-        raise ValueError("the text ends within a map or a list")
+    return b"".join((*parts, content[end:]))
 
 
-def _joined(content: bytes, spans: Iterator[tuple[int, int]], instead: bytes) -> bytes:
-    """Return a text with `instead` in the place of each span."""
-    parts, end = list[bytes](), 0
-    for span in spans:
-        parts += [content[end : span[0]], instead]
-        end = span[1]
-    return b"".join((*parts, content[end:])) if parts else content
-
-
-def encode(value: Any) -> bytes:
+def encode(value: Any, *, indent: int = 0) -> bytes:
     """Return a value as JSON, the same bytes for the same value within one process.
 
-    Besides JSON's own values it may have dates, enumerations, models, dataclasses and the like, and
-    whatever pydantic makes a key of. Raises ValueError for all else, and for a lone surrogate.
+    Besides JSON's own values it may have dates, enumerations, models, dataclasses and the like. A
+    number that is none becomes null. Raises ValueError for all else, and for a lone surrogate.
     """
     try:
-        return _encoder.encode(value)
-    except (TypeError, RecursionError):
-        return to_json(value)
+        content = _encoder.encode(value)
+    except (RecursionError, TypeError) as error:
+        raise ValueError(f"it cannot be written as JSON: {error}") from error
+    return indented(content, indent=indent) if indent else content
 
 
 def _jsonable(value: Any) -> Any:
-    from pydantic_core import to_jsonable_python  # noqa: PLC0415 - see above
+    # pydantic takes 30 ms to import, and a command that prints its help needs none of it.
+    from pydantic_core import to_jsonable_python  # noqa: PLC0415
 
     return to_jsonable_python(value)
 
@@ -156,20 +113,9 @@ def _jsonable(value: Any) -> Any:
 _encoder: Final = Encoder(enc_hook=_jsonable)
 
 
-def to_json(value: Any, *, indent: int | None = None) -> bytes:
-    """Return a value as JSON that leaves this process: for an API server, a program or a person.
-
-    It takes what `encode` takes, but writes a number that is none as `NaN`, which the reader
-    refuses, where `encode` writes null. Raises ValueError.
-    """
-    from pydantic_core import to_json as written  # noqa: PLC0415 - see above
-
-    return written(value, indent=indent)
-
-
 def json_text(value: Any) -> str:
     """Return a value as compact JSON, such as an annotation; raises ValueError."""
-    return to_json(value).decode()
+    return encode(value).decode()
 
 
 def to_ascii(

@@ -13,7 +13,7 @@ import typer
 
 from hedgerow.deploy import kustomize
 from hedgerow.deploy.helm import chart
-from hedgerow.encoding import decode, to_json
+from hedgerow.encoding import decode, encode
 from hedgerow.files import overwrite
 from hedgerow.manifest import to_yaml
 from hedgerow.registry import ours
@@ -166,7 +166,7 @@ async def sandbox_document() -> Object:
 
 
 def _json(value: Any) -> str:
-    return to_json(value, indent=1).decode() + "\n"
+    return encode(value, indent=1).decode() + "\n"
 
 
 def _text(path: Path) -> str:

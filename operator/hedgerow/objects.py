@@ -156,13 +156,6 @@ def is_manager_of(controller: str, manager: str) -> bool:
     return bool(re.fullmatch(PROGRAM_NAME, program)) and name.rpartition("-")[2] == controller
 
 
-class Salvaged(dict[str, Any]):
-    """An object whose JSON could not be decoded strictly: parts of it were replaced or left out.
-
-    See `hedgerow.encoding.salvage`. No write may be based on it.
-    """
-
-
 def labelling_program(key: str) -> str | None:
     """Return the program whose controllers label their children with this key, or None."""
     found = _LABEL_KEY.fullmatch(key)

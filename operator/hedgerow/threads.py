@@ -1,19 +1,10 @@
-"""Threads: long pure work runs in a thread, so that the event loop goes on meanwhile."""
+"""Threads: the garbage collector and the switches of threads, so that the event loop goes on."""
 
 from __future__ import annotations
 
 import gc
 import sys
-from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar
-
-from anyio import CapacityLimiter, to_thread
-from anyio.lowlevel import RunVar
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-T = TypeVar("T")
+from typing import Final
 
 SWITCH: Final = 0.001
 """Seconds after which a thread gives the interpreter to another one."""
@@ -33,44 +24,3 @@ def tune_for_event_loop() -> None:
     gc.freeze()
     gc.set_threshold(*COLLECTED)
     sys.setswitchinterval(SWITCH)
-
-
-class OneThread:
-    """Runs one piece of work at a time in a thread.
-
-    More would only compete for the interpreter, also with the event loop.
-    """
-
-    def __init__(self, name: str) -> None:
-        """`name` is unique in the process: each event loop has a limiter of this name."""
-        self._limiter: RunVar[CapacityLimiter] = RunVar(f"hedgerow {name}")
-
-    async def run(self, work: Callable[[], T]) -> T:
-        """Return what pure `work` returns; a caller that is cancelled does not wait for it."""
-        limiter = self._limiter.get(None)
-        if limiter is None:
-            limiter = CapacityLimiter(1)
-            self._limiter.set(limiter)
-        called = partial(_uncollected, work)
-        return await to_thread.run_sync(called, limiter=limiter, abandon_on_cancel=True)
-
-
-TEXTS: Final = OneThread("texts")
-"""For long texts that clients and tenants wrote."""
-
-
-def _uncollected(work: Callable[[], T]) -> T:
-    """Return what `work` returns, with the garbage collector off.
-
-    Pure work leaves no cycles. But it makes so many objects that it would start a full collection,
-    which would block every thread.
-
-    Threads may overlap, such as that of a caller who was cancelled. The first to end turns the
-    collector on for the others too, which costs them a collection at most. To wait for the last one
-    would leave it off as long as clients keep one thread busy.
-    """
-    gc.disable()
-    try:
-        return work()
-    finally:
-        gc.enable()

@@ -18,7 +18,6 @@ from hedgerow.cli.switch import decision, takeover
 from hedgerow.objects import ObjectRef
 from hedgerow.plan.immutable import Fixed
 from hedgerow.plan.remedies import overview, remedies
-from hedgerow.plan.stubs import why_unreadable
 from hedgerow.plan.yield_and_claim import CLAIM, allow_claims, claims_refused
 from hedgerow.texts import command_line, within
 from hedgerow_schemas.base import ApiResource, ContestedField
@@ -195,7 +194,6 @@ class TestPlaces:
             claims_refused("shop"),
             str(Fixed(Service({"metadata": {"name": "x", "namespace": "y"}, "spec": {"a": 1}}),
                       ("spec", "a"), 2, "loses it")),
-            why_unreadable(ObjectRef(ROLE, "shop", "x", "uid")),
             "\n".join(told(CRD, plain=True)),
         ],
     )  # fmt: skip

@@ -9,7 +9,7 @@ import pytest
 from support.code.sources import Module, modules
 
 LIBRARIES = {"json", "msgspec.json", "orjson"}
-FUNCTIONS = {"from_json", "to_json", "to_jsonable_python", "JSONEncoder", "JSONDecoder"}
+FUNCTIONS = {"from_json", "encode", "to_jsonable_python", "JSONEncoder", "JSONDecoder"}
 METHODS = {"model_validate_json", "model_dump_json", "validate_json", "dump_json"}
 
 ONE = "hedgerow/encoding.py"
@@ -41,7 +41,7 @@ def _uses_json(node: ast.AST) -> bool:
         is_library = node.module in LIBRARIES or (node.module == "msgspec" and "json" in names)
         return is_library or (not is_of_ours and bool(names & FUNCTIONS))
     return isinstance(node, ast.Attribute) and (
-        node.attr in METHODS or ast.unparse(node) in {"msgspec.json", "pydantic_core.to_json"}
+        node.attr in METHODS or ast.unparse(node) in {"msgspec.json", "pydantic_core.encode"}
     )
 
 
@@ -54,7 +54,7 @@ def _uses_json(node: ast.AST) -> bool:
         ("from msgspec.json import Decoder", True),
         ("def read():\n    from pydantic_core import from_json", True),
         ("Model.model_validate_json(text)", True),
-        ("from hedgerow.encoding import to_json", False),
+        ("from hedgerow.encoding import encode", False),
         ("response.json()", False),
     ],
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hedgerow.encoding import to_json
+from hedgerow.encoding import encode
 from support.operator.running import PORTLESS
 from support.programs.typed import answer
 
@@ -63,7 +63,7 @@ def test_a_kubeconfig_that_is_none(words, told, tmp_path):
 @each_command
 def test_a_server_that_is_not_there_and_nothing_is_left_behind(words, told, tmp_path):
     path = tmp_path / "kubeconfig"
-    path.write_bytes(to_json(NOWHERE))
+    path.write_bytes(encode(NOWHERE))
     code, [line] = told(words, path)
 
     assert code == 4

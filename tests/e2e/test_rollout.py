@@ -8,7 +8,7 @@ from e2e.load import Answers, Load, asking
 from e2e.node.node import Node
 from e2e.pods import is_ready
 from e2e.serving import SECRET, connecting, shown, stored
-from hedgerow.encoding import to_json
+from hedgerow.encoding import encode
 from hedgerow.testing.api import Api, Object
 from hedgerow.testing.waiting import eventually
 
@@ -78,7 +78,7 @@ ROLE = f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{NAME}"
 
 def apply(node: Node, manifest: Object) -> None:
     """Apply a manifest as `Deployment.of` does."""
-    node.kubectl("apply", "--server-side", "-f", "-", given=to_json(manifest).decode())
+    node.kubectl("apply", "--server-side", "-f", "-", given=encode(manifest).decode())
 
 
 def lacking(node: Node, deployment: Deployment, before: set[str]) -> list[str]:

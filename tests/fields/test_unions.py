@@ -12,7 +12,6 @@ from hedgerow.fields.paths import path_of
 from hedgerow.fields.refused import MOST_CAUSES
 from hedgerow.fields.sets import Values, declaring, leaves
 from hedgerow.fields.unions import in_the_way
-from hedgerow.objects import Salvaged
 from hedgerow.testing.memory.answers import Refused
 from hedgerow.testing.memory.kinds import BUILTIN
 from hedgerow.testing.memory.server import Server
@@ -159,11 +158,6 @@ class TestFound:
         live["metadata"]["managedFields"] = []
 
         assert found(deployment(FILES), live) == []
-
-    def test_nothing_is_found_in_an_object_that_was_not_read_exactly(self):
-        live = left(deployment({}), deployment())
-
-        assert found(deployment(FILES), Salvaged(live)) == []
 
     def test_items_of_one_name_are_left_alone(self):
         live = left(deployment({}), deployment())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hedgerow.encoding import to_json
+from hedgerow.encoding import encode
 from hedgerow.kube import errors
 from hedgerow.kube.errors import Cause
 from kube.recordings import DIRECTORY, Recording
@@ -103,7 +103,7 @@ class TestForbidden:
         assert (ending.terminating, refused.terminating) == (True, False)
 
 
-MANIFEST = to_json(to_json({"spec": {"rout": "Blue", "text": "x" * 3000}}).decode()).decode()
+MANIFEST = encode(encode({"spec": {"rout": "Blue", "text": "x" * 3000}}).decode()).decode()
 UNKNOWN = 'strict decoding error: unknown field "spec.rout"'
 
 
@@ -113,7 +113,7 @@ class TestLastWords:
     def refused(self, message: str, causes: list[dict[str, str]] | None = None):
         details = {"causes": causes or []}
         status = {"kind": "Status", "message": message, "reason": "Invalid", "details": details}
-        return errors.from_answer(422, to_json(status), request="PATCH /apis/x")
+        return errors.from_answer(422, encode(status), request="PATCH /apis/x")
 
     def test_of_a_patch_with_an_unknown_field_only_the_field_is_told(self):
         value = f"Invalid value: {MANIFEST}: {UNKNOWN}"

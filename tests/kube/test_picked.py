@@ -14,8 +14,9 @@ import pytest
 
 from hedgerow.kube import errors
 from hedgerow.kube.picked import Picked
-from hedgerow.kube.watch import Bookmark, Changed, Listing, Snapshot, reflect
+from hedgerow.kube.watch import Bookmark, Changed, Listing, Snapshot, Undecoded, reflect
 from hedgerow.kube.wire import METADATA, METADATA_LIST
+from hedgerow.objects import Key
 from hedgerow.runtime.cache.store import Store
 from hedgerow_schemas.builtin import Deployment
 from kube.fakes import Chunks, reply, status
@@ -25,6 +26,7 @@ pytestmark = pytest.mark.anyio
 API = Deployment.api
 ANNOTATION = "example.com/mine"
 Object = dict[str, Any]
+UNDECODABLE = httpx.Response(200, content=b'{"metadata":{"name":"a"},"spec":"\xff"}')
 
 
 def picks(obj: Object) -> bool:
@@ -110,6 +112,16 @@ class TestList:
 
         assert found.items == ()
 
+    async def test_one_that_cannot_be_decoded_fails_no_list(self, server, connected):
+        items = [partial("a", 3, mine=True), partial("b", 4, mine=True)]
+        page = {"metadata": {"resourceVersion": "9"}, "items": items}
+        server.answers = [reply(200, page), UNDECODABLE, reply(200, whole("b", 4))]
+
+        async with connected() as cluster:
+            found = await Picked(cluster, picks).list(API, "ns")
+
+        assert found == Listing((whole("b", 4),), "9", (Undecoded(Key("ns", "a"), "3"),))
+
 
 class TestWatch:
     async def test_a_picked_object_comes_in_whole_with_the_version_of_the_event(
@@ -146,6 +158,14 @@ class TestWatch:
             async with aclosing(picked.watch(API, "ns", since="1")) as told:
                 heard = [event async for event in told]
         assert heard == [Bookmark("6"), Changed("MODIFIED", whole("b", 7), "7")]
+
+    async def test_one_that_cannot_be_decoded_ends_no_watch(self, server, connected):
+        told = [("MODIFIED", partial(name, 4, mine=True)) for name in ("a", "b")]
+        server.answers = [events(*told), UNDECODABLE, reply(200, whole("b", 4))]
+
+        async with connected() as cluster:
+            found = await heard(cluster)
+        assert found == [Undecoded(Key("ns", "a"), "4"), Changed("MODIFIED", whole("b", 4), "4")]
 
     async def test_there_are_no_initial_events_so_that_it_is_listed(self, server, connected):
         page = {"metadata": {"resourceVersion": "9"}, "items": [partial("b", 4, mine=True)]}

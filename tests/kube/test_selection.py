@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from hedgerow.encoding import decode
 from hedgerow.kube import errors
-from hedgerow.kube.selection import CHANGES, drops, namespace_of, split
-from hedgerow.kube.watch import Bookmark, Changed
-from hedgerow.objects import Salvaged
+from hedgerow.kube.selection import CHANGES, drops, may_have, named, split
+from hedgerow.kube.watch import Bookmark, Changed, Undecoded
+from hedgerow.objects import Key
 from hedgerow.shard import MOST, Shard, point_of
 from kube.asking import CONFIG_MAP
 from kube.fakes import Chunks
@@ -83,6 +83,13 @@ def theirs(value: Object) -> Any:
     return metadata.get("namespace", "") if isinstance(metadata, dict) else None
 
 
+def namespace_of(content: bytes) -> str | None:
+    try:
+        return named(content).namespace
+    except ValueError:
+        return None
+
+
 class TestNamespaces:
     @pytest.mark.hypothesis
     @given(data=st.data())
@@ -137,17 +144,17 @@ class TestLines:
     @given(items=st.lists(objects(), max_size=5))
     def test_of_a_list_what_may_be_wanted_stays(self, items):
         content = json.dumps({"metadata": {"resourceVersion": "3"}, "items": items}).encode()
-        found = split(MINE, content)
+        found, parts = split(content)
 
-        assert found is not None
-        assert found[0] == {"metadata": {"resourceVersion": "3"}}
-        assert [decode(item) for item in found[1]] == [
+        assert found == {"resourceVersion": "3"}
+        assert [decode(bytes(part)) for part in parts if may_have(MINE, part)] == [
             item for item in items if theirs(item) == "mine" or not isinstance(theirs(item), str)
         ]
 
-    def test_a_list_that_is_none_is_left_to_others(self):
-        assert split(MINE, b'{"items":[]}') is None
-        assert split(MINE, b'{"metadata":{},"items":null}') == ({"metadata": {}}, [])
+    def test_a_list_has_metadata_and_may_have_no_items(self):
+        with pytest.raises(ValueError):
+            split(b'{"items":[]}')
+        assert split(b'{"metadata":{},"items":null}') == ({}, [])
 
 
 def line(kind: str, **metadata: str) -> bytes:
@@ -178,15 +185,16 @@ class TestCluster:
                 [e async for e in cluster.only(MINE).watch(CONFIG_MAP)]
 
     @pytest.mark.parametrize("fields", ODD.values(), ids=ODD)
-    async def test_what_no_strict_decoder_reads_is_salvaged_if_it_is_wanted(
-        self, fields, server, connected
-    ):
+    async def test_what_cannot_be_decoded_is_named_if_it_is_wanted(self, fields, server, connected):
         text = b'{"metadata":{"managedFields":[%s],"name":"x","namespace":"%s"}}'
-        items = b",".join(text % (fields, name) for name in (b"mine", b"others"))
-        content = b'{"metadata":{"resourceVersion":"4"},"items":[%s]}' % items
-        server.answers = [httpx.Response(200, content=content)]
+        both = [text % (fields, name) for name in (b"mine", b"others")]
+        content = b'{"metadata":{"resourceVersion":"4"},"items":[%s]}' % b",".join(both)
+        told = [b'{"type":"ADDED","object":%s}\n' % one for one in both]
+        answers = [httpx.Response(200, content=content), httpx.Response(200, stream=Chunks(told))]
+        server.answers = answers
         async with connected() as cluster:
             found = await cluster.only(MINE).list(CONFIG_MAP)
+            events = [e async for e in cluster.only(MINE).watch(CONFIG_MAP)]
 
-        assert [item["metadata"]["namespace"] for item in found.items] == ["mine"]
-        assert isinstance(found.items[0], Salvaged)
+        assert (found.items, found.undecoded) == ((), (Undecoded(Key("mine", "x"), ""),))
+        assert events == [Undecoded(Key("mine", "x"), "")]

@@ -22,9 +22,11 @@ from hedgerow.kube.watch import (
     Live,
     Snapshot,
     StepResult,
+    Undecoded,
     WatchEnded,
     step,
 )
+from hedgerow.objects import Key
 
 LIVE, ANEW = Live("7"), Filling(1, last="7")
 
@@ -67,6 +69,26 @@ class TestFilling:
 
         assert outcomes[-1] == StepResult(Snapshot((config("a", 3),), "9"))
         assert phase == Live("9", failures=4)
+
+    def test_what_cannot_be_decoded_at_the_end_is_only_met(self):
+        outcomes, _ = run(
+            Filling(),
+            changed("ADDED", "a", 1),
+            Undecoded(Key("ns", "a"), "2"),
+            Undecoded(Key("ns", "b"), "3"),
+            changed("MODIFIED", "b", 4),
+            Undecoded(Key("ns", "c"), "5"),
+            Undecoded(Key("ns", "c"), "6", deleted=True),
+            Bookmark("9", synced=True),
+        )
+
+        met = frozenset({("ns", "a")})
+        assert outcomes[-1] == StepResult(Snapshot((config("b", 4),), "9", met))
+
+    def test_nor_does_a_list_say_that_it_is_gone(self):
+        outcomes, _ = run(Filling(), Listing((), "9", (Undecoded(Key("ns", "a"), "2"),)))
+
+        assert outcomes == [StepResult(Snapshot((), "9", frozenset({("ns", "a")})))]
 
     def test_takes_objects_without_namespace(self):
         node = {"metadata": {"name": "n"}}
@@ -146,6 +168,15 @@ class TestOlder:
 
 
 class TestLive:
+    def test_what_cannot_be_decoded_stays_as_it_is_until_it_is_deleted(self):
+        outcomes, phase = run(
+            LIVE, Undecoded(Key("ns", "a"), "8"), Undecoded(Key("ns", "a"), "9", deleted=True)
+        )
+
+        gone = Changed("DELETED", config("a", 9), "9")
+        assert [outcome.event for outcome in outcomes] == [Bookmark("8"), gone]
+        assert phase == Live("9")
+
     @pytest.mark.parametrize("event", [changed("DELETED", "a", 8), Bookmark("8")])
     def test_passes_on_what_happens_and_remembers_how_far_it_came(self, event):
         outcomes, phase = run(Live("7", failures=3), event)

@@ -212,12 +212,5 @@ class TestProblem:
         assert "it has 1.5 MiB of JSON, and all objects together may take 192.0" in found.message
         assert "reads it again within about a minute" in found.message
 
-    def test_it_tells_what_is_odd_about_one_that_cannot_be_decoded(self):
-        found = problem(self.REF, Excess(1, 2, "undecodable"))
-
-        assert (found.reason, found.stalled) == ("Undecodable", True)
-        assert found.message.startswith("Deployment/demo cannot be read: its JSON has bytes that")
-        assert "more than 190 levels, most likely in metadata.managedFields" in found.message
-
     def test_sizes_are_told_in_mebibytes(self):
         assert readable(1_600_000) == "1.5 MiB"

@@ -46,6 +46,7 @@ ANSWERS: dict[RefusalKind, list[KubeError]] = {
         errors.Missing("not served", code=404),
         errors.Missing("gone", code=404, status={"details": {"name": "default"}}),
     ],
+    RefusalKind.UNDECODABLE: [errors.Undecodable(errors.UNDECODABLE)],
     RefusalKind.UNAVAILABLE: [
         errors.Unauthenticated("who", code=401),
         errors.Throttled("later", code=429, after=2.0),
@@ -95,6 +96,7 @@ TOLD = {
     RefusalKind.STALE: "False/Refused",
     RefusalKind.FIELD_CONFLICT: "False/FieldConflict",
     RefusalKind.FAILED: "False/Refused",
+    RefusalKind.UNDECODABLE: "False/Refused",
 }
 """What `Ready` says of another refusal of a child; what concerns the server is not told."""
 TROUBLE = ("Forbidden", "Rejected", "StatusRefused")

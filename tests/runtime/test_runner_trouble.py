@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import AsyncGenerator
 from typing import Any
 
 import anyio
@@ -12,10 +11,7 @@ import pytest
 from hedgerow.contract import Desired, Key, Observed, Relation
 from hedgerow.controllers.bluegreen import controller as bluegreen
 from hedgerow.kube import errors
-from hedgerow.kube.watch import Changed
-from hedgerow.objects import Salvaged
 from hedgerow.testing.memory.cluster import Sent
-from hedgerow.testing.memory.watched import Watched
 from hedgerow_schemas.builtin import ConfigMap
 from runtime.scenes import occupy, refuse
 from runtime.shop import Shop, quiet
@@ -230,25 +226,6 @@ class TestTrouble:
             shop.cluster.broken["Pod"] = errors.Forbidden("may not", code=403)
             await anyio.sleep(600)
             assert shop.refused() == ""
-
-    async def test_objects_that_no_strict_decoder_reads_are_counted(self):
-        class Odd(Watched):
-            async def watch(self, api: Any, *args: Any, **how: Any) -> AsyncGenerator[Any, None]:
-                async for event in super().watch(api, *args, **how):
-                    if api.kind == "BlueGreen" and isinstance(event, Changed):
-                        yield Changed(event.type, Salvaged(event.object), event.version)
-                    else:
-                        yield event
-
-        shop = Shop()
-        shop.cluster.__class__ = Odd
-        shop.world.apply()
-        async with shop.open():
-            await quiet()
-
-        labels = {"controller": "bluegreen", "resource": "bluegreens.app.demo.kakao.com"}
-        name = "hedgerow_undecodable_objects_total"
-        assert shop.meters.registry.get_sample_value(name, labels)
 
     async def test_a_server_that_is_away_refuses_nothing(self):
         shop = Shop()

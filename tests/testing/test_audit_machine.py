@@ -13,7 +13,7 @@ import pytest
 import yaml
 from anyio.from_thread import start_blocking_portal
 
-from hedgerow.encoding import to_json
+from hedgerow.encoding import encode
 from hedgerow.manifest import ManifestError
 from hedgerow.testing.api import Reply
 from hedgerow.testing.audit import machine as module
@@ -177,11 +177,11 @@ class TestLog:
         made = entry("create", widget(), user="operator", code=201, name="")
         lines = [
             b"1}",
-            to_json({**entry("watch", user="operator"), "stage": "ResponseStarted"}),
-            to_json({**entry("watch", user="other"), "stage": "ResponseStarted"}),
-            to_json(made),
-            to_json(entry("patch", widget(), user="operator", resource="events")),
-            to_json(entry("patch", widget(), user="other")),
+            encode({**entry("watch", user="operator"), "stage": "ResponseStarted"}),
+            encode({**entry("watch", user="other"), "stage": "ResponseStarted"}),
+            encode(made),
+            encode(entry("patch", widget(), user="operator", resource="events")),
+            encode(entry("patch", widget(), user="other")),
             b'{"half": ',
         ]
         with path.open("ab") as file:
@@ -333,7 +333,7 @@ class TestMachine:
         def write() -> None:
             while not over.wait(0.02):
                 with (tmp_path / "audit.log").open("ab") as file:
-                    file.write(to_json(entry("patch", widget(), user="operator")) + b"\n")
+                    file.write(encode(entry("patch", widget(), user="operator")) + b"\n")
 
         writer = Thread(target=write)
         writer.start()

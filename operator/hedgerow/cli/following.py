@@ -15,7 +15,7 @@ from hedgerow.cli.interrupts import until_signal
 from hedgerow.cli.output import echo, echo_data, echo_lines
 from hedgerow.cli.program import say
 from hedgerow.cli.widths import page_terminal
-from hedgerow.encoding import to_json
+from hedgerow.encoding import encode
 from hedgerow.terminal import Terminal
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ def _part(data: Any, output: str) -> str:
         from hedgerow.manifest import to_yaml  # noqa: PLC0415 - it takes a while to import
 
         return f"---\n{to_yaml(data, folded=False)}"
-    return to_json(data).decode() + "\n"
+    return encode(data).decode() + "\n"
 
 
 def _fitting(picture: Sequence[Text], height: int, remedy: str) -> Sequence[Text]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
+from hedgerow.kube.errors import UNDECODABLE, Undecodable
 from hedgerow.kube.watch import Bookmark, Snapshot, reflect
 from hedgerow.objects import metadata
 
@@ -42,6 +43,8 @@ class Mirror:
         """Read objects of a kind, each of which is reduced. Raises KubeError."""
         found = await self._cluster.list(api, namespace, fields=fields, reduce=reduce)
         self.objects[api] = {_key(obj): obj for obj in found.items}
+        for one in found.undecoded:
+            self.problems[api] = Undecodable(f"{'/'.join(filter(None, one.key))} {UNDECODABLE}")
 
     async def follow(
         self,

@@ -10,6 +10,7 @@ import anyio
 from hedgerow.cli.program import say
 from hedgerow.kube.discovery import spelled
 from hedgerow.kube.errors import (
+    UNDECODABLE,
     Forbidden,
     Garbled,
     Gone,
@@ -36,7 +37,7 @@ OF_ONE_KIND = (Forbidden, Garbled, Gone, Invalid, Missing, Throttled, Unavailabl
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """What was made of each object, with its kind; `unread` are kinds without, each with why."""
+    """What was made of each object, with its kind; `unread` could not be read, each with why."""
 
     objects: tuple[tuple[ApiResource, Object], ...]
     unread: Mapping[str, str]
@@ -77,6 +78,8 @@ async def listed(
                 failed.append(error)
             else:
                 found[api] = [item for item in listing.items if item]
+                for one in listing.undecoded:
+                    unread["/".join((api.kind, *filter(None, one.key)))] = UNDECODABLE
 
     async with anyio.create_task_group() as tasks:
         for api in kinds:

@@ -28,6 +28,6 @@ def echo_data(value: Any, output: str = "json") -> None:
         from hedgerow.manifest import to_yaml  # noqa: PLC0415 - it takes a while to import
 
         return echo_lines(to_yaml(value, folded=False), nl=False)
-    from hedgerow.encoding import to_json  # noqa: PLC0415 - not needed for the help
+    from hedgerow.encoding import encode  # noqa: PLC0415 - not needed for the help
 
-    return echo_lines(to_json(value, indent=2).decode())
+    return echo_lines(encode(value, indent=2).decode())

@@ -12,10 +12,8 @@ from hedgerow.cli.program import installation, program_name, registry, say
 from hedgerow.fields import managed_fields
 from hedgerow.kube.discovery import find, spelled
 from hedgerow.kube.errors import Forbidden, Missing, discovery_of
-from hedgerow.objects import ObjectRef, Salvaged, controller_of, metadata
+from hedgerow.objects import ObjectRef, controller_of, metadata
 from hedgerow.plan.installations import installation_of
-from hedgerow.plan.stubs import why_unreadable
-from hedgerow.plan.transfers import MoveRefused
 from hedgerow.texts import command_line
 from hedgerow_schemas.base import CustomResource
 
@@ -126,17 +124,6 @@ async def read(cluster: Cluster, ref: ObjectRef) -> Object:
     if live is None:
         where = f" in namespace {ref.namespace}; name another with -n" if ref.namespace else ""
         raise CommandError(f"{ref} does not exist{where}")
-    return live
-
-
-async def read_exactly(cluster: Cluster, ref: ObjectRef) -> Object:
-    """Return the object, for a write that is based on it.
-
-    Raises CommandError if there is none, MoveRefused if parts of it are not as the server has them.
-    """
-    live = await read(cluster, ref)
-    if isinstance(live, Salvaged):
-        raise MoveRefused(f"{ref} {why_unreadable(ref)}")
     return live
 
 

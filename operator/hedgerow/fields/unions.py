@@ -19,7 +19,6 @@ from hedgerow.fields.canonical import builtin
 from hedgerow.fields.managed_fields import Entries, held
 from hedgerow.fields.paths import assign, coin, interleaved, is_list, is_map, parse, shapes
 from hedgerow.fields.refused import LONGEST_CAUSE, followed
-from hedgerow.objects import Salvaged
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -71,10 +70,9 @@ def in_the_way(
     What `manager` holds and no longer declares goes by the apply itself. If another manager holds
     something of a field that is in the way, the result is empty: taking over the rest would not
     help. So it is if no managed fields are recorded: the next apply books all fields to a manager.
-    And so it is for a salvaged object: to take over is to apply what was read.
     """
     there = held(live)
-    if not there.pairs or isinstance(live, Salvaged):
+    if not there.pairs:
         return ()
     refusal = _Refusal(manager, is_builtin=builtin(str(live.get("apiVersion", ""))))
     top = _Place("", (), want, live, there)

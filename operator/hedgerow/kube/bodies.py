@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
-from hedgerow.encoding import decode, nested, salvage
+from anyio import to_thread
+
+from hedgerow.encoding import decode, shallow
 from hedgerow.kube import errors, selection, wire
-from hedgerow.kube.errors import Garbled, Invalid, Oversized
-from hedgerow.kube.watch import Bookmark, Changed, WatchEvent
-from hedgerow.objects import Salvaged
-from hedgerow.threads import TEXTS
+from hedgerow.kube.errors import UNDECODABLE, Garbled, Invalid, Oversized, Undecodable
+from hedgerow.kube.watch import Bookmark, Changed, Undecoded, WatchEvent
+from hedgerow.objects import Key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from msgspec import Raw
 
     from hedgerow.kube.wire import Request, Response
     from hedgerow.shard import Shard
@@ -49,12 +51,11 @@ def delete(uid: str, version: str) -> bytes:
     )
 
 
-_CHANGES = {"ADDED", "MODIFIED", "DELETED"}
 _SYNCED = "k8s.io/initial-events-end"
 
 
 INLINE: Final = 128 * 1024
-"""Bytes of JSON that are salvaged on the event loop, in up to 15 ms; more are in a thread."""
+"""Bytes of JSON that are made shallow on the event loop, in up to 15 ms; more are in a thread."""
 T = TypeVar("T")
 
 
@@ -67,84 +68,65 @@ def json(answer: Response, request: Request) -> Any:
 
 
 async def kubernetes(answer: Response, request: Request) -> Object:
-    """Return an answer that is an object; raises Garbled.
-
-    If it cannot be decoded strictly, it is `Salvaged`.
-    """
-    return await _object(answer, request, _salvaged)
-
-
-async def items(answer: Response, request: Request, shard: Shard | None = None) -> Object:
-    """Return an answer that is a list of objects, or those of a shard; raises Garbled.
-
-    If it cannot be decoded strictly, each item is decoded by itself, and `Salvaged` if need be.
-    """
-    parts = selection.split(shard, answer.content) if shard else None
-    if parts is None:
-        body = await _object(answer, request, _salvaged_list)
-    else:
-        body, wanted = parts
-        try:
-            body["items"] = [await decoded(item, _salvaged) for item in wanted]
-        except (TypeError, ValueError) as error:
-            raise _no_json(error, request) from error
-    if shard is not None:
-        body["items"] = [item for item in body.get("items") or () if selection.has(shard, item)]
-    return body
-
-
-async def _object(answer: Response, request: Request, salvaged: Callable[[bytes], Any]) -> Object:
+    """Return an answer that is an object; raises Undecodable, or Garbled if it is none."""
     try:
-        body = await decoded(answer.content, salvaged)
-    except (TypeError, ValueError) as error:
+        body = decode(answer.content)
+    except ValueError as error:
+        try:
+            await passing_over(answer.content, selection.named)
+        except ValueError:
+            raise _no_json(error, request) from error
+        raise Undecodable(f"{UNDECODABLE}: {error}", request=str(request)) from error
+    return _object(body, request)
+
+
+async def items(
+    answer: Response, request: Request, shard: Shard | None = None
+) -> tuple[Object, list[Raw]]:
+    """Return the metadata of a list of objects, and those that may be a shard's, for `item`.
+
+    Raises Garbled.
+    """
+    try:
+        metadata, found = await passing_over(answer.content, selection.split)
+    except ValueError as error:
         raise _no_json(error, request) from error
+    return metadata, [one for one in found if shard is None or selection.may_have(shard, one)]
+
+
+def item(content: Raw, request: Request) -> Object | Undecoded:
+    """Return one of a list's `items`; raises Garbled for what is no object."""
+    try:
+        return _object(decode(bytes(content)), request)
+    except ValueError as error:
+        try:
+            naming = selection.named(content)
+        except ValueError:
+            raise _no_json(error, request) from error
+        return _undecoded(naming, request)
+
+
+async def passing_over(content: bytes, read: Callable[[bytes], T]) -> T:
+    """Return what is read of JSON that may have what no reader passes over; raises ValueError."""
+    try:
+        return read(content)
+    except ValueError:
+        if len(content) <= INLINE:
+            return read(shallow(content))
+        return read(await to_thread.run_sync(shallow, content))
+
+
+def _object(body: Any, request: Request) -> Object:
     if not isinstance(body, dict) or not isinstance(cast("Object", body).get("metadata"), dict):
         raise Garbled("the answer is no Kubernetes object", request=str(request))
     return cast("Object", body)
 
 
-async def decoded(content: bytes, salvaged: Callable[[bytes], Any] = salvage) -> Any:
-    """Return decoded JSON, or what `salvaged` makes of it, in a thread if it is long.
-
-    Raises ValueError.
-    """
-    try:
-        return decode(content)
-    except ValueError:
-        return await aside(content, salvaged)
-
-
-async def aside(content: bytes, work: Callable[[bytes], T]) -> T:
-    """Return what `work` makes of a text, in a thread if it is long."""
-    if len(content) <= INLINE:
-        return work(content)
-    return await TEXTS.run(partial(work, content))
-
-
-def _salvaged(content: bytes) -> Any:
-    found = salvage(content)
-    return Salvaged(cast("Object", found)) if isinstance(found, dict) else found
-
-
-def _salvaged_list(content: bytes) -> Any:
-    for begin, end in nested(content, 2):
-        if content[begin : begin + 1] == b"[":
-            listed = content[begin:end]
-            body: Object = dict(salvage(content[:begin] + b"[]" + content[end:]))
-            return body | {"items": [_item(listed[slice(*span)]) for span in nested(listed, 2)]}
-    raise ValueError("there is no list in it")
-
-
-def _item(content: bytes) -> Any:
-    try:
-        return decode(content)
-    except ValueError:
-        return _salvaged(content)
-
-
-def _salvaged_event(content: bytes) -> Any:
-    told = salvage(content)
-    return {**told, "object": Salvaged(told["object"])}
+def _undecoded(naming: selection.Naming, request: Request, *, deleted: bool = False) -> Undecoded:
+    if not (naming.name and isinstance(naming.name, str)):
+        raise Garbled(f"an object {UNDECODABLE}, nor is it named", request=str(request))
+    version = str(naming.resource_version)
+    return Undecoded(Key(naming.namespace, naming.name), version, deleted=deleted)
 
 
 def _no_json(error: Exception, request: Request) -> Garbled:
@@ -160,24 +142,20 @@ def lines(splitter: wire.LineSplitter, chunk: bytes, request: Request) -> list[b
 
 
 async def event(line: bytes, request: Request) -> WatchEvent:
-    """Return the event in one line of a watch; raises Garbled, and the error of an ERROR event.
-
-    If it cannot be decoded strictly, its object is `Salvaged`.
-    """
+    """Return the event in one line of a watch; raises Garbled, and the error of an ERROR event."""
     try:
-        return _event(await decoded(line, _salvaged_event), request)
+        try:
+            sent = decode(line)
+        except ValueError:
+            kind, naming = await passing_over(line, selection.change)
+            if kind not in selection.CHANGES:
+                raise
+            return _undecoded(naming, request, deleted=kind == "DELETED")
+        return _event(sent, request)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         # The line may have a Secret's values.
         message = f"the watch sent no event, but a line of {len(line)} bytes"
         raise Garbled(message, request=str(request)) from error
-
-
-async def selected(line: bytes, request: Request, shard: Shard) -> WatchEvent | None:
-    """Return the event in one line of a watch as `event` does, or None if it is not the shard's."""
-    if selection.drops(shard, line):
-        return None
-    found = await event(line, request)
-    return None if isinstance(found, Changed) and not selection.has(shard, found.object) else found
 
 
 def _event(sent: Object, request: Request) -> WatchEvent:
@@ -189,6 +167,6 @@ def _event(sent: Object, request: Request) -> WatchEvent:
     if kind == "BOOKMARK":
         annotations: Object = metadata.get("annotations") or {}
         return Bookmark(version, synced=annotations.get(_SYNCED) == "true")
-    if kind not in _CHANGES:
+    if kind not in selection.CHANGES:
         raise ValueError(kind)
     return Changed(kind, found, version)

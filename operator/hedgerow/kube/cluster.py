@@ -5,23 +5,28 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
+from anyio.lowlevel import checkpoint
 from msgspec import Struct
 
 from hedgerow.contract import unreduced
-from hedgerow.kube import adoption, bodies, clientside, fence, reviews, wire
+from hedgerow.kube import adoption, bodies, clientside, fence, reviews, selection, wire
 from hedgerow.kube.errors import Gone, Invalid, Missing, Oversized, Stale, discovery_of
-from hedgerow.kube.watch import IDLE, Listing, WatchEvent
+from hedgerow.kube.watch import IDLE, Listing, Undecoded, WatchEvent
 from hedgerow.kube.wire import APPLY, JSON, METADATA, METADATA_LIST, Request
 from hedgerow_schemas.base import ApiResource, Object
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
     from datetime import datetime
+
+    from msgspec import Raw
 
     from hedgerow.kube.fence import Sender
     from hedgerow.kube.session import Session
     from hedgerow.shard import Shard
 
+AT_ONCE = 128 * 1024
+"""Bytes of a page that are decoded between two turns of the event loop: a few milliseconds."""
 SMALLER = 10
 """The factor by which a page of a list is made smaller if it had too many bytes."""
 PAGE_SECONDS = 60.0
@@ -222,6 +227,7 @@ class Cluster:
     ) -> Listing:
         accept = METADATA_LIST if partial else JSON
         items: list[Object] = []
+        undecoded: list[Undecoded] = []
         identity = {"apiVersion": api.group_version, "kind": api.kind}
         while True:
             limit = int(params.get("limit", "0"))
@@ -234,13 +240,16 @@ class Cluster:
                     raise
                 params = {**params, "limit": str(max(1, limit // SMALLER))}
                 continue
-            body = await bodies.items(answer, request, self._shard)
-            for item in body.get("items") or ():
-                item.update(identity)
-                items.append(reduce(item))
-            metadata: Object = body["metadata"]
+            metadata, found = await bodies.items(answer, request, self._shard)
+            async for item in _decoded(found, request, self._shard):
+                if isinstance(item, Undecoded):
+                    undecoded.append(item)
+                else:
+                    item.update(identity)
+                    items.append(reduce(item))
             if not metadata.get("continue"):
-                return Listing(tuple(items), str(metadata.get("resourceVersion", "")))
+                version = str(metadata.get("resourceVersion", ""))
+                return Listing(tuple(items), version, tuple(undecoded))
             params = {**params, "continue": str(metadata["continue"])}
             params.pop("resourceVersion", None)  # the token holds the version
             params.pop("resourceVersionMatch", None)
@@ -278,9 +287,10 @@ class Cluster:
         async with self._session.stream(request, idle=idle) as chunks:
             async for chunk in chunks:
                 for line in bodies.lines(lines, chunk, request):
-                    if shard is None:
-                        yield await bodies.event(line, request)
-                    elif event := await bodies.selected(line, request, shard):
+                    if shard is not None and selection.drops(shard, line):
+                        continue
+                    event = await bodies.event(line, request)
+                    if shard is None or selection.has(shard, event):
                         yield event
 
     async def delete(
@@ -366,6 +376,21 @@ class Cluster:
 
 
 _UNSERVED = "the server does not serve it; is its CRD installed?"
+
+
+async def _decoded(
+    found: Iterable[Raw], request: Request, shard: Shard | None
+) -> AsyncGenerator[Object | Undecoded]:
+    """Yield the objects of a page that are a shard's, in stretches that the event loop can bear."""
+    size = 0
+    for content in found:
+        size += len(content)
+        if size > AT_ONCE:
+            size = 0
+            await checkpoint()
+        item = bodies.item(content, request)
+        if shard is None or selection.has(shard, item):
+            yield item
 
 
 def _selected(labels: str, fields: str) -> dict[str, str]:

@@ -8,6 +8,7 @@
       |   + Untrusted      the server's certificate is not signed by the authority that we trust
       + Garbled            an answer that the protocol does not allow
       |   + Oversized      an answer with more bytes than we ever read
+      |   + Undecodable    an object whose JSON cannot be decoded
       + Unauthenticated    401
       + Forbidden          403; `terminating` if only because the namespace is being deleted
       + Missing            404; `served` is False if the server does not know the path itself
@@ -28,12 +29,12 @@ from __future__ import annotations
 
 import re
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hedgerow.encoding import decode
+from hedgerow.encoding import DEEPEST, decode
 from hedgerow.texts import escaped, printable
 
 if TYPE_CHECKING:
@@ -171,6 +172,17 @@ class Untrusted(Unreachable):
 
 class Garbled(KubeError):
     """An answer that the protocol does not allow, such as invalid JSON or a redirect."""
+
+
+UNDECODABLE: Final = (
+    "cannot be decoded: its JSON has bytes that are no UTF-8, a number of thousands of digits, or"
+    f" more than {DEEPEST} levels, most likely in metadata.managedFields"
+)
+"""What is wrong with an object, after its name."""
+
+
+class Undecodable(Garbled):
+    """An answer that is an object, and whose JSON cannot be decoded."""
 
 
 class Oversized(Garbled):

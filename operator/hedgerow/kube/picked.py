@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final
 import anyio
 
 from hedgerow.contract import unreduced
-from hedgerow.kube.errors import Invalid
-from hedgerow.kube.watch import Bookmark, Changed, Listing
-from hedgerow.objects import metadata
+from hedgerow.kube.errors import Invalid, Undecodable
+from hedgerow.kube.watch import Bookmark, Changed, Listing, Undecoded
+from hedgerow.objects import Key, metadata
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -70,13 +70,17 @@ class Picked:
         )
         waiting = deque(item for item in found.items if item)
         read: list[Object] = []
+        undecoded = list(found.undecoded)
         failed: list[Exception] = []
 
         async def read_them() -> None:
             while waiting and not failed:
                 try:
                     whole = await self._whole(api, waiting.popleft())
-                    read.extend(() if whole is None else (reduce(whole),))
+                    if isinstance(whole, Undecoded):
+                        undecoded.append(whole)
+                    elif whole is not None:
+                        read.append(reduce(whole))
                 except Exception as error:  # noqa: BLE001 - a task group would wrap it
                     failed.append(error)
 
@@ -85,7 +89,7 @@ class Picked:
                 readers.start_soon(read_them)
         if failed:
             raise failed[0]
-        return Listing(tuple(read), found.version)
+        return Listing(tuple(read), found.version, tuple(undecoded))
 
     async def watch(
         self,
@@ -118,17 +122,24 @@ class Picked:
         )
         async with aclosing(events):
             async for event in events:
-                yield event if isinstance(event, Bookmark) else await self._if_picked(api, event)
+                told = await self._if_picked(api, event) if isinstance(event, Changed) else event
+                yield told
 
     async def _if_picked(self, api: ApiResource, event: Changed) -> WatchEvent:
         if event.type != "DELETED" and self._picks(event.object):
             if self._has(event.object):
                 return Bookmark(event.version)
             whole = await self._whole(api, event.object)
+            if isinstance(whole, Undecoded):
+                return whole
             if whole is not None:
                 return Changed(event.type, whole, event.version)
         return Changed("DELETED", event.object, event.version)
 
-    async def _whole(self, api: ApiResource, item: Object) -> Object | None:
+    async def _whole(self, api: ApiResource, item: Object) -> Object | Undecoded | None:
         meta = metadata(item)
-        return await self._cluster.read(api, meta["name"], meta.get("namespace", ""))
+        key = Key(meta.get("namespace", ""), meta["name"])
+        try:
+            return await self._cluster.read(api, key.name, key.namespace)
+        except Undecodable:
+            return Undecoded(key, meta["resourceVersion"])

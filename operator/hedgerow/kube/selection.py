@@ -1,7 +1,7 @@
-"""Selection: the objects of one shard's namespaces, of all that a list or a watch sends.
+"""Selection: what is read of an object's JSON without decoding it: whose it is, and its name.
 
-The others are dropped before they are decoded: a decoder of nothing but `metadata.namespace` takes
-a small part of the time, and makes no objects. Where it cannot tell, the decoded object does.
+A shard drops the objects of the others' namespaces so: a decoder of nothing but what names one
+takes a small part of the time, and makes no objects. Where it cannot tell, the decoded object does.
 """
 
 from __future__ import annotations
@@ -10,22 +10,28 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Raw, Struct
 
-from hedgerow.encoding import struct_reader
+from hedgerow.encoding import reader
+from hedgerow.kube.watch import Bookmark, Changed, Undecoded
 from hedgerow.objects import metadata
 
 if TYPE_CHECKING:
+    from hedgerow.kube.watch import WatchEvent
     from hedgerow.shard import Shard
     from hedgerow_schemas.base import Object
 
 CHANGES: Final = frozenset({"ADDED", "MODIFIED", "DELETED"})
 
 
-class _Place(Struct):
+class Naming(Struct, rename="camel"):
+    """What names an object in one version; what it has not is empty."""
+
     namespace: str = ""
+    name: Any = ""
+    resource_version: Any = ""
 
 
 class _Item(Struct):
-    metadata: _Place
+    metadata: Naming
 
 
 class _Event(Struct):
@@ -38,22 +44,45 @@ class _List(Struct):
     items: list[Raw] | None = None
 
 
-_item: Final = struct_reader(_Item)
-_event: Final = struct_reader(_Event)
-_list: Final = struct_reader(_List)
+_item: Final = reader(_Item)
+_event: Final = reader(_Event)
+_list: Final = reader(_List)
 
 
-def namespace_of(content: bytes | Raw) -> str | None:
-    """Return the namespace of an object as JSON, without decoding the rest; None if unknown."""
+def named(content: bytes | Raw) -> Naming:
+    """Return what names an object; raises ValueError if it cannot be read."""
+    return _item(content).metadata
+
+
+def change(line: bytes) -> tuple[str, Naming]:
+    """Return the type of an event, and what names its object; raises ValueError."""
+    event = _event(line)
+    return event.type, event.object.metadata
+
+
+def split(content: bytes) -> tuple[Object, list[Raw]]:
+    """Return the metadata of a list and its items, not decoded; raises ValueError."""
+    found = _list(content)
+    return found.metadata, found.items or []
+
+
+def has(shard: Shard, found: Object | WatchEvent) -> bool:
+    """Return whether a shard serves the namespace of an object; bookmarks are about none."""
+    match found:
+        case Bookmark():
+            return True
+        case Undecoded(key=key):
+            return shard.serves(key.namespace)
+        case Changed(object=obj) | obj:
+            return shard.serves(metadata(obj).get("namespace") or "")
+
+
+def may_have(shard: Shard, item: Raw) -> bool:
+    """Return whether a shard may serve the namespace of an object."""
     try:
-        return _item(content).metadata.namespace
+        return shard.serves(named(item).namespace)
     except ValueError:
-        return None
-
-
-def has(shard: Shard, obj: Object) -> bool:
-    """Return whether a shard serves the namespace of an object."""
-    return shard.serves(metadata(obj).get("namespace") or "")
+        return True
 
 
 def drops(shard: Shard, line: bytes) -> bool:
@@ -62,26 +91,7 @@ def drops(shard: Shard, line: bytes) -> bool:
     Bookmarks and errors are about no object.
     """
     try:
-        event = _event(line)
+        kind, naming = change(line)
     except ValueError:
         return False
-    return event.type in CHANGES and not shard.serves(event.object.metadata.namespace)
-
-
-def split(shard: Shard, content: bytes) -> tuple[Object, list[bytes]] | None:
-    """Return a list without its items, and those items that may be a shard's, as JSON.
-
-    None if it cannot be told without decoding them.
-    """
-    try:
-        found = _list(content)
-    except ValueError:
-        return None
-    return {"metadata": found.metadata}, [
-        bytes(item) for item in found.items or () if _may_have(shard, item)
-    ]
-
-
-def _may_have(shard: Shard, item: Raw) -> bool:
-    namespace = namespace_of(item)
-    return namespace is None or shard.serves(namespace)
+    return kind in CHANGES and not shard.serves(naming.namespace)

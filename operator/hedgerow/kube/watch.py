@@ -25,11 +25,12 @@ from hedgerow.kube.errors import (
     Unreachable,
 )
 from hedgerow.kube.retry import RetryClock
-from hedgerow.objects import version_number
-from hedgerow_schemas.base import ApiResource, Object
+from hedgerow.objects import Key, version_number
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
+
+    from hedgerow_schemas.base import ApiResource, Object
 
 STEADY = 30.0
 """Seconds: a watch that stood as long has succeeded, even when nothing happened."""
@@ -44,13 +45,14 @@ UNREPORTED = 3
 class Snapshot(Struct, frozen=True):
     """All objects as of `version`; any other object that the consumer has was deleted.
 
-    `met` are the namespaces and names of objects that `on_listed` was already called with. The
-    version is older than an earlier one if the API server's store was restored from a backup.
+    `met` are the keys of those that are not in it: `on_listed` was already called with them, or
+    they cannot be decoded, so that the consumer keeps what it has. The version is older than an
+    earlier one if the API server's store was restored from a backup.
     """
 
     items: tuple[Object, ...]
     version: str
-    met: frozenset[tuple[str, str]] = frozenset()
+    met: frozenset[Key] = frozenset()
 
 
 class Changed(Struct, frozen=True):
@@ -61,6 +63,14 @@ class Changed(Struct, frozen=True):
     version: str
 
 
+class Undecoded(Struct, frozen=True):
+    """One object was created, changed or deleted, or is in a list, and cannot be decoded."""
+
+    key: Key
+    version: str
+    deleted: bool = False
+
+
 class Bookmark(Struct, frozen=True):
     """All events up to `version` were sent; `synced` ends the initial events of a WatchList."""
 
@@ -69,13 +79,17 @@ class Bookmark(Struct, frozen=True):
 
 
 class Listing(Struct, frozen=True):
-    """The objects of one kind as of `version`, each with its apiVersion and kind."""
+    """The objects of one kind as of `version`, each with its apiVersion and kind.
+
+    `undecoded` are those that cannot be decoded.
+    """
 
     items: tuple[Object, ...]
     version: str
+    undecoded: tuple[Undecoded, ...] = ()
 
 
-WatchEvent = Changed | Bookmark
+WatchEvent = Changed | Undecoded | Bookmark
 
 
 class WatchEnded(Struct, frozen=True):
@@ -91,19 +105,19 @@ class Failed(Struct, frozen=True):
     lasted: float
 
 
-Arrival = Listing | Changed | Bookmark | WatchEnded | Failed
+Arrival = Listing | WatchEvent | WatchEnded | Failed
 
 
 class Filling(Struct, frozen=True):
     """No Snapshot was passed on yet: a WatchList if `streaming`, else a paged list comes next.
 
-    `items` is filled in place: copying it for each initial event would take quadratic time. `last`
-    is the last version that was passed on, if any.
+    `items` is filled in place: copying it for each initial event would take quadratic time; what
+    cannot be decoded is None. `last` is the last version that was passed on, if any.
     """
 
     failures: int = 0
     streaming: bool = True
-    items: dict[tuple[str, str], Object] = field(default_factory=dict[tuple[str, str], Object])
+    items: dict[Key, Object | None] = field(default_factory=dict[Key, "Object | None"])
     gaps: int = 0
     last: str = ""
 
@@ -133,9 +147,10 @@ class StepResult(Struct, frozen=True):
 def step(phase: WatchPhase, arrival: Arrival, draw: float) -> tuple[StepResult, WatchPhase]:
     """Return the outcome of one arrival, and the next phase; `draw` in [0, 1) is for jitter."""
     match arrival:
-        case Listing(items, version):
-            return StepResult(Snapshot(items, version)), Live(version, phase.failures, phase.gaps)
-        case Changed() | Bookmark():
+        case Listing(items, version, undecoded):
+            snapshot = Snapshot(items, version, frozenset(one.key for one in undecoded))
+            return StepResult(snapshot), Live(version, phase.failures, phase.gaps)
+        case Changed() | Undecoded() | Bookmark():
             return _received(phase, arrival)
         case WatchEnded(lasted):
             return _stopped(phase, 0 if lasted >= STEADY else phase.failures + 1, draw)
@@ -145,11 +160,12 @@ def step(phase: WatchPhase, arrival: Arrival, draw: float) -> tuple[StepResult, 
             assert_never(arrival)
 
 
-def _received(phase: WatchPhase, arrival: Changed | Bookmark) -> tuple[StepResult, WatchPhase]:
+def _received(phase: WatchPhase, arrival: WatchEvent) -> tuple[StepResult, WatchPhase]:
     if isinstance(phase, Live):
         if _is_older(arrival.version, phase.version):
             return StepResult(wait=0.0), Filling(last=phase.version)
-        return StepResult(arrival), Live(arrival.version)
+        told = _told(arrival) if isinstance(arrival, Undecoded) else arrival
+        return StepResult(told), Live(arrival.version)
     if isinstance(arrival, Bookmark):
         if not arrival.synced:
             return StepResult(), phase
@@ -157,15 +173,29 @@ def _received(phase: WatchPhase, arrival: Changed | Bookmark) -> tuple[StepResul
             # The server's cache lags behind, or the store was restored. A list shows which, because
             # it is read from the store itself.
             return StepResult(wait=0.0), Filling(phase.failures, streaming=False, last=phase.last)
-        items = tuple(phase.items.values())
+        items = tuple(item for item in phase.items.values() if item is not None)
+        undecoded = frozenset(key for key, item in phase.items.items() if item is None)
+        snapshot = Snapshot(items, arrival.version, undecoded)
         # A watch that is cut each time right after its list is in trouble all the same.
-        return StepResult(Snapshot(items, arrival.version)), Live(arrival.version, phase.failures)
-    key = _key(arrival.object)
-    if arrival.type == "DELETED":
+        return StepResult(snapshot), Live(arrival.version, phase.failures)
+    if isinstance(arrival, Undecoded):
+        key, item, is_gone = arrival.key, None, arrival.deleted
+    else:
+        key, item, is_gone = _key(arrival.object), arrival.object, arrival.type == "DELETED"
+    if is_gone:
         phase.items.pop(key, None)
     else:
-        phase.items[key] = arrival.object
+        phase.items[key] = item
     return StepResult(), phase
+
+
+def _told(undecoded: Undecoded) -> Changed | Bookmark:
+    """Return what follows for the consumer: only what is deleted is not as it has it."""
+    if not undecoded.deleted:
+        return Bookmark(undecoded.version)
+    last = _named(undecoded.key)
+    last["metadata"]["resourceVersion"] = undecoded.version
+    return Changed("DELETED", last, undecoded.version)
 
 
 def _stopped(
@@ -254,6 +284,7 @@ class _Subject(Struct, frozen=True):
     fields: str
     reduce: Callable[[Object], Object]
     on_listed: Callable[[Object], object] | None
+    on_undecoded: Callable[[Key], object]
     seconds: int
     idle: float
 
@@ -263,7 +294,7 @@ class _Subject(Struct, frozen=True):
         if self.on_listed is None:
             return item
         self.on_listed(item)
-        return _named(item)
+        return _named(_key(item))
 
 
 def _ignore(_: object) -> None:
@@ -281,6 +312,7 @@ async def reflect(
     on_problem: Callable[[KubeError], None] = _ignore,
     on_restart: Callable[[str], None] = _ignore,
     on_listed: Callable[[Object], object] | None = None,
+    on_undecoded: Callable[[Key], object] = _ignore,
     seconds: int = 290,
     idle: float = IDLE,
     timing: RetryClock | None = None,
@@ -299,9 +331,13 @@ async def reflect(
     - `on_restart` is called with a word for why a list or watch starts again; `ended` is normal.
     - `on_listed` is called with each object of a list when it arrives. The Snapshot then has only
       their names, so that a list is never in memory as a whole.
+    - `on_undecoded` is called with the key of each object that cannot be decoded when it arrives.
+      The consumer keeps what it has of it, if anything.
     """
     timing = timing or RetryClock()
-    subject = _Subject(api, namespace, labels, fields, reduce, on_listed, seconds, idle)
+    subject = _Subject(
+        api, namespace, labels, fields, reduce, on_listed, on_undecoded, seconds, idle
+    )
     phase: WatchPhase = Filling()
     while True:
         outcome, arrival = StepResult(), None
@@ -328,9 +364,12 @@ async def _arrivals(
     filling = isinstance(phase, Filling)
     try:
         if filling and not phase.streaming:
-            yield await cluster.list(
+            found = await cluster.list(
                 *where, labels=subject.labels, fields=subject.fields, reduce=subject.listed
             )
+            for one in found.undecoded:
+                subject.on_undecoded(one.key)
+            yield found
             return
         watch = cluster.watch(
             *where,
@@ -359,7 +398,9 @@ def _why(end: Arrival | None) -> str:
 
 
 def _reduced(event: WatchEvent, subject: _Subject, *, listing: bool) -> WatchEvent:
-    if isinstance(event, Bookmark):
+    if isinstance(event, Undecoded):
+        subject.on_undecoded(event.key)
+    if not isinstance(event, Changed):
         return event
     listed = listing and event.type != "DELETED"
     reduce = subject.listed if listed else subject.reduce
@@ -370,14 +411,13 @@ def _by_name(event: Snapshot | Changed | Bookmark) -> Snapshot | Changed | Bookm
     """Return an event; of a Snapshot only the names, as `on_listed` got the objects."""
     if not isinstance(event, Snapshot):
         return event
-    return Snapshot((), event.version, frozenset(map(_key, event.items)))
+    return Snapshot((), event.version, event.met | frozenset(map(_key, event.items)))
 
 
-def _key(item: Object) -> tuple[str, str]:
+def _key(item: Object) -> Key:
     metadata: Object = item["metadata"]
-    return metadata.get("namespace", ""), metadata["name"]
+    return Key(metadata.get("namespace", ""), metadata["name"])
 
 
-def _named(item: Object) -> Object:
-    namespace, name = _key(item)
-    return {"metadata": {"namespace": namespace, "name": name}}
+def _named(key: Key) -> Object:
+    return {"metadata": {"namespace": key.namespace, "name": key.name}}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
-from hedgerow.encoding import to_json
+from hedgerow.encoding import encode as to_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,8 +26,8 @@ LINE_LIMIT = 16 * 1024 * 1024
 ANSWER_LIMIT = 32 * 1024 * 1024
 """Bytes of one answer, unpacked."""
 PAGE_LIMIT = 2 * 1024 * 1024
-"""Bytes of a page of a list. The whole page is decoded at once, which takes up to 24 times as much
-memory, and blocks the event loop for about 50 ms."""
+"""Bytes of a page of a list. All its objects are in memory together, which takes up to 24 times as
+much, unless they are reduced."""
 
 _PLAIN_STEP = re.compile(r"[\w-][\w.~-]*", re.ASCII).fullmatch
 _UNPRINTABLE = re.compile(rb"\x7f|\xc2[\x80-\x9f]|\xe2\x80[\xa8\xa9]|\xef\xbf[\xbe\xbf]")

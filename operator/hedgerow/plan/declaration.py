@@ -15,7 +15,7 @@ from pydantic_core import PydanticSerializationError
 
 from hedgerow.contract import Apply, Create, Desired
 from hedgerow.contract.hints import class_of, misfits
-from hedgerow.encoding import DEEPEST, encode
+from hedgerow.encoding import DEEPEST
 from hedgerow.plan.conditions import Problem
 from hedgerow_schemas.base import ApiResource
 
@@ -91,10 +91,10 @@ def _wrong_status(desired: Desired, controller: Controller[Any]) -> str:
             expected = " or ".join(kind.__name__ for kind in kinds)
             return f"{class_of(status)} as `status`, not {expected}"
     try:
-        encode(status.model_dump(mode="json", warnings="error"))
-    except (PydanticSerializationError, UnicodeError):
-        return f"a {class_of(status)} with a value that its model does not take"
-    return ""
+        is_json = not _unlike_json(status.model_dump(mode="json", warnings="error"), 0)
+    except PydanticSerializationError:
+        is_json = False
+    return "" if is_json else f"a {class_of(status)} with a value that its model does not take"
 
 
 def _are_related(one: type, other: type) -> bool:

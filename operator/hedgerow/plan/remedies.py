@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from hedgerow.encoding import to_json
+from hedgerow.encoding import encode
 from hedgerow.fields.ownership import BEFORE_FIRST_APPLY
 from hedgerow.objects import PROGRAM, controller_reference, renamed
 from hedgerow.plan.conflict_messages import DECLARED_NO_MORE, REMOVED, SCALED_TO_ZERO, UNKNOWN_OWNER
@@ -144,7 +144,7 @@ def owned_again(owner: ObjectRef, targets: Iterable[ObjectRef]) -> tuple[str, in
     reference: the patch replaces all.
     """
     reference = {"metadata": {"ownerReferences": [controller_reference(owner)]}}
-    ending = ("--type=merge", "-p", to_json(reference).decode(), *within(owner.home))
+    ending = ("--type=merge", "-p", encode(reference).decode(), *within(owner.home))
     command, number = "", 0
     names: list[str] = []
     for target in targets:

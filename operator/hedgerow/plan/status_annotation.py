@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hedgerow.encoding import decode, to_json
+from hedgerow.encoding import decode, encode
 from hedgerow.fields.managed_fields import entry
 from hedgerow.fields.sets import subtree
 from hedgerow.objects import annotation
@@ -76,7 +76,7 @@ def text(
         "contested": [_field(field) for field in fields],
         "contestedCount": count,
     }
-    return to_json({name: value for name, value in said.items() if value}).decode()
+    return encode({name: value for name, value in said.items() if value}).decode()
 
 
 def _is_usual(condition: Condition) -> bool:

@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
 
-from hedgerow.encoding import DEEPEST
 from hedgerow.fields.applyconfiguration import extract
 from hedgerow.fields.paths import is_map
 from hedgerow.objects import Installation, Key, controller_of, metadata
 from hedgerow.plan.conditions import Problem
 from hedgerow.plan.installations import instance_of, program_of
-from hedgerow.texts import command_line, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import Object
 
 TOO_LARGE: Final = "TooLarge"
-UNREADABLE: Final = "Undecodable"
 MARK: Final = "hedgerowStub"
 """A top-level field that no object of the API has; it marks a stub in the caches."""
 _KEPT: Final = (
@@ -41,7 +38,7 @@ COUNTED: Final = 100_000
 """The most values that are counted, in a few milliseconds."""
 _CONTAINERS: Final[frozenset[type]] = frozenset({dict, list})
 
-SizeLimit = Literal["bytes", "values", "sum", "undecodable"]
+SizeLimit = Literal["bytes", "values", "sum"]
 StubRole = Literal["resource", "child", "other"]
 
 
@@ -49,8 +46,7 @@ class Excess(Struct, frozen=True):
     """Why an object is not let into the caches: it has `number` of what may be `most`.
 
     `of` says of what: the bytes of its JSON, the values in it, or the bytes of all cached objects,
-    of which it has `number`. Or the object is undecodable: parts of it were lost when it was read,
-    so no write may be based on the rest.
+    of which it has `number`.
     """
 
     number: int
@@ -139,8 +135,6 @@ def concerned_by(stub: Mapping[str, Any]) -> tuple[Key, ...]:
 def problem(ref: ObjectRef, excess: Excess, role: StubRole = "resource") -> Problem:
     """Return what a resource says of a stub: of itself, of a child, or of another object."""
     until = f"Until then hedgerow writes nothing for {'it' if role == 'resource' else 'this one'}"
-    if excess.of == "undecodable":
-        return Problem(UNREADABLE, f"{ref} {why_unreadable(ref)}. {until}")
     if excess.of == "sum":
         said = (
             f"{ref} is left out: it has {readable(excess.number)} of JSON, and all objects together"
@@ -157,20 +151,6 @@ def problem(ref: ObjectRef, excess: Excess, role: StubRole = "resource") -> Prob
     anew = ", or delete it: what is declared of it is made anew" if role == "child" else ""
     said = f"{ref} is too large: it has {has}, and {bound} is the most. Make it smaller{anew}"
     return Problem(TOO_LARGE, f"{said}. {until}")
-
-
-def why_unreadable(ref: ObjectRef) -> str:
-    """Return why an object cannot be read, and the command that mends it."""
-    kind = ".".join(filter(None, (ref.api.plural, ref.api.group)))
-    words = (kind, ref.name, *within(ref.namespace), "--type=merge", "-p", _NO_MANAGED_FIELDS)
-    return (
-        "cannot be read: its JSON has bytes that are no UTF-8, a number of thousands of digits, or"
-        f" more than {DEEPEST} levels, most likely in metadata.managedFields. Reset these:"
-        f" `{command_line('kubectl', 'patch', *words)}`"
-    )
-
-
-_NO_MANAGED_FIELDS: Final = '{"metadata":{"managedFields":[{}]}}'
 
 
 def readable(size: int) -> str:

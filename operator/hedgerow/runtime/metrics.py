@@ -154,7 +154,7 @@ class Meters:
         )
         self.undecodable = self._counter(
             "undecodable_objects",
-            "Objects that were received with JSON that no strict decoder accepts.",
+            "Objects that were received with JSON that cannot be decoded; what was cached stays.",
             "controller resource",
         )
         self.cache_objects = self._gauge(
@@ -168,8 +168,7 @@ class Meters:
         )
         self.cache_stubs = self._gauge(
             "cache_stubs",
-            "Objects that are not cached whole: too many bytes or values, too much in sum, or"
-            " undecodable.",
+            "Objects that are not cached whole: too many bytes or values, or too much in sum.",
             "bound",
         )
 
@@ -328,7 +327,7 @@ class Meter:
         self._meters.watch_restarts.labels(self._controller, watched(api), reason).inc()
 
     def undecodable(self, api: ApiResource) -> None:
-        """Count an object that could not be decoded strictly."""
+        """Count an object that cannot be decoded."""
         self._meters.undecodable.labels(self._controller, watched(api)).inc()
 
     def _named(self, manager: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from hedgerow.contract import Keep
 from hedgerow.encoding import encode
-from hedgerow.kube.errors import Forbidden, Missing
+from hedgerow.kube.errors import Forbidden, Missing, Undecodable
 from hedgerow.objects import ChildId, ObjectRef, controller_of, ref_of
 from hedgerow.plan.ledger import EntryState
 from hedgerow.plan.stubs import excess, stub
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 MOST_READS = 8
 """The most reads of one object in one pass; if it changes faster, the next pass goes on."""
-UNREADABLE = Forbidden, Missing
-"""What is raised without the right to read, or if the kind is absent: what is known is kept."""
+UNREADABLE = Forbidden, Missing, Undecodable
+"""What is raised without the right to read, if the kind is absent, or if the object cannot be
+decoded: what is known is kept."""
 
 
 class Reads:

@@ -55,6 +55,7 @@ class RefusalKind(Enum):
     INVALID = "400, 405, 413, 415, 422"
     FAILED = "500"
     MISSING = "404"
+    UNDECODABLE = "an answer that cannot be decoded"
     UNAVAILABLE = "401, 429, 502, 503, 504, no answer"
 
 
@@ -104,6 +105,7 @@ TABLE: Mapping[RefusalKind, Mapping[RequestKind, RefusalRule]] = {
     ),
     RefusalKind.FAILED: _row(RefusalRule(Reaction.BACK_OFF, "Refused"), status=_LOG),
     RefusalKind.MISSING: _row(_OFF, status=_OFF),
+    RefusalKind.UNDECODABLE: _row(RefusalRule(Reaction.BACK_OFF, "Refused"), status=_LOG),
     RefusalKind.UNAVAILABLE: _row(_OFF, status=_OFF),
 }
 """By the kind of refusal and of request.
@@ -119,6 +121,7 @@ _KINDS: Mapping[type[KubeError], RefusalKind] = {
     errors.Forbidden: RefusalKind.FORBIDDEN,
     errors.Invalid: RefusalKind.INVALID,
     errors.Missing: RefusalKind.MISSING,
+    errors.Undecodable: RefusalKind.UNDECODABLE,
 }
 _USUAL = (RefusalKind.EXISTS, RefusalKind.STALE, RefusalKind.MISSING)
 

@@ -21,7 +21,7 @@ from hedgerow.kube.errors import (
 )
 from hedgerow.kube.picked import Picked
 from hedgerow.kube.watch import Bookmark, Changed, Snapshot, reflect
-from hedgerow.objects import Salvaged, metadata
+from hedgerow.objects import metadata
 from hedgerow.runtime.cache.caches import Source, concerned
 from hedgerow.runtime.cache.store import RestoredError
 from hedgerow.runtime.metrics import watched
@@ -30,7 +30,7 @@ from hedgerow.runtime.workqueue import Lane
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from hedgerow.contract import Controller
+    from hedgerow.contract import Controller, Key
     from hedgerow.kube.cluster import Cluster
     from hedgerow.runtime.cache.caches import Cache
     from hedgerow.runtime.cache.store import StoreChange
@@ -87,6 +87,7 @@ class Watches:
         self._logged: dict[int, str] = {}
         self._logged_at: dict[int, float] = {}
         self._refused: dict[int, _Refused] = {}
+        self._unread: dict[int, Key] = {}
 
     def begin_anew(self) -> None:
         """Take all caches for not filled yet."""
@@ -169,10 +170,11 @@ class Watches:
             source.namespace,
             labels=source.labels,
             fields=source.fields,
-            reduce=partial(self._reduced, source),
+            reduce=source.reduce,
             on_problem=partial(self._failed, number, source),
             on_restart=partial(self._meter.rewatched, source.api),
             on_listed=partial(self._enqueue_listed, source),
+            on_undecoded=partial(self._undecoded, number, source),
         )
         async with aclosing(events):
             async for event in events:
@@ -183,10 +185,17 @@ class Watches:
                 if isinstance(event, Snapshot):
                     self.filled(number)
 
-    def _reduced(self, source: Source, obj: Object) -> Object:
-        if isinstance(obj, Salvaged):
-            self._meter.undecodable(source.api)
-        return source.reduce(obj)
+    def _undecoded(self, number: int, source: Source, key: Key) -> None:
+        """Count an object that cannot be decoded, and name it once in a row."""
+        self._meter.undecodable(source.api)
+        if self._unread.get(number) != key:
+            self._unread[number] = key
+            log.warning(
+                "object cannot be decoded; what is cached of it stays",
+                controller=self._controller.name,
+                watched=source.api.plural,
+                object="/".join(filter(None, key)),
+            )
 
     def _enqueue_listed(self, source: Source, obj: Object) -> None:
         change = source.store.meet(obj)

@@ -9,7 +9,7 @@ import structlog
 from hedgerow.fields.paths import path_of
 from hedgerow.fields.refused import refused_places
 from hedgerow.fields.unions import in_the_way
-from hedgerow.kube.errors import Forbidden, Invalid, KubeError
+from hedgerow.kube.errors import Forbidden, Invalid, KubeError, Undecodable
 from hedgerow.objects import ChildId, metadata
 from hedgerow.plan.conditions import Problem
 from hedgerow.plan.writes import Deletion, Write
@@ -120,7 +120,7 @@ class Writer:
             try:
                 if await self._reread(step):
                     return
-            except Forbidden as unread:
+            except (Forbidden, Undecodable) as unread:
                 error, rule = unread, refusals.rule(request, unread)
         if rule.reaction in (Reaction.PUT_OFF, Reaction.END):
             if isinstance(step, Write) and step.create:

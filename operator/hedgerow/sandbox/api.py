@@ -11,7 +11,7 @@ from typing import Any
 import anyio.to_thread
 import httpx
 
-from hedgerow.encoding import decode, to_json
+from hedgerow.encoding import decode, encode
 from hedgerow.sandbox.errors import SandboxError
 
 TIMEOUT = 5.0
@@ -51,7 +51,7 @@ class SandboxApi:
         self, method: str, url: str, body: Mapping[str, Any], content_type: str
     ) -> dict[str, Any]:
         headers = {"Content-Type": content_type}
-        call = partial(self._client.request, method, url, content=to_json(body), headers=headers)
+        call = partial(self._client.request, method, url, content=encode(body), headers=headers)
         try:
             response = await anyio.to_thread.run_sync(call)
         except httpx.HTTPError as error:

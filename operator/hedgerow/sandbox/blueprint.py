@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from hedgerow.encoding import decode, to_json
+from hedgerow.encoding import decode, encode
 from hedgerow.sandbox.cache import downloaded
 from hedgerow.sandbox.files import write
 from hedgerow.sandbox.ports import LOOPBACK
@@ -83,7 +83,7 @@ class Blueprint:
 
     def save(self, path: Path) -> None:
         """Write it to a file; it is private because of the tokens."""
-        write(path, to_json(self, indent=2))
+        write(path, encode(self, indent=2))
 
     @staticmethod
     def load(path: Path) -> "Blueprint | None":

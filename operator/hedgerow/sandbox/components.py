@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from hedgerow.encoding import to_json
+from hedgerow.encoding import encode
 from hedgerow.sandbox.blueprint import (
     API_SERVER,
     CONTROLLERS,
@@ -75,7 +75,7 @@ def _policy(options: Options) -> str:
         "omitStages": ["RequestReceived"],
         "rules": [{"level": level, "verbs": _WRITES}, {"level": "Metadata"}],
     }
-    return to_json(policy, indent=2).decode()
+    return encode(policy, indent=2).decode()
 
 
 def command(component: str, directory: Directory, blueprint: Blueprint) -> list[str | Path]:

@@ -9,7 +9,7 @@ from subprocess import DEVNULL, STDOUT, Popen, run
 
 from pydantic import TypeAdapter
 
-from hedgerow.encoding import decode, to_json
+from hedgerow.encoding import decode, encode
 from hedgerow.files import opened
 from hedgerow.sandbox.files import write
 from hedgerow.sandbox.leash import kill
@@ -57,7 +57,7 @@ def launch(
     child.returncode = 0
     _children.add(child.pid)
     started = Started(child.pid, birth(child.pid))
-    write(record, to_json(started))
+    write(record, encode(started))
     return started
 
 

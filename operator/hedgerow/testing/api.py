@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import yaml
 
-from hedgerow.encoding import to_json
+from hedgerow.encoding import encode
 from hedgerow.testing.waiting import eventually
 
 Object = dict[str, Any]
@@ -174,7 +174,7 @@ class Api:
             "PATCH",
             self.path(target, subresource),
             params=params,
-            content=to_json(body),
+            content=encode(body),
             headers={"Content-Type": f"application/{content}"},
         )
 

@@ -119,7 +119,7 @@ class TestCounted:
 
         assert code == 0
         assert out.startswith("0 objects")
-        assert f"not looked at: BlueGreen/demo, Deployment/{NAME}: its JSON is damaged" in err
+        assert f"not looked at: BlueGreen/default/demo, Deployment/default/{NAME}: cannot be" in err
 
     def test_what_is_nested_too_deep_is_left_out_and_named(self, garden, typed):
         live = garden.live
@@ -132,7 +132,7 @@ class TestCounted:
         code, _, err = typed("--by-manager")
 
         assert code == 0
-        assert f"not looked at: Deployment/{NAME}: its JSON is damaged" in err
+        assert f"not looked at: Deployment/default/{NAME}: cannot be decoded" in err
 
 
 class TestOne:

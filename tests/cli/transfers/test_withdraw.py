@@ -221,7 +221,7 @@ class TestAsDone:
         assert f"Deployment default/{NAME}: failed: not this one" in out
         assert "BlueGreen default/demo status: 1 field given up" in out
 
-    def test_what_is_not_read_exactly_is_not_written(self, garden, typed):
+    def test_what_cannot_be_decoded_is_not_written(self, garden, typed):
         report(garden, OURS, routeTo="Blue")
         report(garden, TWO, routeTo="Blue")
         garden.odd = {"Deployment"}
@@ -229,7 +229,7 @@ class TestAsDone:
         code, out, _ = typed(*ALL, "--yes")
 
         assert code == 1
-        assert f"Deployment default/{NAME}: failed: it cannot be read: its JSON has" in out
+        assert f"Deployment default/{NAME}: failed: cannot be decoded: its JSON has" in out
         assert "BlueGreen default/demo status: 1 field given up" in out
         assert [sent.api.kind for sent in garden.writes] == ["BlueGreen"]
 

@@ -78,20 +78,20 @@ def padded(size: int) -> Object:
 
 
 def whole(body: Object) -> bytes:
-    """Return a review as bytes, with managed fields that no strict decoder reads for `ODD`."""
+    """Return a review as bytes, with managed fields that cannot be decoded for `ODD`."""
     return json.dumps(body).encode().replace(b'"ODD"', b'{"f:a":' * 9_000 + b"{}" + b"}" * 9_000)
 
 
 def sizes_decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return the sizes of all texts that are decoded from now on."""
     decoded: list[int] = []
-    original = answering.bodies.decoded
+    original = answering.decode
 
-    async def noted(content: bytes, *more: Any) -> Any:
+    def noted(content: bytes) -> Any:
         decoded.append(len(content))
-        return await original(content, *more)
+        return original(content)
 
-    monkeypatch.setattr(answering.bodies, "decoded", noted)
+    monkeypatch.setattr(answering, "decode", noted)
     return decoded
 
 
@@ -240,7 +240,7 @@ class TestSize:
 
         answer = await answered(whole(body), BLUEGREEN)
 
-        assert answer["response"] == {"uid": "705ab4f5", "allowed": True}
+        assert answer["response"]["allowed"] is True
         assert max(decoded) < FREE
 
     @pytest.mark.parametrize("name", ["uid", "kind", "resource", "operation", "subResource"])
@@ -263,6 +263,28 @@ class TestSize:
 
     def test_a_body_holds_what_the_server_reads_and_what_it_stored(self):
         assert BODY >= 3 * 1024**2 + LARGEST
+
+
+class TestUndecodable:
+    @pytest.mark.parametrize("odd", [b'{"f:a":' * 9_000 + b"{}" + b"}" * 9_000, b'"\xff"'])
+    async def test_an_object_is_admitted_since_it_is_not_served(self, odd):
+        body = review(ODD, {"routeTo": "Nowhere"})
+        answer = await answered(body.replace(b'"ODD"', odd), BLUEGREEN)
+
+        response = answer["response"]
+        assert (response["uid"], response["allowed"]) == ("705ab4f5", True)
+        assert response["warnings"][0].startswith(
+            "it is not served: it cannot be decoded: its JSON"
+        )
+        assert len(response["warnings"][0]) <= 256
+
+    @pytest.mark.parametrize(("spec", "allowed"), [({}, True), ({"routeTo": "Nowhere"}, False)])
+    async def test_a_stored_object_excuses_nothing_of_the_new_one(self, spec, allowed):
+        stored = {"metadata": {"name": "x", **ODD}, "spec": {"routeTo": "Nowhere"}}
+        body = json.loads(review({}, spec, operation="UPDATE", oldObject=stored))
+        answer = await answered(whole(body), BLUEGREEN)
+
+        assert answer["response"]["allowed"] is allowed
 
 
 class TestLimits:

@@ -7,7 +7,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from hedgerow.encoding import to_json
+from hedgerow.encoding import encode
 from hedgerow.testing.api import Reply
 from hedgerow.testing.audit.access import GrantedRights, Role
 from hedgerow.testing.audit.engine import Phases
@@ -130,7 +130,7 @@ class Machine:
             f"{second // 60 % 60:02}:{second % 60:02}Z",
         }
         with self._file.open("ab") as file:
-            file.write(to_json(line) + b"\n")
+            file.write(encode(line) + b"\n")
 
     def setup(self, environment: Any) -> None:
         self.happened.append(f"setup {environment}")

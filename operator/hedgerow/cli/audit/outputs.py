@@ -142,9 +142,9 @@ def _drawn(report: AuditReport, outcome: AuditOutcome, name: str) -> str:
     """Return a report in a format; each is imported only when it is used."""
     if name == "json":
         from hedgerow.cli.audit.listing import listed  # noqa: PLC0415
-        from hedgerow.encoding import to_json  # noqa: PLC0415
+        from hedgerow.encoding import encode  # noqa: PLC0415
 
-        return to_json(listed(report, outcome), indent=2).decode()
+        return encode(listed(report, outcome), indent=2).decode()
     if name == "junit":
         from hedgerow.cli.audit.junit import junit  # noqa: PLC0415
 

@@ -16,7 +16,7 @@ import anyio
 from hedgerow.backoff import backoff
 from hedgerow.cli.install.losses import Loss, losses, stored_without
 from hedgerow.encoding import decode as from_json
-from hedgerow.encoding import to_json
+from hedgerow.encoding import encode
 from hedgerow.errors import OneLineError
 from hedgerow.kube.errors import Conflict, Forbidden, KubeError, Missing, Stale, one_line
 from hedgerow.kube.retry import RetryClock
@@ -110,7 +110,7 @@ def rendered(
 
 def size(definition: Object) -> int:
     """Return the size of a definition as JSON, in bytes; an annotation would have the same size."""
-    return len(to_json(definition))
+    return len(encode(definition))
 
 
 async def install(

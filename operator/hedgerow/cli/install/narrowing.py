@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from pydantic import StringConstraints, TypeAdapter, ValidationError
 from pydantic_core import SchemaError
 
-from hedgerow.encoding import to_json
+from hedgerow.encoding import encode
 from hedgerow.fields.paths import is_list, is_map
 from hedgerow.texts import cut
 from hedgerow.validation import SHOWN, quoted
@@ -249,7 +249,7 @@ _TYPES: Final[Mapping[str, type | tuple[type, ...]]] = {
 
 
 def _repeats(items: Iterable[Any]) -> bool:
-    texts = [to_json(one) for one in items]
+    texts = [encode(one) for one in items]
     return len({*texts}) < len(texts)
 
 

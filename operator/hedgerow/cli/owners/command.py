@@ -19,7 +19,7 @@ from hedgerow.fields.field_tree import owners
 from hedgerow.fields.unserved import unserved
 from hedgerow.kube.discovery import group_versions
 from hedgerow.kube.errors import Forbidden, Missing
-from hedgerow.objects import Salvaged, annotation, controller_of, metadata, ref_of
+from hedgerow.objects import annotation, controller_of, metadata, ref_of
 from hedgerow.plan.status import reader_of
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow.runtime.clock import SystemClock
@@ -153,13 +153,7 @@ async def _unserved(cluster: Cluster, live: Object) -> list[str]:
 
 async def _read(cluster: Cluster, kind: str, name: str, namespace: str) -> Object:
     ref = await located(cluster, (kind, name), namespace)
-    live = await read(cluster, ref)
-    if isinstance(live, Salvaged):
-        say(
-            f"{ref} cannot be read exactly: parts of it are not JSON, or nested too"
-            f" deep, and are left out or replaced here, most likely in metadata.managedFields"
-        )
-    return live
+    return await read(cluster, ref)
 
 
 async def _declarer(

@@ -20,7 +20,6 @@ from hedgerow.cli.program import typed
 from hedgerow.cli.transfers.report import columns
 from hedgerow.kube.discovery import served as discovered
 from hedgerow.kube.errors import Forbidden, Missing
-from hedgerow.objects import Salvaged, metadata
 from hedgerow.texts import cut, numbered, printable
 from hedgerow_schemas.base import ApiResource, View
 
@@ -51,12 +50,8 @@ class OwnersCount(NamedTuple):
 async def count(cluster: Cluster, namespace: str, labels: str) -> OwnersCount:
     """Return who holds how many fields of a namespace's objects. Raises KubeError."""
     served = await discovered(cluster)
-    unreadable: dict[str, str] = {}
 
-    def reduce(item: Object) -> Object | None:
-        if isinstance(item, Salvaged):
-            unreadable[f"{item.get('kind')}/{metadata(item).get('name')}"] = "its JSON is damaged"
-            return None
+    def reduce(item: Object) -> Object:
         return {"tally": tally(item, served.versions)}
 
     found = await listed(cluster, served, reduce, namespace=namespace, labels=labels)
@@ -64,7 +59,7 @@ async def count(cluster: Cluster, namespace: str, labels: str) -> OwnersCount:
     scope = CountScope(namespace, labels, typed())
     scalers = await _scalers(cluster, namespace) if any(o.tally.scaled for o in objects) else None
     left = leftovers(objects, scope, scalers)
-    return OwnersCount(objects, left, scope, {**found.unread, **unreadable})
+    return OwnersCount(objects, left, scope, found.unread)
 
 
 async def _scalers(cluster: Cluster, namespace: str) -> frozenset[tuple[str, str]] | None:

@@ -8,7 +8,15 @@ from msgspec.structs import replace
 
 from hedgerow.cli.plan.dry_run import DryRunCluster, EndlessError
 from hedgerow.cli.plan.forecast import rolled_out
-from hedgerow.kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, Missing, Unavailable
+from hedgerow.kube.errors import (
+    UNDECODABLE,
+    AlreadyExists,
+    Conflict,
+    Forbidden,
+    Invalid,
+    Missing,
+    Unavailable,
+)
 from hedgerow.objects import ObjectRef, metadata
 from hedgerow.plan.status import reader_of
 from hedgerow.plan.writes import declare
@@ -123,6 +131,8 @@ class Simulation:
         except Missing as error:
             source.store.refused = error  # as the operator's watch is: the resource says so
             return
+        for one in listing.undecoded:
+            self.unchecked.append(f"{source.api.kind} {one.key.name} {UNDECODABLE}")
         for _ in source.store.replacing(listing.items, listing.version):
             pass
 

@@ -11,7 +11,7 @@ from hedgerow.cli.plan.dry_run import NO_NAMESPACE, NO_RIGHTS
 from hedgerow.cli.plan.forcing import contested, names_all_keys
 from hedgerow.cli.plan.forecast import WriteRefusal, held_by
 from hedgerow.cli.plan.merge import merge, taken
-from hedgerow.encoding import to_json
+from hedgerow.encoding import encode
 from hedgerow.fields import ownership
 from hedgerow.fields.applyconfiguration import without_nulls
 from hedgerow.fields.managed_fields import entries
@@ -254,7 +254,7 @@ class Submission:
         live, warnings = applied.object, applied.warnings
         if warnings and is_secret(self.ref.api.kind):
             warnings = (NOT_SHOWN,)
-        size = len(to_json(live)) + self._overhead()
+        size = len(encode(live)) + self._overhead()
         if size > STORED_LIMIT:
             return self._refused(
                 f"request is too large: to store it takes {size} bytes, and etcd takes"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, cast
 from pydantic import ValidationError
 
 from hedgerow.controllers.cronjob.missed import schedule_problems
-from hedgerow.encoding import to_json
+from hedgerow.encoding import encode
 from hedgerow.fields.applyconfiguration import without_nulls
 from hedgerow.manifest import QUOTED
 from hedgerow.validation import field_errors
@@ -89,13 +89,13 @@ def _no_cronjob(obj: Object, title: str) -> str:
 
 def _validated(obj: Object) -> CronJob:
     """Return a CronJob, read as strictly as by the API server; an invalid status is ignored."""
-    body = to_json(obj)
+    body = encode(obj)
     try:
         return CronJob.model_validate_json(body, strict=True)
     except ValidationError as error:
         if any(item["loc"][:1] != ("status",) for item in error.errors()):
             raise
-        return CronJob.model_validate_json(to_json({**obj, "status": {}}), strict=True)
+        return CronJob.model_validate_json(encode({**obj, "status": {}}), strict=True)
 
 
 def _problems(obj: Object, cj: CronJob) -> Iterator[str]:

@@ -144,7 +144,7 @@ def _run(order: _Order, namespace: str | None, kubeconfig: str | None, context: 
     async def carry_out() -> None:
         async with connected(kubeconfig, context) as cluster:
             ref = ObjectRef(BlueGreen.api, namespace or cluster.namespace, order.name)
-            live = await targets.read_exactly(cluster, ref)
+            live = await targets.read(cluster, ref)
             found = Subject(cluster, ref, live)
             done = await _carried_out(found, order)
             if order.output == "text":

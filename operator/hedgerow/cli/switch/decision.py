@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from hedgerow.cli.transfers.giving_up import nothing
-from hedgerow.encoding import to_json
+from hedgerow.encoding import encode
 from hedgerow.fields.applyconfiguration import extract
 from hedgerow.fields.sets import versioned
 from hedgerow.objects import metadata
@@ -40,7 +40,7 @@ class Setting:
     @property
     def line(self) -> str:
         """The field as a line of a manifest; a hash might be a number without its quotes."""
-        value = to_json(self.value).decode() if self.field == "promoted" else self.value
+        value = encode(self.value).decode() if self.field == "promoted" else self.value
         return f"{self.field}: {value}"
 
     def is_set(self, live: Object) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from hedgerow.cli.transfers.relabelling import APPLY, HELM, KUBECTL, is_client_side_apply
-from hedgerow.encoding import to_json
+from hedgerow.encoding import encode
 from hedgerow.fields.managed_fields import entries, holders
 from hedgerow.objects import metadata
 from hedgerow.texts import command_line, printable, within
@@ -101,7 +101,7 @@ def patch(live: Object, setting: Setting) -> str:
     It is no apply: kubectl would make another field manager hold all that it applied before.
     """
     api, meta = BlueGreen.api, metadata(live)
-    body = to_json({"spec": {setting.field: setting.value}}).decode()
+    body = encode({"spec": {setting.field: setting.value}}).decode()
     target = (f"{api.plural}.{api.group}", meta["name"], *within(meta["namespace"]))
     return command_line("kubectl", "patch", *target, "--type", "merge", "-p", body)
 

@@ -12,10 +12,10 @@ from hedgerow.cli.program import field_manager
 from hedgerow.cli.targets import located, parted
 from hedgerow.cli.transfers.relabelling import ValuesNeeded, changed, restoration
 from hedgerow.cli.transfers.undo_file import AdoptedObject
-from hedgerow.cli.transfers.writing import ITS_OWN, ObjectOutcome, applied, read, tried
+from hedgerow.cli.transfers.writing import ITS_OWN, ObjectOutcome, applied, tried
 from hedgerow.fields.sets import versioned
 from hedgerow.kube.withholding import withholding
-from hedgerow.objects import ObjectRef, Salvaged, identity, metadata
+from hedgerow.objects import ObjectRef, identity, metadata
 from hedgerow.plan.transfers import MoveRefused
 from hedgerow_schemas.base import ApiResource
 
@@ -67,7 +67,7 @@ class Task:
         return await tried(ref, attempt)
 
     async def _attempt(self, ref: ObjectRef, plan: Plan) -> ObjectOutcome:
-        live = await read(self.cluster, ref, partial=True)
+        live = await self.cluster.read(ref.api, ref.name, ref.namespace, partial=True)
         if live is None:
             return ObjectOutcome(ref, "absent")
         is_first = self.asked is not None and self.asked.takes_first(live)
@@ -76,7 +76,7 @@ class Task:
         try:
             change = plan(ref, live)
         except ValuesNeeded:
-            live = await read(self.cluster, ref) or live
+            live = await self.cluster.read(ref.api, ref.name, ref.namespace) or live
             change = plan(ref, live)
         if change is None:
             return ObjectOutcome(ref, "nothing")
@@ -187,8 +187,8 @@ async def selected(
 
     def reduce(item: Object) -> Object | None:
         meta = metadata(item)
-        is_wanted = isinstance(item, Salvaged) or is_meant(item)
-        return {name: meta.get(name, "") for name in ("namespace", "name")} if is_wanted else None
+        place = {name: meta.get(name, "") for name in ("namespace", "name")}
+        return place if is_meant(item) else None
 
     everything = await listed(cluster, served, reduce, namespace=namespace, labels=labels)
     refs = [ObjectRef(api, made["namespace"], made["name"]) for api, made in everything.objects]

@@ -21,7 +21,7 @@ import msgspec
 
 from hedgerow import files
 from hedgerow.cli.exits import CommandError
-from hedgerow.encoding import decode, to_json
+from hedgerow.encoding import decode, encode
 from hedgerow.fields.paths import is_map
 from hedgerow_schemas.base import ApiResource  # noqa: TC001 - msgspec reads the annotations
 
@@ -101,7 +101,7 @@ class UndoFile:
             os.fchmod(file.fileno(), PRIVATE)
             first = file.readline()
             if not first:
-                self._append(to_json(_HEADER))
+                self._append(encode(_HEADER))
                 return
             _check(self.path, first)
             # A line without an end was cut off before its object was written.
@@ -110,7 +110,7 @@ class UndoFile:
 
     async def add(self, adopted: AdoptedObject) -> None:
         """Write a line to the disk. Raises CommandError."""
-        line = to_json(asdict(adopted))
+        line = encode(asdict(adopted))
         async with self._lock:
             try:
                 await anyio.to_thread.run_sync(self._append, line)

@@ -19,7 +19,7 @@ from hedgerow.cli.transfers.giving_up import (
     nothing,
 )
 from hedgerow.cli.transfers.report import change_data, outcome_data, outcome_line
-from hedgerow.cli.transfers.writing import ObjectOutcome, applied, for_each, keep_copy, read, tried
+from hedgerow.cli.transfers.writing import ObjectOutcome, applied, for_each, keep_copy, tried
 from hedgerow.fields.sets import declaring
 from hedgerow.kube.errors import Invalid, Missing
 from hedgerow.objects import ObjectRef, metadata
@@ -111,7 +111,9 @@ async def _found(cluster: Cluster, order: Order) -> list[_Withdrawal]:
                 listing = await cluster.list(api, order.namespace, reduce=reduce)
             except Missing:
                 continue  # a kind that is not served has no objects
-            for ref in (ObjectRef(api, *item["at"]) for item in listing.items if item):
+            held = (item["at"] for item in listing.items if item)
+            for key in (*held, *(one.key for one in listing.undecoded)):
+                ref = ObjectRef(api, *key)
                 # Controllers of one name may hold fields of objects of one kind.
                 made = _Withdrawal(cluster, order, controller, ref, manager)
                 found.setdefault((manager, ref), made)
@@ -137,11 +139,14 @@ class _Withdrawal:
         return [outcome for outcome in made if outcome]
 
     async def _endpoints(self) -> tuple[str, ...]:
-        return endpoints(await read(self.cluster, self.ref) or {}, self.manager)
+        return endpoints(await self._read() or {}, self.manager)
+
+    async def _read(self) -> Object | None:
+        return await self.cluster.read(self.ref.api, self.ref.name, self.ref.namespace)
 
     async def _attempt(self, endpoint: str) -> ObjectOutcome | None:
         """Give up what is held through an endpoint; return None if nothing is left."""
-        live = await read(self.cluster, self.ref)
+        live = await self._read()
         if live is None or endpoint not in endpoints(live, self.manager):
             return None
         fields = count(live, self.manager, endpoint)

@@ -22,8 +22,7 @@ from hedgerow.kube.errors import (
 )
 from hedgerow.kube.retry import RetryClock
 from hedgerow.kube.withholding import withholding
-from hedgerow.objects import Salvaged, metadata, renamed
-from hedgerow.plan.stubs import why_unreadable
+from hedgerow.objects import metadata, renamed
 from hedgerow.plan.transfers import MoveRefused
 
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ class Subject:
 
     async def again(self) -> Object:
         """Return the object as it is now; raises MoveRefused if it is another one of that name."""
-        live = await targets.read_exactly(self.cluster, self.ref)
+        live = await targets.read(self.cluster, self.ref)
         if metadata(live)["uid"] != metadata(self.live)["uid"]:
             raise MoveRefused(
                 f"{self.ref} was deleted and created again meanwhile; look at the new object"
@@ -104,7 +103,7 @@ class Subject:
 async def subject(cluster: Cluster, words: Sequence[str], namespace: str | None) -> Subject:
     """Return the object that KIND/NAME or KIND NAME means, for writes that are based on it."""
     ref = await targets.located(cluster, targets.parted(targets.joined(words)), namespace)
-    return Subject(cluster, ref, await targets.read_exactly(cluster, ref))
+    return Subject(cluster, ref, await targets.read(cluster, ref))
 
 
 async def applied(
@@ -132,14 +131,6 @@ def keep_copy(live: Object, manager: str, instead: str) -> None:
             f" which an apply as {manager} replaces, so that later `kubectl apply` would fail:"
             f" {instead}"
         )
-
-
-async def read(cluster: Cluster, ref: ObjectRef, *, partial: bool = False) -> Object | None:
-    """Return an object, None if there is none; raises MoveRefused if it is not read exactly."""
-    live = await cluster.read(ref.api, ref.name, ref.namespace, partial=partial)
-    if isinstance(live, Salvaged):
-        raise MoveRefused(f"it {why_unreadable(ref)}")
-    return live
 
 
 async def until_settled(what: object, attempt: Callable[[int], Awaitable[T]]) -> T:

@@ -12,7 +12,7 @@ from hedgerow.cli.program import say
 from hedgerow.cli.times import utc
 from hedgerow.cli.watch.changes import changes
 from hedgerow.cli.watch.memory import kept_phase
-from hedgerow.encoding import to_json
+from hedgerow.encoding import encode
 from hedgerow.kube.errors import Throttled, Unavailable
 from hedgerow.objects import metadata
 from hedgerow.texts import numbered, printable
@@ -215,7 +215,7 @@ def _change(change: FieldChange) -> dict[str, Any]:
 
 
 def _json(line: dict[str, Any]) -> str:
-    return to_json(line).decode()
+    return encode(line).decode()
 
 
 class SeedLines(WatchLines):

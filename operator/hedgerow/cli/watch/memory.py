@@ -11,7 +11,7 @@ from sys import intern
 from typing import Any, Final
 
 from hedgerow.cli.tree.readiness import readiness
-from hedgerow.encoding import to_json
+from hedgerow.encoding import encode
 from hedgerow.fields.paths import is_list, is_map
 from hedgerow.fields.redaction import concealed
 from hedgerow.objects import metadata
@@ -84,7 +84,7 @@ class Memory:
         return self._digest(value) if is_long else self._digested(value)
 
     def _digest(self, value: Any) -> str:
-        return blake2b(to_json(value), digest_size=12, key=self._key).hexdigest()
+        return blake2b(encode(value), digest_size=12, key=self._key).hexdigest()
 
 
 def phase_of(obj: Object) -> str:

@@ -14,7 +14,7 @@ from hedgerow.deploy.helm.template import Lines, Only, Value, place, written
 from hedgerow.deploy.kustomize import MANIFESTS, NOTE
 from hedgerow.deploy.names import COMPONENT_LABEL, Names
 from hedgerow.deploy.overlays import Overlay, Part, parts
-from hedgerow.encoding import to_json
+from hedgerow.encoding import encode
 from hedgerow.manifest import to_yaml
 from hedgerow.objects import PROGRAM
 
@@ -119,7 +119,7 @@ def files(chart: Chart) -> dict[Path, str]:
     taken = schema(chart.names, chart.options, chart.variables)
     texts = {
         "Chart.yaml": f"# {NOTE}\n{to_yaml(_about(chart.version))}",
-        "values.schema.json": f"{to_json(taken, indent=1).decode()}\n",
+        "values.schema.json": f"{encode(taken, indent=1).decode()}\n",
     }
     for path, objects, why in _templates(chart):
         condition = _IF.get(path, _IF.get(path.rpartition("/")[0], ""))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from hedgerow.deploy.admission_policies import either
 from hedgerow.deploy.helm.template import Only, Text, escaped
-from hedgerow.encoding import to_json
+from hedgerow.encoding import encode
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -111,13 +111,13 @@ def _name(item: Any) -> str:
         case {"name": str(known)} | {"message": str(known)}:
             return known
         case {"operations": _, "apiGroups": groups}:
-            return to_json(groups).decode()
+            return encode(groups).decode()
         case _:
             return _whole(item)
 
 
 def _whole(item: Any) -> str:
-    return to_json(item).decode()
+    return encode(item).decode()
 
 
 def _text(variants: Mapping[str, str], together: str, conditions: Conditions) -> Text:

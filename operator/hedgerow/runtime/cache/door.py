@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 import structlog
 
 from hedgerow.encoding import encode
-from hedgerow.objects import Salvaged
 from hedgerow.plan import stubs
-from hedgerow.plan.stubs import MOST_BYTES, MOST_VALUES, Excess, excess, most_values, readable
+from hedgerow.plan.stubs import MOST_VALUES, Excess, excess, most_values, readable
 from hedgerow.runtime.cache.packing import Packing
 
 if TYPE_CHECKING:
@@ -109,7 +108,7 @@ class Door:
         self.most, self._most_decoded = most, decoded
         self.taken = 0
         """The bytes that all cached objects take."""
-        self.stubs: dict[str, int] = {"bytes": 0, "values": 0, "sum": 0, "undecodable": 0}
+        self.stubs: dict[str, int] = {"bytes": 0, "values": 0, "sum": 0}
         """The number of stubs, by what exceeds a limit."""
         self._by_namespace: defaultdict[str, int] = defaultdict(int)
         self._large: defaultdict[str, dict[CachedObject, tuple[Key, ...]]] = defaultdict(dict)
@@ -170,8 +169,6 @@ class Door:
     ) -> Excess | None:
         if not shelf.is_bounded:
             return None
-        if shelf.give_way and isinstance(obj, Salvaged):
-            return Excess(len(text), MOST_BYTES, "undecodable")
         found = excess(obj, text)
         was_left_out = before is not None and before.limit == "sum"
         if found is None and was_left_out and not self.has_room(len(text)):
@@ -262,9 +259,12 @@ def _nobody(_obj: Object) -> tuple[Key, ...]:
 
 
 def _tell(entry: CachedObject, found: Excess) -> None:
-    named = "/".join(filter(None, entry.key))
-    bound = log.bind(controller=entry.shelf.controller, object=named)
-    if found.of == "undecodable":
-        bound.warning("object cannot be decoded")
-    elif found.of != "sum":
-        bound.warning("object is too large", has=found.number, most=found.most, of=found.of)
+    if found.of != "sum":
+        log.warning(
+            "object is too large",
+            controller=entry.shelf.controller,
+            object="/".join(filter(None, entry.key)),
+            has=found.number,
+            most=found.most,
+            of=found.of,
+        )

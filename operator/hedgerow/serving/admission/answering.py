@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from anyio.lowlevel import checkpoint
+from msgspec import Raw
 
-from hedgerow.encoding import members, replaced
+from hedgerow.encoding import decode, reader
 from hedgerow.kube import bodies
+from hedgerow.kube.errors import UNDECODABLE
 from hedgerow.serving.admission import review as admission
 from hedgerow.serving.httpserver.limits import FREE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from hedgerow.contract import Controller
     from hedgerow_schemas.base import Object
@@ -30,6 +33,7 @@ _REMEDIES: Final = {
 _OBJECTS: Final = tuple(_REMEDIES)
 _MEMBERS: Final = ("uid", "kind", "resource", "operation", "subResource")
 """What else is read of a request; a client may send anything beside it."""
+_reader: Final = reader(dict[str, Raw])
 
 
 async def answered(body: bytes, controller: Controller[Any]) -> Object:
@@ -41,6 +45,9 @@ async def answered(body: bytes, controller: Controller[Any]) -> Object:
         told = await _decoded(body)
     except _TooLargeError as error:
         return admission.refusal(error.uid, controller.resource.api, str(error))
+    except _UndecodableError as error:
+        # Nothing is ever done for such an object, and its finalizers can still be removed.
+        return admission.answered(error.uid, allowed=True, warnings=[str(error)])
     return admission.validate(admission.read(told, controller), controller)
 
 
@@ -52,16 +59,19 @@ class _TooLargeError(Exception):
         self.uid = uid
 
 
+class _UndecodableError(Exception):
+    def __init__(self, uid: str) -> None:
+        super().__init__(f"it is not served: it {UNDECODABLE}")
+        self.uid = uid
+
+
 async def _decoded(body: bytes) -> Any:
     """Return what is judged of a review, decoded member by member; raises ValueError.
 
     An object of `LARGEST` bytes takes tens of milliseconds, in which the event loop stands still,
-    so it may go on after each. Managed fields that no strict decoder accepts are salvaged.
+    so it may go on after each. A stored object that cannot be decoded counts as none.
     """
-    try:
-        told, request = _members(body)
-    except ValueError:
-        told, request = _members(await bodies.aside(body, replaced))
+    told, request = await bodies.passing_over(body, _members)
     for name in _MEMBERS:
         if len(request.get(name, b"")) > FREE:
             raise ValueError(f"request.{name}: it is too long")
@@ -71,12 +81,19 @@ async def _decoded(body: bytes) -> Any:
         bounds = (size, "bytes", LARGEST), (openings, "opening brackets", MOST_OPENINGS)
         for has, of, most in bounds:
             if has > most:
-                uid = str(await bodies.decoded(request.get("uid", b"null")))
-                raise _TooLargeError(uid, name, has, of, most)
-    return {
-        **await _each(told, ("apiVersion", "kind")),
-        "request": await _each(request, (*_MEMBERS, *_OBJECTS)),
-    }
+                raise _TooLargeError(_uid(request), name, has, of, most)
+    asked = await _each(request, _MEMBERS)
+    try:
+        asked |= await _each(request, ("object",))
+    except ValueError:
+        raise _UndecodableError(_uid(request)) from None
+    with suppress(ValueError):
+        asked |= await _each(request, ("oldObject",))
+    return {**await _each(told, ("apiVersion", "kind")), "request": asked}
+
+
+def _uid(request: Mapping[str, bytes]) -> str:
+    return str(decode(request.get("uid", b"null")))
 
 
 def _openings(content: bytes) -> int:
@@ -91,15 +108,20 @@ def _openings(content: bytes) -> int:
 
 
 def _members(body: bytes) -> tuple[dict[str, bytes], dict[str, bytes]]:
-    told = members(body)
-    return told, members(told.get("request", b"{}"))
+    """Return the members of a review and of its request as JSON; raises ValueError."""
+    told = _raw(body)
+    return told, _raw(told.get("request", b"{}"))
 
 
-async def _each(raw: dict[str, bytes], names: Sequence[str]) -> Object:
+def _raw(content: bytes) -> dict[str, bytes]:
+    return {name: bytes(value) for name, value in _reader(content).items()}
+
+
+async def _each(raw: Mapping[str, bytes], names: Sequence[str]) -> Object:
     decoded: Object = {}
     for name in names:
         if name in raw:
-            decoded[name] = await bodies.decoded(raw[name])
+            decoded[name] = decode(raw[name])
             if len(raw[name]) > FREE:
                 await checkpoint()
     return decoded

@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Route
 
-from hedgerow.encoding import to_json
+from hedgerow.encoding import encode
 from hedgerow.kube.errors import one_line
 from hedgerow.kube.wire import JSON
 from hedgerow.serving.admission.answering import answered
@@ -56,7 +56,7 @@ def _endpoint(controller: Controller[Any]) -> type[HTTPEndpoint]:
                 message = f"{one_line(str(error))}\n"
                 raise HTTPException(HTTPStatus.BAD_REQUEST, message) from error
             _log(controller, answer["response"])
-            return Response(to_json(answer), media_type=JSON)
+            return Response(encode(answer), media_type=JSON)
 
     return Reviews
 

@@ -9,7 +9,7 @@ from http import HTTPStatus
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from hedgerow.encoding import to_json
+from hedgerow.encoding import encode
 from hedgerow.fields.canonical import identical
 from hedgerow.fields.managed_fields import held
 from hedgerow.fields.paths import is_list, is_map, path_of
@@ -437,7 +437,7 @@ class Others:
     def _reported(self) -> _Reported:
         """Return what the operator reports so far: its Events, and the status of the samples."""
         lives = (self._api.get(sample.manifest).body for sample in self._author.samples)
-        return self._log.events, [to_json(_report(live)) for live in lives]
+        return self._log.events, [encode(_report(live)) for live in lives]
 
 
 def _seconds_after(writes: Iterable[LoggedWrite], write: LoggedWrite, user: str) -> float:
