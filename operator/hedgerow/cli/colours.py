@@ -16,9 +16,9 @@ _DARK = (
 """Distinct also with common kinds of colour blindness; red is reserved for contested fields."""
 _PAPER = {
     "light": {"paper": "#ffffff", "ink": "#1c1e22", "faint": "#6a7078", "rule": "#d5d8dd",
-              "guide": "#8d949e", "alarm": "#c3201f"},
+              "alarm": "#c3201f"},
     "dark": {"paper": "#16181d", "ink": "#e4e6ea", "faint": "#9aa1ab", "rule": "#3a3f48",
-             "guide": "#7d8590", "alarm": "#ff7b72"},
+             "alarm": "#ff7b72"},
 }  # fmt: skip
 _TINT = "26"
 """The alpha of a colour behind text, in hexadecimal."""
@@ -30,28 +30,18 @@ def classes(managers: Iterable[str]) -> dict[str, str]:
     return {name: f"m{index % len(_LIGHT)}" for index, name in enumerate(managers)}
 
 
-def style(attribute: str) -> str:
-    """Return the style rules of all classes for one property: `fill` or `background`.
-
-    The colours are in the rules themselves, because not every SVG viewer knows custom properties.
-    """
-    dark = _rules(attribute, "dark", _DARK)
-    return f"{_rules(attribute, 'light', _LIGHT)}@media (prefers-color-scheme:dark){{{dark}}}"
+def style() -> str:
+    """Return the style rules of all classes, on light and on dark paper."""
+    dark = _rules("dark", _DARK)
+    return f"{_rules('light', _LIGHT)}@media (prefers-color-scheme:dark){{{dark}}}"
 
 
-def _rules(attribute: str, paper: str, colours: Iterable[str]) -> str:
+def _rules(paper: str, colours: Iterable[str]) -> str:
     managers = (
-        f".m{index}{{{attribute}:{code}}}.tint-m{index}{{{attribute}:{code}{_TINT}}}"
+        f".m{index}{{background:{code}}}.tint-m{index}{{background:{code}{_TINT}}}"
         for index, code in enumerate(colours)
     )
-    ink = "fill" if attribute == "fill" else "color"
     names = _PAPER[paper]
-    texts = (f".{name}{{{ink}:{names[name]}}}" for name in ("ink", "faint", "alarm"))
-    ground = f".paper{{{attribute}:{names['paper']}}}"
-    # SVG has lines that lead to names; HTML has borders between rows.
-    lines = (
-        f".guide{{stroke:{names['guide']}}}"
-        if ink == "fill"
-        else f".rule{{border-color:{names['rule']}}}"
-    )
-    return "".join((*managers, *texts, ground, lines))
+    texts = (f".{name}{{color:{names[name]}}}" for name in ("ink", "faint", "alarm"))
+    ground = f".paper{{background:{names['paper']}}}.rule{{border-color:{names['rule']}}}"
+    return "".join((*managers, *texts, ground))

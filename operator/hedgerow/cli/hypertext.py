@@ -53,7 +53,7 @@ def document(title: str, own: str, parts: Iterable[str]) -> str:
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         '<meta name="color-scheme" content="light dark">'
-        f"<title>{escape(title)}</title><style>{_STYLE}{own}{style('background')}</style></head>\n"
+        f"<title>{escape(title)}</title><style>{_STYLE}{own}{style()}</style></head>\n"
         f'<body class="paper ink"><h1>{escape(title)}</h1>'
     )
     return "".join((head, *parts, "</body></html>\n"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from xml.dom.minidom import parseString
 
 import pytest
 import yaml
@@ -275,8 +274,5 @@ class TestPrinted:
         assert [field["path"] for field in found["fields"]] == [".spec.replicas"]
         assert len(globbed["fields"]) == 4
 
-    def test_svg_and_html_are_documents(self, typed):
-        picture = parseString(typed("deployment/web", "-o", "svg")[1])  # noqa: S318 - our own
-
-        assert picture.documentElement.tagName == "svg"
+    def test_html_is_a_document(self, typed):
         assert typed("deployment/web", "-o", "html")[1].startswith("<!doctype html>")

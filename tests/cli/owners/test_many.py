@@ -44,7 +44,7 @@ class TestUsage:
         [
             ("", "name a KIND/NAME, such as deployment/web, or --by-manager"),
             ("-l a=b", "-l with it"),
-            ("--by-manager -o svg", "--by-manager goes with"),
+            ("--by-manager -o html", "--by-manager goes with"),
             ("deployment/x --by-manager", "--by-manager goes with"),
             ("--by-manager --contested", "--by-manager goes with"),
         ],

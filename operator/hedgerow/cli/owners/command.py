@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from hedgerow.kube.cluster import Cluster
     from hedgerow_schemas.base import ApiResource, Object
 
-OwnersFormat = Literal["tree", "json", "yaml", "svg", "html"]
+OwnersFormat = Literal["tree", "json", "yaml", "html"]
 
 Target = Annotated[
     list[str] | None,
@@ -64,7 +64,7 @@ ByManager = Annotated[
 ]
 Output = Annotated[
     OwnersFormat,
-    output_option("svg and html are one file each, without references, with a colour per manager."),
+    output_option("html is one file without references, with a colour per manager."),
 ]
 
 
@@ -97,7 +97,7 @@ def owners_command(
     - `kubectl get deployment web -o yaml --show-managed-fields` shows what the API server has
     """
     if by_manager or selector is not None:
-        if target or manager or contested or output in {"svg", "html"} or not by_manager:
+        if target or manager or contested or output == "html" or not by_manager:
             raise typer.BadParameter(
                 "--by-manager goes with -l, -n and --output tree, json or yaml, and -l with it"
             )
@@ -265,8 +265,6 @@ def _print(
 
         show(told)
         return
-    from hedgerow.cli.owners import page_html as owners_html
-    from hedgerow.cli.owners import page_svg as owners_svg
+    from hedgerow.cli.owners.page_html import draw
 
-    draw = owners_svg.draw if output == "svg" else owners_html.draw
     echo_lines(draw(told), nl=False)
