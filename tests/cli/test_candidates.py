@@ -72,7 +72,7 @@ class TestCommands:
             ("run --lea", ["--leader-elect", "--lease-duration"]),
             ("tree --output j", ["json"]),
             ("wat", ["watch"]),
-            ("watch --s", ["--selector", "--seed-format"]),
+            ("watch --s", ["--selector"]),
             ("completion z", ["zsh"]),
         ],
     )

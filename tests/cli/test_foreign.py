@@ -40,7 +40,7 @@ CALLS: dict[tuple[str, ...], list[tuple[str, ...]]] = {
     ("manifests",): [("--image", "{poison}"), ("--instance", "{poison}")],
     ("owners",): [(TARGET,), (TARGET, "--contested"), ("{poison}",), (TARGET, "-n", "{poison}")],
     ("tree",): [("-A",), ("-w",), ("bluegreen/web",), ("{poison}",)],
-    ("watch",): [("deploy", "--existing"), ("{poison}",), ("deploy", "-l", "{poison}")],
+    ("watch",): [("{poison}",), ("deploy", "-l", "{poison}")],
     ("release",): [
         (TARGET, "--wait", "0s"), (TARGET, "--dry-run"), (TARGET, "--field", "{poison}"),
         (TARGET, "--field", "spec.replicas", "--wait", "0s"), ("--all",),

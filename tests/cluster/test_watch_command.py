@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import secrets
 from pathlib import Path
 
@@ -18,7 +17,6 @@ from support.programs.typed import Answer, answer
 pytestmark = pytest.mark.cluster
 
 AT = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
-LOGGED = r"^\d{4}/\d\d/\d\d \d\d:\d\d:\d\d"
 
 
 @pytest.fixture
@@ -94,24 +92,6 @@ class TestPods:
         assert "old" not in watching.text
         assert watching.interrupt() == 130
         assert watching.errors == ""
-
-    def test_the_seeds_log_lines(self, api: Api, place, follow):
-        """Fact: the second update is the server's mark of the deletion."""
-        api.create(pod("kuard", place), "kubectl-run").must()
-        watching = follow("--seed-format")
-        api.merge(pod("kuard", place), {"metadata": {"labels": {"a": "b"}}}, "x").must()
-        api.delete(pod("kuard", place)).must()
-        watching.says("onDelete")
-
-        assert watching.interrupt() == 130
-        key = f"{place}/kuard"
-        expected = [
-            "waiting for cache sync", f"onAdd: {key}", "caches are synced",
-            "waiting for stop signal", f"onUpdate: {key}", f"onUpdate: {key}",
-            f"onDelete: {key}", "received stop signal",
-        ]  # fmt: skip
-        assert [re.sub(rf"{LOGGED} ", "", line) for line in watching.text.splitlines()] == expected
-        assert all(re.match(LOGGED, line) for line in watching.text.splitlines())
 
 
 class TestEnds:

@@ -107,13 +107,6 @@ class TestPrinted:
             "",
         )
 
-    def test_what_is_there_is_told_if_asked_for(self, typed):
-        assert typed("configmaps --existing -A")[1] == [
-            "existing default/a  -",
-            "existing other/b  -",
-            "synced: 2 configmaps in all namespaces",
-        ]
-
     def test_after_a_gap_nobody_is_named_who_may_not_have_done_it(self, typed, cluster):
         cluster.put("a", x="1", y="1")
         cluster.put("d")
@@ -142,20 +135,6 @@ class TestPrinted:
         assert (code, err) == (130, "")
         assert (synced["type"], synced["count"]) == ("SYNCED", 1)
         assert [change["path"] for change in updated["changes"]] == [".data.x"]
-
-    def test_the_seeds_lines(self, typed):
-        code, out, err = typed("configmaps --seed-format", "put a 2", "remove a")
-
-        assert (code, err) == (130, "")
-        assert [line[20:] for line in out] == [
-            "waiting for cache sync",
-            "onAdd: default/a",
-            "caches are synced",
-            "waiting for stop signal",
-            "onUpdate: default/a",
-            "onDelete: default/a",
-            "received stop signal",
-        ]
 
     def test_what_was_not_kept_is_said_once(self, typed, monkeypatch):
         monkeypatch.setattr(memory.Memory.__init__, "__defaults__", (0,))
@@ -221,7 +200,6 @@ class TestTrouble:
         [
             ("pods/web", 2, "'pods/web' is no KIND, such as pods; choose objects by --selector"),
             ("-A -n x", 2, "--namespace and --all-namespaces exclude each other"),
-            ("--seed-format -o json", 2, "--seed-format and --output json exclude"),
             ("-o yaml", 2, "'yaml' is not one of 'text', 'json'"),
             ("nonesuch", 1, 'the server serves no kind "nonesuch"'),
             ("deploymnt", 1, "(did you mean deployment?)"),

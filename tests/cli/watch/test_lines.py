@@ -1,4 +1,4 @@
-"""The lines of a watch: as sentences, as JSON and as the seed's log; all bounded."""
+"""The lines of a watch: as sentences and as JSON; all bounded."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from cli.watch.configs import CONFIG_MAP
 from hedgerow.cli.watch.changes import FieldChange
 from hedgerow.cli.watch.informer import WatchNotice
-from hedgerow.cli.watch.lines import JsonLines, Scope, SeedLines, Sentences
+from hedgerow.cli.watch.lines import JsonLines, Scope, Sentences
 from hedgerow.fields.managed_fields import Holder
 from hedgerow_schemas.base import ApiResource
 from support.code.sources import ROOT
@@ -49,7 +49,6 @@ class TestSentences:
         ("notice", "line"),
         [
             (WatchNotice("ADDED", None, kept()), f"{AT} added ns/web  Running"),
-            (WatchNotice("EXISTING", None, kept(), listed=True), f"{AT} existing ns/web  Running"),
             (WatchNotice("DELETED", kept(), None), f"{AT} deleted ns/web  Running"),
             (WatchNotice("ADDED", None, kept(phase="")), f"{AT} added ns/web  -"),
             (WatchNotice("ADDED", None, kept("n", "")), f"{AT} added n  Running"),
@@ -122,7 +121,7 @@ class TestSentences:
         ],
     )
     def test_it_says_when_all_is_read(self, scope, again, said):
-        assert list(Sentences(scope).synced(3, NOW, again=again)) == [f"{AT} {said}"]
+        assert Sentences(scope).synced(3, NOW, again=again) == f"{AT} {said}"
 
 
 class TestJson:
@@ -176,7 +175,7 @@ class TestJson:
         assert len(line) < 50_000
 
     def test_synced_has_the_number(self):
-        (line,) = JsonLines(SCOPE).synced(3, NOW, again=True)
+        line = JsonLines(SCOPE).synced(3, NOW, again=True)
 
         assert json.loads(line) == {
             "type": "SYNCED",
@@ -187,43 +186,6 @@ class TestJson:
             "count": 3,
             "again": True,
         }
-
-
-class TestSeed:
-    @pytest.fixture(autouse=True)
-    def seoul(self, monkeypatch):
-        """Go logs local times."""
-        import time
-
-        monkeypatch.setenv("TZ", "KST-9")
-        time.tzset()
-        yield
-        monkeypatch.undo()
-        time.tzset()
-
-    def test_it_is_what_the_seed_logs(self):
-        form = SeedLines()
-        lines = [
-            *form.begun(NOW),
-            form.notice(WatchNotice("EXISTING", None, kept()), (), NOW),
-            *form.synced(1, NOW, again=False),
-            form.notice(WatchNotice("ADDED", None, kept("kuard", "default")), (), NOW),
-            form.notice(UPDATED, (), NOW),
-            form.notice(WatchNotice("DELETED", kept(), None), (), NOW),
-            *form.synced(1, NOW, again=True),
-            *form.ended(NOW),
-        ]
-
-        assert lines == [
-            "2026/11/23 06:00:05 waiting for cache sync",
-            "2026/11/23 06:00:05 onAdd: ns/web",
-            "2026/11/23 06:00:05 caches are synced",
-            "2026/11/23 06:00:05 waiting for stop signal",
-            "2026/11/23 06:00:05 onAdd: default/kuard",
-            "2026/11/23 06:00:05 onUpdate: ns/web",
-            "2026/11/23 06:00:05 onDelete: ns/web",
-            "2026/11/23 06:00:05 received stop signal",
-        ]
 
 
 class TestGuide:
@@ -243,7 +205,7 @@ class TestGuide:
 
         notice = WatchNotice("UPDATED", state, state)
         printed = [
-            *form.synced(synced["count"], datetime.fromisoformat(synced["time"]), again=False),
+            form.synced(synced["count"], datetime.fromisoformat(synced["time"]), again=False),
             form.notice(notice, changes, datetime.fromisoformat(updated["time"])),
         ]
 
@@ -259,7 +221,7 @@ class TestGuide:
         assert found["changes"][0].keys() - explained == set()
 
     def test_its_lines_are_those_of_the_command(self):
-        forms = (Sentences(Scope(ApiResource("v1", "Pod", "pods"), "demo")), SeedLines())
+        form = Sentences(Scope(ApiResource("v1", "Pod", "pods"), "demo"))
         name = "web-5d88c5c7fb-z7thl"
         pending, running = (kept(name, "demo", phase) for phase in ("Pending", "Running"))
         bound = nobody("spec.nodeName"), nobody("status.conditions", item="i:0")
@@ -274,20 +236,14 @@ class TestGuide:
         marks = ("deletionTimestamp", "deletionGracePeriodSeconds")
         ending = tuple(nobody(f"metadata.{mark}") for mark in marks)
         printed = [
-            *forms[0].synced(0, NOW, again=False),
-            forms[0].notice(WatchNotice("ADDED", None, pending), (), NOW),
-            forms[0].notice(WatchNotice("UPDATED", pending, pending), bound, NOW),
-            forms[0].notice(WatchNotice("UPDATED", pending, running), kwok, NOW),
-            forms[0].notice(WatchNotice("UPDATED", running, running), ending, NOW),
-            forms[0].notice(WatchNotice("DELETED", running, None), (), NOW),
-            *forms[1].begun(NOW),
-            *forms[1].synced(1, NOW, again=False),
-            *(
-                forms[1].notice(WatchNotice(kind, kept("kuard", "default"), None), (), NOW)
-                for kind in ("EXISTING", "UPDATED", "DELETED")
-            ),
+            form.synced(0, NOW, again=False),
+            form.notice(WatchNotice("ADDED", None, pending), (), NOW),
+            form.notice(WatchNotice("UPDATED", pending, pending), bound, NOW),
+            form.notice(WatchNotice("UPDATED", pending, running), kwok, NOW),
+            form.notice(WatchNotice("UPDATED", running, running), ending, NOW),
+            form.notice(WatchNotice("DELETED", running, None), (), NOW),
         ]
-        shown = re.findall(r"^(?:2026-\S+|2026/\S+ \S+) (.*)$", self.GUIDE, re.MULTILINE)
+        shown = re.findall(r"^2026-\S+ (.*)$", self.GUIDE, re.MULTILINE)
 
-        assert len(shown) == 12
-        assert set(shown) == {re.sub(r"^(2026-\S+|2026/\S+ \S+) ", "", line) for line in printed}
+        assert len(shown) == 6
+        assert set(shown) == {line.partition(" ")[2] for line in printed}

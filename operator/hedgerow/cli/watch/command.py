@@ -30,16 +30,7 @@ Kind = Annotated[
 ]
 AllNamespaces = Annotated[bool, all_namespaces_option("Watch in all namespaces.")]
 Selector = Annotated[str, selector_option("Watch only objects", default="all")]
-Existing = Annotated[
-    bool, typer.Option("--existing", help="First print a line for each object that is there.")
-]
 Output = Annotated[WatchFormat, output_option("json is one object a line, for programs.")]
-SeedFormat = Annotated[
-    bool,
-    typer.Option(
-        "--seed-format", help="Print onAdd, onUpdate and onDelete, as the first pod watcher did."
-    ),
-]
 
 
 def watch_command(
@@ -48,9 +39,7 @@ def watch_command(
     namespace: Namespace = None,
     all_namespaces: AllNamespaces = False,
     selector: Selector = "",
-    existing: Existing = False,
     output: Output = "text",
-    seed_format: SeedFormat = False,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
@@ -66,8 +55,6 @@ def watch_command(
     """
     if namespace and all_namespaces:
         raise typer.BadParameter("--namespace and --all-namespaces exclude each other")
-    if seed_format and output == "json":
-        raise typer.BadParameter("--seed-format and --output json exclude each other")
     if "/" in kind or not kind:
         raise typer.BadParameter(f"{kind!r} is no KIND, such as pods; choose objects by --selector")
 
@@ -79,25 +66,20 @@ def watch_command(
             api = await found_kind(cluster, kind)
             everywhere = all_namespaces or not api.namespaced
             scope = Scope(api, "" if everywhere else namespace or cluster.namespace)
-            lines = _lines(scope, output, seed_format=seed_format)
-            return await _watch(cluster, scope, selector, lines, existing=existing or seed_format)
+            return await _watch(cluster, scope, selector, _lines(scope, output))
 
     number = anyio.run(carry_out)
     if number:
         raise typer.Exit(EXIT_BY_SIGNAL + number)
 
 
-def _lines(scope: Scope, output: WatchFormat, *, seed_format: bool) -> WatchLines:
-    from hedgerow.cli.watch.lines import JsonLines, SeedLines, Sentences
+def _lines(scope: Scope, output: WatchFormat) -> WatchLines:
+    from hedgerow.cli.watch.lines import JsonLines, Sentences
 
-    if seed_format:
-        return SeedLines()
     return JsonLines(scope) if output == "json" else Sentences(scope)
 
 
-async def _watch(
-    cluster: Cluster, scope: Scope, selector: str, lines: WatchLines, *, existing: bool
-) -> int:
+async def _watch(cluster: Cluster, scope: Scope, selector: str, lines: WatchLines) -> int:
     """Print until a signal, and return its number; 0 if nobody reads the output any more."""
     # ruff: noqa: PLC0415
     from hedgerow.cli.watch.informer import inform
@@ -107,10 +89,9 @@ async def _watch(
     from hedgerow.runtime.clock import SystemClock, unique
 
     memory = Memory(unique())
-    printer = Printer(lines, memory, SystemClock(), existing=existing)
+    printer = Printer(lines, memory, SystemClock())
 
     async def watch() -> None:
-        printer.begin()
         await inform(
             cluster, scope.api, scope.namespace, labels=selector, memory=memory, printer=printer
         )
@@ -118,8 +99,6 @@ async def _watch(
     number = 0
     try:
         number = await until_signal(watch)
-        if number:
-            printer.end()
     except BrokenPipeError:
         exits.silence()
     except Invalid as error:

@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WatchNotice:
-    """One object was there already, or was added, updated or deleted.
+    """One object was added, updated or deleted.
 
     `old` and `new` are what is kept of it. `old` of a deletion is its last known state. `listed`: a
     list told it, so it happened at an unknown time, and several writes may have been made.
     """
 
-    type: Literal["EXISTING", "ADDED", "UPDATED", "DELETED"]
+    type: Literal["ADDED", "UPDATED", "DELETED"]
     old: Object | None
     new: Object | None
     listed: bool = False
@@ -115,6 +115,8 @@ class _Informer:
             if _is_as_before(old, new):
                 continue
             self._memory.settle(old, new)
+            if not self._is_synced:
+                continue
             if old and new and _uid(old) == _uid(new):
                 self._printer.heard(WatchNotice("UPDATED", old, new, listed))
                 continue
@@ -122,8 +124,7 @@ class _Informer:
                 known = last if last and _uid(last) == _uid(old) else old
                 self._printer.heard(WatchNotice("DELETED", known, None, listed))
             if new:
-                added = "ADDED" if self._is_synced else "EXISTING"
-                self._printer.heard(WatchNotice(added, None, new, listed))
+                self._printer.heard(WatchNotice("ADDED", None, new, listed))
 
 
 def _is_as_before(old: Object | None, new: Object | None) -> bool:

@@ -1,4 +1,4 @@
-"""Lines: prints what an informer tells, as sentences, as JSON, or as the log lines of the seed."""
+"""Lines: prints what an informer tells, as sentences or as JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hedgerow.objects import metadata
 from hedgerow.texts import numbered, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
     from datetime import datetime
 
     from hedgerow.cli.watch.changes import FieldChange
@@ -38,14 +38,6 @@ MOST_CHANGES: Final = 50
 MOST_MANAGERS: Final = 5
 LONGEST_PATH: Final = 200
 LONGEST_NAME: Final = 128
-_SEED_TIME: Final = "%Y/%m/%d %H:%M:%S"
-"""How Go's log package writes a local time."""
-_SEED_WORDS: Final = {
-    "EXISTING": "onAdd",
-    "ADDED": "onAdd",
-    "UPDATED": "onUpdate",
-    "DELETED": "onDelete",
-}
 Changes = tuple["FieldChange", ...] | None
 """The changes of an update; None if they are unknown because the old state was not kept."""
 
@@ -66,25 +58,15 @@ class Scope:
 
 
 class WatchLines:
-    """A form of output. `wants_changes`: updates are told with what changed."""
+    """A form of output."""
 
-    wants_changes = True
-
-    def begun(self, _now: datetime) -> Iterable[str]:
-        """Return the lines before anything was read."""
-        return ()
-
-    def synced(self, count: int, now: datetime, *, again: bool) -> Iterable[str]:
-        """Return the lines that say that everything up to now was told."""
+    def synced(self, count: int, now: datetime, *, again: bool) -> str:
+        """Return the line that says that everything up to now was told."""
         raise NotImplementedError
 
     def notice(self, notice: WatchNotice, changes: Changes, now: datetime) -> str:
         """Return the line for a notice; `changes` are those of an update."""
         raise NotImplementedError
-
-    def ended(self, _now: datetime) -> Iterable[str]:
-        """Return the lines after a signal."""
-        return ()
 
 
 def key_of(kept: Object) -> str:
@@ -99,10 +81,10 @@ class Sentences(WatchLines):
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
 
-    def synced(self, count: int, now: datetime, *, again: bool) -> Iterable[str]:
-        """Yield one line with the number of objects."""
+    def synced(self, count: int, now: datetime, *, again: bool) -> str:
+        """Return the number of objects."""
         word = "synced again after a gap" if again else "synced"
-        yield f"{utc(now)} {word}: {self._scope.counted(count)}"
+        return f"{utc(now)} {word}: {self._scope.counted(count)}"
 
     def notice(self, notice: WatchNotice, changes: Changes, now: datetime) -> str:
         """Return time, type, key, phase, and for an update what changed by whom."""
@@ -110,7 +92,7 @@ class Sentences(WatchLines):
         told = [f"{utc(now)} {notice.type.lower()} {key_of(kept)}", kept_phase(kept) or "-"]
         if notice.type == "UPDATED":
             told.append(_told(changes))
-        if notice.listed and notice.type != "EXISTING":
+        if notice.listed:
             told.append("(during a gap of the watch)")
         return printable("  ".join(told), _LONGEST_LINE)
 
@@ -163,10 +145,10 @@ class JsonLines(WatchLines):
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
 
-    def synced(self, count: int, now: datetime, *, again: bool) -> Iterable[str]:
-        """Yield one line with the number of objects."""
+    def synced(self, count: int, now: datetime, *, again: bool) -> str:
+        """Return the number of objects."""
         head = self._head("SYNCED", now)
-        yield _json({**head, "namespace": self._scope.namespace, "count": count, "again": again})
+        return _json({**head, "namespace": self._scope.namespace, "count": count, "again": again})
 
     def notice(self, notice: WatchNotice, changes: Changes, now: datetime) -> str:
         """Return identity, phase and changes; `changes` is null if they are unknown."""
@@ -182,7 +164,7 @@ class JsonLines(WatchLines):
                 "uid": meta.get("uid", ""),
                 "resourceVersion": meta.get("resourceVersion", ""),
                 "phase": kept_phase(kept) or None,
-                "duringGap": notice.listed and notice.type != "EXISTING",
+                "duringGap": notice.listed,
                 "changes": None if changes is None else listed,
                 "moreChanges": len(changes or ()) - len(listed),
             }
@@ -218,36 +200,6 @@ def _json(line: dict[str, Any]) -> str:
     return encode(line).decode()
 
 
-class SeedLines(WatchLines):
-    """The log lines of the pod watcher that this command goes back to."""
-
-    wants_changes = False
-
-    def begun(self, now: datetime) -> Iterable[str]:
-        """Yield what the seed logs when it starts."""
-        yield _logged(now, "waiting for cache sync")
-
-    def synced(self, count: int, now: datetime, *, again: bool) -> Iterable[str]:
-        """Yield what the seed logs when it has read everything, which it does once."""
-        del count
-        if not again:
-            yield _logged(now, "caches are synced")
-            yield _logged(now, "waiting for stop signal")
-
-    def notice(self, notice: WatchNotice, changes: Changes, now: datetime) -> str:
-        """Return `onAdd`, `onUpdate` or `onDelete` with the key."""
-        del changes
-        return _logged(now, f"{_SEED_WORDS[notice.type]}: {key_of(_kept(notice))}")
-
-    def ended(self, now: datetime) -> Iterable[str]:
-        """Yield what the seed logs at a signal."""
-        yield _logged(now, "received stop signal")
-
-
-def _logged(now: datetime, message: str) -> str:
-    return f"{now.astimezone():{_SEED_TIME}} {message}"
-
-
 def _kept(notice: WatchNotice) -> Object:
     """Return the object as it is now, or as it was last known."""
     kept = notice.new or notice.old
@@ -256,41 +208,32 @@ def _kept(notice: WatchNotice) -> Object:
 
 
 class Printer:
-    """Prints each notice when it comes; `existing`: also those of objects that are there already.
+    """Prints each notice when it comes.
 
     Problems go to standard error, each once. Before the first list is complete, a refusal is
     raised instead: it is the answer to the command. Later, rights may be given back; but a kind
     that can be listed and not watched ends it.
     """
 
-    def __init__(self, lines: WatchLines, memory: Memory, clock: Clock, *, existing: bool) -> None:
+    def __init__(self, lines: WatchLines, memory: Memory, clock: Clock) -> None:
         self._lines = lines
         self._memory = memory
         self._clock = clock
-        self._tells = existing
         self._is_synced = False
         self._problem: type[KubeError] | None = None
         self._is_full = False
 
-    def begin(self) -> None:
-        """Print what comes before anything else."""
-        self._print(self._lines.begun(self._clock.now()))
-
-    def end(self) -> None:
-        """Print what comes after a signal."""
-        self._print(self._lines.ended(self._clock.now()))
-
     def heard(self, notice: WatchNotice) -> None:
         """Print a notice."""
         self._tell_if_full()
-        if self._tells:
-            found = self._changes(notice)
-            echo(self._lines.notice(notice, found, self._clock.now()))
+        found = self._changes(notice)
+        echo(self._lines.notice(notice, found, self._clock.now()))
 
     def synced(self, count: int, *, again: bool) -> None:
         """Print that everything up to now was told."""
-        self._is_synced = self._tells = True
-        self._print(self._lines.synced(count, self._clock.now(), again=again))
+        self._is_synced = True
+        self._tell_if_full()
+        echo(self._lines.synced(count, self._clock.now(), again=again))
 
     def failed(self, error: KubeError) -> None:
         """Print a problem, unless it was the last one; raise what waiting does not help with."""
@@ -308,7 +251,7 @@ class Printer:
             say("the watch works again")
 
     def _changes(self, notice: WatchNotice) -> Changes:
-        if notice.old is None or notice.new is None or not self._lines.wants_changes:
+        if notice.old is None or notice.new is None:
             return ()
         before, after = self._memory.state(notice.old), self._memory.state(notice.new)
         if before is None or after is None:
@@ -323,7 +266,3 @@ class Printer:
                 f" objects are printed without the fields that changed; choose fewer objects with"
                 f" -n or -l"
             )
-
-    def _print(self, lines: Iterable[str]) -> None:
-        for line in lines:
-            echo(line)
