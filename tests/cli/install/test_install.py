@@ -13,18 +13,13 @@ from hedgerow.cli.exits import Exit
 from hedgerow.cli.install import definitions as installing
 from hedgerow.cli.install.command import Again, told_of_role
 from hedgerow.cli.install.definitions import (
-    ATTEMPTS,
     FIELD_MANAGER,
     SERVED_TIMEOUT,
-    SETTLE,
     InstallError,
-    close,
-    is_closed,
 )
 from hedgerow.cli.install.roles import CLUSTER_ROLE, grant, revoke
 from hedgerow.deploy import access
 from hedgerow.deploy.names import Names
-from hedgerow.kube.errors import Stale
 from hedgerow.objects import PROGRAM
 from hedgerow.testing.memory.kinds import custom_resource
 from hedgerow_schemas.base import ApiResource
@@ -117,23 +112,6 @@ def saying(**conditions):
         return Reply(200, {**reply.body, **told}) if reply.code == 200 else reply
 
     return look
-
-
-def changing(server, most):
-    """Have somebody change a definition just before it is deleted, so many times."""
-
-    def act_late(exchange, act):
-        if len(closed(server)) < most:
-            label = {"metadata": {"labels": {"n": str(exchange.number)}}}
-            server.store.merge(live(server), label, "somebody")
-        return act()
-
-    return act_late
-
-
-def closed(server):
-    """Return of each delete of a definition whether it was closed before."""
-    return [is_closed(one.before) for one in server.exchanges if one.key == DELETE and one.code]
 
 
 def applied(server, *, dry_run=False):
@@ -353,69 +331,6 @@ class TestUninstall:
             "1 bluegreens exist (shop/demo), 1 others exist (shop/demo); delete them first"
         )
 
-    async def test_the_definition_is_closed_to_new_resources_when_it_is_deleted(
-        self, server, cluster, time
-    ):
-        await uninstall(cluster, timing=time.timing)
-
-        assert closed(server) == [True]
-        assert sum(time.slept) >= SETTLE
-
-    async def test_a_resource_that_was_made_before_it_was_closed_is_kept(
-        self, server, cluster, time
-    ):
-        before = live(server)["spec"]
-        time.meanwhile = lambda: fill(server, "late")
-
-        with pytest.raises(InstallError, match=r"1 bluegreens exist \(shop/late\)"):
-            await uninstall(cluster, timing=time.timing)
-        assert closed(server) == []
-        assert live(server)["spec"] == before
-
-    async def test_where_another_manager_holds_the_definition_nothing_is_deleted(
-        self, server, cluster, time
-    ):
-        declare(server, manager="kubectl")
-
-        with pytest.raises(InstallError, match="cannot keep others from creating resources"):
-            await uninstall(cluster, timing=time.timing)
-        assert closed(server) == []
-
-    async def test_one_that_is_installed_again_meanwhile_is_not_deleted(
-        self, server, cluster, time
-    ):
-        time.meanwhile = lambda: declare(server)
-
-        with pytest.raises(InstallError, match="was installed again meanwhile"):
-            await uninstall(cluster, timing=time.timing)
-        assert closed(server) == []
-
-    async def test_one_that_somebody_else_deletes_meanwhile_is_gone(self, server, cluster, time):
-        time.meanwhile = lambda: server.store.delete(live(server))
-
-        assert actions(await uninstall(cluster, timing=time.timing)) == [(NAME, "deleted")]
-        assert closed(server) == []
-
-    async def test_one_that_changes_just_then_is_looked_at_again(self, server, cluster, time):
-        server.answers[DELETE] = changing(server, 2)
-
-        assert actions(await uninstall(cluster, timing=time.timing)) == [(NAME, "deleted")]
-        assert closed(server) == [True] * 3
-
-    async def test_one_that_changes_all_the_time_is_left_and_opened_again(
-        self, server, cluster, time
-    ):
-        server.answers[DELETE] = changing(server, ATTEMPTS)
-
-        with pytest.raises(Stale):
-            await uninstall(cluster, timing=time.timing)
-        assert not is_closed(live(server))
-
-    async def test_after_one_that_was_killed_it_goes_on(self, server, cluster, time):
-        await close(cluster, live(server))
-
-        assert actions(await uninstall(cluster, timing=time.timing)) == [(NAME, "deleted")]
-
     async def test_told_so_it_deletes_them_too(self, server, cluster, time):
         fill(server, "demo")
         changes = await uninstall(cluster, delete_resources=True, timing=time.timing)
@@ -435,7 +350,7 @@ class TestUninstall:
 
         with pytest.raises(InstallError):
             await uninstall(cluster, resources=(BlueGreen, Other), timing=time.timing)
-        assert closed(server) == []
+        assert live(server)
 
     async def test_it_waits_until_the_definition_is_gone(self, server, cluster, time):
         linger(server, FINALIZER)
@@ -477,11 +392,6 @@ class TestUninstall:
 
 class TestCommands:
     """What is typed, what is printed, and with which exit code."""
-
-    @pytest.fixture(autouse=True)
-    def at_once(self, monkeypatch):
-        """Wait for no other API server: commands go by the real time."""
-        monkeypatch.setattr(installing, "SETTLE", 0.0)
 
     def test_install_and_uninstall_follow_the_kubeconfig_and_the_context(self, server, typing):
         assert typing("install", "--kubeconfig", "here", "--context", "there")[0] == 0

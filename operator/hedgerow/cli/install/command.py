@@ -142,9 +142,8 @@ def uninstall_command(
     The command removes the definitions of opt-in controllers as well.
 
     It refuses, and deletes nothing, while any custom resource exists, or if somebody else installed
-    a definition. Before it looks for resources the last time, it makes the definitions refuse new
-    ones. One kind of resource can still be lost: the API server had accepted it before that, and
-    stores it more than three seconds later, because an admission webhook kept it waiting.
+    a definition. What is created in the moment between that look and the deletion is lost with its
+    definition.
 
     - `kubectl delete customresourcedefinition bluegreens.app.demo.kakao.com
       memcacheds.memcached.cache.example.com cronjobs.batch.tutorial.kubebuilder.io` does it by

@@ -6,7 +6,6 @@ Fields of other managers are reported and left alone; resources are deleted only
 from __future__ import annotations
 
 import itertools
-from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -18,16 +17,16 @@ from hedgerow.cli.install.losses import Loss, losses, stored_without
 from hedgerow.encoding import decode as from_json
 from hedgerow.encoding import encode
 from hedgerow.errors import OneLineError
-from hedgerow.kube.errors import Conflict, Forbidden, KubeError, Missing, Stale, one_line
+from hedgerow.kube.errors import Conflict, Forbidden, Missing, one_line
 from hedgerow.kube.retry import RetryClock
-from hedgerow.objects import PROGRAM, Installation, renamed
+from hedgerow.objects import PROGRAM, Installation
 from hedgerow.texts import command_line
 from hedgerow_schemas.base import CustomResource, Object, View
 from hedgerow_schemas.crd import CRD, crd_name, render
 from hedgerow_schemas.openapi import DOCUMENT_PATH, SchemaError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from hedgerow.kube.cluster import Cluster
     from hedgerow_schemas.base import Object
@@ -48,6 +47,9 @@ LONGEST_PAUSE = 2.0
 
 SHOWN = 5
 """The most resources that an error names."""
+
+APPLY_SECONDS: Final = 30.0
+"""Seconds for one apply: a definition with descriptions has three quarters of a megabyte."""
 
 LEFT: Final = ("conflicted", "refused")
 """What happened to a definition that stays as it is."""
@@ -181,49 +183,16 @@ async def uninstall(
     """Delete the definitions that `install` applied, and wait until they are gone.
 
     Nothing is deleted if one of them is not ours, or, without `delete_resources`, if any custom
-    resource exists: InstallError then says which. Before the last check for resources, the
-    definitions are changed to refuse new ones. If the check then fails, they are opened again.
-    Returns what changed.
+    resource exists: InstallError then says which. Returns what changed.
     """
     time = timing or RetryClock()
     live = {resource: await cluster.read(CRD, crd_name(resource)) for resource in resources}
     there = {resource: crd for resource, crd in live.items() if crd is not None}
     for crd in there.values():
         _refuse_foreign(crd, program)
-    if delete_resources:
-        return [await _delete(cluster, resource, crd, time) for resource, crd in live.items()]
-    await _refuse_used(cluster, there)
-    async with _closed(cluster, list(there.values()), time, program):
+    if not delete_resources:
         await _refuse_used(cluster, there)
-        return [
-            await _delete(cluster, resource, crd, time, closed=True)
-            for resource, crd in live.items()
-        ]
-
-
-@asynccontextmanager
-async def _closed(
-    cluster: Cluster, definitions: Sequence[Object], timing: RetryClock, program: str
-) -> AsyncGenerator[None]:
-    """Make definitions refuse new resources in this context; after an error, open them again."""
-    try:
-        for crd in definitions:
-            await close(cluster, crd, program)
-        if definitions:
-            await timing.sleep(SETTLE)
-        yield
-    except BaseException as error:
-        with anyio.move_on_after(SERVED_TIMEOUT, shield=True):
-            for crd in definitions:
-                with suppress(KubeError):  # it is gone, or the next installation opens it
-                    await reopen(cluster, crd, program)
-        if isinstance(error, Conflict):
-            raise InstallError(
-                f"cannot keep others from creating resources meanwhile: {error}",
-                "make the other field manager release the field, or delete the resources with"
-                " --delete-resources",
-            ) from error
-        raise
+    return [await _delete(cluster, resource, crd, time) for resource, crd in live.items()]
 
 
 async def _apply(
@@ -378,19 +347,12 @@ async def _delete(
     resource: type[CustomResource],
     crd: Object | None,
     timing: RetryClock,
-    *,
-    closed: bool = False,
 ) -> DefinitionChange:
     name = crd_name(resource)
     if crd is None:
         return DefinitionChange(name, "absent", {})
     uid = crd["metadata"]["uid"]
-    if not closed:
-        await cluster.delete(CRD, name, uid=uid)
-    elif not await delete_closed(cluster, name, uid, timing):
-        raise InstallError(
-            f"{name} was installed again meanwhile", "run the command again to remove it"
-        )
+    await cluster.delete(CRD, name, uid=uid)
 
     async def gone() -> bool:
         live = await cluster.read(CRD, name)
@@ -415,101 +377,3 @@ async def _until(condition: Callable[[], Awaitable[bool]], timing: RetryClock) -
             break
         await timing.sleep(min(LONGEST_PAUSE, backoff(looks, timing.draw())))
     return False
-
-
-SETTLE: Final = 3.0
-"""Seconds until every API server of a cluster uses the changed definition."""
-APPLY_SECONDS: Final = 30.0
-"""Seconds for one apply: a definition with descriptions has three quarters of a megabyte."""
-ATTEMPTS: Final = 5
-"""The most attempts to delete a definition that has just changed."""
-_RULES: Final = "x-kubernetes-validations"
-_RULE: Final[Object] = {
-    # Existing objects can still be changed, so that their finalizers can be removed.
-    "rule": "oldSelf.hasValue()",
-    "optionalOldSelf": True,
-    "message": "this kind is being uninstalled, so nothing of it can be created; `hedgerow install`"
-    " makes that possible again",
-}
-
-
-def is_closed(definition: Object) -> bool:
-    """Return whether every version of a definition refuses new objects."""
-    schemas = list(_schemas(definition))
-    return bool(schemas) and all(any(map(_closes, _rules(schema))) for schema in schemas)
-
-
-def _closes(rule: Object) -> bool:
-    """Return whether a rule refuses new objects, whichever program's command its message names."""
-    return {**rule, "message": ""} == {**_RULE, "message": ""}
-
-
-def _rules(schema: Object) -> list[Object]:
-    return schema.get(_RULES, [])
-
-
-async def close(cluster: Cluster, definition: Object, program: str = PROGRAM) -> None:
-    """Make a live definition refuse new objects.
-
-    It is applied as it was read, plus a rule. Raises Conflict if another manager holds its
-    versions, and KubeError.
-    """
-    closed = _declared(definition)
-    for schema in _schemas(closed):
-        closing = {**_RULE, "message": renamed(_RULE["message"], program)}
-        schema[_RULES] = [*(rule for rule in _rules(schema) if not _closes(rule)), closing]
-    await _applied(cluster, closed, field_manager(program))
-
-
-async def reopen(cluster: Cluster, definition: Object, program: str = PROGRAM) -> None:
-    """Make a definition accept new objects again; raises KubeError."""
-    opened = _declared(definition)
-    for schema in _schemas(opened):
-        rules = [rule for rule in _rules(schema) if not _closes(rule)]
-        schema.pop(_RULES, None)
-        if rules:
-            schema[_RULES] = rules
-    await _applied(cluster, opened, field_manager(program))
-
-
-async def delete_closed(cluster: Cluster, name: str, uid: str, timing: RetryClock) -> bool:
-    """Delete a definition that is still closed; return False, without deleting, if it was opened.
-
-    The delete requires the version that was read, so nobody can open it in between. Raises Stale if
-    it keeps changing, and KubeError.
-    """
-    for attempt in range(1, ATTEMPTS):
-        with suppress(Stale):
-            return await _delete_as_it_is(cluster, name, uid)
-        await timing.sleep(backoff(attempt, timing.draw()))
-    return await _delete_as_it_is(cluster, name, uid)
-
-
-async def _delete_as_it_is(cluster: Cluster, name: str, uid: str) -> bool:
-    live = await cluster.read(CRD, name)
-    if live is None or View(live).uid != uid:
-        return True
-    if not is_closed(live):
-        return False
-    await cluster.delete(CRD, name, uid=uid, version=live["metadata"]["resourceVersion"])
-    return True
-
-
-async def _applied(cluster: Cluster, definition: Object, manager: str) -> None:
-    await cluster.apply(CRD, definition, manager=manager, timeout=APPLY_SECONDS)
-
-
-def _declared(definition: Object) -> Object:
-    """Return all of a live definition that an apply can declare, so that nothing is given up."""
-    meta = definition["metadata"]
-    kept = {key: meta[key] for key in ("name", "uid", "labels", "annotations") if key in meta}
-    versions = [
-        {**version, "schema": {"openAPIV3Schema": {**version["schema"]["openAPIV3Schema"]}}}
-        for version in definition["spec"]["versions"]
-    ]
-    return {"metadata": kept, "spec": {**definition["spec"], "versions": versions}}
-
-
-def _schemas(definition: Object) -> Iterator[Object]:
-    for version in View(definition).items("spec", "versions"):
-        yield version["schema"]["openAPIV3Schema"]
