@@ -74,11 +74,6 @@ class TestUp:
         assert '"A=true"' in kept
         assert str(log) in kept
 
-    def test_build_is_kept_with_what_it_was_made_of(self, directory) -> None:
-        run("up", "--dir", directory, "--build")
-
-        assert '"build": true' in Path(directory, "blueprint.json").read_text()
-
     def test_on_a_terminal_a_notice_stays_and_a_line_goes(self, monkeypatch, capsys) -> None:
         monkeypatch.setenv("FORCE_COLOR", "1")
         monkeypatch.setenv("TERM", "xterm-256color")

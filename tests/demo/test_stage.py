@@ -69,8 +69,7 @@ class TestGiven:
         self, page, asked, tmp_path, monkeypatch
     ):
         class Binaries:
-            def __init__(self, _release, progress, *, build):
-                assert build
+            def __init__(self, _release, progress):
                 progress("building kubectl")
 
             async def find(self, wanted):
@@ -79,7 +78,7 @@ class TestGiven:
 
         monkeypatch.setattr(stages, "Binaries", Binaries)
         monkeypatch.setenv("PATH", str(tmp_path / "empty"))
-        async with given(page, tmp_path, Target(context="there", build=True)) as stage:
+        async with given(page, tmp_path, Target(context="there")) as stage:
             path = stage.shell.environment["PATH"]
 
         assert asked
@@ -87,10 +86,7 @@ class TestGiven:
 
 
 class TestSandboxed:
-    @pytest.mark.parametrize(("build", "typed"), [(True, " --build"), (False, "")])
-    async def test_it_is_brought_up_as_it_is_typed(
-        self, page, shown, tmp_path, monkeypatch, build, typed
-    ):
+    async def test_it_is_brought_up_as_it_is_typed(self, page, shown, tmp_path, monkeypatch):
         asked = []
 
         async def up(_sandbox, options, _progress):
@@ -99,11 +95,11 @@ class TestSandboxed:
 
         monkeypatch.setattr(stages.Sandbox, "up", up)
         with pytest.raises(SandboxError):
-            async with sandboxed(page, tmp_path, Target(build=build)):
+            async with sandboxed(page, tmp_path, Target()):
                 pass
 
-        assert [options.build for options in asked] == [build]
-        line = f"$ hedgerow sandbox up --nodes 1 --audit audit.log{typed} --dir sandbox\n"
+        assert [options.nodes for options in asked] == [1]
+        line = "$ hedgerow sandbox up --nodes 1 --audit audit.log --dir sandbox\n"
         assert line in shown.getvalue()
 
 

@@ -51,14 +51,13 @@ class World:
         return sorted(p.name for e in entries for p in e.iterdir() if not p.suffix)
 
     async def find(
-        self, *names: str, exact: bool = False, build: bool = False, origins: Origins | None = None
+        self, *names: str, exact: bool = False, origins: Origins | None = None
     ) -> dict[str, str]:
         """Return for each name the part of the world it was found in; no project answers."""
         search = Binaries(
             *(RELEASE, self.told.append),
             exact=exact,
             cache=self.cache,
-            build=build,
             origins=origins or nowhere(),
         )
         found = await search.find(names)
@@ -189,39 +188,6 @@ class TestDownloads:
         await world.find("etcd", origins=projects.origins)
 
         assert projects.asked == []
-
-    async def test_build_asks_no_project_and_takes_none(self, world: World, projects, go) -> None:
-        await world.find("etcd", origins=projects.origins)
-        asked = len(projects.asked)
-
-        await world.find("etcd", "kwok", build=True, origins=projects.origins)
-
-        assert len(projects.asked) == asked
-        assert [str(entry["package"]) for entry in go.builds()] == [
-            "go.etcd.io/etcd/server/v3",
-            "sigs.k8s.io/kwok/cmd/kwok",
-        ]
-
-    async def test_build_takes_the_named_directory_and_what_was_built(self, world: World) -> None:
-        Fakes(world.assets, names=["etcd"])
-        world.cached("kwok")
-
-        found = await world.find("etcd", "kwok", build=True)
-
-        assert found == {"etcd": "assets", "kwok": "cache"}
-
-    async def test_build_takes_no_downloaded_kubectl_of_a_sandbox(
-        self, world: World, projects, go
-    ) -> None:
-        await world.find("kubectl", origins=projects.origins)
-        target = world.cache.downloads(RELEASE.kubernetes) / "kubectl"
-        (world.path / "kubectl").symlink_to(target)
-
-        assert await world.find("kubectl") == {"kubectl": "cache"}
-        assert go.builds() == []
-
-        await world.find("kubectl", build=True)
-        assert len(go.builds()) == 1
 
 
 class TestKubectl:

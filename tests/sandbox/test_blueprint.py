@@ -15,7 +15,6 @@ PLAIN = Blueprint(
     ports={"kube-apiserver": 6443},
     tokens={"admin": "secret"},
 )
-FETCHED = replace(PLAIN, binaries={"etcd": Path("/cache/etcd-3.6.8-linux-amd64-downloaded/etcd")})
 RICH = replace(PLAIN, options=Options(nodes=2, audit=AUDIT, feature_gates="A=true"))
 
 
@@ -41,14 +40,6 @@ CASES = {
     "another audit log": Case(RICH, Options(audit=Path("/b")), (f"audit log {AUDIT}",)),
     "answers": Case(PLAIN, Options(responses=True), ("no answers in its audit log",)),
     "gates": Case(PLAIN, Options(feature_gates="B=true"), ("feature gates as they come",)),
-    "built": Case(PLAIN, Options(build=True)),
-    "built, where they were downloaded": Case(
-        FETCHED, Options(build=True), ("downloaded servers",)
-    ),
-    "downloaded": Case(FETCHED, Options()),
-    "downloaded, where they were built on request": Case(
-        replace(PLAIN, options=Options(build=True)), Options()
-    ),
     "other gates": Case(RICH, Options(feature_gates="B=true"), ("feature gates A=true",)),
 }
 

@@ -387,11 +387,16 @@ class TestInterrupted:
         fakes.wish("go", slow=True)
         monkeypatch.setattr(binaries.toolchain, "candidates", lambda: iter([go]))
 
+        async def nothing(*_: object) -> None:
+            """No project is asked."""
+
+        monkeypatch.setattr(binaries.Downloads, "fetch", nothing)
+
         async def compiling() -> bool:
             return len(leftovers(fakes.directory)) >= 2
 
         async with anyio.create_task_group() as group:
-            group.start_soon(sandbox.up, Options(build=True))
+            group.start_soon(sandbox.up, Options())
             assert await until(compiling, seconds=20)
             group.cancel_scope.cancel()
 

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from hedgerow.sandbox import directory as module
 from hedgerow.sandbox.directory import Directory, default_directory
 from hedgerow.sandbox.errors import SandboxError
 
@@ -101,7 +100,3 @@ class TestDefaultDirectory:
 
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "x"))
         assert default_directory() == tmp_path / "x/hedgerow/sandbox"
-
-        monkeypatch.delenv("XDG_STATE_HOME")
-        monkeypatch.setattr(module.sys, "platform", "darwin")
-        assert default_directory() == tmp_path / "Library/Application Support/hedgerow/sandbox"

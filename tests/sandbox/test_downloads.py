@@ -37,21 +37,18 @@ OTHER = "cd" * 32
 
 @dataclass
 class World:
-    """The projects' server, a cache, what is pinned, and what was said."""
+    """The projects' server, a cache, and what was said."""
 
     projects: Projects
     root: Path
     told: list[str] = field(default_factory=list)
-    pinned: dict[str, str] = field(default_factory=dict)
 
     @property
     def cache(self) -> BinaryCache:
         return BinaryCache(self.root / "cache")
 
     def downloads(self, origins: Origins | None = None) -> Downloads:
-        return Downloads(
-            self.cache, self.told.append, origins or self.projects.origins, self.pinned
-        )
+        return Downloads(self.cache, self.told.append, origins or self.projects.origins)
 
     async def fetch(self, *binaries: str, origins: Origins | None = None) -> list[str]:
         """Fetch, and give what is there afterwards."""
@@ -97,8 +94,8 @@ class TestFetch:
         host = world.projects.host
         (line,) = world.told
         assert line == (
-            f"fetching kubectl {RELEASE.version} from {host}, 2 MB, sha256 {digest}… (not pinned:"
-            f" checked only against the SHA-256 that {host} publishes beside it)"
+            f"fetching kubectl {RELEASE.version} from {host}, 2 MB, sha256 {digest}… (as"
+            f" {host} publishes beside it)"
         )
         assert isinstance(world.told[0], LockNotice)
 
@@ -283,66 +280,16 @@ class TestArchive:
         assert world.notices("of a usual size")
 
 
-class TestPinned:
-    async def test_what_is_pinned_is_taken(self, world: World) -> None:
-        key = world.projects.asset("kwok").key
-        world.pinned[key] = world.projects.digest("kwok")
-
-        assert await world.fetch("kwok") == ["kwok"]
-        assert world.notices("error:") == []
-
-    async def test_another_published_digest_is_an_error_and_the_pinned_wins(self, world) -> None:
-        asset = world.projects.asset("kwok")
-        world.pinned[asset.key] = world.projects.digest("kwok")
-        world.projects.publish("kwok", script("kwok"), digest=OTHER)
-
-        assert await world.fetch("kwok") == ["kwok"]
-        [line] = world.notices("error:")
-        assert line == (
-            f"error: {asset.digests} says that {asset.file} has the SHA-256 {OTHER}, but"
-            f" {world.pinned[asset.key]} is pinned: no other is taken"
-        )
-
-    async def test_a_file_other_than_the_pinned_is_not_taken(self, world: World) -> None:
-        world.pinned[world.projects.asset("kwok").key] = OTHER
-
-        assert await world.fetch("kwok") == []
-        assert world.notices("error:")
-        assert world.notices(f"wrong SHA-256: {OTHER} is pinned, ")
-
-    async def test_a_pinned_one_needs_no_published_digest(self, world: World) -> None:
-        asset = world.projects.asset("kwok")
-        world.pinned[asset.key] = world.projects.digest("kwok")
-        world.projects.wish(asset.digests, 403)
-
-        assert await world.fetch("kwok") == ["kwok"]
-
-    async def test_nor_the_host_that_publishes_it(self, world: World) -> None:
-        asset, ours = world.projects.asset("kwok"), world.projects.origins
-        world.pinned[asset.key] = world.projects.digest("kwok")
-        origins = Origins(ours.kubernetes, ours.github, nowhere().api)
-
-        assert await world.fetch("kwok", origins=origins) == ["kwok"]
-
+class TestRemembered:
     async def test_a_host_that_is_not_there_is_asked_once(self, world: World) -> None:
-        world.pinned[world.projects.asset("kubectl").key] = OTHER
-
         assert await world.fetch("kubectl", origins=nowhere()) == []
         [line] = world.told
         assert line.startswith("cannot reach")
 
-    async def test_what_was_downloaded_before_it_was_pinned_otherwise_is_not_there(
-        self, world: World
-    ) -> None:
-        await world.fetch("kwok")
-        world.pinned[world.projects.asset("kwok").key] = OTHER
-
-        assert world.downloads().find(RELEASE.kwok, "kwok") is None
-
     async def test_an_old_binary_is_never_beside_a_new_digest(self, world, monkeypatch) -> None:
         await world.fetch("kwok")
         world.projects.publish("kwok", script("another"))
-        world.pinned[world.projects.asset("kwok").key] = world.projects.digest("kwok")
+        (world.binary("kwok").parent / "kwok.sha256").unlink()
 
         def killed(*_: object) -> None:
             raise OSError("at the worst moment")
@@ -376,7 +323,7 @@ from hedgerow.sandbox.downloads import Downloads
 from hedgerow.sandbox.pins import pick
 from hedgerow.sandbox.published import Origins
 
-downloads = Downloads(BinaryCache(Path(sys.argv[1])), print, Origins(*sys.argv[2:]), {})
+downloads = Downloads(BinaryCache(Path(sys.argv[1])), print, Origins(*sys.argv[2:]))
 anyio.run(downloads.fetch, [(pick("").etcd, ["etcd"])])
 """
 

@@ -2,14 +2,12 @@
 
 import json
 import os
-import shutil
 import signal
 import sys
 from pathlib import Path
 
 import pytest
 
-from hedgerow.sandbox import processes
 from hedgerow.sandbox.processes import Started, alive, birth, end, launch, memory, recorded, send
 from hedgerow.testing.waiting import eventually
 
@@ -38,12 +36,6 @@ def start(tmp_path: Path):
     for started in begun:
         send(started, signal.SIGKILL)
         eventually(lambda pid=started: not alive(pid))
-
-
-@pytest.fixture
-def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A system without /proc."""
-    monkeypatch.setattr(processes, "PROC", tmp_path / "proc")
 
 
 class TestLaunch:
@@ -124,17 +116,6 @@ class TestAlive:
         assert not send(None, signal.SIGTERM)
         assert memory(None) == 0
         assert memory(Started(2**22 + 1, "")) == 0
-
-    @pytest.mark.skipif(shutil.which("ps") is None, reason="a machine without /proc has ps")
-    @pytest.mark.usefixtures("elsewhere")
-    def test_the_same_holds_where_there_is_no_proc(self, start) -> None:
-        started = start()
-
-        assert alive(started)
-        assert not alive(Started(started.pid, "Thu Jan  1 00:00:00 1970"))
-        assert birth(2**22 + 1) == ""
-        send(started, signal.SIGKILL)
-        eventually(lambda pid=started: not alive(pid))
 
 
 @pytest.mark.anyio

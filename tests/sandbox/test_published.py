@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from hedgerow.sandbox.pins import Module, pick, releases
+from hedgerow.sandbox.pins import Module, pick
 from hedgerow.sandbox.published import Origins, is_digest, published
 
 RELEASE = pick("1.37")
@@ -53,18 +53,6 @@ class TestPublished:
         found = asset(binary, platform)
 
         assert (found.url, found.digests, found.member) == (url, digests, member)
-
-    def test_each_has_a_key_of_its_own(self) -> None:
-        assert asset("etcd").key == "etcd-3.6.8-linux-amd64/etcd"
-        keys = {
-            published(module, binary, platform, Origins()).key
-            for release in releases()
-            for module in (release.kubernetes, release.etcd, release.kwok)
-            for binary in module.packages
-            for platform in ("linux-amd64", "linux-arm64")
-        }
-
-        assert len(keys) == 2 * (len(releases()) * 4 + 1 + 1)
 
     @pytest.mark.parametrize("platform", ["darwin-arm64", "linux-riscv64"])
     def test_for_other_platforms_there_is_none(self, platform) -> None:

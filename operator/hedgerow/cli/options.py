@@ -125,13 +125,6 @@ Watch = Annotated[
         help="Go on until Ctrl-C: redraw on a terminal, else print a line for each change.",
     ),
 ]
-Build = Annotated[
-    bool,
-    typer.Option(
-        "--build",
-        help="Build the servers from their Go modules (minutes), and use none that was downloaded.",
-    ),
-]
 
 
 def check_manager(option: str, name: str) -> None:

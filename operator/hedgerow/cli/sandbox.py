@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from hedgerow.cli import interrupts
-from hedgerow.cli.options import Build, Output
+from hedgerow.cli.options import Output
 from hedgerow.cli.output import echo, echo_data
 from hedgerow.cli.program import typed
 from hedgerow.cli.progress import progress_shown
@@ -27,9 +27,9 @@ app = typer.Typer(
     "A sandbox has etcd and kube-apiserver, and on request kube-controller-manager, kube-scheduler "
     "and simulated nodes. All of them listen on the loopback address only. No container engine is "
     "needed. The servers come from KUBEBUILDER_ASSETS. Otherwise they are downloaded once from the "
-    "projects' own releases, each checked by its SHA-256 (the one published beside it, until `task "
-    "pin` has pinned it). A server that cannot be downloaded is built from its Go modules, which "
-    "takes minutes. The user's cache keeps the servers, so that the next start takes seconds.",
+    "projects' own releases, each checked by the SHA-256 that is published beside it. A server "
+    "that cannot be downloaded is built from its Go modules, which takes minutes. The user's cache "
+    "keeps the servers, so that the next start takes seconds.",
 )
 
 Directory = Annotated[
@@ -83,7 +83,6 @@ def up(  # noqa: PLR0917 -- the parameters are the command's flags, never positi
             metavar="VERSION", help="A pinned version, such as 1.37.", show_default="newest"
         ),
     ] = "",
-    build: Build = False,
 ) -> None:
     """Bring the sandbox up and wait until it is ready; does nothing if it is up already.
 
@@ -98,7 +97,6 @@ def up(  # noqa: PLR0917 -- the parameters are the command's flags, never positi
         audit=audit,
         feature_gates=feature_gates,
         controllers=bool(controllers or nodes),
-        build=build,
     )
     with progress_shown() as progress:
         interrupts.run(lambda: sandbox.up(options, progress))

@@ -43,13 +43,12 @@ CLEANUP_TIMEOUT = 120.0
 class Target:
     """What was asked for: a given cluster, or a sandbox when neither is named.
 
-    `keep` leaves it; `build` takes no binaries that were downloaded.
+    `keep` leaves it.
     """
 
     kubeconfig: str | None = None
     context: str | None = None
     keep: bool = False
-    build: bool = False
 
     @property
     def given(self) -> bool:
@@ -132,12 +131,11 @@ async def sandboxed(page: Page, directory: Path, target: Target) -> AsyncGenerat
     """Start a sandbox, with one simulated node and the API server's audit log."""
     page.act("A cluster of its own")
     sandbox = Sandbox(directory / "sandbox")
-    build = " --build" if target.build else ""
-    page.typed(f"hedgerow sandbox up --nodes 1 --audit {AUDIT}{build} --dir sandbox")
+    page.typed(f"hedgerow sandbox up --nodes 1 --audit {AUDIT} --dir sandbox")
     began = anyio.current_time()
     with page.waiting("starting") as progress:
         audit = directory / AUDIT
-        options = Options(nodes=1, audit=audit, controllers=True, build=target.build)
+        options = Options(nodes=1, audit=audit, controllers=True)
         await sandbox.up(options, progress)
     finished = False
     try:
@@ -170,7 +168,7 @@ async def given(page: Page, directory: Path, target: Target) -> AsyncGenerator[S
     page.act("The cluster that you named, and a namespace of the demo's own")
     exports = {**target.exports, "PATH": os.environ.get("PATH", os.defpath)}
     if shutil.which("kubectl") is None:
-        exports["PATH"] = f"{await _kubectl(page, target)}{os.pathsep}{exports['PATH']}"
+        exports["PATH"] = f"{await _kubectl(page)}{os.pathsep}{exports['PATH']}"
     shell = Shell(page, directory, _exports(exports), dict(os.environ))
     async with connect(
         kubeconfig=target.kubeconfig, context=target.context, user_agent=AGENT
@@ -181,10 +179,10 @@ async def given(page: Page, directory: Path, target: Target) -> AsyncGenerator[S
         yield stage
 
 
-async def _kubectl(page: Page, target: Target) -> Path:
+async def _kubectl(page: Page) -> Path:
     """Return the directory of a kubectl; if the machine has none, it is downloaded or built."""
     with page.waiting("looking for kubectl") as progress:
-        found = await Binaries(pins.pick(""), progress, build=target.build).find(["kubectl"])
+        found = await Binaries(pins.pick(""), progress).find(["kubectl"])
     return found["kubectl"].parent
 
 

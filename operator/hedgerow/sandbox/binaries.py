@@ -12,7 +12,7 @@ import anyio
 from hedgerow import subprocesses
 from hedgerow.sandbox import toolchain
 from hedgerow.sandbox.build import build
-from hedgerow.sandbox.cache import BinaryCache, default_cache, downloaded
+from hedgerow.sandbox.cache import BinaryCache, default_cache
 from hedgerow.sandbox.downloads import Downloads
 from hedgerow.sandbox.locks import Progress
 from hedgerow.sandbox.pins import CONTROL_PLANE, Module, PinnedRelease, numbers
@@ -32,8 +32,6 @@ class Binaries:
     """Use only this release; otherwise any version in KUBEBUILDER_ASSETS."""
     mark: Mapping[str, str] = field(default_factory=dict[str, str])
     cache: BinaryCache = field(default_factory=default_cache)
-    build: bool = False
-    """Use no downloaded binaries."""
     origins: Origins = field(default_factory=Origins)
 
     async def find(self, wanted: Collection[str]) -> dict[str, Path]:
@@ -46,7 +44,7 @@ class Binaries:
         found = await self._ready_made(wanted)
         found |= self._cached(name for name in wanted if name not in found)
         missing = [name for name in wanted if name not in found]
-        if missing and not self.build:
+        if missing:
             await self._downloads.fetch(self._by_module(missing))
             found |= self._cached(missing)
             missing = [name for name in wanted if name not in found]
@@ -63,9 +61,7 @@ class Binaries:
         found: dict[str, Path] = {}
         for name in names:
             module = self.release.module(name)
-            path = self.cache.find(module, name)
-            if path is None and not self.build:
-                path = self._downloads.find(module, name)
+            path = self.cache.find(module, name) or self._downloads.find(module, name)
             if path is not None:
                 found[name] = path
         return found
@@ -100,8 +96,7 @@ class Binaries:
         on_path = shutil.which("kubectl")
         if on_path is None or await _answer(Path(on_path), "version", "--client") is None:
             return None
-        path = self.cache.origin(Path(on_path))
-        return None if self.build and downloaded(path) else path
+        return self.cache.origin(Path(on_path))
 
     def _by_module(self, names: Iterable[str]) -> Collection[tuple[Module, list[str]]]:
         modules: dict[Path, tuple[Module, list[str]]] = {}

@@ -7,7 +7,6 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from hedgerow.encoding import decode, encode
-from hedgerow.sandbox.cache import downloaded
 from hedgerow.sandbox.files import write
 from hedgerow.sandbox.ports import LOOPBACK
 
@@ -24,8 +23,7 @@ class Options:
     `kubernetes` is a pinned version; "" means the newest. `nodes` is the number of simulated nodes;
     they imply `controllers` (kube-controller-manager and kube-scheduler). `audit` is the file of
     the API server's audit log, which contains request bodies, including Secrets; with `responses`
-    the answers to writes too. `feature_gates` has the form "A=true,B=false". With `build`, nothing
-    is downloaded.
+    the answers to writes too. `feature_gates` has the form "A=true,B=false".
     """
 
     kubernetes: str = ""
@@ -33,7 +31,6 @@ class Options:
     audit: Path | None = None
     feature_gates: str = ""
     controllers: bool = False
-    build: bool = False
     responses: bool = False
 
     def components(self) -> tuple[str, ...]:
@@ -75,9 +72,6 @@ class Blueprint:
             "no answers in its audit log": wanted.responses <= have.responses,
             f"feature gates {have.feature_gates or 'as they come'}": wanted.feature_gates
             in ("", have.feature_gates),
-            "downloaded servers": not (
-                wanted.build and any(map(downloaded, self.binaries.values()))
-            ),
         }
         return [what for what, fits in checks.items() if not fits]
 

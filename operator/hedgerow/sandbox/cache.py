@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -16,7 +15,6 @@ from hedgerow.sandbox.locks import Progress, exclusive
 from hedgerow.sandbox.pins import Module
 from hedgerow.sandbox.toolchain import platform_name
 
-_DOWNLOADED = "-downloaded"
 _REMEDY = "set XDG_CACHE_HOME to a directory that you alone can write to, or mend its rights"
 
 
@@ -24,7 +22,7 @@ _REMEDY = "set XDG_CACHE_HOME to a directory that you alone can write to, or men
 class BinaryCache:
     """Built binaries, keyed by their sources, and downloaded binaries apart from them.
 
-    After a pin changes, old binaries are never found.
+    After a module changes, old binaries are never found.
     """
 
     root: Path
@@ -40,7 +38,7 @@ class BinaryCache:
 
     def downloads(self, module: Module) -> Path:
         """Return the directory of the downloaded binaries of the same version."""
-        return self.root / f"{module.title}-{platform_name()}{_DOWNLOADED}"
+        return self.root / f"{module.title}-{platform_name()}-downloaded"
 
     def find(self, module: Module, binary: str) -> Path | None:
         """Return a finished binary that was built here, or None."""
@@ -51,11 +49,6 @@ class BinaryCache:
         """Return the cached binary behind a link, because the link is deleted with its sandbox."""
         target = command.resolve()
         return target if target.is_relative_to(self.root.resolve()) else command
-
-
-def downloaded(binary: Path) -> bool:
-    """Return whether a binary's path is one in a cache's downloads."""
-    return binary.parent.name.endswith(_DOWNLOADED)
 
 
 @asynccontextmanager
@@ -88,8 +81,8 @@ def publish(binary: Path, entry: Path) -> None:
 
 def default_cache() -> BinaryCache:
     """Return the user's own cache: $XDG_CACHE_HOME/hedgerow/sandbox, ~/.cache without it."""
-    fallback = Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
-    return BinaryCache(Path(os.environ.get("XDG_CACHE_HOME") or fallback) / "hedgerow" / "sandbox")
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return BinaryCache(caches / "hedgerow" / "sandbox")
 
 
 def _clear(place: Path) -> None:

@@ -4,7 +4,6 @@ import os
 import secrets
 import shlex
 import shutil
-import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -110,10 +109,8 @@ class Directory:
 
 def default_directory() -> Path:
     """Return the user's own sandbox: $XDG_STATE_HOME (~/.local/state) /hedgerow/sandbox."""
-    fallback = Path.home() / (
-        "Library/Application Support" if sys.platform == "darwin" else ".local/state"
-    )
-    return Path(os.environ.get("XDG_STATE_HOME") or fallback) / "hedgerow" / "sandbox"
+    states = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state")
+    return states / "hedgerow" / "sandbox"
 
 
 def option(directory: Path) -> str:

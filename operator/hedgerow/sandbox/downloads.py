@@ -4,7 +4,7 @@ import os
 import shutil
 import tarfile
 import zlib
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ import httpx
 from hedgerow.files import opened
 from hedgerow.sandbox import fetch
 from hedgerow.sandbox.cache import BinaryCache, publish, workplace
-from hedgerow.sandbox.digests import pinned, remember, remembered
+from hedgerow.sandbox.digests import remember, remembered
 from hedgerow.sandbox.fetch import BrokenOffError, FetchError, UnreachableError
 from hedgerow.sandbox.locks import LockNotice, Progress
 from hedgerow.sandbox.pauses import pauses
@@ -51,13 +51,11 @@ class Downloads:
     cache: BinaryCache
     progress: Progress
     origins: Origins = field(default_factory=Origins)
-    pinned: Mapping[str, str] = field(default_factory=pinned)
 
     def find(self, module: Module, binary: str) -> Path | None:
-        """Return a downloaded binary, or None; if a digest is pinned, it must match."""
-        asset, entry = self.asset(module, binary), self.cache.downloads(module)
-        digest = remembered(entry, binary)
-        if asset is None or not digest or self.pinned.get(asset.key, digest) != digest:
+        """Return a downloaded binary; None if there is none with its digest beside it."""
+        entry = self.cache.downloads(module)
+        if self.asset(module, binary) is None or not remembered(entry, binary):
             return None
         return entry / binary if os.access(entry / binary, os.X_OK) else None
 
@@ -146,8 +144,8 @@ class _Fetching:
         await anyio.to_thread.run_sync(_keep, asset, file, entry, digest)
 
     async def _expected(self, asset: Asset, entry: Path) -> Expected:
-        """Return the digest that a file must have; a known digest wins over the published one."""
-        known = _known(asset, entry, self._downloads.pinned)
+        """Return the digest that a file must have; that of an earlier download wins."""
+        known = _known(asset, entry)
         try:
             digest = asset.digest_in(
                 await self._twice(lambda: fetch.text(self._client, asset.digests))
@@ -166,8 +164,7 @@ class _Fetching:
                     f" {known.digest} is {known.source}: no other is taken"
                 )
             )
-        beside = f"not pinned: checked only against the SHA-256 that {fetch.host(asset.digests)}"
-        trust = f"{beside} publishes beside it"
+        trust = f"as {fetch.host(asset.digests)} publishes beside it"
         return known or Expected(digest, f"published in {asset.digests}", trust)
 
     async def _twice(self, attempt: Callable[[], Awaitable[T]]) -> T:
@@ -208,13 +205,10 @@ def _megabytes(size: int) -> str:
     return f"{size / 1e6:.0f}"
 
 
-def _known(asset: Asset, entry: Path, pins: Mapping[str, str]) -> Expected | None:
-    if asset.key in pins:
-        return Expected(pins[asset.key], "pinned", "pinned")
+def _known(asset: Asset, entry: Path) -> Expected | None:
     digest = remembered(entry, asset.binary)
     before = "what was downloaded before"
-    trust = f"not pinned: checked only against {before}"
-    return Expected(digest, f"{before} ({entry})", trust) if digest else None
+    return Expected(digest, f"{before} ({entry})", f"as {before}") if digest else None
 
 
 def _keep(asset: Asset, file: Path, entry: Path, digest: str) -> None:

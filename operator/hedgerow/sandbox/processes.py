@@ -5,7 +5,7 @@ import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from subprocess import DEVNULL, STDOUT, Popen, run
+from subprocess import DEVNULL, STDOUT, Popen
 
 from pydantic import TypeAdapter
 
@@ -97,8 +97,6 @@ async def end(started: Started | None, grace: float = GRACE) -> None:
 
 def birth(pid: int) -> str:
     """Return boot id and start time, which no later process with this pid has; "" if gone."""
-    if not PROC.joinpath("self/stat").exists():
-        return _birth_elsewhere(pid)
     try:
         # The command's name, in parentheses, may itself contain spaces and parentheses.
         fields = PROC.joinpath(str(pid), "stat").read_text(errors="replace").rpartition(")")[2]
@@ -107,14 +105,6 @@ def birth(pid: int) -> str:
         return ""
     status, *others = fields.split()
     return "" if status in "ZX" else f"{boot}/{others[18]}"
-
-
-def _birth_elsewhere(pid: int) -> str:
-    """Return the start time from ps, for systems without /proc."""
-    command = ["ps", "-o", "state=", "-o", "lstart=", "-p", str(pid)]
-    answer = run(command, capture_output=True, text=True, check=False, timeout=5)
-    status, _, start = answer.stdout.strip().partition(" ")
-    return "" if status.startswith("Z") else start.strip()
 
 
 def _bury(pid: int) -> None:

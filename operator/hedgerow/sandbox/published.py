@@ -28,10 +28,9 @@ class Origins:
 class Asset:
     """One published file: a binary, or, with `member`, an archive that contains it by this name.
 
-    `key` is the key of its pinned digest. `digests` is the address where its digest is published.
+    `digests` is the address where its digest is published.
     """
 
-    key: str
     binary: str
     version: str
     url: str
@@ -71,15 +70,13 @@ def _kubernetes(module: Module, binary: str, platform: str, origins: Origins) ->
     # As https://kubernetes.io/releases/download says.
     folder = f"v{module.version}/bin/{platform.replace('-', '/')}"
     url = f"{origins.kubernetes}/release/{folder}/{binary}"
-    key = f"{module.title}-{platform}/{binary}"
-    return Asset(key, binary, module.version, url, f"{url}.sha256", _alone)
+    return Asset(binary, module.version, url, f"{url}.sha256", _alone)
 
 
 def _etcd(module: Module, binary: str, platform: str, origins: Origins) -> Asset:
     release = f"{origins.github}/etcd-io/etcd/releases/download/v{module.version}"
     name = f"etcd-v{module.version}-{platform}"
     return Asset(
-        key=f"{module.title}-{platform}/{binary}",
         binary=binary,
         version=module.version,
         url=f"{release}/{name}.tar.gz",
@@ -93,7 +90,6 @@ def _kwok(module: Module, binary: str, platform: str, origins: Origins) -> Asset
     # It publishes no checksums itself, but GitHub provides the digest of every asset.
     repository, tag = "kubernetes-sigs/kwok", f"v{module.version}"
     return Asset(
-        key=f"{module.title}-{platform}/{binary}",
         binary=binary,
         version=module.version,
         url=f"{origins.github}/{repository}/releases/download/{tag}/{binary}-{platform}",

@@ -51,8 +51,7 @@ class ClusterStart:
     async def _binaries(self) -> Mapping[str, Path]:
         exact = bool(self.options.kubernetes)
         mark = {MARK: self.directory.mark}
-        build = self.options.build
-        search = Binaries(self.release, self.progress, exact=exact, mark=mark, build=build)
+        search = Binaries(self.release, self.progress, exact=exact, mark=mark)
         return await search.find([*self.options.components(), "kubectl"])
 
     async def _start(self, binaries: Mapping[str, Path]) -> None:

@@ -13,10 +13,9 @@ CLUSTER = ["--kubeconfig", "here", "--context", "there"]
     ("module", "arguments", "target"),
     [
         (command, [], Target()),
-        (command, ["--keep", "--build"], Target(keep=True, build=True)),
+        (command, ["--keep"], Target(keep=True)),
         (command, CLUSTER, Target("here", "there")),
         (lesson, ["crd-install"], Target()),
-        (lesson, ["crd-install", "--build"], Target(build=True)),
         (lesson, ["crd-install", *CLUSTER], Target("here", "there")),
     ],
 )

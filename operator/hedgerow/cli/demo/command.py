@@ -8,7 +8,6 @@ import typer
 
 from hedgerow.cli import interrupts
 from hedgerow.cli.demo import lesson
-from hedgerow.cli.options import Build
 from hedgerow.cli.unfolded import UnfoldedCommand, UnfoldedGroup
 from hedgerow.demo.page import Page
 from hedgerow.demo.stage import Target
@@ -32,7 +31,6 @@ def demo(
         str | None,
         typer.Option("--context", metavar="NAME", help="Play on this context's cluster instead."),
     ] = None,
-    build: Build = False,
 ) -> None:
     """Show the operator at work: set up, converge, flip, contest, clean up.
 
@@ -46,7 +44,7 @@ def demo(
     """
     if context.invoked_subcommand:
         return
-    target = Target(kubeconfig, kube_context, keep, build)
+    target = Target(kubeconfig, kube_context, keep)
     interrupts.run(lambda: perform(Page(), target))
 
 
@@ -61,7 +59,6 @@ def crd_install_command(
         str | None,
         typer.Option(metavar="NAME", help="Ask this context's cluster instead; dry runs only."),
     ] = None,
-    build: Build = False,
 ) -> None:
     """Show why a large definition needs server-side apply.
 
@@ -70,5 +67,5 @@ def crd_install_command(
     annotation. It plays on a throwaway cluster of its own. On a cluster that you name every
     command is a dry run: nothing is changed there.
     """
-    target = Target(kubeconfig, context, build=build)
+    target = Target(kubeconfig, context)
     interrupts.run(lambda: lesson.perform(Page(), target))
