@@ -24,8 +24,8 @@ AUDITED = ("--crds", "{file}", "--samples", "{file}")
 FILES = ("-f", "{file}")
 CALLS: dict[tuple[str, ...], list[tuple[str, ...]]] = {
     ("version",): [()],
-    ("demo",): [("--context", "{poison}")],
-    ("demo", "crd-install"): [("--context", "{poison}")],
+    ("demo",): [("{poison}",)],
+    ("demo", "crd-install"): [("{poison}",)],
     ("sandbox", "up"): [("--kubernetes", "{poison}", "--dir", "{dir}")],
     ("sandbox", "down"): [("--dir", "{dir}")],
     ("sandbox", "status"): [("--dir", "{dir}")],

@@ -15,7 +15,6 @@ from support.programs.typed import answer
 COMMANDS = {
     "run": ("run", "--log-format", "json", *PORTLESS),
     "install": ("install",),
-    "demo": ("demo",),
 }
 each_command = pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
 NOWHERE = {

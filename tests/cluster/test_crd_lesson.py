@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from hedgerow.cli.demo.lesson import LAST_APPLIED, NAME, lesson, perform
+from hedgerow.cli.demo.lesson import LAST_APPLIED, NAME, lesson
 from hedgerow.demo.page import Page
 from hedgerow.demo.shell import Shell
-from hedgerow.demo.stage import Stage, Target
+from hedgerow.demo.stage import Stage
 from hedgerow.kube.client import connect
 from hedgerow_schemas.crd import CRD
 from support.cluster.clusters import undefine
@@ -41,15 +41,7 @@ async def cluster(sandbox):
 
 
 @pytest.fixture
-def target(sandbox, monkeypatch):
-    """The sandbox as a cluster that was given, with kubectl where a machine has it."""
-    monkeypatch.setenv("PATH", f"{sandbox.kubectl.parent}:{os.environ['PATH']}")
-    return Target(kubeconfig=str(sandbox.kubeconfig))
-
-
-@pytest.fixture
 def stage(sandbox, console, cluster, tmp_path):
-    """The sandbox as one of the lesson's own."""
     programs = [Path(sys.executable).parent, sandbox.kubectl.parent]
     exports = {
         "KUBECONFIG": str(sandbox.kubeconfig),
@@ -57,20 +49,11 @@ def stage(sandbox, console, cluster, tmp_path):
     }
     page = Page(console)
     shell = Shell(page, tmp_path, exports, dict(os.environ))
-    return Stage(page, shell, cluster, Target(), "demo", sandbox)
+    return Stage(page, shell, cluster, sandbox)
 
 
-async def test_a_given_cluster_is_as_it_was_and_one_of_its_own_has_the_definition(
-    target, stage, console, cluster
-):
+async def test_client_side_apply_is_refused_and_server_side_apply_is_not(stage, console, cluster):
     """Fact: kubectl's annotation has a limit that a described definition exceeds."""
-    await perform(Page(console), target)
-    told = console.export_text()
-
-    assert REFUSED in told
-    assert "your cluster is as it was" in told
-    assert await cluster.read(CRD, NAME) is None
-
     await lesson(stage)
     told = console.export_text()
     live = await cluster.read(CRD, NAME)

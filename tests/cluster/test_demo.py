@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from hedgerow.testing.api import Api, Object
+from hedgerow.testing.api import Api
 from hedgerow.testing.waiting import eventually
 from pictures import recording
 from pictures.drawing import PAPERS
@@ -27,11 +27,6 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
 
 DEMO = [sys.executable, "-m", "hedgerow", "demo"]
-CRD = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "bluegreens.app.demo.kakao.com"},
-}
 ACTS = [
     "A cluster of its own",
     "The custom resource, by server-side apply, and a namespace",
@@ -155,19 +150,6 @@ def api(directory):
     api.close()
 
 
-@pytest.fixture(scope="class")
-def definition(api) -> Object:
-    """The definition as this demo has left it."""
-    return api.get(CRD).must()
-
-
-@pytest.fixture(scope="class")
-def again(kept, directory, definition) -> Played:
-    """Another demo, on the cluster that this one has left."""
-    end(kept.pid())  # a second operator beside it would be refused
-    return play(directory, "--kubeconfig", str(directory / "sandbox" / "kubeconfig"))
-
-
 class TestKept:
     """In this order: each test goes on where the one before it stopped."""
 
@@ -258,47 +240,43 @@ class TestKept:
         assert in_shell(directory, undone).returncode == 0
         assert "busybox:1.36" in shown
 
-    def test_a_definition_and_resources_that_were_there_before_are_left(
-        self, api, definition, again
-    ):
-        """Fact: what the server still has after another demo."""
-        assert (again.code, again.errors) == (0, "")
-        assert "is installed already, and is left as it is" in again.text
-        assert api.get(CRD).must() == definition
-        assert self.namespaces(api) == ["demo"]
-
-    def test_of_another_that_ends_there_nothing_is_left(self, again):
-        """Fact: the garbage collector removes what the demo made."""
-        assert again.acts[-1] == "Cleaning up"
-        assert "✓ its Service and Deployments are gone with it" in again.text
-        assert "✓ the operator stopped in good order" in again.text
-        assert list(again.root.glob("hedgerow-demo-*")) == []
-        assert gone(again.pid())
-
-    def test_it_is_readable_on_a_narrow_page_and_plain_without_a_terminal(self, again):
-        """Fact: how wide the answers of kubectl and of the server are."""
-        wide = [line for line in again.printed.splitlines() if len(line) > 80]
-
-        # The directory is made under a long path here.
-        wide = [line for line in wide if str(again.root) not in line]
-        # A command is never folded, nor is what kubectl prints.
-        prose = [line for line in wide if not re.search("kubectl |hedgerow |^    [A-Z0-9]", line)]
-        assert prose == []
-        assert any(line.startswith("    $ kubectl annotate bluegreens.app") for line in wide)
-        assert "\x1b" not in again.printed
-
     def test_it_ends_as_it_says(self, kept, directory):
         """Fact: the lines by which processes and files of a sandbox go."""
         for line in kept.lines[-3:]:
-            # The operator was ended by the test before this one.
-            assert in_shell(directory, line).returncode == 0 or line.startswith("kill ")
+            assert in_shell(directory, line).returncode == 0
 
         assert list(kept.root.iterdir()) == []
         nothing_left(kept.root)
 
-    def namespaces(self, api) -> list[str]:
-        items = api.raw("GET", "/api/v1/namespaces").must()["items"]
-        return [item["metadata"]["name"] for item in items if "demo" in item["metadata"]["name"]]
+
+@pytest.fixture(scope="class")
+def ended(nodes_binaries, tmp_path_factory) -> Played:
+    """A demo that has ended by itself."""
+    return play(tmp_path_factory.mktemp("ended"))
+
+
+class TestEnded:
+    def test_nothing_is_left(self, ended):
+        """Fact: the garbage collector removes what the demo made."""
+        assert (ended.code, ended.errors) == (0, "")
+        assert ended.acts[-1] == "Cleaning up"
+        assert "✓ its Service and Deployments are gone with it" in ended.text
+        assert "✓ the operator stopped in good order" in ended.text
+        assert list(ended.root.iterdir()) == []
+        assert gone(ended.pid())
+
+    def test_it_is_readable_on_a_narrow_page_and_plain_without_a_terminal(self, ended):
+        """Fact: how wide the answers of kubectl and of the server are."""
+        wide = [line for line in ended.printed.splitlines() if len(line) > 80]
+
+        # The directory is made under a long path here.
+        wide = [line for line in wide if str(ended.root) not in line]
+        # A command is never folded, nor is what kubectl and `hedgerow install` print.
+        printed = r"kubectl |hedgerow |^    ([A-Z0-9$]|customresourcedefinition/)"
+        prose = [line for line in wide if not re.search(printed, line)]
+        assert prose == []
+        assert any(line.startswith("    $ kubectl annotate bluegreens.app") for line in wide)
+        assert "\x1b" not in ended.printed
 
 
 class Running:

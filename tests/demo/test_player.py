@@ -11,8 +11,9 @@ from hedgerow.demo import DemoError, player
 from hedgerow.demo.page import Page
 from hedgerow.demo.player import operator
 from hedgerow.demo.shell import Shell
-from hedgerow.demo.stage import Stage, Target
+from hedgerow.demo.stage import Stage
 from hedgerow.sandbox import processes
+from hedgerow.sandbox.cluster import Sandbox
 
 pytestmark = pytest.mark.anyio
 
@@ -26,14 +27,14 @@ WELL = f"{HEARS}\n{BEGINS}\nwhile :; do sleep 0.05; done"
 def stage(tmp_path, shown, monkeypatch):
     """A stage whose operator is a script."""
 
-    def playing(script, *, keep=False, context=None):
+    def playing(script, *, keep=False):
         program = tmp_path / "python"
         program.write_text(f'#!/bin/sh\necho "$@" > arguments\n{script}\n', encoding="utf-8")
         program.chmod(0o700)
         monkeypatch.setattr(player.sys, "executable", str(program))
         page = Page(Console(file=shown, width=80))
         shell = Shell(page, tmp_path, {}, {"PATH": os.environ["PATH"]})
-        return Stage(page, shell, None, Target(context=context, keep=keep), "ns")
+        return Stage(page, shell, None, Sandbox(tmp_path / "sandbox"), keep)
 
     return playing
 
@@ -45,12 +46,6 @@ class TestOperator:
 
         assert not processes.alive(started)
         assert f"$ kill {started.pid}\n    ✓ the operator stopped in good order" in shown.getvalue()
-
-    async def test_on_a_given_cluster_it_looks_at_the_demos_namespace_only(self, stage, tmp_path):
-        async with operator(stage(WELL, context="there")):
-            arguments = (tmp_path / "arguments").read_text()
-
-        assert arguments == "-m hedgerow run -n ns --context there\n"
 
     async def test_one_that_dies_is_told_with_its_last_words(self, stage):
         with pytest.raises(DemoError, match="the operator ended; its last words: hedgerow: no"):

@@ -1,4 +1,4 @@
-"""The demo's story, where a cluster was given: what was there before stays."""
+"""The demo's story: what is claimed of the definition, and how it is left."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from rich.console import Console
 from hedgerow.demo import DemoError, samples
 from hedgerow.demo.page import Page
 from hedgerow.demo.shell import Shell
-from hedgerow.demo.stage import Stage, Target
+from hedgerow.demo.stage import Stage
 from hedgerow.demo.story import OTHER_IMAGE, farewell, resources
+from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.sandbox.processes import Started
 from support.server.apiserver import ApiServer, Reply
 from support.server.connected import connected
@@ -42,15 +43,16 @@ def definition(established="True", manager="hedgerow-install"):
 
 @pytest.fixture
 def stage(shown, tmp_path):
-    """A stage on a given cluster; `hedgerow` is a script."""
+    """A stage on which `hedgerow` and `kubectl` are scripts."""
 
-    def made(cluster, script='echo "$@"'):
-        program = tmp_path / "hedgerow"
-        program.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
-        program.chmod(0o700)
+    def made(cluster):
+        for name in ("hedgerow", "kubectl"):
+            program = tmp_path / name
+            program.write_text("#!/bin/sh\n", encoding="utf-8")
+            program.chmod(0o700)
         page = Page(Console(file=shown, width=80))
         shell = Shell(page, tmp_path, {"PATH": f"{tmp_path}:{os.environ['PATH']}"}, {})
-        return Stage(page, shell, cluster, Target(context="there"), "ns")
+        return Stage(page, shell, cluster, Sandbox(tmp_path / "sandbox"))
 
     return made
 
@@ -62,26 +64,11 @@ def typed(shown) -> list[str]:
 
 
 class TestResources:
-    async def test_a_definition_that_is_there_is_left_alone(self, stage, shown):
-        async with resources(stage(cluster(definition(), None))) as ours:
-            assert not ours
+    async def test_it_is_installed_and_read_back(self, stage, shown):
+        await resources(stage(cluster(definition())))
 
-        assert typed(shown) == []
-        assert "is installed already, and is left as it is" in shown.getvalue()
-
-    async def test_one_that_it_installed_goes_at_the_end(self, stage, shown):
-        async with resources(stage(cluster(None, definition()))) as ours:
-            assert ours
-            assert typed(shown) == ["hedgerow install --context there"]
-
-        assert typed(shown)[1:] == ["hedgerow uninstall --context there"]
-
-    async def test_one_that_somebody_uses_by_now_stays(self, stage, shown):
-        script = 'case "$1" in uninstall) echo "3 bluegreens exist"; exit 1;; esac'
-        async with resources(stage(cluster(None, definition()), script)):
-            pass
-
-        assert "It stays: `hedgerow uninstall --context there` exits with 1" in shown.getvalue()
+        assert typed(shown) == ["hedgerow install", "kubectl create namespace demo"]
+        assert "is Established" in shown.getvalue()
 
     @pytest.mark.parametrize(
         ("after", "said"),
@@ -91,33 +78,28 @@ class TestResources:
             (definition(manager="kubectl"), "hedgerow-install applied it"),
         ],
     )
-    async def test_what_the_server_does_not_show_ends_the_demo_and_is_removed(
-        self, stage, shown, after, said
-    ):
+    async def test_what_the_server_does_not_show_ends_the_demo(self, stage, shown, after, said):
         with pytest.raises(DemoError, match=said):
-            async with resources(stage(cluster(None, after))):
-                pytest.fail("it went on")
+            await resources(stage(cluster(after)))
 
-        assert typed(shown)[-1] == "hedgerow uninstall --context there"
+        assert typed(shown) == ["hedgerow install"]
 
 
 class TestFarewell:
-    @pytest.mark.parametrize("ours", [True, False])
-    def test_on_a_given_cluster_it_says_how_to_end_what_it_made_there(self, stage, shown, ours):
+    def test_it_says_how_to_end_what_it_made(self, stage, shown):
         stage = stage(None)
-        farewell(stage, Started(17, "then"), ours=ours)
+        farewell(stage, Started(17, "then"))
 
         assert typed(shown)[5:] == [
             "kill 17",
-            "kubectl delete namespace ns --context there",
-            *(["hedgerow uninstall --context there"] if ours else []),
+            f"hedgerow sandbox down --dir {stage.sandbox.directory}",
             f"rm -r {stage.directory}",
         ]
 
     def test_it_names_the_next_lines_to_type_and_one_that_makes_a_conflict(self, stage, shown):
-        farewell(stage(None), Started(17, "then"), ours=True)
+        farewell(stage(None), Started(17, "then"))
 
-        flags = "-n ns --context there"
+        flags = "-n demo"
         assert typed(shown)[1:5] == [
             f"hedgerow tree bluegreen/demo {flags}",
             f"hedgerow owners deploy/demogreen-deployment {flags}",
@@ -133,7 +115,6 @@ class TestFarewell:
         farewell(
             replace(made, shell=replace(made.shell, directory=directory)),
             Started(17, "then"),
-            ours=True,
         )
 
         parsed = [shlex.split(line) for line in typed(shown)]

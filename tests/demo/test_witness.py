@@ -9,8 +9,9 @@ from hedgerow.demo import DemoError
 from hedgerow.demo import witness as witnesses
 from hedgerow.demo.page import Page
 from hedgerow.demo.shell import Shell
-from hedgerow.demo.stage import Stage, Target
+from hedgerow.demo.stage import Stage
 from hedgerow.demo.witness import Witness, condition, holders, says, selected
+from hedgerow.sandbox.cluster import Sandbox
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.builtin import Service
 from support.server.apiserver import ApiServer
@@ -26,7 +27,7 @@ def stage(shown, tmp_path):
     def made(**how):
         page = Page(Console(file=shown, width=80, **how))
         cluster = connected(ApiServer(latency=0))
-        return Stage(page, Shell(page, tmp_path, {}, {}), cluster, Target(), "demo")
+        return Stage(page, Shell(page, tmp_path, {}, {}), cluster, Sandbox(tmp_path))
 
     return made
 

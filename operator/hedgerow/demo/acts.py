@@ -20,8 +20,6 @@ from hedgerow.workloads import waits_for
 from hedgerow_schemas.base import View
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from hedgerow.demo.stage import Stage
     from hedgerow_schemas.bluegreen import BlueGreen, Phase
     from hedgerow_schemas.builtin import Deployment
@@ -128,8 +126,8 @@ async def settle(stage: Stage) -> None:
     offered = [line.strip() for line in printed.splitlines() if f"{YIELD}=" in line]
     witness.claim("owners shows the command that yields the field", len(offered) == 1, printed)
     stage.page.say("The other command would claim the field. The first one, as it was printed:")
-    await stage.shell.run(f"{offered[0]}{stage.context}")
-    bg = await witness.until("end of the conflict", witness.bluegreen, _settled(stage), says)
+    await stage.shell.run(offered[0])
+    bg = await witness.until("end of the conflict", witness.bluegreen, _settled, says)
     await stage.shell.run(f"kubectl get bluegreens{stage.flags}")
     term = bg.metadata.annotations.get(YIELD, "")
     witness.claim(f"the BlueGreen is annotated with {YIELD}", GREEN in term, term)
@@ -155,7 +153,7 @@ async def agree(stage: Stage) -> None:
         "the operator to hold the image as well", holding, lambda found: found == expected, str
     )
     witness.claim(f"{' and '.join(both)} share the image", both == expected, both)
-    bg = await witness.until("Ready", witness.bluegreen, _settled(stage), says)
+    bg = await witness.until("Ready", witness.bluegreen, _settled, says)
     witness.claim(f"nothing is contested; {says(bg)}", not bg.status.contested, bg.status)
 
 
@@ -163,13 +161,10 @@ _PHASES: tuple[Phase, ...] = ("Blue", "Green")
 
 
 async def _routed(witness: Witness, phase: Phase) -> BlueGreen:
-    """Wait until the Service selects a colour, and, if pods are simulated, until it is ready."""
-    simulated = witness.stage.sandbox is not None
+    """Wait until the Service selects a colour, and it is ready."""
 
     def there(bg: BlueGreen) -> bool:
-        ready = condition(bg, "Ready")
-        fits = ready is not None and (ready.status == "True" or not simulated)
-        return fits and bg.status.route_to == phase
+        return _says(bg, "Ready") and bg.status.route_to == phase
 
     bg = await witness.until(f"{phase} to be routed to", witness.bluegreen, there, says)
     service = selected(await witness.service())
@@ -179,18 +174,11 @@ async def _routed(witness: Witness, phase: Phase) -> BlueGreen:
 
 
 async def _rolled_out(witness: Witness) -> None:
-    """Wait, if pods are simulated, until all of them are available, and the BlueGreen says so."""
-    if witness.stage.sandbox is None:
-        return
-
-    def available(bg: BlueGreen) -> bool:
-        found = condition(bg, "Available")
-        return found is not None and found.status == "True"
-
+    """Wait until all pods are available, and the BlueGreen says so."""
     for phase in _PHASES:
         read = partial(witness.deployment, phase)
         await witness.until(f"the pods of {phase}", read, lambda d: not waits_for(d), waits_for)
-    await witness.until("the BlueGreen to be available", witness.bluegreen, available, says)
+    await witness.until("the BlueGreen to be available", witness.bluegreen, _available, says)
 
 
 async def _claim_taken(witness: Witness, name: str) -> None:
@@ -214,19 +202,20 @@ def _claim_report(witness: Witness, bg: BlueGreen, name: str) -> None:
     )
 
 
-def _settled(stage: Stage) -> Callable[[BlueGreen], bool]:
-    """Return whether nothing is contested, and, if pods are simulated, whether it is ready."""
+def _settled(bg: BlueGreen) -> bool:
+    return _says(bg, "Ready") and not bg.status.contested
 
-    def settled(bg: BlueGreen) -> bool:
-        ready = condition(bg, "Ready")
-        fits = ready is not None and (ready.status == "True" or stage.sandbox is None)
-        return fits and not bg.status.contested
 
-    return settled
+def _available(bg: BlueGreen) -> bool:
+    return _says(bg, "Available")
 
 
 def _contested(bg: BlueGreen) -> bool:
-    found = condition(bg, "Contested")
+    return _says(bg, "Contested")
+
+
+def _says(bg: BlueGreen, kind: str) -> bool:
+    found = condition(bg, kind)
     return found is not None and found.status == "True"
 
 

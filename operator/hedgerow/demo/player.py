@@ -32,12 +32,10 @@ async def operator(stage: Stage) -> AsyncGenerator[Started]:
     """
     page = stage.page
     page.act("The operator")
-    # In a sandbox it may watch all namespaces; in a given cluster, only the demo's own.
-    arguments = ["run"] if stage.sandbox else ["run", *stage.flags.split()]
-    page.typed(f"hedgerow {' '.join(arguments)} > {LOG} 2>&1 &")
+    page.typed(f"hedgerow run > {LOG} 2>&1 &")
     log = stage.directory / LOG
     started = processes.launch(
-        [sys.executable, "-m", "hedgerow", *arguments],
+        [sys.executable, "-m", "hedgerow", "run"],
         record=stage.directory / "operator.pid",
         log=log,
         environment=stage.environment,
@@ -50,7 +48,7 @@ async def operator(stage: Stage) -> AsyncGenerator[Started]:
         yield started
         finished = True
     finally:
-        if not (finished and stage.target.keep):
+        if not (finished and stage.keep):
             await _stop(stage, started, log, said=finished)
 
 

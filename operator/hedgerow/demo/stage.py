@@ -1,9 +1,8 @@
-"""Stage: the cluster that the demo plays on, a sandbox of its own or one that was given."""
+"""Stage: the cluster that the demo plays on, a sandbox of its own."""
 
 from __future__ import annotations
 
 import os
-import secrets
 import shlex
 import shutil
 import sys
@@ -19,8 +18,6 @@ import anyio.to_thread
 from hedgerow.demo.errors import DemoError, UnheardError
 from hedgerow.demo.shell import Shell
 from hedgerow.kube.client import connect
-from hedgerow.sandbox import pins
-from hedgerow.sandbox.binaries import Binaries
 from hedgerow.sandbox.cluster import Options, Sandbox
 from hedgerow.sandbox.directory import Directory
 from hedgerow.sandbox.leash import MARK
@@ -34,46 +31,21 @@ if TYPE_CHECKING:
 
 AGENT = f"hedgerow-demo/{version()}"
 AUDIT = "audit.log"
+NAMESPACE = "demo"
 PORTS = ("HEDGEROW_METRICS_BIND_ADDRESS", "HEDGEROW_HEALTH_PROBE_BIND_ADDRESS")
 CLEANUP_TIMEOUT = 120.0
 """Seconds for each part of the cleaning up."""
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """What was asked for: a given cluster, or a sandbox when neither is named.
-
-    `keep` leaves it.
-    """
-
-    kubeconfig: str | None = None
-    context: str | None = None
-    keep: bool = False
-
-    @property
-    def given(self) -> bool:
-        """Whether a cluster was named."""
-        return bool(self.kubeconfig or self.context)
-
-    @property
-    def exports(self) -> dict[str, str]:
-        """What leads another directory's commands to the kubeconfig that was named."""
-        return {"KUBECONFIG": str(Path(self.kubeconfig).absolute())} if self.kubeconfig else {}
-
-
-@dataclass(frozen=True, slots=True)
 class Stage:
-    """A cluster, a namespace in it, and a shell that is led to both.
-
-    `flags` is what every typed line carries, `mark` what ends a process with the sandbox.
-    """
+    """A cluster, and a shell that is led to it; `keep` leaves it running at the end."""
 
     page: Page
     shell: Shell
     cluster: Cluster
-    target: Target
-    namespace: str
-    sandbox: Sandbox | None = None
+    sandbox: Sandbox
+    keep: bool = False
 
     @property
     def directory(self) -> Path:
@@ -81,21 +53,14 @@ class Stage:
         return self.shell.directory
 
     @property
-    def context(self) -> str:
-        """The flag that names the context, for kubectl and hedgerow alike."""
-        name = self.target.context
-        return f" --context {shlex.quote(name)}" if name else ""
-
-    @property
     def flags(self) -> str:
         """The flags that lead kubectl into the demo's namespace."""
-        return f" -n {self.namespace}{self.context}"
+        return f" -n {NAMESPACE}"
 
     @property
     def environment(self) -> dict[str, str]:
         """The environment of a process that ends with the sandbox at the latest."""
-        mark = {MARK: Directory(self.sandbox.directory).mark} if self.sandbox else {}
-        return {**self.shell.environment, **mark}
+        return {**self.shell.environment, MARK: Directory(self.sandbox.directory).mark}
 
 
 @asynccontextmanager
@@ -127,7 +92,7 @@ def _has_logs(directory: Path) -> bool:
 
 
 @asynccontextmanager
-async def sandboxed(page: Page, directory: Path, target: Target) -> AsyncGenerator[Stage]:
+async def sandboxed(page: Page, directory: Path, *, keep: bool) -> AsyncGenerator[Stage]:
     """Start a sandbox, with one simulated node and the API server's audit log."""
     page.act("A cluster of its own")
     sandbox = Sandbox(directory / "sandbox")
@@ -142,13 +107,13 @@ async def sandboxed(page: Page, directory: Path, target: Target) -> AsyncGenerat
         with sandbox.leash():
             shell = Shell(page, directory, _exports(sandbox.environment()), dict(os.environ))
             async with connect(kubeconfig=str(sandbox.kubeconfig), user_agent=AGENT) as cluster:
-                stage = Stage(page, shell, cluster, target, "demo", sandbox)
+                stage = Stage(page, shell, cluster, sandbox, keep)
                 await _greet(stage, f" (after {anyio.current_time() - began:.0f} s)")
                 page.say("Its node is simulated: pods get ready, but nothing is pulled or run.")
                 yield stage
         finished = True
     finally:
-        if not (finished and target.keep):
+        if not (finished and keep):
             await _take_down(page, sandbox)
 
 
@@ -162,30 +127,6 @@ async def _take_down(page: Page, sandbox: Sandbox) -> None:
         page.claim("nothing of the sandbox is left")
 
 
-@asynccontextmanager
-async def given(page: Page, directory: Path, target: Target) -> AsyncGenerator[Stage]:
-    """Use the named cluster, in a namespace of the demo's own."""
-    page.act("The cluster that you named, and a namespace of the demo's own")
-    exports = {**target.exports, "PATH": os.environ.get("PATH", os.defpath)}
-    if shutil.which("kubectl") is None:
-        exports["PATH"] = f"{await _kubectl(page)}{os.pathsep}{exports['PATH']}"
-    shell = Shell(page, directory, _exports(exports), dict(os.environ))
-    async with connect(
-        kubeconfig=target.kubeconfig, context=target.context, user_agent=AGENT
-    ) as cluster:
-        name = f"hedgerow-demo-{secrets.token_hex(3)}"
-        stage = Stage(page, shell, cluster, target, name)
-        await _greet(stage)
-        yield stage
-
-
-async def _kubectl(page: Page) -> Path:
-    """Return the directory of a kubectl; if the machine has none, it is downloaded or built."""
-    with page.waiting("looking for kubectl") as progress:
-        found = await Binaries(pins.pick(""), progress).find(["kubectl"])
-    return found["kubectl"].parent
-
-
 def _exports(wanted: dict[str, str]) -> dict[str, str]:
     """Return the variables with this hedgerow first in PATH, and with the operator's ports off."""
     path = wanted.get("PATH") or os.environ.get("PATH", os.defpath)
@@ -193,7 +134,7 @@ def _exports(wanted: dict[str, str]) -> dict[str, str]:
     return {**wanted, **dict.fromkeys(PORTS, "0"), "PATH": ours}
 
 
-async def _greet(stage: Stage, after: str = "") -> None:
+async def _greet(stage: Stage, after: str) -> None:
     version = (await stage.cluster.get("/version"))["gitVersion"]
     stage.page.claim(f"Kubernetes {version} answers at {stage.cluster.server}{after}")
     stage.page.say("To type along in another terminal:")

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
-import anyio
-
 from hedgerow.demo import acts, samples
-from hedgerow.demo.errors import DemoError
 from hedgerow.demo.player import LOG, operator
-from hedgerow.demo.stage import AUDIT, CLEANUP_TIMEOUT, Stage, Target, folder, given, sandboxed
+from hedgerow.demo.stage import AUDIT, NAMESPACE, Stage, folder, sandboxed
 from hedgerow.demo.witness import NAME, Witness, deployment_name
 from hedgerow.encoding import decode
 from hedgerow.fields.managed_fields import managers
@@ -21,8 +18,6 @@ from hedgerow_schemas.builtin import Deployment, Service
 from hedgerow_schemas.crd import CRD, crd_name
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
     from hedgerow.demo.page import Page
     from hedgerow.sandbox.processes import Started
     from hedgerow_schemas.base import ApiResource
@@ -32,47 +27,32 @@ OTHER_IMAGE = "busybox:1.36"
 """Neither what the sample declares nor what the demo has set: it makes another conflict."""
 
 
-async def perform(page: Page, target: Target) -> None:
+async def perform(page: Page, *, keep: bool) -> None:
     """Play everything and clean up, or leave it running if that was requested.
 
     Raises DemoError if the API server does not confirm a claim, SandboxError and KubeError.
     """
     page.title("hedgerow: an operator that overwrites nobody's fields")
     async with AsyncExitStack() as ground:
-        directory = await ground.enter_async_context(folder(page, keep=target.keep))
-        enter = given if target.given else sandboxed
-        stage = await ground.enter_async_context(enter(page, directory, target))
-        ours = await ground.enter_async_context(resources(stage))
-        await ground.enter_async_context(namespace(stage))
+        directory = await ground.enter_async_context(folder(page, keep=keep))
+        stage = await ground.enter_async_context(sandboxed(page, directory, keep=keep))
+        await resources(stage)
         process = await ground.enter_async_context(operator(stage))
         for act in (acts.sample, acts.flip, acts.contest, acts.follow, acts.settle, acts.agree):
             await act(stage)
-        if stage.sandbox:
-            await audit(stage)
-        if target.keep:
-            farewell(stage, process, ours=ours)
+        await audit(stage)
+        if keep:
+            farewell(stage, process)
         else:
             await leave(stage)
 
 
-@asynccontextmanager
-async def resources(stage: Stage) -> AsyncGenerator[bool]:
-    """Install the custom resources if missing, and yield whether we did; then remove them again."""
+async def resources(stage: Stage) -> None:
+    """Install the custom resources, and create the demo's namespace."""
     stage.page.act("The custom resource, by server-side apply, and a namespace")
-    name = crd_name(BlueGreen)
-    if await stage.cluster.read(CRD, name) is not None:
-        stage.page.say(f"{name} is installed already, and is left as it is.")
-        yield False
-        return
-    finished = False
-    try:
-        await stage.shell.run(f"hedgerow install{stage.context}")
-        await _claim_installed(stage, name)
-        yield True
-        finished = True
-    finally:
-        if not stage.sandbox and not (finished and stage.target.keep):
-            await _uninstall(stage)
+    await stage.shell.run("hedgerow install")
+    await _claim_installed(stage, crd_name(BlueGreen))
+    await stage.shell.run(f"kubectl create namespace {NAMESPACE}")
 
 
 async def _claim_installed(stage: Stage, name: str) -> None:
@@ -83,31 +63,6 @@ async def _claim_installed(stage: Stage, name: str) -> None:
     witness.claim(f"{name} is Established", established, conditions)
     appliers = [holder.manager for holder in managers(live) if holder.operation == "Apply"]
     witness.claim(f"{INSTALLER} applied it", appliers == [INSTALLER], appliers)
-
-
-async def _uninstall(stage: Stage) -> None:
-    with anyio.move_on_after(CLEANUP_TIMEOUT, shield=True):
-        try:
-            await stage.shell.run(f"hedgerow uninstall{stage.context}")
-        except DemoError as error:
-            # Somebody uses it now, so leave it.
-            stage.page.say(f"It stays: {error}")
-
-
-@asynccontextmanager
-async def namespace(stage: Stage) -> AsyncGenerator[None]:
-    """Create the demo's namespace; at the end, delete it with everything in it."""
-    finished = False
-    line = f"kubectl create namespace {stage.namespace}{stage.context}"
-    try:
-        await stage.shell.run(line)
-        yield
-        finished = True
-    finally:
-        if not stage.sandbox and not (finished and stage.target.keep):
-            with anyio.move_on_after(CLEANUP_TIMEOUT, shield=True):
-                gone = f"kubectl delete namespace {stage.namespace} --ignore-not-found"
-                await stage.shell.run(f"{gone}{stage.context}")
 
 
 async def audit(stage: Stage) -> None:
@@ -170,7 +125,7 @@ async def leave(stage: Stage) -> None:
     witness.claim("its Service and Deployments are gone with it", not left, left)
 
 
-def farewell(stage: Stage, process: Started, *, ours: bool) -> None:
+def farewell(stage: Stage, process: Started) -> None:
     """Print how to continue by hand, and how to stop what keeps running."""
     page = stage.page
     page.act("It stays as it is: go on by hand")
@@ -184,10 +139,5 @@ def farewell(stage: Stage, process: Started, *, ours: bool) -> None:
     page.typed(f"hedgerow owners deploy/{acts.GREEN} --contested{stage.flags}")
     page.say(f"`tail -f {LOG}` shows what the operator does. To end it:")
     page.typed(f"kill {process.pid}")
-    if stage.sandbox:
-        page.typed(f"hedgerow sandbox down --dir {shlex.quote(str(stage.sandbox.directory))}")
-    else:
-        page.typed(f"kubectl delete namespace {stage.namespace}{stage.context}")
-        if ours:
-            page.typed(f"hedgerow uninstall{stage.context}")
+    page.typed(f"hedgerow sandbox down --dir {shlex.quote(str(stage.sandbox.directory))}")
     page.typed(f"rm -r {shlex.quote(str(stage.directory))}")

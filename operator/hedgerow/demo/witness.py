@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hedgerow.demo.errors import DemoError
+from hedgerow.demo.stage import NAMESPACE
 from hedgerow.fields.managed_fields import entries
 from hedgerow.sandbox.pauses import until
 from hedgerow_schemas.base import View
@@ -46,11 +47,11 @@ class Witness:
 
     async def live(self, api: ApiResource, name: str) -> Object:
         """Return the live object; an empty map if it does not exist."""
-        return await self.stage.cluster.read(api, name, self.stage.namespace) or {}
+        return await self.stage.cluster.read(api, name, NAMESPACE) or {}
 
     async def events(self, reason: str) -> list[str]:
         """Return the notes of the BlueGreen's Events for a reason."""
-        path = f"/apis/events.k8s.io/v1/namespaces/{self.stage.namespace}/events"
+        path = f"/apis/events.k8s.io/v1/namespaces/{NAMESPACE}/events"
         params = {"fieldSelector": f"reason={reason}"}
         listed = await self.stage.cluster.get(path, params=params)
         return [str(item.get("note")) for item in listed["items"]]

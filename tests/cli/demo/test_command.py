@@ -4,30 +4,23 @@ import pytest
 from typer.testing import CliRunner
 
 from hedgerow.cli.demo import command, lesson
-from hedgerow.demo.stage import Target
-
-CLUSTER = ["--kubeconfig", "here", "--context", "there"]
 
 
 @pytest.mark.parametrize(
-    ("module", "arguments", "target"),
+    ("module", "arguments", "asked"),
     [
-        (command, [], Target()),
-        (command, ["--keep"], Target(keep=True)),
-        (command, CLUSTER, Target("here", "there")),
-        (lesson, ["crd-install"], Target()),
-        (lesson, ["crd-install", *CLUSTER], Target("here", "there")),
+        (command, [], {"keep": False}),
+        (command, ["--keep"], {"keep": True}),
+        (lesson, ["crd-install"], {}),
     ],
 )
-def test_a_demo_runs_on_what_was_named_and_else_on_a_sandbox(
-    monkeypatch, module, arguments, target
-):
-    targets = []
+def test_a_demo_runs_as_it_was_asked_for(monkeypatch, module, arguments, asked):
+    played = []
 
-    async def perform(_page, target):
-        targets.append(target)
+    async def perform(_page, **more):
+        played.append(more)
 
     monkeypatch.setattr(module, "perform", perform)
     result = CliRunner().invoke(command.app, arguments)
 
-    assert (result.exit_code, targets) == (0, [target])
+    assert (result.exit_code, played) == (0, [asked])

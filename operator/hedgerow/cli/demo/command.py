@@ -10,7 +10,6 @@ from hedgerow.cli import interrupts
 from hedgerow.cli.demo import lesson
 from hedgerow.cli.unfolded import UnfoldedCommand, UnfoldedGroup
 from hedgerow.demo.page import Page
-from hedgerow.demo.stage import Target
 from hedgerow.demo.story import perform
 
 app = typer.Typer(cls=UnfoldedGroup, invoke_without_command=True, rich_markup_mode="markdown")
@@ -23,14 +22,6 @@ def demo(
     keep: Annotated[
         bool, typer.Option("--keep", help="Leave it all running, and say how to go on by hand.")
     ] = False,
-    kubeconfig: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Play on this kubeconfig's cluster instead."),
-    ] = None,
-    kube_context: Annotated[
-        str | None,
-        typer.Option("--context", metavar="NAME", help="Play on this context's cluster instead."),
-    ] = None,
 ) -> None:
     """Show the operator at work: set up, converge, flip, contest, clean up.
 
@@ -38,34 +29,18 @@ def demo(
     current context. Every line after a `$` is what is really typed, every statement after a
     check mark was read back from the API server; the first one that is not so ends the demo with
     exit code 1. Ctrl-C cleans up.
-
-    With --kubeconfig or --context it plays on that cluster, in a namespace of its own, and leaves
-    definitions that were there before as they were.
     """
     if context.invoked_subcommand:
         return
-    target = Target(kubeconfig, kube_context, keep)
-    interrupts.run(lambda: perform(Page(), target))
+    interrupts.run(lambda: perform(Page(), keep=keep))
 
 
 @app.command("crd-install", cls=UnfoldedCommand)
-def crd_install_command(
-    *,
-    kubeconfig: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Ask this kubeconfig's cluster instead; dry runs only."),
-    ] = None,
-    context: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Ask this context's cluster instead; dry runs only."),
-    ] = None,
-) -> None:
+def crd_install_command() -> None:
     """Show why a large definition needs server-side apply.
 
     Client-side `kubectl apply` keeps the whole object once more in an annotation, which the
     definition of BlueGreen with its descriptions does not fit into; server-side apply needs no
-    annotation. It plays on a throwaway cluster of its own. On a cluster that you name every
-    command is a dry run: nothing is changed there.
+    annotation. It plays on a throwaway cluster of its own.
     """
-    target = Target(kubeconfig, context)
-    interrupts.run(lambda: lesson.perform(Page(), target))
+    interrupts.run(lambda: lesson.perform(Page()))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hedgerow.cli.install.definitions import FIELD_MANAGER, render_for, size
 from hedgerow.demo.errors import DemoError
-from hedgerow.demo.stage import folder, given, sandboxed
+from hedgerow.demo.stage import folder, sandboxed
 from hedgerow_schemas.base import View
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.crd import CRD, crd_name
@@ -15,7 +15,7 @@ from hedgerow_schemas.crd import CRD, crd_name
 if TYPE_CHECKING:
     from hedgerow.demo.page import Page
     from hedgerow.demo.shell import Ended
-    from hedgerow.demo.stage import Stage, Target
+    from hedgerow.demo.stage import Stage
     from hedgerow_schemas.base import Object
 
 LIMIT = 262_144
@@ -26,7 +26,7 @@ LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 NAME = crd_name(BlueGreen)
 
 
-async def perform(page: Page, target: Target) -> None:
+async def perform(page: Page) -> None:
     """Play the lesson and clean up.
 
     Raises DemoError if something else happens than it says, SandboxError and KubeError.
@@ -34,20 +34,15 @@ async def perform(page: Page, target: Target) -> None:
     page.title("Why a large CustomResourceDefinition is applied on the server's side")
     async with AsyncExitStack() as ground:
         directory = await ground.enter_async_context(folder(page, keep=False))
-        enter = given if target.given else sandboxed
-        await lesson(await ground.enter_async_context(enter(page, directory, target)))
+        await lesson(await ground.enter_async_context(sandboxed(page, directory, keep=False)))
 
 
 async def lesson(stage: Stage) -> None:
-    """Render the definition twice, apply it in both ways, and read back the results.
-
-    On a given cluster nothing is written: `--dry-run=server` runs the same validation.
-    """
-    dry = " --dry-run=server" if stage.target.given else ""
+    """Render the definition twice, apply it in both ways, and read back the results."""
     await _render(stage)
-    await _refused(stage, dry)
+    await _refused(stage)
     await _small(stage)
-    await _accepted(stage, dry)
+    await _accepted(stage)
     stage.page.say(
         "`hedgerow install` does the same, so that `kubectl explain bluegreen.spec.blueSpec` tells"
         " what each field means. manifests/crds holds the plain one, for those who prefer it."
@@ -56,8 +51,8 @@ async def lesson(stage: Stage) -> None:
 
 async def _render(stage: Stage) -> None:
     stage.page.act("One definition, with and without Kubernetes's own descriptions")
-    await stage.shell.run(f"hedgerow install --dry-run --plain{stage.context} > plain.yaml")
-    await stage.shell.run(f"hedgerow install --dry-run{stage.context} > described.yaml")
+    await stage.shell.run("hedgerow install --dry-run --plain > plain.yaml")
+    await stage.shell.run("hedgerow install --dry-run > described.yaml")
     sizes: list[int] = []
     for plain in (True, False):
         [definition] = await render_for(stage.cluster, plain=plain, resources=(BlueGreen,))
@@ -69,24 +64,21 @@ async def _render(stage: Stage) -> None:
     )
 
 
-async def _refused(stage: Stage, dry: str) -> None:
+async def _refused(stage: Stage) -> None:
     stage.page.act("Client-side apply keeps it once more, in an annotation")
     before = await stage.cluster.read(CRD, NAME)
-    ended = await _attempt(stage, f"kubectl apply -f described.yaml{dry}{stage.context}")
+    ended = await _attempt(stage, "kubectl apply -f described.yaml")
     _claim(stage, f"refused: {REFUSAL}", ended.code != 0 and REFUSAL in ended.printed, ended)
     after = await stage.cluster.read(CRD, NAME)
     found = "it is not there" if after is None else "it is as it was"
     _claim(stage, f"nothing came of it: {found}", _version(before) == _version(after), ended)
 
 
-async def _accepted(stage: Stage, dry: str) -> None:
+async def _accepted(stage: Stage) -> None:
     stage.page.act("Server-side apply keeps who set which field, and no copy")
     flags = f"--server-side --field-manager={FIELD_MANAGER}"
-    ended = await _attempt(stage, f"kubectl apply {flags} -f described.yaml{dry}{stage.context}")
+    ended = await _attempt(stage, f"kubectl apply {flags} -f described.yaml")
     _claim(stage, "accepted", ended.code == 0, ended)
-    if dry:
-        stage.page.say("That was a dry run: your cluster is as it was.")
-        return
     live = View(await stage.cluster.read(CRD, NAME) or {})
     entries = live.items("metadata", "managedFields")
     ours = [e for e in entries if (e["manager"], e["operation"]) == (FIELD_MANAGER, "Apply")]
@@ -97,8 +89,7 @@ async def _accepted(stage: Stage, dry: str) -> None:
 
 async def _small(stage: Stage) -> None:
     stage.page.act("It is the size: the plain one would pass")
-    line = f"kubectl apply -f plain.yaml --dry-run=server{stage.context}"
-    ended = await _attempt(stage, line)
+    ended = await _attempt(stage, "kubectl apply -f plain.yaml --dry-run=server")
     _claim(stage, "accepted, in a dry run", ended.code == 0, ended)
 
 
