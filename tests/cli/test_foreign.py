@@ -156,7 +156,10 @@ SILENT = {
     ("install", "--dry-run", "--output", "json"),
 }
 """What prints nothing that others wrote; `install` only where the server refuses it."""
-UNREADABLE = {("tree", "-A", "--output", form) for form in ("json", "yaml")}
+UNREADABLE = {
+    *(("tree", "-A", "--output", form) for form in ("json", "yaml")),
+    ("tree", "-w", "--output", "yaml"),
+}
 """What leaves the kinds out that may not be read, with a reason of our own."""
 
 

@@ -12,14 +12,14 @@ from rich.text import Text
 
 from hedgerow.cli import exits
 from hedgerow.cli.interrupts import until_signal
-from hedgerow.cli.output import echo, echo_data, echo_lines
+from hedgerow.cli.output import echo, echo_data
 from hedgerow.cli.program import say
 from hedgerow.cli.widths import page_terminal
 from hedgerow.encoding import encode
 from hedgerow.terminal import Terminal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 GATHER: Final = 0.1
 """Seconds between two drawings, so that simultaneous changes are drawn together."""
@@ -45,8 +45,6 @@ class Followed(Protocol):
 class LiveView(Protocol):
     """What a command shows of objects, as they are now."""
 
-    ages: bool
-    """Whether there are changes without any change of an object, as time passes."""
     remedy: str
     """What to do if there are more lines than the terminal has."""
 
@@ -58,16 +56,16 @@ class LiveView(Protocol):
         """Return it as lines of so many columns."""
         ...
 
-    def changes(self) -> Iterable[str]:
-        """Return a line for each change since the last call, and all of it at the first."""
+    def problems(self) -> Sequence[str]:
+        """Return a line for each reason why something is missing or may be out of date."""
         ...
 
-    def problems(self) -> Mapping[str, str]:
-        """Return a line for each reason why something is missing or may be out of date.
 
-        Among changes, a line is shown if its key was not there the last time.
-        """
-        ...
+def is_followed(output: str) -> bool:
+    """Return whether a view can go on: as lines of JSON, or as a picture on a terminal."""
+    if output in FOR_PROGRAMS:
+        return output == "json"
+    return sys.stdout.isatty() and not Terminal().is_dumb_terminal
 
 
 def print_once(view: LiveView, output: str) -> None:
@@ -81,22 +79,18 @@ def print_once(view: LiveView, output: str) -> None:
     console = page_terminal()
     for line in view.lines(console.width):
         console.print(line, soft_wrap=True)
-    for line in view.problems().values():
+    for line in view.problems():
         say(line)
 
 
 async def watch(watched: Followed, view: LiveView, output: str) -> int:
     """Show a view, and every change, until a signal; return the signal's number, or 0.
 
-    For programs it is printed as a whole after each change. On a terminal it is one picture that is
-    redrawn in place, elsewhere a line for each change.
+    For programs it is one line of JSON after each change, else one picture that is redrawn.
     """
     if output in FOR_PROGRAMS:
-        return await _follow(watched, Stream(view, output).draw, ticks=view.ages)
-    console = Terminal()
-    if not sys.stdout.isatty() or console.is_dumb_terminal:
-        return await _follow(watched, AppendedLines(view).draw, ticks=view.ages)
-    with Live(console=console, auto_refresh=False) as live:
+        return await _follow(watched, Stream(view).draw, ticks=False)
+    with Live(console=Terminal(), auto_refresh=False) as live:
         return await _follow(watched, Picture(view, live).draw, ticks=True)
 
 
@@ -137,7 +131,7 @@ class Picture:
         """Draw the picture again."""
         width, height = self._live.console.size
         lines = [*self._view.lines(width)] or [Text(NOTHING)]
-        picture = [*lines, *map(Text, self._view.problems().values())]
+        picture = [*lines, *map(Text, self._view.problems())]
         # The terminal echoes ^C at the cursor; after a full line this would break the picture.
         shown = [*_fitting(picture, height - 1, self._view.remedy), Text()]
         for line in shown:
@@ -145,45 +139,19 @@ class Picture:
         self._live.update(Group(*shown), refresh=True)
 
 
-class AppendedLines:
-    """All of it once, then a line for each change."""
+class Stream:
+    """A line of JSON after each change."""
 
     def __init__(self, view: LiveView) -> None:
         self._view = view
-        self._problems: Mapping[str, str] = {}
-
-    def draw(self) -> None:
-        """Print what is new since the last time."""
-        for line in self._view.changes():
-            echo(line)
-        problems = self._view.problems()
-        for key, line in problems.items():
-            if key not in self._problems:
-                say(line)
-        self._problems = problems
-
-
-class Stream:
-    """A line of JSON, or a document of YAML, after each change."""
-
-    def __init__(self, view: LiveView, output: str) -> None:
-        self._view, self._output = view, output
-        self._last = ""
+        self._last = b""
 
     def draw(self) -> None:
         """Print it unless it is as it was."""
-        new = _part(self._view.data(), self._output)
+        new = encode(self._view.data())
         if new != self._last:
-            echo_lines(new, nl=False)
+            echo(new.decode())
         self._last = new
-
-
-def _part(data: Any, output: str) -> str:
-    if output == "yaml":
-        from hedgerow.manifest import to_yaml  # noqa: PLC0415 - it takes a while to import
-
-        return f"---\n{to_yaml(data, folded=False)}"
-    return encode(data).decode() + "\n"
 
 
 def _fitting(picture: Sequence[Text], height: int, remedy: str) -> Sequence[Text]:

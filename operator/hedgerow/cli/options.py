@@ -122,7 +122,8 @@ Watch = Annotated[
     typer.Option(
         "--watch",
         "-w",
-        help="Go on until Ctrl-C: redraw on a terminal, else print a line for each change.",
+        help="Go on until Ctrl-C: redraw on a terminal, with -o json print a line for each change."
+        " Elsewhere it is shown once.",
     ),
 ]
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import anyio
 import pytest
+from rich.text import Text
 
 from cli.tree import kin
 from hedgerow.cli import following
@@ -219,7 +220,9 @@ RIGHTS: dict[str, tuple[Object, tuple[str, ...], str, int, str, list[str]]] = {
         ALL_FORBIDDEN, tuple(OURS), "", 1,
         "BlueGreen is not installed here: run `hedgerow install`; ", [],
     ),
-    "there is nothing left to follow": (ALL_FORBIDDEN, (), "--watch", 1, "GET /apis/", []),
+    "there is nothing left to follow": (
+        ALL_FORBIDDEN, (), "--watch -o json", 1, "GET /apis/", [],
+    ),
     "what is asked for may be of a kind that may not be read": (
         {"Memcached": FORBIDDEN}, (), "nonesuch", 1, f"{MEMCACHEDS}: you may not; ", [],
     ),
@@ -348,26 +351,14 @@ class TestWatch:
         """Return what puts an object, so that a watch tells of it."""
         return lambda obj: partial(cluster.store.put, obj)
 
-    def test_piped_it_is_the_tree_and_then_a_line_for_each_change(self, watched, cluster, told):
-        def mark() -> None:
-            for stream in cluster.streams:
-                stream.bookmark()
+    @pytest.mark.parametrize(("output", "terminal"), [("tree", ""), ("tree", "dumb"), ("yaml", "")])
+    def test_elsewhere_it_is_shown_once(self, watched, told, output, terminal):
+        code, out, err = watched(told(UNREADY), output=output, terminal=terminal)
 
-        strange = told(kin.owned(kin.DEPLOYMENT, "stranger", "another"))
-        gone = partial(cluster.store.drop, NEW)
-        code, out, err = watched(mark, told(UNREADY), told(NEW), gone, strange)
-        tree, _, lines = out.partition("10.0.0.1")
-
-        assert (code, err) == (130, "")
-        assert tree.startswith("Namespace ns  5 objects\n")
-        assert re.sub(r"(?m)^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ ", "", lines).split("\n")[1:] == [
-            "ns Pod/web-1-a: Running, not ready (was Ready)",
-            "ns Pod/web-1-b: new, Ready",
-            "ns Pod/web-1-b: gone",
-            "",
-        ]
-        kinds = ("BlueGreen", "Deployment", "Job", "Pod", "ReplicaSet", "Service")
-        assert sorted(cluster.asked("watch")) == [(kind, "ns", "") for kind in kinds]
+        assert (code, err) == (0, "")
+        assert out.count("name: web-1-a" if output == "yaml" else "Pod/web-1-a") == 1
+        assert "\x1b" not in out
+        assert "not ready" not in out
 
     def test_it_ends_well_when_nobody_reads_on(self, watched, told, monkeypatch):
         silenced: list[bool] = []
@@ -377,27 +368,34 @@ class TestWatch:
             raise BrokenPipeError
 
         code, out, err = watched(
-            lambda: monkeypatch.setattr(following, "echo", broken), told(UNREADY)
+            lambda: monkeypatch.setattr(following, "echo", broken), told(UNREADY), output="json"
         )
 
         assert (code, err, silenced) == (0, "", [True])
-        assert out.startswith("Namespace ns  5 objects\n")
+        assert out.count("\n") == 1
 
-    @pytest.mark.parametrize("output", ["json", "yaml"])
-    def test_for_programs_each_change_is_a_line_or_a_document(self, watched, told, output):
+    def test_for_programs_each_change_is_a_line(self, watched, cluster, told):
+        def mark() -> None:
+            for stream in cluster.streams:
+                stream.bookmark()
+
         strange = told(kin.owned(kin.DEPLOYMENT, "stranger", "another"))
-        code, out, err = watched(told(UNREADY), strange, output=output)
-        found = map(json.loads, out.splitlines()) if output == "json" else from_yaml(out)
+        code, out, err = watched(mark, told(UNREADY), strange, output="json")
+        found = list(map(json.loads, out.splitlines()))
 
         assert (code, err) == (130, "")
+        kinds = ("BlueGreen", "Deployment", "Job", "Pod", "ReplicaSet", "Service")
+        assert sorted(cluster.asked("watch")) == [(kind, "ns", "") for kind in kinds]
         pods = [one["resources"][0]["children"][0]["children"][0]["children"][0] for one in found]
         assert [pod["readiness"] for pod in pods] == ["Ready", "Running, not ready"]
 
-    def test_a_resource_that_goes_is_told_with_all_that_it_had(self, watched, cluster):
-        assert watched(partial(cluster.store.drop, kin.resource()))[1].count(": gone\n") == 5
+    def test_a_resource_that_goes_takes_all_that_it_had_with_it(self, watched, cluster):
+        out = watched(partial(cluster.store.drop, kin.resource()), output="json")[1]
+
+        assert [len(json.loads(line)["resources"]) for line in out.splitlines()] == [1, 0]
 
     @pytest.mark.parametrize("later", [False, True])
-    def test_a_kind_that_may_not_be_followed_is_told_once(self, watched, cluster, told, later):
+    def test_a_kind_that_may_not_be_followed_is_told(self, watched, cluster, told, later):
         def forbid() -> None:
             cluster.denied = {"list pods", "watch pods"}
             for stream in cluster.streams:
@@ -407,17 +405,16 @@ class TestWatch:
         if not later:
             forbid()
         more = told(kin.owned(kin.SERVICE, "more", "r"))
-        code, out, err = watched(*([forbid] if later else []), more)
-        at_once, in_time = (
-            f"{LEFT_OUT} Pod; {PODS}: you cannot list pods",
-            "Pod may be out of date: ",
-        )
+        code, out, err = watched(*([forbid] if later else []), more, output="json")
+        last = json.loads(out.splitlines()[-1])
+        at_once, in_time = "is left out: ", "may be out of date: "
 
-        assert code == 130
-        assert err.startswith(f"hedgerow: {in_time if later else at_once}")
-        assert err.count("\n") == 1
-        assert "Service/more: new, ClusterIP\n" in out
-        assert "Pod/web-1-a: gone" not in out
+        assert (code, err) == (130, "")
+        [pods] = last["unread"]
+        assert pods["kind"] == "Pod"
+        assert pods["why"].startswith(in_time if later else at_once)
+        assert '"more"' in out
+        assert ('"web-1-a"' in out.splitlines()[-1]) is later
 
     def test_on_a_terminal_the_tree_is_drawn_again_in_place(self, watched, cluster, told):
         cluster.denied = {"list services", "watch services"}
@@ -432,33 +429,24 @@ class TestWatch:
         assert f"{LEFT_OUT} Service" in out
         assert last.endswith("\x1b[?25h")
 
-    def test_a_terminal_that_can_only_append_gets_lines(self, watched, told):
-        out = watched(told(UNREADY), terminal="dumb")[1]
-
-        assert out.count("Namespace") == 1
-        assert "\x1b" not in out
-
     def test_nothing_is_left_once_all_is_gone(self, watched, cluster):
         gone = partial(cluster.store.drop, kin.resource())
 
         assert "nothing is left" in watched(gone, terminal="xterm")[1]
 
-    @pytest.mark.parametrize("ages", [True, False])
-    def test_ages_are_drawn_anew_where_that_is_worth_it(self, watched, monkeypatch, ages):
+    def test_ages_are_drawn_anew_on_a_terminal(self, watched, monkeypatch):
         drawn: list[str] = []
 
-        def changes(_: TreesView) -> list[str]:
+        def lines(*_: object) -> list[Text]:
             drawn.append("again")
             return []
 
         async def meanwhile() -> None:
-            with anyio.move_on_after(30 if ages else 0.3):
+            with anyio.fail_after(30):
                 while len(drawn) < 10:
                     await anyio.lowlevel.checkpoint()
 
         monkeypatch.setattr(following, "TICK", 0)
-        monkeypatch.setattr(TreesView, "ages", ages)
-        monkeypatch.setattr(TreesView, "changes", changes)
+        monkeypatch.setattr(TreesView, "lines", lines)
 
-        assert watched(meanwhile, seen=anyio.lowlevel.checkpoint)[0] == 130
-        assert (len(drawn) >= 10) is ages
+        assert watched(meanwhile, seen=anyio.lowlevel.checkpoint, terminal="xterm")[0] == 130

@@ -36,9 +36,7 @@ Target = Annotated[
     ),
 ]
 AllNamespaces = Annotated[bool, all_namespaces_option("Look in all namespaces.")]
-Output = Annotated[
-    TreeFormat, output_option("With --watch, json is one line for each change, yaml one document.")
-]
+Output = Annotated[TreeFormat, output_option("With --watch, json is one line for each change.")]
 
 
 def tree_command(
@@ -67,6 +65,7 @@ def tree_command(
     if namespace and all_namespaces:
         raise typer.BadParameter("--namespace and --all-namespaces exclude each other")
     kind, given = _parted(joined(target or ()))
+    watch = watch and following.is_followed(output)
 
     async def carry_out() -> tuple[WatchedTrees, int]:
         async with connected(kubeconfig, context) as cluster:
