@@ -31,16 +31,6 @@ _MISREAD = frozenset({"I", "O", "N", "No", "Null", "Off", "On", "Y", "Yes"})
 """What linters take for a digit, or YAML for another value than a text."""
 _TAKEN = frozenset({PROGRAM, "conftest", "manifests", "tests", "wheels", *OTHER_MANAGERS})
 """Parts of the scaffold, packages that it uses, and field managers of every program."""
-_COMMANDS = frozenset(
-    {"buildah", "docker", "git", "kopf", "kubectl", "pip", "podman", "pyright", "pytest", "python"}
-    | {"python3", "ruff", "task"}
-    | {"alias", "bg", "builtin", "case", "cd", "command", "coproc", "dirs", "do", "done", "echo"}
-    | {"esac", "eval", "exec", "exit", "export", "false", "fg", "fi", "function", "getopts", "hash"}
-    | {"jobs", "kill", "let", "local", "popd", "printf", "pushd", "pwd", "read", "set", "shift"}
-    | {"source", "test", "then", "time", "times", "trap", "true", "type", "ulimit", "umask"}
-    | {"unset", "until", "wait"}
-)
-"""Programs that are used beside it, and the words of a shell: one of the two would be run."""
 _PACKAGES = frozenset({"hatchling", "kubernetes", "pydantic", "yaml"})
 """Packages that may not be installed here, but with the scaffold or beside it."""
 
@@ -50,8 +40,6 @@ def package(name: str) -> str:
     Installation(program=name)
     if keyword.iskeyword(name) or name in sys.stdlib_module_names | _PACKAGES | _TAKEN | _needed():
         raise ValueError(f"{name!r} is a reserved word of Python, or an existing package")
-    if name in _COMMANDS:
-        raise ValueError(f"{name!r} is a program that is used beside yours, or a word of the shell")
     return name
 
 
