@@ -13,9 +13,8 @@ from hedgerow.cli import interrupts, targets
 from hedgerow.cli.candidates import bluegreens
 from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.exits import CommandError, Exit
-from hedgerow.cli.options import DryRun, Namespace, Output
-from hedgerow.cli.output import echo, echo_data
-from hedgerow.cli.owners.listing import identity_data
+from hedgerow.cli.options import DryRun, Namespace
+from hedgerow.cli.output import echo
 from hedgerow.cli.program import installation
 from hedgerow.cli.switch import decision, takeover
 from hedgerow.cli.times import duration
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hedgerow.cli.switch.decision import Setting, SwitchEnd
-    from hedgerow.fields.managed_fields import Holder
     from hedgerow_schemas.base import Object
 
 Name = Annotated[
@@ -56,7 +54,6 @@ def promote_command(
     *,
     wait: Wait = "0s",
     dry_run: DryRun = False,
-    output: Output = "text",
     namespace: Namespace = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
@@ -74,7 +71,7 @@ def promote_command(
     - `hedgerow promote demo --wait 5m` waits until the switch has ended
     - `kubectl patch bluegreen demo --type merge -p '{"spec":{"promoted":"HASH"}}'` does it by hand
     """
-    order = _Order(name, decision.promotion, "promote", duration("--wait", wait), dry_run, output)
+    order = _Order(name, decision.promotion, "promote", duration("--wait", wait), dry_run)
     _run(order, namespace, kubeconfig, context)
 
 
@@ -83,7 +80,6 @@ def rollback_command(
     *,
     wait: Wait = "0s",
     dry_run: DryRun = False,
-    output: Output = "text",
     namespace: Namespace = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
@@ -101,7 +97,7 @@ def rollback_command(
 
     - `kubectl patch bluegreen demo --type merge -p '{"spec":{"routeTo":"Blue"}}'` does it by hand
     """
-    order = _Order(name, decision.rollback, "rollback", duration("--wait", wait), dry_run, output)
+    order = _Order(name, decision.rollback, "rollback", duration("--wait", wait), dry_run)
     _run(order, namespace, kubeconfig, context)
 
 
@@ -114,7 +110,6 @@ class _Order:
     command: str
     patience: float
     dry_run: bool
-    output: str
 
     @property
     def manager(self) -> str:
@@ -147,16 +142,14 @@ def _run(order: _Order, namespace: str | None, kubeconfig: str | None, context: 
             live = await targets.read(cluster, ref)
             found = Subject(cluster, ref, live)
             done = await _carried_out(found, order)
-            if order.output == "text":
-                for line in _lines(order, done):
-                    echo(line)
-            ended = await _ended(found, done, order) if order.patience else None
-            if order.output == "json":
-                echo_data(_listed(order, done, ended))
-            if ended and not ended.done:
+            for line in _lines(order, done):
+                echo(line)
+            if not order.patience:
+                return
+            ended = await _ended(found, done, order)
+            if not ended.done:
                 raise CommandError(f"{ref}: {ended.words}")
-            if ended and order.output == "text":
-                echo(f"{ref}: {ended.words}")
+            echo(f"{ref}: {ended.words}")
 
     interrupts.run(carry_out)
 
@@ -212,8 +205,7 @@ async def _ended(found: Subject, done: _Done, order: _Order) -> SwitchEnd:
                 return ended
             words = decision.progress(live)
             if words != told and decision.is_observed(live):
-                # Where the output is for programs it is beside it, and never looks like an error.
-                echo(printable(words), err=order.output == "json")
+                echo(printable(words))
                 told = words
             await pause(number)
             live = await found.again()
@@ -242,34 +234,9 @@ def _lines(order: _Order, done: _Done) -> list[str]:
     changed = [report.told(change) for change in _changes(order, done)]
     verb = "would be applied" if order.dry_run else "was applied"
     end = "; nothing was changed" if order.dry_run else ""
-    holders = " and ".join(map(report.holder_words, _taken(order, done)))
+    others = takeover.others(done.before, done.setting, order.manager)
+    holders = " and ".join(map(report.holder_words, others))
     taken = f", taken from {holders}" if holders else ""
     applied = f"{name}: {setting.path} {verb} as {order.manager}{taken}{end}"
-    return [*changed, applied, *_notes(order, done)]
-
-
-def _taken(order: _Order, done: _Done) -> tuple[Holder, ...]:
-    """Return from whom the field was taken, or would be; nobody if nothing was changed."""
-    return takeover.others(done.before, done.setting, order.manager) if done.is_new else ()
-
-
-def _notes(order: _Order, done: _Done) -> list[str]:
-    """Return what follows from it, for people."""
-    later = takeover.later(done.before, done.setting, order.manager) if done.is_new else ()
-    return [*done.setting.notes, *later]
-
-
-def _listed(order: _Order, done: _Done, ended: SwitchEnd | None) -> Object:
-    """Return all for programs."""
-    return {
-        "object": identity_data(done.after),
-        "dryRun": order.dry_run,
-        "field": done.setting.path,
-        "value": done.setting.value,
-        "fieldManager": order.manager,
-        "takenFrom": [report.source_data(holder) for holder in _taken(order, done)],
-        "changed": done.is_new and not order.dry_run,
-        "changes": [report.change_data(change) for change in _changes(order, done)],
-        "notes": _notes(order, done),
-        **({"ended": {"done": ended.done, "message": ended.words}} if ended else {}),
-    }
+    later = takeover.later(done.before, done.setting, order.manager)
+    return [*changed, applied, *done.setting.notes, *later]
