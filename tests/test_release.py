@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import importlib.util
-import json
 import os
 import re
 import shutil
@@ -35,7 +34,7 @@ VERSION = "9.9.9"
 BASE = f"python:3.11-slim@sha256:{'0' * 64}"
 HOME, REGISTRY = "https://hub.example/people/hedgerow", "registry.example/people"
 LOGIN = {"REGISTRY_USER": "somebody", "REGISTRY_TOKEN": "a password"}
-UPLOADERS = ("buildah", "cosign", "gh", "helm", "skopeo", "uv", "python")
+UPLOADERS = ("buildah", "cosign", "gh", "helm", "skopeo", "syft", "uv", "python")
 PEOPLE = {
     f"GIT_{who}_{what}": value
     for who in ("AUTHOR", "COMMITTER")
@@ -49,7 +48,7 @@ case "$(basename "$0") $*" in
   "$FAILING"*) echo "first" >&2; echo "there is no such thing" >&2; exit 7 ;;
   "gh release view"*) exit 1 ;;
   "buildah manifest push"*) for last; do :; done; echo images > "${last#oci-archive:}" ;;
-  "buildah mount"*) echo "$UPLOADS.mounted" ;;
+  "syft scan"*) for last; do :; done; echo "{}" > "${last#cyclonedx-json=}" ;;
   "buildah inspect"*) echo "sha256:0" ;;
 esac
 """.replace("PYTHON", sys.executable)
@@ -178,9 +177,6 @@ def uploaders(place: Path) -> dict[str, str]:
     for name in UPLOADERS:
         (tools / name).write_text(UPLOADER, "utf-8")
         (tools / name).chmod(0o755)
-    image = place / "uploads.mounted/opt/hedgerow"
-    image.mkdir(parents=True)
-    (image / "sbom.cdx.json").write_text('{"components": []}', "utf-8")
     path = f"{tools}:{os.environ['PATH']}"
     return {"PATH": path, "UPLOADS": str(log), "FAILING": "buildah pull", **LOGIN}
 
@@ -254,23 +250,15 @@ class TestFiles:
         for name in same:
             assert (first / name).read_bytes() == (story.files / name).read_bytes(), name
 
-    def test_every_file_has_its_checksum_and_its_maker(self, story):
+    def test_every_file_has_its_checksum(self, story):
         lines = (story.files / "SHA256SUMS").read_text().splitlines()
         sums = {name: digest for digest, name in (line.split("  ") for line in lines)}
-        statement = json.loads((story.files / f"hedgerow-{VERSION}.provenance.json").read_text())
-        subjects = {one["name"]: one["digest"]["sha256"] for one in statement["subject"]}
-        made_of = statement["predicate"]["buildDefinition"]["resolvedDependencies"]
 
         assert sums == {
             path.name: hashlib.sha256(path.read_bytes()).hexdigest()
             for path in story.files.iterdir()
             if path.name not in ("SHA256SUMS", "NOTES.md")
         }
-        assert subjects.items() <= sums.items()
-        assert {name for name in sums if name not in subjects} == {
-            f"hedgerow-{VERSION}.provenance.json"
-        }
-        assert made_of[0]["digest"] == {"gitCommit": story.workflow.git("rev-parse", "HEAD")}
 
     def test_the_wheel_has_the_version_everywhere(self, story):
         with ZipFile(story.files / f"hedgerow-{VERSION}-py3-none-any.whl") as wheel:
@@ -402,6 +390,16 @@ class TestUploads:
         pulled = [line.split()[-1] for line in story.uploads if "buildah pull" in line]
 
         assert pulled == [BASE, BASE]
+
+    def test_what_is_in_each_image_is_written_beside_it(self, story):
+        scanned = [line for line in story.uploads if line.startswith("syft scan ")]
+
+        assert [re.findall(r"--platform (\S+)", line) for line in scanned] == [
+            ["linux/amd64"],
+            ["linux/arm64"],
+        ]
+        for name in ("amd64", "arm64"):
+            assert (story.files / f"hedgerow-{VERSION}-linux-{name}.cdx.json").is_file()
 
     def test_an_image_of_each_platform_is_in_the_list(self, story):
         added = [line.split()[-1] for line in story.uploads if "manifest add" in line]

@@ -80,7 +80,7 @@ class TestRights:
         }
 
         assert writing == {
-            ("release.yml", "publish"): ["contents", "packages", "id-token"],
+            ("release.yml", "publish"): ["contents", "packages", "id-token", "attestations"],
             ("release.yml", "site"): ["pages", "id-token"],
         }
 

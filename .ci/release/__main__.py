@@ -105,7 +105,7 @@ def release(repository: Repository, given: argparse.Namespace) -> int:
         files = Path(place) / "files"
         files.mkdir()
         made = Release(given.version, source, files)
-        make(made, given, f"{now:%Y-%m-%dT%H:%M:%SZ}")
+        make(made, given)
         made.move(given.output)
         for file in [*made.files, made.output / parts.SUMS, made.output / parts.NOTES]:
             print(f"made {shown(file)}")
@@ -127,7 +127,7 @@ def handed_on(repository: Repository, given: argparse.Namespace) -> int:
     return upload(given.output, uploads.publish(made))
 
 
-def make(made: Release, given: argparse.Namespace, started: str) -> None:
+def make(made: Release, given: argparse.Namespace) -> None:
     """Make every file of the release. Raises PartError for what no release goes without."""
     environment = parts.python_packages(made)
     parts.notes(made)
@@ -135,7 +135,6 @@ def make(made: Release, given: argparse.Namespace, started: str) -> None:
     parts.images(made, given.platforms, given.base or made.source.base)
     parts.chart(made, environment)
     parts.site(made, environment)
-    parts.provenance(made, started)
     parts.checksums(made)
 
 

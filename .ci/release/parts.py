@@ -11,7 +11,6 @@ import tarfile
 import zipfile
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -169,7 +168,7 @@ def krew_manifest(release: Release, archive: Path) -> dict:
 
 
 def images(release: Release, platforms: list[str], base: str) -> None:
-    """Build the image for each platform, with its SBOM and provenance, and the list of them."""
+    """Build the image for each platform, the list of them, and what is in each."""
     tag = f"hedgerow:{release.version}"
     made: list[str] = []
     for platform in platforms:
@@ -178,7 +177,7 @@ def images(release: Release, platforms: list[str], base: str) -> None:
         given = ("--engine", "buildah", "--tag", one, "--platform", platform, *named)
         try:
             run(
-                *(release.source.root / ".ci/image", *given, "--output", release.output),
+                *(release.source.root / ".ci/image", *given),
                 cwd=release.source.root,
                 env=release.environment,
             )
@@ -186,11 +185,11 @@ def images(release: Release, platforms: list[str], base: str) -> None:
             said = str(error).removeprefix("image: ")
             release.missing.append(f"the image for {platform}: {said}")
             continue
-        about = f"hedgerow-{release.version}-{platform.replace('/', '-')}"
-        release.add(*(release.output / f"{about}.{kind}.json" for kind in ("cdx", "provenance")))
         made.append(one)
     if made and made == [f"{tag}-{platform.replace('/', '-')}" for platform in platforms]:
         _together(release, tag, made)
+        for platform in platforms:
+            _sbom(release, platform)
 
 
 def _together(release: Release, tag: str, made: list[str]) -> None:
@@ -203,6 +202,25 @@ def _together(release: Release, tag: str, made: list[str]) -> None:
     archive = release.images
     run("buildah", "manifest", "push", "--all", tag, f"oci-archive:{archive}", cwd=root)
     release.add(archive)
+
+
+def _sbom(release: Release, platform: str) -> None:
+    """Have Syft write what is in the image of a platform.
+
+    It reads the records of Debian and of Python alike, and writes what scanners take.
+    """
+    name = f"hedgerow-{release.version}-{platform.replace('/', '-')}.cdx.json"
+    file = release.output / name
+    try:
+        run(
+            *("syft", "scan", f"oci-archive:{release.images}", "--platform", platform),
+            *("--output", f"cyclonedx-json={file}"),
+            cwd=release.source.root,
+        )
+    except StepError as error:
+        release.missing.append(f"{name}: {error}")
+    else:
+        release.add(file)
 
 
 def _task(source: Repository, name: str, env: dict[str, str], *words: str | Path) -> bool:
@@ -243,21 +261,6 @@ def site(release: Release, env: dict[str, str]) -> None:
         archive = release.output / f"hedgerow-{release.version}-site.tar.gz"
         archive.write_bytes(packed(dict(sorted(pages.items())), release.epoch))
         release.add(archive)
-
-
-def provenance(release: Release, started: str) -> None:
-    """Write how the files were made; the images have their own."""
-    file = release.output / f"hedgerow-{release.version}.provenance.json"
-    told = ("--engine", f"hatchling {metadata.version('hatchling')}", "--started", started)
-    revision = release.source.git("rev-parse", "HEAD")
-    made = [word for one in release.files for word in ("--file", str(one))]
-    statement = run(
-        *(sys.executable, release.source.root / ".ci/provenance.py", "--version", release.version),
-        *("--revision", revision, *told, *made),
-        cwd=release.source.root,
-    )
-    file.write_text(statement, "utf-8")
-    release.add(file)
 
 
 def checksums(release: Release) -> None:

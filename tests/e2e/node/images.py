@@ -58,17 +58,11 @@ class Images:
         self.operator()
         return self._together([self.archive(tag) for tag in ALL])
 
-    @property
-    def told(self) -> Path:
-        """Where the operator's SBOM and provenance are."""
-        return self.buildah.root / "told"
-
     def operator(self, tag: str = OPERATOR, *more: str) -> str:
         """Build the operator's image as `task image` does, and give its id."""
         self.progress(f"building {tag} from the Containerfile")
         mounts = self.buildah.mounts()
-        told = ("--output", str(self.told))
-        self.buildah.run(ROOT / ".ci/image", "--tag", tag, "--base", PYTHON, *told, *mounts, *more)
+        self.buildah.run(ROOT / ".ci/image", "--tag", tag, "--base", PYTHON, *mounts, *more)
         return self.buildah.identity(tag)
 
     def config(self, tag: str) -> dict[str, Any]:
