@@ -33,9 +33,9 @@ UNLIMITED: Final = 1024 * MIB
 """Bytes for the caches of a process without a memory limit."""
 OVERHEAD: Final = 2048
 """Bytes that each object takes besides its JSON: indices, and what passes remember about it."""
-DECODED_BYTES: Final = 6 * MIB
-"""The most bytes of JSON of the objects that stay decoded: those of some 2,500 Deployments."""
-DECODED_VALUES: Final = 300_000
+DECODED_BYTES: Final = 5 * MIB
+"""The most bytes of JSON of the objects that stay decoded: those of some 2,000 Deployments."""
+DECODED_VALUES: Final = 180_000
 """The most values of these. Decoded, each takes some 100 bytes, however few it has in JSON."""
 LOW: Final = 0.9
 """The part of the budget up to which objects that were left out are read again."""
