@@ -47,7 +47,7 @@ class Reads:
         """Read what the caches lack before the first look of a pass. Raises KubeError."""
         await self._unanswered()
         await self._taken_names()
-        await self._fitting_again()
+        await self._left_out()
 
     async def child(self, ref: ObjectRef) -> Object | None:
         """Read a child by name, remember whose it is, and return it, or None. Raises KubeError."""
@@ -155,9 +155,9 @@ class Reads:
         api = next(kind.api for kind in controller.owns if kind.api.kind == child.kind)
         return ObjectRef(api, controller.home(self._key), child.name)
 
-    async def _fitting_again(self) -> None:
+    async def _left_out(self) -> None:
         """Read and cache the objects that were left out, and for which there is room again."""
-        for kind, obj in self._context.cache.fitting(self._key):
+        for kind, obj in self._context.cache.to_read_again(self._key):
             ref = ref_of(kind.api, obj)
             found = await self._context.applier.find(ref)
             if found is not None:

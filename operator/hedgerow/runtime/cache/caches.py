@@ -126,7 +126,7 @@ class Cache(Struct, frozen=True, dict=True, eq=False):
         """
         return next((source.store.get(key) for source in self._resources.of(key[0])), None)
 
-    def fitting(self, key: Key) -> list[tuple[type[View | Resource], Object]]:
+    def to_read_again(self, key: Key) -> list[tuple[type[View | Resource], Object]]:
         """Return the stubs of a resource that were left out, if there is room for all of them."""
         live = self.resource(key) if self.door.stubs["sum"] else None
         if live is None:
