@@ -36,6 +36,9 @@ def root(tmp_path, written):
     return shutil.copytree(written, tmp_path / "root")
 
 
+KIND = "kind: CustomResourceDefinition"
+
+
 class TestTheRepository:
     def test_its_generated_files_are_what_the_models_say(self):
         files = generate.generated(packaged_document())
@@ -53,12 +56,20 @@ class TestTheRepository:
         assert {*kustomization["resources"]} | opt_in == others
         assert not {*kustomization["resources"]} & opt_in
 
+    def test_a_definition_is_in_the_repository_once(self):
+        paths = (REPOSITORY / "manifests").rglob("*.yaml")
+        found = {path.parent for path in paths if KIND in path.read_text("utf-8").splitlines()}
+
+        assert found == {REPOSITORY / generate.CRDS}
+
 
 class TestGenerate:
     def test_it_names_what_it_writes_and_writes_nothing_twice(self, root, run):
         (root / generate.CRDS / "kustomization.yaml").unlink()
 
-        assert run("--root", root).output == "manifests/crds/kustomization.yaml written\n"
+        assert (
+            run("--root", root).output == "manifests/chart/definitions/kustomization.yaml written\n"
+        )
         assert run("--root", root).output == ""
 
     def test_a_check_without_drift_says_nothing(self, root, run):

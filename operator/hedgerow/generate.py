@@ -59,7 +59,7 @@ def _row(name: str) -> str:
 
 ROOT = Path(__file__).parents[2]
 OPENAPI = Path("schemas/hedgerow_schemas/openapi.json")
-CRDS = Path("manifests/crds")
+CRDS = chart.DEFINITIONS
 SCHEMAS = Path("schemas")
 SETTINGS = Path("docs/settings.md")
 IN_CHART = (
@@ -87,10 +87,7 @@ def generated(document: Object) -> dict[Path, str]:
     installed = registry.limited()
     crds = kustomize.kustomization(sorted(crd_file(resource) for resource in installed.resources))
     files[CRDS / "kustomization.yaml"] = f"# {NOTE}\n{to_yaml(crds)}"
-    definitions = {
-        crd_file(resource): render(resource, types, describe=False)
-        for resource in registry.resources
-    }
+    definitions = {crd_file(resource): resource for resource in registry.resources}
     variables = [flags()[name][1].variable() for name in IN_CHART]
     made = chart.Chart(version(), registry, definitions, variables)
     return files | kustomize.files(version(), installed) | chart.files(made)

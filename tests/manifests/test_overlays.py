@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 IMAGE = "hedgerow:1"
 OPT_IN = [controller for controller in ALL.controllers if controller.opt_in]
 LEFT_OUT = {
-    "crds": {crd_file(controller.resource) for controller in OPT_IN if controller.is_custom},
+    "definitions": {crd_file(controller.resource) for controller in OPT_IN if controller.is_custom},
     "samples": {
         "bluegreen-checked.yaml",
         "bluegreen-whenavailable.yaml",

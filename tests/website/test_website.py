@@ -57,7 +57,9 @@ class TestCommands:
 
 class TestResources:
     @pytest.mark.parametrize(
-        "crd", sorted((ROOT / "manifests/crds").glob("*_*.yaml")), ids=lambda path: path.stem
+        "crd",
+        sorted((ROOT / "manifests/chart/definitions").glob("*_*.yaml")),
+        ids=lambda path: path.stem,
     )
     def test_every_field_of_the_definition_is_on_its_page(self, crd):
         spec = yaml.load(crd.read_text("utf-8"), yaml.CSafeLoader)["spec"]

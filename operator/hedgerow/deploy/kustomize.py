@@ -48,7 +48,7 @@ def kustomization(resources: Iterable[str]) -> Object:
 
 def _resources(overlay: Overlay, made: Iterable[Part]) -> Iterable[str]:
     """Return an overlay's resources in order: shared directories and its own files."""
-    found = ["../crds"]
+    found = ["../chart/definitions"]
     found += [p.file if p.directory == overlay else f"../{p.directory}" for p in made]
     return dict.fromkeys(found)
 

@@ -34,6 +34,6 @@ def _key(live: Any, manager: str) -> tuple[str, str]:
 
 @cache
 def committed(name: str) -> Any:
-    """Return a definition from manifests/crds."""
-    text = (ROOT / "manifests/crds" / f"{name}.yaml").read_text("utf-8")
+    """Return a definition from manifests/chart/definitions."""
+    text = (ROOT / "manifests/chart/definitions" / f"{name}.yaml").read_text("utf-8")
     return yaml.load(text, yaml.CSafeLoader)

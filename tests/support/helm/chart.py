@@ -85,7 +85,7 @@ def previous(directory: Path) -> Path:
     """
     chart = Path(shutil.copytree(CHART, directory / "previous"))
     edit(chart / "Chart.yaml", r"(?m)^((?:appV|v)ersion): .*$", r"\1: 0.0.9")
-    [memcacheds] = (chart / "templates" / "crds").glob("*_memcacheds.yaml")
+    [memcacheds] = (chart / "definitions").glob("*_memcacheds.yaml")
     edit(memcacheds, r" +priorityClassName:\n(?: {16,}.*\n)+?(?= +required:)", "")
     return chart
 

@@ -45,7 +45,7 @@ async def lesson(stage: Stage) -> None:
     await _accepted(stage)
     stage.page.say(
         "`hedgerow install` does the same, so that `kubectl explain bluegreen.spec.blueSpec` tells"
-        " what each field means. manifests/crds holds the plain one, for those who prefer it."
+        " what each field means. manifests/chart/definitions holds the plain one."
     )
 
 

@@ -24,9 +24,11 @@ if TYPE_CHECKING:
 
     from hedgerow.contract import Option
     from hedgerow.registry import Registry
-    from hedgerow_schemas.base import Object
+    from hedgerow_schemas.base import CustomResource, Object
 
 CHART: Final = MANIFESTS / "chart"
+DEFINITIONS: Final = CHART / "definitions"
+"""All that there is of them: the overlays refer to the directory, and one template reads it."""
 KUBERNETES: Final = ">=1.30.0-0"
 """The versions of Kubernetes that have admission policies."""
 
@@ -63,6 +65,25 @@ _ENVIRONMENT: Final = """\
 - name: {{ $name }}
   value: {{ $value | quote }}
 {{- end }}"""
+_DEFINED: Final = f"""\
+{{{{- {_CHOSEN} := include "hedgerow.controllers" $ | fromJsonArray }}}}
+{{{{- if $.Values.crds.install }}}}
+{{{{- range $file, $controller := dict @ }}}}
+{{{{- if has $controller {_CHOSEN} }}}}
+{{{{- $definition := $.Files.Get (printf "{DEFINITIONS.name}/%s" $file) | fromYaml }}}}
+{{{{- $_ := set $definition.metadata "annotations" (dict "helm.sh/resource-policy" "keep") }}}}
+{{{{- $_ := merge $definition.metadata.labels ($.Values.extraLabels | default dict) }}}}
+---
+{{{{ toYaml $definition }}}}
+{{{{- end }}}}
+{{{{- end }}}}
+{{{{- end }}}}
+"""
+"""Definitions that Helm never deletes, since all custom resources would go with them.
+
+Otherwise not only an uninstallation would do so, but each upgrade and rollback that leaves one out.
+Helm looks at what the object in the cluster says, so no value may turn this off.
+"""
 _POD: Final = Lines("""\
 {{- with $.Values.image.pullSecrets }}
 imagePullSecrets:
@@ -83,7 +104,7 @@ class Chart:
 
     version: str
     registry: Registry
-    definitions: Mapping[str, Object]
+    definitions: Mapping[str, type[CustomResource]]
     variables: Sequence[str]
 
     @property
@@ -124,9 +145,7 @@ def files(chart: Chart) -> dict[Path, str]:
     for path, objects, why in _templates(chart):
         condition = _IF.get(path, _IF.get(path.rpartition("/")[0], ""))
         texts[f"templates/{path}"] = _head(objects, chart, condition, why)
-    for file, definition in chart.definitions.items():
-        condition = f"if and $.Values.crds.install ({_defined(chart, definition)})"
-        texts[f"templates/crds/{file}"] = _head([_kept(definition)], chart, condition)
+    texts["templates/definitions.yaml"] = f"# {NOTE}\n{_definitions(chart)}"
     return {CHART / path: text for path, text in texts.items()}
 
 
@@ -228,25 +247,11 @@ def _labelled(obj: Any) -> Any:
     return obj | {"metadata": metadata | {"labels": labels}}
 
 
-def _kept(definition: Object) -> Object:
-    """Return a definition that Helm never deletes, since all custom resources would go with it.
-
-    Otherwise not only an uninstallation would do so, but each upgrade and rollback that leaves it
-    out. Helm looks at what the object in the cluster says, so no value may turn this off.
-    """
-    metadata = definition["metadata"] | {"annotations": {"helm.sh/resource-policy": "keep"}}
-    return _labelled(definition | {"metadata": metadata})
-
-
-def _defined(chart: Chart, definition: Object) -> str:
-    """Return the condition that a controller is chosen whose resource this defines."""
-    spec = definition["spec"]
-    of = spec["group"], spec["names"]["kind"]
-    return " ".join(
-        f'has "{one.name}" {_CHOSEN}'
-        for one in chart.registry.controllers
-        if one.is_custom and (one.resource.api.group, one.resource.api.kind) == of
-    )
+def _definitions(chart: Chart) -> str:
+    """Return the template of the definitions: each is there for the controller that serves it."""
+    serving = {one.resource: one.name for one in chart.registry.controllers if one.is_custom}
+    named = (f'"{file}" "{serving[resource]}"' for file, resource in chart.definitions.items())
+    return _DEFINED.replace("@", " ".join(named))
 
 
 def _deployment(chart: Chart) -> Object:
