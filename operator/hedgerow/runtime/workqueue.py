@@ -302,7 +302,8 @@ class WorkQueue:
         for asked in (self._again, self._unseen):
             if (lane := asked.pop(key, None)) is not None:
                 self.add(key, lane)
-        self._wake()
+        if self._ready:
+            self._wake()
 
     def close(self) -> None:
         """Take no more work; running passes may end, and who waits gets Closed."""
