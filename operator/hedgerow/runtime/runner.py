@@ -28,6 +28,8 @@ from hedgerow.runtime.workqueue import Closed, Lane, WorkQueue
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from anyio.abc import TaskGroup
+
     from hedgerow.contract import Key
     from hedgerow.kube.cluster import Cluster
     from hedgerow.runtime.cache.caches import Source
@@ -84,6 +86,8 @@ class ControllerRunner:
             has_changed=self.queue.has_changed,
             on_restored=self.restored,
         )
+        self._turn = anyio.Lock(fast_acquire=True)
+        """Whose turn it is to wait for a key."""
         self._wall: Wall | None = None
         self._clocks_differ = False
         self._number = count(1)
@@ -130,10 +134,8 @@ class ControllerRunner:
             await self.watches.ready.wait()
             if self.watches.are_synced:
                 log.info("caches are filled", controller=self.controller.name)
-            async with anyio.create_task_group() as passes:
-                with suppress(Closed):
-                    while True:
-                        passes.start_soon(self._work, await self.queue.get())
+            async with anyio.create_task_group() as workers:
+                workers.start_soon(self._work, workers)
             watches.cancel_scope.cancel()
 
     def stop(self) -> None:
@@ -209,11 +211,24 @@ class ControllerRunner:
         self._logged[key] = line
         return not known
 
+    async def _work(self, workers: TaskGroup) -> None:
+        """Take keys and make their passes until the queue is closed.
+
+        One worker at a time waits for a key; it has another one follow if none waits for its turn.
+        """
+        with suppress(Closed):
+            while True:
+                async with self._turn:
+                    key = await self.queue.get()
+                    if not self._turn.statistics().tasks_waiting:
+                        workers.start_soon(self._work, workers)
+                await self._pass_and_end(key)
+
     async def step(self) -> None:
         """Wait for a resource that is due, and make its pass. Raises Closed once stopped."""
-        await self._work(await self.queue.get())
+        await self._pass_and_end(await self.queue.get())
 
-    async def _work(self, key: Key) -> None:
+    async def _pass_and_end(self, key: Key) -> None:
         try:
             await self._pass(key)
         finally:
