@@ -61,7 +61,6 @@ LONGEST = (
     "tests/cluster/test_recovery.py",
     "tests/cluster/test_conflicts.py",
     "tests/cluster/test_demo.py",
-    "tests/plan/test_complexity.py",
     "tests/cluster/test_conformance.py",
     "tests/cluster/test_lease.py",
     "tests/cluster/test_memory.py",

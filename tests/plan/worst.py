@@ -1,95 +1,39 @@
-"""Growing: one child and its resource in situations, each of as many items as one asks for.
+"""Worst: children and their resources as large as the caches let them in, and what is done to them.
 
-All is made of what `load` gives: the pure modules, counted.
+Each situation is made of as many items as are asked for. `ENTRIES` are the entry points of the pure
+part of a pass, and those of commands that look at fields of one object.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cache, cached_property
-from types import SimpleNamespace
+from functools import cached_property, partial
 from typing import Any
 
-from plan.made import MANAGER, entry, fields
-from support.code.counted import Counter, load
+from hedgerow.cli.plan import merge
+from hedgerow.cli.transfers import giving_up
+from hedgerow.cli.watch import changes
+from hedgerow.contract import Apply, Desired
+from hedgerow.encoding import encode
+from hedgerow.fields import diff, field_tree, managed_fields, ownership, unions
+from hedgerow.objects import ChildId, Installation, ObjectRef
+from hedgerow.plan import status, stubs, transfers, writes
+from hedgerow.plan.input import PlanInput
+from hedgerow.plan.plan import ChildPlanner, Plan, plan
+from hedgerow.plan.yield_and_claim import field_policy_of
+from hedgerow_schemas.base import Status
+from hedgerow_schemas.bluegreen import BlueGreen
+from hedgerow_schemas.builtin import Deployment
+from plan.made import MANAGER, entry, fields, in_one_turn
 
 Object = dict[str, Any]
 
-MODULES = {
-    "annotation": "hedgerow.plan.status_annotation",
-    "adopt": "hedgerow.cli.transfers.adoption",
-    "applyconfiguration": "hedgerow.fields.applyconfiguration",
-    "canonical": "hedgerow.fields.canonical",
-    "client_side_apply": "hedgerow.cli.plan.client_side_apply",
-    "conditions": "hedgerow.plan.conditions",
-    "conflicts": "hedgerow.plan.conflict_messages",
-    "contract": "hedgerow.contract",
-    "contract_controller": "hedgerow.contract.controller",
-    "contract_observed": "hedgerow.contract.observed",
-    "contract_relations": "hedgerow.contract.relations",
-    "declaration": "hedgerow.plan.declaration",
-    "diff": "hedgerow.fields.diff",
-    "edits": "hedgerow.fields.edits",
-    "field_patterns": "hedgerow.plan.field_patterns",
-    "forecast": "hedgerow.cli.plan.forecast",
-    "history": "hedgerow.controllers.cronjob.history",
-    "immutable": "hedgerow.plan.immutable",
-    "input": "hedgerow.plan.input",
-    "installations": "hedgerow.plan.installations",
-    "managed": "hedgerow.fields.managed_fields",
-    "merge": "hedgerow.cli.plan.merge",
-    "missed": "hedgerow.controllers.cronjob.missed",
-    "objects": "hedgerow.objects",
-    "stubs": "hedgerow.plan.stubs",
-    "owners": "hedgerow.fields.field_tree",
-    "ownership": "hedgerow.fields.ownership",
-    "paths": "hedgerow.fields.paths",
-    "plan": "hedgerow.plan.plan",
-    "policy": "hedgerow.plan.yield_and_claim",
-    "readiness": "hedgerow.cli.tree.readiness",
-    "redaction": "hedgerow.fields.redaction",
-    "release": "hedgerow.cli.transfers.giving_up",
-    "remedies": "hedgerow.plan.remedies",
-    "resources": "hedgerow.cli.tree.resources",
-    "review": "hedgerow.serving.admission.review",
-    "selection": "hedgerow.cli.owners.selection",
-    "sets": "hedgerow.fields.sets",
-    "shard": "hedgerow.shard",
-    "starts": "hedgerow.controllers.cronjob.starts",
-    "status": "hedgerow.plan.status",
-    "transfers": "hedgerow.plan.transfers",
-    "tree_diff": "hedgerow.cli.tree.diff",
-    "unions": "hedgerow.fields.unions",
-    "unowned": "hedgerow.cli.transfers.unowned",
-    "texts": "hedgerow.texts",
-    "validation": "hedgerow.validation",
-    "watch_changes": "hedgerow.cli.watch.changes",
-    "workloads": "hedgerow.workloads",
-    "writes": "hedgerow.plan.writes",
-}
-"""The pure modules that are measured, by the names that they go by here."""
-CONTROLLERS = {
-    "bluegreen": "hedgerow.controllers.bluegreen.controller",
-    "cronjob": "hedgerow.controllers.cronjob.controller",
-    "memcached": "hedgerow.controllers.memcached",
-}
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 OTHER = "kubectl-edit"
-COUNTER = Counter()
-
-
-@cache
-def counted() -> SimpleNamespace:
-    """The modules, by their short names."""
-    schemas = ("base", "bluegreen", "builtin", "cronjob", "job", "memcached")
-    known = {**MODULES, **CONTROLLERS}
-    # A controller and its schema go by one name.
-    known |= {f"{name}_schema": f"hedgerow_schemas.{name}" for name in schemas}
-    loaded = load(COUNTER, list(known.values()))
-    return SimpleNamespace(**{name: loaded[module] for name, module in known.items()})
 
 
 @dataclass(frozen=True)
@@ -135,42 +79,39 @@ class Case:
     @cached_property
     def child(self) -> Any:
         given = {"spec": self.declared["spec"]}
-        return counted().contract.Apply(counted().builtin_schema.Deployment, "web", given)
+        return Apply(Deployment, "web", given)
 
     @cached_property
     def owner(self) -> Any:
-        return counted().objects.ObjectRef(
-            counted().bluegreen_schema.BlueGreen.api, "ns", "web", "owner"
-        )
+        return ObjectRef(BlueGreen.api, "ns", "web", "owner")
 
     @cached_property
     def field_policy(self) -> Any:
-        return counted().policy.field_policy_of(self.annotations)
+        return field_policy_of(self.annotations)
 
     @cached_property
     def reported(self) -> tuple[Any, ...]:
-        return counted().status.said(self.resource).contested
+        return status.said(self.resource).contested
 
     @cached_property
     def plan_input(self) -> Any:
-        modules = counted()
-        return modules.input.PlanInput(
-            self.owner, "bluegreen", modules.objects.Installation(), NOW,
-            live={("Deployment", "web"): self.live}, field_policy=self.field_policy,
-            reported=self.reported,
+        live = {ChildId("Deployment", "web"): self.live}
+        return PlanInput(
+            self.owner, "bluegreen", Installation(), NOW,
+            live=live, field_policy=self.field_policy, reported=self.reported,
         )  # fmt: skip
 
     @cached_property
     def want(self) -> Object:
-        return counted().writes.declare(self.child, self.owner, "bluegreen")
+        return writes.declare(self.child, self.owner, "bluegreen")
 
     @cached_property
     def verdict(self) -> Any:
-        return counted().writes.judge_admitted(self.want, self.live, MANAGER)
+        return writes.judge_admitted(self.want, self.live, MANAGER)
 
     @cached_property
     def steps(self) -> list[tuple[str, ...]]:
-        return list(counted().transfers.holdings(self.live))
+        return list(transfers.holdings(self.live))
 
     def prepare(self) -> Case:
         """Make all of it, so that to make it is not counted as work of what is looked at."""
@@ -387,3 +328,59 @@ SITUATIONS: Mapping[str, Callable[[int], Case]] = {
         crowd, emptied, vanished, defaulted_keys, keyless, respelled, long_texts,
     )
 }  # fmt: skip
+
+
+def admitted(name: str) -> Case:
+    """Return a situation with the most items with which the caches still let its objects in.
+
+    The resource has no managed fields but those of its status: whoever may edit it may reset them.
+    """
+    made, least, most = SITUATIONS[name], 1, 2 * stubs.MOST_VALUES
+    while least < most:
+        middle = (least + most + 1) // 2
+        case = made(middle)
+        if not any(stubs.excess(obj, encode(obj)) for obj in (case.live, case.resource)):
+            least = middle
+        else:
+            most = middle - 1
+    return made(least).prepare()
+
+
+def refused(case: Case) -> Any:
+    with suppress(transfers.MoveRefused):
+        return giving_up.release(case.live, case.resource, MANAGER, [], OTHER)
+
+
+ENTRIES: Mapping[str, Callable[[Case], object]] = {
+    "plan": lambda c: in_one_turn(plan(c.plan_input, Desired(children=(c.child,)), [Deployment])),
+    "plan a child": lambda c: ChildPlanner(c.plan_input, c.child).plan(),
+    "declare": lambda c: writes.declare(c.child, c.owner, "bluegreen"),
+    "judge": lambda c: ownership.judge(c.want, c.live, MANAGER),
+    "judge after admission": lambda c: writes.judge_admitted(c.want, c.live, MANAGER, "x"),
+    "rewritten": lambda c: writes.rewritten(c.want, c.verdict),
+    "settles": lambda c: writes.settles(
+        writes.Write(ObjectRef(Deployment.api, "ns", "web"), c.want, create=True), c.live, c.verdict
+    ),
+    "content": lambda c: writes.content(c.live),
+    "respelled": lambda c: ownership.respelled(c.want, c.verdict),
+    "with held items": lambda c: ownership.with_held_items(c.want, c.live, MANAGER, c.verdict),
+    "without yielded": lambda c: ownership.without_yielded(
+        c.want, c.live, MANAGER, partial(c.field_policy.yielded, "Deployment", "web")
+    ),
+    "items of unknown owner": lambda c: ownership.items_of_unknown_owner(c.want, c.live),
+    "in the way": lambda c: unions.in_the_way(refusing(c), sourced(c), unheld(c), MANAGER),
+    "report": lambda c: status.report(
+        c.plan_input, c.resource, Status(), Plan(contested=c.reported), []
+    ),
+    "managed fields": lambda c: (
+        (held := managed_fields.held(c.live)) and [held.at(steps) for steps in c.steps]
+    ),
+    "stub": lambda c: stubs.stub(c.live, stubs.Excess(2, 1, "bytes"), MANAGER),
+    "too large": lambda c: stubs.excess(c.live, encode(c.live)),
+    "difference": lambda c: diff.difference(c.live, c.after, MANAGER),
+    "owners": lambda c: field_tree.owners(c.live, {".spec": "BlueGreen/web"}),
+    "merge": lambda c: merge.merge(c.live, c.want, MANAGER),
+    "release": refused,
+    "watch": lambda c: list(changes.changes(c.live, c.after)),
+}
+"""The work on one object, by its name, which the event loop does in one stretch."""
