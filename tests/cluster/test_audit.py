@@ -75,7 +75,7 @@ CASES = {
 
 def put_own(directory: Path) -> None:
     """Write hedgerow's own definitions and samples, with a schedule that is not due meanwhile."""
-    names = sorted(MANIFESTS.joinpath("crds").glob("*_*.yaml"))
+    names = sorted(MANIFESTS.joinpath("chart/definitions").glob("*_*.yaml"))
     definitions = "---\n".join(path.read_text("utf-8") for path in names)
     samples = [
         yaml.safe_load((MANIFESTS / f"samples/{name}.yaml").read_text("utf-8")) for name in OWN

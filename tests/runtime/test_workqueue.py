@@ -20,7 +20,7 @@ from hedgerow.runtime.workqueue import (
     LONGEST_RETRY,
     PASSES,
     Closed,
-    Lane,
+    QueueLine,
     WorkQueue,
 )
 from hedgerow.testing.virtual import VirtualClock, run
@@ -127,8 +127,8 @@ class TestEveryone:
 
     async def test_of_two_requests_the_first_lane_counts(self):
         queue = WorkQueue(VirtualClock(), everyone=lambda: [A, B])
-        queue.add_everyone(Lane.CHANGED)
-        queue.add_everyone(Lane.BACKLOG)
+        queue.add_everyone(QueueLine.CHANGED)
+        queue.add_everyone(QueueLine.BACKLOG)
         queue.add(C)
 
         assert await handed_out(queue) == [C, A, B]
@@ -160,24 +160,24 @@ class TestNamespaces:
 
         assert [await queue.get(), await queue.get()] == [("busy", "n1"), A]
 
-    @pytest.mark.parametrize("lane", Lane)
-    async def test_one_pass_of_a_lane_is_always_left_for_other_namespaces(self, queue, lane):
-        for key in some(PASSES[lane]):
-            queue.add(key, lane)
-        running = [await queue.get() for _ in range(PASSES[lane] - 1)]
+    @pytest.mark.parametrize("line", QueueLine)
+    async def test_one_pass_of_a_lane_is_always_left_for_other_namespaces(self, queue, line):
+        for key in some(PASSES[line]):
+            queue.add(key, line)
+        running = [await queue.get() for _ in range(PASSES[line] - 1)]
         assert await soon(queue) is None
 
         for namespace in ("other", "third"):
-            queue.add((namespace, "x"), lane)
+            queue.add((namespace, "x"), line)
         assert await soon(queue) == ("other", "x")
         assert await soon(queue) is None
         queue.done(running[0])
         assert await soon(queue)
 
     async def test_whoever_waits_hears_of_a_pass_that_ends(self, queue):
-        for key in some(PASSES[Lane.CHANGED]):
+        for key in some(PASSES[QueueLine.CHANGED]):
             queue.add(key)
-        *_, last = [await queue.get() for _ in range(PASSES[Lane.CHANGED] - 1)]
+        *_, last = [await queue.get() for _ in range(PASSES[QueueLine.CHANGED] - 1)]
 
         async def end() -> None:
             await anyio.sleep(5)
@@ -185,36 +185,36 @@ class TestNamespaces:
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(end)
-            assert await queue.get() == some(PASSES[Lane.CHANGED])[-1]
+            assert await queue.get() == some(PASSES[QueueLine.CHANGED])[-1]
 
 
 class TestLanes:
     """What is due, what has changed, and what is only looked through: none waits for another."""
 
-    @pytest.mark.parametrize("last", Lane)
+    @pytest.mark.parametrize("last", QueueLine)
     async def test_they_take_turns_however_long_the_others_are(self, queue, last):
-        storm = PASSES[Lane.CHANGED] - 1
-        for lane in set(Lane) - {last}:
-            for key in some(storm, f"{lane.name}"):
-                queue.add(key, lane)
+        storm = PASSES[QueueLine.CHANGED] - 1
+        for line in set(QueueLine) - {last}:
+            for key in some(storm, f"{line.name}"):
+                queue.add(key, line)
         await queue.get()
         queue.add(A, last)
 
-        assert A in [await queue.get() for _ in Lane]
+        assert A in [await queue.get() for _ in QueueLine]
 
     async def test_a_key_moves_to_an_earlier_lane_and_never_to_a_later_one(self, queue):
         for key in (B, A):
-            queue.add(key, Lane.BACKLOG)
-        queue.add(A, Lane.DUE)
-        queue.add(A, Lane.BACKLOG)
+            queue.add(key, QueueLine.BACKLOG)
+        queue.add(A, QueueLine.DUE)
+        queue.add(A, QueueLine.BACKLOG)
 
         assert len(queue) == 2
         assert await handed_out(queue) == [A, B]
 
     async def test_those_that_are_due_do_not_wait_for_passes_of_others(self, queue):
-        for lane in (Lane.CHANGED, Lane.BACKLOG):
-            for key in some(PASSES[lane], lane.name):
-                queue.add(key, lane)
+        for line in (QueueLine.CHANGED, QueueLine.BACKLOG):
+            for key in some(PASSES[line], line.name):
+                queue.add(key, line)
         while await soon(queue):
             pass
         for key in some(100):
@@ -224,22 +224,22 @@ class TestLanes:
         assert {await soon(queue) for _ in range(100)} == set(some(100))
 
     async def test_a_retry_is_none_of_those_that_are_due(self, queue):
-        for key in some(PASSES[Lane.CHANGED] - 1):
+        for key in some(PASSES[QueueLine.CHANGED] - 1):
             queue.add(key)
             await queue.get()
         queue.retry(B)
         await anyio.sleep(1)
 
         assert await soon(queue) is None
-        queue.add(A, Lane.DUE)
+        queue.add(A, QueueLine.DUE)
         assert await soon(queue) == A
 
     async def test_a_key_added_during_its_pass_keeps_the_lane_asked_for(self, queue):
         queue.add(A)
         await queue.get()
-        queue.add(A, Lane.BACKLOG)
-        queue.add(A, Lane.DUE)
-        for key in some(PASSES[Lane.CHANGED] - 1):
+        queue.add(A, QueueLine.BACKLOG)
+        queue.add(A, QueueLine.DUE)
+        for key in some(PASSES[QueueLine.CHANGED] - 1):
             queue.add(key)
         queue.done(A)
         queue.add(B)
@@ -387,7 +387,7 @@ class TestBackoff:
         queue.retry(B, least=5)
         queue.add_after(B, 1, is_requested=True)
         await anyio.sleep(10)
-        for key in some(PASSES[Lane.CHANGED]):
+        for key in some(PASSES[QueueLine.CHANGED]):
             queue.add(key)
 
         assert B in [await queue.get(), await queue.get()]
@@ -493,7 +493,7 @@ class TestChanges:
     async def test_no_look_answers_for_what_else_asks_for_a_pass(self, queue):
         queue.add(A)
         await queue.get()
-        queue.add(A, Lane.DUE)  # as when the clock jumps
+        queue.add(A, QueueLine.DUE)  # as when the clock jumps
         queue.add(A, is_change=True)
         queue.looked(A)
         queue.done(A)
@@ -517,7 +517,7 @@ class Request:
     gap: float
     key: Key
     delay: float | None
-    lane: Lane
+    line: QueueLine
     is_change: bool
 
 
@@ -548,7 +548,7 @@ requests = st.lists(
         gap=seconds,
         key=st.sampled_from([A, B, ("other", "c")]),
         delay=st.one_of(st.none(), seconds),
-        lane=st.sampled_from(Lane),
+        line=st.sampled_from(QueueLine),
         is_change=st.booleans(),
     ),
     max_size=25,
@@ -590,9 +590,9 @@ async def live(requests: list[Request], made: Iterator[Made]) -> Day:
             await anyio.sleep(each.gap)
             day.asked.append((each, anyio.current_time()))
             if each.delay is None:
-                queue.add(each.key, each.lane, is_change=each.is_change)
+                queue.add(each.key, each.line, is_change=each.is_change)
             else:
-                queue.add_after(each.key, each.delay, is_requested=each.lane is Lane.DUE)
+                queue.add_after(each.key, each.delay, is_requested=each.line is QueueLine.DUE)
         await anyio.sleep(3600)
         assert len(queue) == 0
         queue.close()

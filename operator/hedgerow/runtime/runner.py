@@ -23,7 +23,7 @@ from hedgerow.runtime.events.recorder import Limits, Recorder
 from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.reconciler import Reconciler
 from hedgerow.runtime.watches import Watches
-from hedgerow.runtime.workqueue import Closed, Lane, WorkQueue
+from hedgerow.runtime.workqueue import Closed, QueueLine, WorkQueue
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -166,7 +166,7 @@ class ControllerRunner:
         self._reconciler.begin_anew()
         self.queue.is_closed = False
         for key in self._reconciler.states:  # those that are gone have to be forgotten
-            self.queue.add(key, Lane.BACKLOG)
+            self.queue.add(key, QueueLine.BACKLOG)
         self.watches.begin_anew()
 
     async def _watch_wall_clock(self) -> None:

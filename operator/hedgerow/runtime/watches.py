@@ -25,7 +25,7 @@ from hedgerow.objects import metadata
 from hedgerow.runtime.cache.caches import Source, concerned
 from hedgerow.runtime.cache.store import RestoredError
 from hedgerow.runtime.metrics import watched
-from hedgerow.runtime.workqueue import Lane
+from hedgerow.runtime.workqueue import QueueLine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -199,8 +199,9 @@ class Watches:
 
     def _enqueue_listed(self, source: Source, obj: Object) -> None:
         change = source.store.meet(obj)
-        lane = Lane.CHANGED if _has_outdated_status(self._controller, source, obj) else Lane.BACKLOG
-        self.enqueue(source, (change,) if change else (), lane)
+        is_outdated = _has_outdated_status(self._controller, source, obj)
+        line = QueueLine.CHANGED if is_outdated else QueueLine.BACKLOG
+        self.enqueue(source, (change,) if change else (), line)
 
     def take(
         self, source: Source, event: Snapshot | Changed | Bookmark
@@ -223,21 +224,21 @@ class Watches:
         return ((change,),) if change else ()
 
     def enqueue(
-        self, source: Source, changes: Iterable[StoreChange], lane: Lane = Lane.CHANGED
+        self, source: Source, changes: Iterable[StoreChange], line: QueueLine = QueueLine.CHANGED
     ) -> None:
         """Queue the resources that changes of a source concern."""
         if source.relation is not None:  # what is not cached of an object is not read
             changes = [change for change in changes if not _is_equal(change)]
         if source.concerns_all:
             if any(changes):
-                self.queue.add_everyone(lane)
+                self.queue.add_everyone(line)
             return
         # What is to be given back is found when a pass begins, and by no look.
         is_change = source.claimable is None
         for obj in filter(None, chain.from_iterable(changes)):
             for key in concerned(self._controller, source, obj):
                 if self._cache.shard is None or self._cache.shard.serves(key[0]):
-                    self.queue.add(key, lane, is_change=is_change)
+                    self.queue.add(key, line, is_change=is_change)
 
     def _failed(self, number: int, source: Source, error: KubeError) -> None:
         now = self._clock.monotonic()

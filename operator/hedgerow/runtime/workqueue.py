@@ -1,7 +1,7 @@
 """WorkQueue: hands out keys for passes, each key to one pass at a time.
 
-Keys stand in three lanes: what is due by the clock, what has changed, and what is only looked
-through. The lanes take turns, and within each lane the namespaces do. So nobody waits behind all
+Keys stand in three lines: what is due by the clock, what has changed, and what is only looked
+through. The lines take turns, and within each line the namespaces do. So nobody waits behind all
 that somebody else has to do.
 """
 
@@ -31,7 +31,7 @@ REQUESTED_EVERY = 1.0
 due is not late because the clock was looked at a moment too early."""
 
 
-class Lane(IntEnum):
+class QueueLine(IntEnum):
     """Why a key is ready; of several reasons the first one counts."""
 
     DUE = 0
@@ -42,8 +42,8 @@ class Lane(IntEnum):
     """It is looked through, as after a start, when most are settled already."""
 
 
-PASSES = {Lane.DUE: 128, Lane.CHANGED: 16, Lane.BACKLOG: 16}
-"""The most passes of each lane at a time, most of which wait for an answer; of one namespace it is
+PASSES = {QueueLine.DUE: 128, QueueLine.CHANGED: 16, QueueLine.BACKLOG: 16}
+"""The most passes of each line at a time, most of which wait for an answer; of one namespace it is
 one less, so that one is always left for others. Those that are due are many, so that all starts of
 a minute are made before what follows them, such as their statuses, is written (ADR 78)."""
 
@@ -52,8 +52,8 @@ class Closed(Exception):  # noqa: N818 - a state, not an error
     """The queue is closed: it takes no more work and hands out none."""
 
 
-class _Turns:
-    """The keys of one lane, each with the instant at which it became ready.
+class _KeysInTurn:
+    """The keys of one line, each with the instant at which it became ready.
 
     Within a namespace keys keep their order. A namespace goes to the end after its turn. To find
     the first key of a dict from whose front many were removed takes longer and longer; that of an
@@ -66,7 +66,7 @@ class _Turns:
         self._running: Counter[str] = Counter()
 
     def add(self, key: Key, since: float) -> None:
-        """Add a key that is not in this lane."""
+        """Add a key that is not in this line."""
         self._ready.setdefault(key[0], OrderedDict())[key] = since
 
     def remove(self, key: Key) -> float:
@@ -101,10 +101,10 @@ class _Turns:
 
 
 class _Delay(NamedTuple):
-    """When a key is to be ready, in which lane, and whether nothing may have it ready earlier."""
+    """When a key is to be ready, in which line, and whether nothing may have it ready earlier."""
 
     due: float
-    lane: Lane
+    line: QueueLine
     is_barred: bool
 
 
@@ -120,12 +120,12 @@ class _Delays:
 
     def add(self, key: Key, delay: _Delay) -> bool:
         """Delay a key; return False if it is ready earlier, or barred until later."""
-        if delay.lane is Lane.DUE:
+        if delay.line is QueueLine.DUE:
             rested = self._rested.get(key, 0.0) - REQUESTED_EVERY
             delay = delay._replace(due=max(delay.due, rested))
         before = self._of.get(key)
         is_later = before is not None and before.due <= delay.due
-        if not delay.is_barred and (is_later or self.is_barred(key, delay.lane)):
+        if not delay.is_barred and (is_later or self.is_barred(key, delay.line)):
             return False
         self._of[key] = delay
         heapq.heappush(self._heap, (delay.due, key))
@@ -135,12 +135,12 @@ class _Delays:
             heapq.heapify(self._heap)
         return True
 
-    def is_barred(self, key: Key, lane: Lane) -> bool:
-        """Return whether a key has to wait for its time, then in this lane or an earlier one."""
+    def is_barred(self, key: Key, line: QueueLine) -> bool:
+        """Return whether a key has to wait for its time, then in this line or an earlier one."""
         delay = self._of.get(key)
         if delay is None or not delay.is_barred:
             return False
-        self._of[key] = delay._replace(lane=min(lane, delay.lane))
+        self._of[key] = delay._replace(line=min(line, delay.line))
         return True
 
     def discard(self, key: Key) -> None:
@@ -156,14 +156,14 @@ class _Delays:
             heapq.heappop(self._heap)
         return math.inf
 
-    def matured(self, now: float) -> Iterator[tuple[Key, Lane]]:
-        """Take the keys whose time has come, with their lanes."""
+    def matured(self, now: float) -> Iterator[tuple[Key, QueueLine]]:
+        """Take the keys whose time has come, with their lines."""
         while self.next() <= now:
             due, key = heapq.heappop(self._heap)
-            lane = self._of.pop(key).lane
-            if lane is Lane.DUE:
+            line = self._of.pop(key).line
+            if line is QueueLine.DUE:
                 self._count(key, due)
-            yield key, lane
+            yield key, line
 
     def _count(self, key: Key, due: float) -> None:
         """Count a requested pass; what has rested by then is forgotten."""
@@ -193,14 +193,14 @@ class WorkQueue:
         self._on_wait = on_wait
         self._on_retry = on_retry
         self._everyone = everyone
-        self._of_all: Lane | None = None
-        """The lane of `add_everyone`, until they are added."""
-        self._lanes = {lane: _Turns(PASSES[lane]) for lane in Lane}
-        self._turns = deque(Lane)
-        self._ready: dict[Key, Lane] = {}
-        self._running: dict[Key, Lane] = {}
-        self._again: dict[Key, Lane] = {}
-        self._unseen: dict[Key, Lane] = {}
+        self._of_all: QueueLine | None = None
+        """The line of `add_everyone`, until they are added."""
+        self._lines = {line: _KeysInTurn(PASSES[line]) for line in QueueLine}
+        self._turns = deque(QueueLine)
+        self._ready: dict[Key, QueueLine] = {}
+        self._running: dict[Key, QueueLine] = {}
+        self._again: dict[Key, QueueLine] = {}
+        self._unseen: dict[Key, QueueLine] = {}
         """What has changed since the last looks of the running passes."""
         self._delays = _Delays()
         self.failures: dict[Key, int] = {}
@@ -218,25 +218,27 @@ class WorkQueue:
         """Return the instant at which the next delayed key is due; infinite without one."""
         return self._delays.next()
 
-    def add(self, key: Key, lane: Lane = Lane.CHANGED, *, is_change: bool = False) -> None:
-        """Request a pass now; of several requests, the first lane counts.
+    def add(
+        self, key: Key, line: QueueLine = QueueLine.CHANGED, *, is_change: bool = False
+    ) -> None:
+        """Request a pass now; of several requests, the first line counts.
 
         `is_change`: something cached has changed, for which the next look of a running pass does.
         """
-        if self.is_closed or self._delays.is_barred(key, lane):
+        if self.is_closed or self._delays.is_barred(key, line):
             return
         if key in self._running:
             again = self._unseen if is_change else self._again
-            again[key] = min(lane, again.get(key, lane))
+            again[key] = min(line, again.get(key, line))
         elif (before := self._ready.get(key)) is None:
-            self._line_up(key, lane, self._clock.monotonic())
-        elif lane < before:
-            self._line_up(key, lane, self._lanes[before].remove(key))
+            self._line_up(key, line, self._clock.monotonic())
+        elif line < before:
+            self._line_up(key, line, self._lines[before].remove(key))
 
-    def add_everyone(self, lane: Lane = Lane.BACKLOG) -> None:
+    def add_everyone(self, line: QueueLine = QueueLine.BACKLOG) -> None:
         """Request a pass of every key that there is when the next one is handed out."""
         if not self.is_closed:
-            self._of_all = lane if self._of_all is None else min(lane, self._of_all)
+            self._of_all = line if self._of_all is None else min(line, self._of_all)
             self._wake()
 
     def looked(self, key: Key) -> None:
@@ -252,8 +254,8 @@ class WorkQueue:
 
         `is_requested`: the pass must not be late then. There is at most one such pass a second.
         """
-        lane = Lane.DUE if is_requested else Lane.CHANGED
-        self._delay(key, seconds, lane, is_barred=False)
+        line = QueueLine.DUE if is_requested else QueueLine.CHANGED
+        self._delay(key, seconds, line, is_barred=False)
 
     def retry(self, key: Key, least: float = 0.0) -> float:
         """Request a pass after the key's backoff; return the delay in seconds.
@@ -266,7 +268,7 @@ class WorkQueue:
         least, draw = min(least, LONGEST_RETRY), self._clock.jitter()
         delay = backoff(failures, draw, least, first=FIRST_RETRY, longest=LONGEST_RETRY)
         self._on_retry()
-        self._delay(key, delay, Lane.CHANGED, is_barred=least > 0)
+        self._delay(key, delay, QueueLine.CHANGED, is_barred=least > 0)
         return delay
 
     def forget(self, key: Key) -> None:
@@ -298,10 +300,10 @@ class WorkQueue:
 
     def done(self, key: Key) -> None:
         """End the key's pass; queue the key again if anything asked for that which it missed."""
-        self._lanes[self._running.pop(key)].end(key)
+        self._lines[self._running.pop(key)].end(key)
         for asked in (self._again, self._unseen):
-            if (lane := asked.pop(key, None)) is not None:
-                self.add(key, lane)
+            if (line := asked.pop(key, None)) is not None:
+                self.add(key, line)
         if self._ready:
             self._wake()
 
@@ -309,43 +311,43 @@ class WorkQueue:
         """Take no more work; running passes may end, and who waits gets Closed."""
         self.is_closed, self._of_all = True, None
         self._ready.clear()
-        for lane in self._lanes.values():
-            lane.clear()
+        for line in self._lines.values():
+            line.clear()
         self._wake()
 
     def _next(self) -> Key | None:
-        """Hand out the next key of the next lane that has one which may have a pass."""
-        for lane in tuple(self._turns):
-            if found := self._lanes[lane].begin():
-                self._turns.remove(lane)
-                self._turns.append(lane)
+        """Hand out the next key of the next line that has one which may have a pass."""
+        for line in tuple(self._turns):
+            if found := self._lines[line].begin():
+                self._turns.remove(line)
+                self._turns.append(line)
                 key, since = found
                 del self._ready[key]
-                self._running[key] = lane
+                self._running[key] = line
                 self._delays.discard(key)  # this pass decides again when the next one is due
                 self._on_wait(self._clock.monotonic() - since)
                 return key
         return None
 
-    def _line_up(self, key: Key, lane: Lane, since: float) -> None:
-        self._ready[key] = lane
-        self._lanes[lane].add(key, since)
+    def _line_up(self, key: Key, line: QueueLine, since: float) -> None:
+        self._ready[key] = line
+        self._lines[line].add(key, since)
         self._wake()
 
     def _take_in(self) -> None:
         """Have those keys be ready whose time has come, and everyone if that was asked for."""
         if self.is_closed:
             return
-        for key, lane in self._delays.matured(self._clock.monotonic()):
-            self.add(key, lane)
+        for key, line in self._delays.matured(self._clock.monotonic()):
+            self.add(key, line)
         if self._of_all is not None:
-            lane, self._of_all = self._of_all, None
+            line, self._of_all = self._of_all, None
             for key in self._everyone():
-                self.add(key, lane)
+                self.add(key, line)
 
-    def _delay(self, key: Key, seconds: float, lane: Lane, *, is_barred: bool) -> None:
+    def _delay(self, key: Key, seconds: float, line: QueueLine, *, is_barred: bool) -> None:
         due = self._clock.monotonic() + seconds
-        if not self.is_closed and self._delays.add(key, _Delay(due, lane, is_barred)):
+        if not self.is_closed and self._delays.add(key, _Delay(due, line, is_barred)):
             self._wake()
 
     def _wake(self) -> None:
