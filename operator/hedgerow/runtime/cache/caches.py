@@ -96,7 +96,6 @@ class Cache(Struct, frozen=True, dict=True, eq=False):
     resources: tuple[Source, ...]
     children: tuple[Source, ...]
     related: tuple[Source, ...] = field(default=())
-    controller: str = ""
     door: Door = field(default_factory=Door)
     claimed: tuple[Source, ...] = ()
     shard: Shard | None = None
@@ -299,7 +298,6 @@ def build(
                 shard if relation.same_namespace and relation.kind.api.namespaced else None,
             )
         ),
-        controller=controller.title,
         door=common,
         claimed=tuple(
             Source(
