@@ -113,12 +113,31 @@ class TestRefused:
 
         assert ledger.waits(step, NOW + seconds * SECOND) is waits
 
-    def test_another_pair_begins_anew(self):
+    def test_another_content_begins_anew(self):
         ledger = Ledger()
         for _ in range(5):
             refused(ledger, write())
 
+        assert refused(ledger, write(content="2")).attempts == 1
+
+    def test_a_child_of_which_something_else_is_intended_begins_anew(self):
+        ledger = Ledger()
+        for _ in range(5):
+            refused(ledger, write())
+        ledger.keep([write("b")])
+
+        assert not ledger.waits(write("b"), NOW)
         assert refused(ledger, write("b")).attempts == 1
+
+    def test_a_status_that_is_another_at_each_look_waits_from_its_second_refusal(self):
+        ledger, sent = Ledger(), []
+        for second in range(60):
+            now, status = NOW + second * SECOND, write(str(second), target=STATUS)
+            if not ledger.waits(status, now):
+                sent.append(second)
+                refused(ledger, status, now)
+
+        assert sent == [0, 1, 3, 7, 15, 31]
 
     def test_it_is_told_until_it_succeeds(self):
         ledger = Ledger()

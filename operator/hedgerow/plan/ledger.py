@@ -4,7 +4,8 @@ A target is a child, an object that fields are set of, the resource's status, or
 there is one entry. It says for which *pair* an outcome holds: a digest of what is intended, and the
 content of what is there. Four rules follow:
 
-- The same pair is not tried again before its time.
+- The same pair is not tried again before its time. After a second refusal, no other intent is
+  either, while the content is the same.
 - A pair that succeeded is settled, however the server spells it.
 - The same intent once more after a success has been undone: the first time it is mended at once,
   then the wait doubles.
@@ -117,7 +118,8 @@ class LedgerEntry(Struct, frozen=True):
         if self.is_due(now):
             return False
         if self.state is EntryState.REFUSED:
-            return self._is_about(intent, content)
+            # Each look may intend another status, and a missing right refuses all of them.
+            return content == self.content and (intent == self.intent or self.attempts > 1)
         is_again = intent == self.settled and not self.goes_on(step)
         return is_again or self._is_full
 
@@ -328,11 +330,12 @@ class Ledger:
     ) -> LedgerEntry:
         """Note that a request was refused, and return the entry.
 
-        If the same one is refused again, the wait doubles, from 1 s to 300 s. Its upper half is
-        random (`draw`, from [0, 1)). It is at least `after` seconds, but never more than 300.
+        If the target is refused again while its content is the same, the wait doubles, from 1 s to
+        300 s. Its upper half is random (`draw`, from [0, 1)). It is at least `after` seconds, but
+        never more than 300. A child begins anew when something else is intended, see `keep`.
         """
         before, (intent, content) = self.entry(target), pair
-        is_again = before.state is EntryState.REFUSED and pair == (before.intent, before.content)
+        is_again = before.state is EntryState.REFUSED and content == before.content
         attempts = before.attempts + 1 if is_again else 1
         wait = max(backoff(attempts, draw, first=FIRST_WAIT, longest=LONGEST_WAIT), after)
         self.entries[target] = entry = replace(

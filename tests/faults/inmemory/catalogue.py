@@ -49,6 +49,10 @@ LEASE_WRITES = 8
 QUICK = 48
 """Cases of the quick share that are picked by turns."""
 ALONE = (
+    Case(
+        "bluegreen-checked",
+        (Fault("cut", 0, kind="BlueGreen"), Fault("refused with 403", 39, MINUTES)),
+    ),
     Case("bluegreen-lost", (Fault("API server restarted", 6, 5),)),
     Case("bluegreen-names", (Fault("stale when opened again", 0, kind="Service"),)),
     Case("cronjob-on-time", (Fault("dropped before it arrived", 4, MINUTES),)),
