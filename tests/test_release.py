@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -32,6 +33,8 @@ pytestmark = [
 ]
 VERSION = "9.9.9"
 BASE = f"python:3.11-slim@sha256:{'0' * 64}"
+LONGEST = 600
+"""Characters of a file in changes."""
 HOME, REGISTRY = "https://hub.example/people/hedgerow", "registry.example/people"
 LOGIN = {"REGISTRY_USER": "somebody", "REGISTRY_TOKEN": "a password"}
 UPLOADERS = ("buildah", "cosign", "gh", "helm", "skopeo", "syft", "uv", "python")
@@ -149,6 +152,7 @@ def publishers(root: Path) -> Checkout:
         filled = f'{key} = "{value}"'
         checkout.edit("pyproject.toml", lambda text, *of: text.replace(*of), f'{key} = ""', filled)
     checkout.edit("Taskfile.yml", others_in_place)
+    (root / "changes/named.fixed.md").write_text("What was wrong\nis right.\n", "utf-8")
     return begun(checkout)
 
 
@@ -223,10 +227,14 @@ class TestCommit:
         assert changed[0] == f"release: {VERSION}"
         assert {"pyproject.toml", "CHANGELOG.md", "manifests/cluster/deployment.yaml"} < {*changed}
         assert re.search(
-            rf"^## \[Unreleased\]\n\n## \[{VERSION}\] - \d{{4}}-\d\d-\d\d\n\n### Added\n\n- ",
+            rf"^## \[Next\] - unreleased\n\n<!-- changes -->\n\n"
+            rf"## \[{VERSION}\] - \d{{4}}-\d\d-\d\d\n\n\S",
             text,
             re.MULTILINE,
         )
+        assert "\n### Fixed\n\n- What was wrong\n  is right.\n" in text
+        assert "changes/named.fixed.md" in changed
+        assert not (story.workflow.root / "changes/named.fixed.md").exists()
         assert f"registry.example/hedgerow:{VERSION}" in guide
         assert f"targetRevision: v{VERSION}\n" in gitops
         assert VERSION not in figures
@@ -272,7 +280,7 @@ class TestFiles:
     def test_the_notes_are_the_section_of_the_changelog(self, story):
         notes = (story.files / "NOTES.md").read_text("utf-8")
 
-        assert notes.startswith("### Added\n\n- ")
+        assert notes.endswith("\n- What was wrong\n  is right.\n")
         assert notes.strip() in (story.workflow.root / "CHANGELOG.md").read_text("utf-8")
 
     def test_chart_and_site_are_made_by_the_code_of_the_release(self, story):
@@ -447,7 +455,7 @@ class Refused:
 
 
 def emptied(made: Checkout) -> None:
-    made.edit("CHANGELOG.md", lambda text: text.replace("- A change.\n", ""))
+    (made.root / "changes/one.added.md").unlink()
     made.commit()
 
 
@@ -507,7 +515,7 @@ REFUSED = [
     Refused("no branch", "this checkout is on no branch; a release is made of main",
             lambda made: made.git("switch", "--quiet", "--detach")),
     Refused("nothing new",
-            "CHANGELOG.md has nothing under [Unreleased], so there is nothing to release", emptied),
+            "changes has no file with a change, so there is nothing to release", emptied),
     Refused("listed", "CHANGELOG.md has a section 0.2.0 already", listed),
     Refused("other files", f"{{root}}/kept has other files, such as SHA256SUMS; {OTHERS}",
             words=KEPT),
@@ -549,8 +557,10 @@ def small(tmp_path_factory) -> Path:
     (root / "kept/letters").write_text("precious")
     (root / "kept/SHA256SUMS").write_text("0  something-else\n")
     (root / "CHANGELOG.md").write_text(
-        "# Changelog\n\n## [Unreleased]\n\n### Added\n\n- A change.\n"
+        "# Changelog\n\n## [Next] - unreleased\n\n<!-- changes -->\n"
     )
+    (root / "changes").mkdir()
+    (root / "changes/one.added.md").write_text("A change.\n")
     (root / "pyproject.toml").write_text(
         '[project]\nversion = "0.1.0"\n\n[tool.hedgerow.release]\nregistry = ""\nbase = ""\n'
     )
@@ -584,22 +594,36 @@ def changelog():
 
 
 class TestChangelog:
-    def test_what_is_unreleased_becomes_a_version_without_its_empty_groups(self, changelog):
+    MARK = "<!-- changes -->"
+
+    def test_what_is_unreleased_becomes_a_version_below_the_next(self, changelog):
         before = (
-            "# Changelog\n\n## [Unreleased]\n\n### Added\n\n- One.\n\n### Changed\n\n"
-            "### Fixed\n\n- Two.\n  More.\n\n## [0.1.0] - 2026-01-01\n\n- Old.\n"
+            f"# Changelog\n\n## [Next] - unreleased\n\nIn short.\n\n{self.MARK}\n\n\n"
+            "### Added\n\n- One.\n\n\n## [0.1.0] - 2026-01-01\n\n- Old.\n"
         )
-        after = changelog.released(before, "0.2.0", "2026-02-02")
+        after = changelog.dated(before, "0.2.0", "2026-02-02")
 
         assert after == (
-            "# Changelog\n\n## [Unreleased]\n\n## [0.2.0] - 2026-02-02\n\n### Added\n\n- One.\n\n"
-            "### Fixed\n\n- Two.\n  More.\n\n## [0.1.0] - 2026-01-01\n\n- Old.\n"
+            f"# Changelog\n\n## [Next] - unreleased\n\n{self.MARK}\n\n"
+            "## [0.2.0] - 2026-02-02\n\nIn short.\n\n### Added\n\n- One.\n\n"
+            "## [0.1.0] - 2026-01-01\n\n- Old.\n"
         )
         found = changelog.sections(after)
-        assert found["0.2.0"].text == "### Added\n\n- One.\n\n### Fixed\n\n- Two.\n  More."
-        assert (found["Unreleased"].text, found["0.1.0"].day) == ("", "2026-01-01")
+        assert found["0.2.0"].text == "In short.\n\n### Added\n\n- One."
+        assert (found["Next"].text, found["0.1.0"].day) == ("", "2026-01-01")
 
-    def test_groups_alone_are_nothing(self, changelog):
-        text = "## [Unreleased]\n\n### Added\n\n### Fixed\n"
+    def test_the_first_version_may_be_described_before_its_release(self, changelog):
+        text = f"## [0.1.0] - unreleased\n\n- One.\n\n{self.MARK}\n"
 
-        assert changelog.sections(text)["Unreleased"].text == ""
+        assert changelog.dated(text, "0.1.0", "2026-01-01") == (
+            f"## [Next] - unreleased\n\n{self.MARK}\n\n## [0.1.0] - 2026-01-01\n\n- One.\n"
+        )
+
+    def test_each_file_of_a_change_is_named_after_its_kind_and_short(self):
+        """So that `task release` can collect them: towncrier refuses other names."""
+        kinds = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["towncrier"]
+        files = [file for file in (ROOT / "changes").iterdir() if file.name != "template.md"]
+
+        named = rf"[a-z0-9-]+\.({'|'.join(kinds['fragment'])})\.md"
+        assert [file.name for file in files if not re.fullmatch(named, file.name)] == []
+        assert [file.name for file in files if len(file.read_text("utf-8")) > LONGEST] == []

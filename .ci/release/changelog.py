@@ -1,18 +1,23 @@
-"""Changelog: what CHANGELOG.md says of a version, and how what is unreleased becomes one."""
+"""Changelog: what CHANGELOG.md says of a version, and what a release makes of what has changed."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-UNRELEASED = "Unreleased"
-_HEADING = re.compile(r"^## \[([^]\n]+)\](?: - (\d{4}-\d\d-\d\d))?[ \t]*$", re.MULTILINE)
-_GROUP = re.compile(r"^### .*$", re.MULTILINE)
+if TYPE_CHECKING:
+    from pathlib import Path
+
+UNRELEASED, NEXT = "unreleased", "Next"
+MARK = "<!-- changes -->"
+"""Where towncrier puts what the files in changes say (pyproject.toml)."""
+_HEADING = re.compile(rf"^## \[([^]\n]+)\] - ({UNRELEASED}|\d{{4}}-\d\d-\d\d)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Section:
-    """What one version changed; `day` is empty for what is unreleased."""
+    """What CHANGELOG.md says of one version; `day` may be `unreleased`."""
 
     name: str
     day: str
@@ -24,33 +29,28 @@ def sections(changelog: str) -> dict[str, Section]:
     found = list(_HEADING.finditer(changelog))
     ends = [*(heading.start() for heading in found[1:]), len(changelog)]
     return {
-        heading[1]: Section(heading[1], heading[2] or "", _kept(changelog[heading.end() : end]))
+        heading[1]: Section(*heading.groups(), _text(changelog[heading.end() : end]))
         for heading, end in zip(found, ends, strict=True)
     }
 
 
-def released(changelog: str, version: str, day: str) -> str:
-    """Return the changelog in which all that was unreleased is of a version of that day.
+def fragments(root: Path) -> list[Path]:
+    """Return the files with one change each, which no release has yet."""
+    return sorted((root / "changes").glob("*.*.md"))
 
-    The heading of what is unreleased stays, with nothing under it.
+
+def dated(changelog: str, version: str, day: str) -> str:
+    """Return the changelog in which the unreleased section is a version of that day.
+
+    The next section begins above it, with nothing in it.
     """
-    heading = next(one for one in _HEADING.finditer(changelog) if one[1] == UNRELEASED)
-    following = _HEADING.search(changelog, heading.end())
-    rest = changelog[following.start() :] if following else ""
-    text = sections(changelog)[UNRELEASED].text
-    return f"{changelog[: heading.end()]}\n\n## [{version}] - {day}\n\n{text}\n" + (
-        f"\n{rest}" if rest else ""
-    )
+    unreleased = next(one for one in sections(changelog).values() if one.day == UNRELEASED)
+    before, heading, rest = changelog.partition(f"## [{unreleased.name}] - {UNRELEASED}\n")
+    _, _, older = rest.partition("\n## ")
+    begun = heading.replace(unreleased.name, NEXT)
+    section = f"## [{version}] - {day}\n\n{unreleased.text}\n"
+    return f"{before}{begun}\n{MARK}\n\n{section}" + (f"\n## {older}" if older else "")
 
 
-def _kept(text: str) -> str:
-    """Return a section without the groups that have no entry."""
-    groups = list(_GROUP.finditer(text))
-    if not groups:
-        return text.strip()
-    ends = [*(group.start() for group in groups[1:]), len(text)]
-    parts = [text[: groups[0].start()].strip()]
-    for group, end in zip(groups, ends, strict=True):
-        entries = text[group.end() : end].strip()
-        parts += [f"{group[0]}\n\n{entries}"] if entries else []
-    return "\n\n".join(part for part in parts if part)
+def _text(section: str) -> str:
+    return re.sub(r"\n{3,}", "\n\n", section.replace(MARK, "")).strip()

@@ -6,7 +6,7 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
-from changelog import released
+from changelog import dated
 from commands import StepError, run
 from parts import imported
 from repository import REMOTE, Repository
@@ -35,7 +35,7 @@ def commit(source: Repository, version: str, day: str) -> None:
     """Write the version and its day where they belong, commit that, and tag the commit."""
     before = source.version
     _replace(source, "pyproject.toml", _OWN.sub(f'version = "{version}"', _text(source), count=1))
-    _replace(source, "CHANGELOG.md", released(source.read("CHANGELOG.md"), version, day))
+    _collect(source, version, day)
     for name in _documents(source):
         text = source.read(name)
         _replace(source, name, renamed(text, before, version))
@@ -43,6 +43,13 @@ def commit(source: Repository, version: str, day: str) -> None:
     source.git("add", "--all")
     source.git("commit", "--quiet", "--message", f"release: {version}")
     source.git("tag", "--annotate", "--message", f"hedgerow {version}", f"v{version}")
+
+
+def _collect(source: Repository, version: str, day: str) -> None:
+    """Move what the files in changes say into the section of the version."""
+    command = (sys.executable, "-m", "towncrier", "build", "--yes", "--version", version)
+    run(*command, cwd=source.root)
+    _replace(source, "CHANGELOG.md", dated(source.read("CHANGELOG.md"), version, day))
 
 
 def renamed(text: str, before: str, version: str) -> str:

@@ -7,7 +7,7 @@ import tomllib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from changelog import UNRELEASED, sections
+from changelog import UNRELEASED, fragments, sections
 from commands import StepError, run
 
 if TYPE_CHECKING:
@@ -119,9 +119,8 @@ def _tag_disagrees(repository: Repository, version: str) -> list[str]:
     if not repository.holds("merge-base", "--is-ancestor", "HEAD", f"{REMOTE}/{MAIN}"):
         return [f"the tag v{version} is not on {REMOTE}/{MAIN}, as far as this checkout knows"]
     section = sections(repository.read("CHANGELOG.md")).get(version)
-    return (
-        [] if section and section.day else [f"CHANGELOG.md says nothing of {version} and its day"]
-    )
+    told = section and section.day != UNRELEASED
+    return [] if told else [f"CHANGELOG.md says nothing of {version} and its day"]
 
 
 def _not_next(repository: Repository, version: str) -> list[str]:
@@ -138,11 +137,14 @@ def _not_next(repository: Repository, version: str) -> list[str]:
 
 
 def _changelog_not_ready(repository: Repository, version: str) -> list[str]:
-    found = sections(repository.read("CHANGELOG.md"))
-    if version in found:
+    found = sections(repository.read("CHANGELOG.md")).values()
+    unreleased = [one for one in found if one.day == UNRELEASED]
+    if any(one.name == version and one not in unreleased for one in found):
         return [f"CHANGELOG.md has a section {version} already"]
-    if not found.get(UNRELEASED) or not found[UNRELEASED].text:
-        return [f"CHANGELOG.md has nothing under [{UNRELEASED}], so there is nothing to release"]
+    if len(unreleased) != 1:
+        return [f"CHANGELOG.md has {len(unreleased)} sections that are {UNRELEASED}, not one"]
+    if not fragments(repository.root) and not unreleased[0].text:
+        return ["changes has no file with a change, so there is nothing to release"]
     return []
 
 
