@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from hedgerow.fields.diff import difference
 from hedgerow.fields.managed_fields import entry, managers
 from hedgerow.fields.ownership import judge, leave_out, residual
 from hedgerow.testing.api import Object
@@ -103,6 +104,43 @@ class TestChanging:
         world.apply(body, OTHER)
 
         assert world.apply(identity(body), OURS).must()["data"] == {"a": "1"}
+
+
+class TestOrder:
+    @staticmethod
+    def containers(*names: str) -> Object:
+        labels = {"app": "x"}
+        pod = {"containers": [{"name": name, "image": "app:1"} for name in names]}
+        return deployment(template={"metadata": {"labels": labels}, "spec": pod})
+
+    def test_an_apply_in_another_order_alone_is_a_change_in_that_order(self, world: World) -> None:
+        """Fact: both keep the order of the last apply, and count a new generation for it."""
+        first, second = self.containers("a", "b"), self.containers("b", "a")
+        before = world.apply(first, OURS).must()
+        want = {**second, "metadata": first["metadata"]}
+        after = world.apply(want, OURS).must()
+
+        names = [one["name"] for one in after["spec"]["template"]["spec"]["containers"]]
+        assert names == ["b", "a"]
+        assert after["metadata"]["generation"] == 2
+        assert entry(after, OURS) == entry(before, OURS)
+        assert [leaf.why for leaf in judge(want, before, OURS).leaves] == ["order"]
+        assert judge(want, after, OURS).settled
+
+    def test_an_update_that_only_reorders_is_recorded_nowhere(self, world: World) -> None:
+        """Fact: both take an update's order, and give no entry for it to anybody."""
+        body = self.containers("a", "b")
+        before = world.apply(body, OURS).must()
+        items = before["spec"]["template"]["spec"]["containers"]
+        pod = {"spec": {"template": {"spec": {"containers": items[::-1]}}}}
+        after = world.merge(body, pod, OTHER).must()
+
+        names = [one["name"] for one in after["spec"]["template"]["spec"]["containers"]]
+        assert names == ["b", "a"]
+        assert [one.manager for one in managers(after)] == [OURS]
+        assert [(line.kind, line.path) for line in difference(before, after, OURS)] == [
+            ("moved", ".spec.template.spec.containers")
+        ]
 
 
 class TestConflicts:

@@ -171,6 +171,25 @@ class TestHeldItems:
             self.both()["spec"]["template"]["spec"]["containers"][1],
         ]
 
+    @pytest.mark.parametrize("names", ["side web", "web side db", "side web db", "web db side"])
+    def test_it_stays_where_it_is_among_those_that_are_declared(self, names: str):
+        """At another place it would be a change of order, and pods would roll out."""
+        before = deployment()
+        images = [{"name": name, "image": "a"} for name in names.split()]
+        before["spec"] = {"template": {"spec": {"containers": images}}}
+        theirs = deployment()
+        theirs["spec"] = {"template": {"spec": {"containers": [{"name": "side", "image": "a"}]}}}
+        other = entry(theirs, "kubectl-set", "Update")
+        items = other["fieldsV1"]["f:spec"]["f:template"]["f:spec"]["f:containers"]
+        del items['k:{"name": "side"}']["."], items['k:{"name": "side"}']["f:name"]
+        seen = live(before, entry(before), other)
+        left = [image for image in images if image["name"] != "side"]
+        want = {**before, "spec": {"template": {"spec": {"containers": left}}}}
+
+        fitted, _ = with_held_items(want, seen, OURS, judge(want, seen, OURS))
+
+        assert fitted == before
+
     def test_one_within_an_item_that_stays_is_kept_there(self):
         before = self.both()
         port = 'k:{"port": 80, "protocol": "TCP"}'

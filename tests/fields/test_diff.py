@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hedgerow.fields.diff import difference
+from hedgerow.fields.diff import difference, moved_items
 from hedgerow.fields.redaction import HIDDEN
 from support.objects.judged import OURS, item, live, want
 
@@ -84,6 +84,88 @@ class TestLists:
         after = look((OURS, self.HELD), items=[{"name": "a", "v": 1}])
 
         assert {row[0]: row[4] for row in told(before, after)} == {"shared": []}
+
+
+class TestOrder:
+    """Order is part of every list: of a keyed one as the server keeps it, of an atomic one too."""
+
+    @staticmethod
+    def keyed(*names: str) -> Object:
+        items = {f'k:{{"name":"{name}"}}': item("name") for name in "abcd"}
+        entry = (OURS, {"f:spec": {"f:items": items}})
+        return look(entry, items=[{"name": name} for name in names])
+
+    def test_items_that_change_places_are_one_move_of_the_list(self):
+        before, after = self.keyed("a", "b"), self.keyed("b", "a")
+        [line] = difference(before, after, OURS)
+
+        assert (line.kind, line.path) == ("moved", ".spec.items")
+        assert line.old == ['[name="a"]', '[name="b"]']
+        assert line.new == ['[name="b"]', '[name="a"]']
+        assert [holder.manager for holder in line.holders] == [OURS]
+        assert [holder.manager for holder in line.after] == [OURS]
+        assert line.is_change
+
+    def test_what_comes_and_goes_between_them_moves_nothing(self):
+        few, many = self.keyed("a", "b"), self.keyed("a", "c", "b")
+
+        assert [row[0] for row in told(few, many)] == ["added"]
+        assert [row[0] for row in told(many, few)] == ["removed"]
+
+    def test_of_those_that_are_in_both_the_order_counts(self):
+        found = told(self.keyed("a", "b", "c"), self.keyed("d", "b", "a"))
+
+        assert [row[0] for row in found] == ["added", "removed", "moved"]
+        assert found[2][2:4] == (['[name="a"]', '[name="b"]'], ['[name="b"]', '[name="a"]'])
+
+    def test_a_set_has_an_order_too(self):
+        held = (OURS, {"f:spec": {"f:tags": {'v:"a"': {}, 'v:"b"': {}}}})
+        before, after = look(held, tags=["a", "b"]), look(held, tags=["b", "a"])
+
+        assert [row[:4] for row in told(before, after)] == [
+            ("moved", ".spec.tags", ['[="a"]', '[="b"]'], ['[="b"]', '[="a"]'])
+        ]
+
+    @pytest.mark.parametrize(
+        ("old", "new", "kind"),
+        [
+            (["x", "y", "x"], ["x", "x", "y"], "moved"),
+            ([{"a": 1, "b": 2}, {"a": 3}], [{"a": 3}, {"b": 2, "a": 1}], "moved"),
+            ([1, 2], ["2", "1"], "changed"),
+            (["x", "y"], ["y", "z"], "changed"),
+            (["x", "y"], ["y", "x", "x"], "changed"),
+        ],
+    )
+    def test_an_atomic_list_with_the_same_values_has_moved_ones(self, old, new, kind):
+        held = (OURS, {"f:spec": {"f:list": {}}})
+
+        assert told(look(held, list=old), look(held, list=new)) == [
+            (kind, ".spec.list", old, new, [OURS])
+        ]
+
+    def test_a_list_in_a_list_has_its_own_order(self):
+        env = {'k:{"name":"x"}': item("name"), 'k:{"name":"y"}': item("name")}
+        inner = {'k:{"name":"a"}': {**item("name"), "f:env": env}}
+        held = (OURS, {"f:spec": {"f:items": inner}})
+        looks = [
+            look(held, items=[{"name": "a", "env": [{"name": name} for name in names]}])
+            for names in ("xy", "yx")
+        ]
+
+        assert [row[:2] for row in told(*looks)] == [("moved", '.spec.items[name="a"].env')]
+
+    @pytest.mark.parametrize(
+        ("old", "new", "moved"),
+        [
+            ("abcd", "abcd", []),
+            ("abcd", "dabc", ["d"]),
+            ("abcd", "bcda", ["a"]),
+            ("abcde", "acdbe", ["b"]),
+            ("aab", "baa", ["b"]),
+        ],
+    )
+    def test_the_fewest_items_move(self, old, new, moved):
+        assert [new[index] for index in moved_items(old, new)] == moved
 
 
 class TestSecrets:

@@ -6,7 +6,7 @@ from math import inf
 
 import pytest
 
-from faults.checked import DEMO, ROUTE
+from faults.checked import BLUE, DEMO, ROUTE
 from faults.scenario import People, at
 from runtime.bluegreens import (
     APPLY_BLUE,
@@ -16,6 +16,8 @@ from runtime.bluegreens import (
     CREATED,
     PHASE,
     declare,
+    edit,
+    in_pods,
     looked,
     play_row,
     play_to_rest,
@@ -39,6 +41,8 @@ OTHER, OTHER_ROUTE = ({**one, "metadata": {"name": "other"}} for one in (DEMO, R
 SPELLED_OTHERWISE = step(declare(blueSpec=RESPELLED))
 MANY_PORTS = [{"name": "a", "port": 1}, {"name": "b", "port": 2}]
 OTHER_IMAGE = declare(blueSpec=pods("blue", "x:2"))
+ONE, TWO = ({"name": name, "image": f"{name}:1"} for name in ("one", "two"))
+BOTH = step(declare(blueSpec={"containers": [ONE, TWO]}), blue="one:1 two:1")
 ROWS = (
     row(
         "a BlueGreen is made by four writes, and flipped by two",
@@ -49,6 +53,30 @@ ROWS = (
         "a changed template takes one write and the status",
         CREATED,
         step(OTHER_IMAGE, writes=[APPLY_BLUE, APPLY_STATUS]),
+    ),
+    row(
+        "so do containers that change places",
+        BOTH,
+        step(
+            declare(blueSpec={"containers": [TWO, ONE]}),
+            writes=[APPLY_BLUE, APPLY_STATUS],
+            blue="two:1 one:1",
+        ),
+    ),
+    row(
+        "those that somebody shuffles are put back",
+        BOTH,
+        step(
+            edit(BLUE, in_pods(containers=[TWO, ONE])),
+            writes=[APPLY_BLUE],
+            blue="one:1 two:1",
+        ),
+    ),
+    row(
+        "one in which another holds a field stays where it is",
+        BOTH,
+        step(edit(BLUE, in_pods(containers=[{**ONE, "args": ["x"]}, TWO]))),
+        step(declare(blueSpec={"containers": [TWO]}), writes=[APPLY_STATUS], blue="one:1 two:1"),
     ),
     row(
         "several resources do not mix",

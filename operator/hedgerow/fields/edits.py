@@ -10,8 +10,10 @@ from hedgerow.fields.paths import (
     Tree,
     assign,
     by_element,
+    interleaved,
     is_list,
     is_map,
+    named,
     parse,
 )
 
@@ -81,6 +83,39 @@ def _without(value: Any, places: Mapping[FieldPath, None], *, keep_empty: bool) 
         for index, item in enumerate(value)
         if () not in below.get(index, ())
     ]
+
+
+def arranged(merged: Any, live: Any, want: Any, known: Sequence[Tree]) -> Any:
+    """Return a live value with a declaration merged into it, with each list in the server's order.
+
+    `live` is the value before. `known` are the trees at its place, with those of what is declared.
+    """
+    below = inside(known)
+    if is_map(merged) and is_map(want):
+        was: Object = live if is_map(live) else {}
+        return {
+            name: arranged(inner, was.get(name), want[name], below.get("f:" + name, ()))
+            if name in want
+            else inner
+            for name, inner in merged.items()
+        }
+    if not (below and is_list(merged) and is_list(want)):
+        return merged
+    items, lives, wants = (_by_element(each, below) for each in (merged, live, want))
+    if len(items) < len(merged):
+        return merged
+    order = interleaved(list(lives), list(wants))
+    return [
+        arranged(items[element], lives.get(element), wants.get(element), below.get(element, ()))
+        for element in dict.fromkeys((*order, *items))
+        if element in items
+    ]
+
+
+def _by_element(items: Any, known: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the items of a list that have an element, each by it."""
+    found = items if is_list(items) else []
+    return {e: item for e, item in zip(named(found, known), found, strict=True) if e}
 
 
 def keyed(want: Any, known: Sequence[Tree]) -> Any:

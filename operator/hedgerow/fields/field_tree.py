@@ -15,13 +15,11 @@ from hedgerow.fields.ownership import GRANULAR
 from hedgerow.fields.paths import (
     SELF,
     Tree,
-    assign,
-    coin,
     is_list,
     is_map,
+    named,
     parse,
     path_of,
-    shapes,
     show,
 )
 from hedgerow.fields.redaction import HIDDEN, concealed
@@ -191,11 +189,7 @@ def _elements(items: list[Any], there: Entries) -> list[str]:
     """
     known = dict.fromkeys(element for element in there.elements() if parse(element).kind in "kv")
     ranked = sorted(known, key=lambda element: -len(parse(element).names))
-    coined = shapes(ranked)
-    return [
-        element or coin(item, coined) or f"i:{index}"
-        for index, (item, element) in enumerate(zip(items, assign(items, ranked), strict=True))
-    ]
+    return [element or f"i:{index}" for index, element in enumerate(named(items, ranked))]
 
 
 def _is_identity(field_path: tuple[str, ...]) -> bool:

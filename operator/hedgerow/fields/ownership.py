@@ -24,11 +24,11 @@ from hedgerow.fields.paths import (
     Tree,
     assign,
     by_element,
-    coin,
+    interleaved,
     is_list,
     is_map,
+    named,
     path_of,
-    shapes,
 )
 from hedgerow.fields.sets import ABSENT, FieldPath, Values, subtree
 
@@ -232,9 +232,8 @@ def _grouped(want: list[Any], mine: Tree | None, others: Entries) -> dict[str, l
     known = dict.fromkeys((*(mine or ()), *others.elements()))
     known.pop(SELF, None)
     groups: dict[str, list[Any]] = {}
-    coined = shapes(known)
-    for index, (one, element) in enumerate(zip(want, assign(want, known), strict=True)):
-        groups.setdefault(element or coin(one, coined) or f"i:{index}", []).append(one)
+    for index, (one, element) in enumerate(zip(want, named(want, known), strict=True)):
+        groups.setdefault(element or f"i:{index}", []).append(one)
     return groups
 
 
@@ -477,16 +476,18 @@ def with_held_items(
     mine = entry(live, manager) or {}
     others = held(live, but=(manager, ""))
     kept: dict[FieldPath, Leaf] = {}
-    items: dict[FieldPath, list[Any]] = {}
+    items: dict[FieldPath, dict[str, Any]] = {}
     for leaf in verdict.leaves:
         holders = _holders_within(others.at(leaf.field_path)) if _is_item(leaf) else ()
         inside = any(leaf.field_path[:length] in kept for length in range(len(leaf.field_path)))
         if holders and not inside:
             kept[leaf.field_path] = replace(leaf, holders=holders)
             part = item(leaf.live, leaf.field_path[-1], subtree(mine, leaf.field_path) or {})
-            items.setdefault(leaf.field_path[:-1], []).append(part)
+            items.setdefault(leaf.field_path[:-1], {})[leaf.field_path[-1]] = part
+    values = Values(live)
     more: dict[FieldPath, _Edit] = {
-        field_path: partial(_extended, parts) for field_path, parts in items.items()
+        place: partial(_extended, parts, values.at(place), _elements(mine, others, place))
+        for place, parts in items.items()
     }
     return _edited(want, more) if more else want, tuple(kept.values())
 
@@ -533,8 +534,24 @@ def _replaced(value: Any, _: Any) -> Any:
     return value
 
 
-def _extended(parts: list[Any], there: Any) -> list[Any]:
-    return [*(there or ()), *parts]
+def _elements(mine: Tree, others: Entries, place: FieldPath) -> list[str]:
+    known = dict.fromkeys((*(subtree(mine, place) or ()), *others.at(place).elements()))
+    return [element for element in known if element != SELF]
+
+
+def _extended(parts: Mapping[str, Any], live: list[Any], known: Iterable[str], there: Any) -> Any:
+    """Return a declared list with more of the live items, which stay where they are.
+
+    At the end of it they would change places, and with the order of containers pods roll out.
+    """
+    wants: dict[str, Any] = {}
+    for index, (one, element) in enumerate(
+        zip(there or (), named(there or (), known), strict=True)
+    ):
+        wants[f"i:{index}" if element is None or element in wants else element] = one
+    items = {**parts, **wants}
+    lives = [element for element in named(live, known) if element]
+    return [items[element] for element in interleaved(lives, list(wants)) if element in items]
 
 
 def covers(want: Any, live: Any) -> bool:

@@ -215,6 +215,19 @@ def coin(item: Any, known: Iterable[str]) -> str | None:
     return None
 
 
+def named(items: Sequence[Any], known: Iterable[str]) -> list[str | None]:
+    """Return the element of each list item: a `known` one, or a new one of the same shape.
+
+    None for an item that has none of the keys, and for all if no element is known.
+    """
+    elements = list(known)
+    coined = shapes(elements)
+    return [
+        element or coin(item, coined)
+        for item, element in zip(items, assign(items, elements), strict=True)
+    ]
+
+
 def interleaved(olds: Sequence[str], news: Sequence[str]) -> list[str]:
     """Return the elements of a live and an applied list in the order in which the server has them.
 

@@ -93,6 +93,14 @@ class TestObjects:
             (line("changed", 1, 2), "~ .spec.x: 1 -> 2  unowned"),
             (line("changed", 1, 2, after=()), "~ .spec.x: 1 -> 2  unowned; by the server"),
             (line("removed", 1, None, OURS), "- .spec.x: 1  hedgerow-bluegreen"),
+            (line("moved", ["a", "b"], ["b", "a"], OURS), "↕ .spec.x: b moves before a  hedgerow"),
+            (line("moved", [1, 2, 3], [2, 3, 1], OURS), "↕ .spec.x: 1 moves to the end  hedgerow"),
+            (line("moved", [{"a": 1}, []], [[], {"a": 1}]), "↕ .spec.x: [1] moves before [0]"),
+            (
+                line("moved", list("abcde"), list("edcba")),
+                "↕ .spec.x: e moves before d, d moves before c, c moves before b, 1 more move  un",
+            ),
+            (line("moved", "(hidden)", "(hidden)"), "↕ .spec.x: (hidden) -> (hidden)"),
             (line("released", 1, 1, OURS, SCALE), "< .spec.x: 1, given up  hedgerow-bluegreen,"),
             (line("shared", 1, 1, SCALE), "= 1 would be held as well, unchanged: .spec.x"),
         ],
@@ -107,6 +115,13 @@ class TestObjects:
         for said in ("- .spec.x.b: 2", "+ .spec.x.c: 3", "~ .spec.x.d.e: 1 -> 2"):
             assert f"{said} hedgerow-bluegreen" in " ".join(out.split())
         assert ".spec.x.a" not in out
+
+    def test_so_is_a_list_in_it_of_which_only_the_order_differs(self):
+        old, new = {"a": [{"b": 1}, {"b": 2}]}, {"a": [{"b": 2}, {"b": 1}]}
+
+        assert "↕ .spec.x.a: [1] moves before [0]" in printed(
+            of("configured", line("changed", old, new, OURS))
+        )
 
     def test_defaults_of_something_new_are_counted(self):
         lines = [line("added", None, 1), line("added", None, 2, after=())]

@@ -44,6 +44,16 @@ SETS = [
         deployment(container(args=["a"], command=["b"])),
         deployment(container(command=["b"])),
     ),
+    (
+        "items in another order",
+        deployment(container("a"), container("b"), container("c")),
+        deployment(container("c"), container("a"), container("b")),
+    ),
+    (
+        "items of an item in another order",
+        deployment(container(env=[{"name": "A", "value": "1"}, {"name": "B", "value": "2"}])),
+        deployment(container(env=[{"name": "B", "value": "2"}, {"name": "A", "value": "1"}])),
+    ),
     ("an atomic list", deployment(container(args=["a"])), deployment(container(args=["b", "c"]))),
     ("a label", labelled(a="1"), labelled(a="2")),
     ("another label", labelled(a="1"), labelled(b="2")),
@@ -73,6 +83,21 @@ class TestAgainstAServer:
         assert first == live["spec"]["template"]["spec"]["containers"][0]
         assert second == container("side")
         assert ownership.judge(body, merged, OURS).settled
+
+    @pytest.mark.parametrize("wanted", ["cab", "xac", "bxa", "cxba"])
+    def test_items_come_to_stand_where_the_server_puts_them(self, wanted):
+        server = Server()
+        server.apply(deployment(*map(container, "dae")), "other")
+        live, _ = server.apply(deployment(*map(container, "abc")), OURS)
+        body = deployment(*map(container, wanted))
+        merged = merge(copy.deepcopy(live), body, OURS)
+        asked, _ = server.apply(body, OURS)
+
+        names = [
+            [one["name"] for one in each["spec"]["template"]["spec"]["containers"]]
+            for each in (merged, asked)
+        ]
+        assert names[0] == names[1]
 
     def test_what_others_hold_too_stays(self):
         server = Server()

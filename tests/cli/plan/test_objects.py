@@ -13,6 +13,7 @@ from cli.plan.asked import asked, conflict, invalid
 from cli.plan.test_command import printed
 from hedgerow.cli.plan.forecast import Forecast
 from hedgerow.cli.plan.forecaster import Forecaster
+from hedgerow.cli.plan.listing import listed
 from hedgerow.cli.plan.objects import CHANGED_KIND, NO_KIND, NO_NAME, NO_VERSION, ObjectForecaster
 from hedgerow.cli.plan.submission import FORCED, NOT_SHOWN, UserApply
 from hedgerow.kube.errors import Unreachable
@@ -48,6 +49,18 @@ def widget(spec: Object, name: str = "w", version: str = WIDGETS, **meta: Any) -
 def definition(version: str = "v1", **more: Any) -> Object:
     [known] = WIDGET["spec"]["versions"]
     return {**WIDGET, "spec": {**WIDGET["spec"], "versions": [{**known, "name": version}], **more}}
+
+
+def ordered(*names: str) -> Object:
+    """Return the spec of a Deployment whose initContainers and variables have this order."""
+    labels = {"app": "order"}
+    containers = [{"name": "c", "image": "i", "env": [{"name": n, "value": "x"} for n in names]}]
+    init = [{"name": name, "image": "i"} for name in names]
+    pod = {"containers": containers, "initContainers": init}
+    return {
+        "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": pod},
+    }
 
 
 class Plan:
@@ -93,6 +106,29 @@ class TestApplied:
         ]  # fmt: skip
         assert new.objects[0].action == "created"
         assert (changed.controller, changed.field_manager) == ("", "helm")
+
+    async def test_items_in_another_order_are_a_change_by_a_move(self):
+        plan = Plan()
+        [before, after] = (
+            of_kind("apps/v1", "Deployment", "order", {"spec": ordered(*names)}, namespace=NS)
+            for names in (("migrate", "seed"), ("seed", "migrate"))
+        )
+        plan.server.apply(before, "helm")
+        found = await plan.last(after)
+
+        assert found.verdict == "changes"
+        assert [(line.kind, line.path) for line in found.objects[0].lines] == [
+            ("moved", '.spec.template.spec.containers[name="c"].env'),
+            ("moved", ".spec.template.spec.initContainers"),
+        ]
+        said = " ".join(printed(found).split())
+        assert (
+            "~ Deployment default/order would be changed ↕ .spec.template.spec.containers" in said
+        )
+        assert 'initContainers: [name="seed"] moves before [name="migrate"] helm' in said
+        [told] = listed([found])["resources"][0]["objects"]
+        assert [one["change"] for one in told["fields"]] == ["moved", "moved"]
+        assert told["fields"][1]["new"] == ['[name="seed"]', '[name="migrate"]']
 
     async def test_holding_a_field_as_well_is_a_change(self):
         plan = Plan()

@@ -104,7 +104,9 @@ class TestValues:
             pod(later, spec={"containers": [{**c, "image": "x:2"}, {"name": "b"}]}),
         )
 
-        assert found == ['changed .spec.containers[name="c"].image wrote a']
+        assert found == [
+            'changed .spec.containers[name="c"].image wrote a', "moved .spec.containers wrote a",
+        ]  # fmt: skip
 
     def test_an_atomic_list_is_one_field(self):
         held = entry("kubelet", "status.containerStatuses")
@@ -125,6 +127,33 @@ class TestValues:
 
         assert told(hollow, full) == ["added .spec.x.y wrote a"]
         assert told(full, hollow) == ["removed .spec.x.y held a"]
+
+
+class TestOrder:
+    ITEMS = ('k:{"name":"a"}', 'k:{"name":"b"}')
+
+    def containers(self, *names: str, time: str = "t1") -> Object:
+        held = {key: {".": {}, "f:name": {}} for key in self.ITEMS}
+        made = pod(
+            entry("helm/Apply", time=time), spec={"containers": [{"name": n} for n in names]}
+        )
+        made["metadata"]["managedFields"][0]["fieldsV1"] = {"f:spec": {"f:containers": held}}
+        return made
+
+    def test_containers_that_change_places_are_one_change_of_their_list(self):
+        assert told(self.containers("a", "b"), self.containers("b", "a", time="t2")) == [
+            "moved .spec.containers wrote helm"
+        ]
+
+    def test_who_only_reorders_may_be_recorded_nowhere(self):
+        assert told(self.containers("a", "b"), self.containers("b", "a")) == [
+            "moved .spec.containers nobody"
+        ]
+
+    def test_so_do_the_values_of_an_atomic_list(self):
+        before, after = (pod(entry("a", "spec.args"), spec={"args": list(x)}) for x in ("xy", "yx"))
+
+        assert told(before, after) == ["moved .spec.args wrote a"]
 
 
 class TestRemovals:

@@ -10,18 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from hedgerow.fields import ownership
 from hedgerow.fields.canonical import builtin
-from hedgerow.fields.edits import inside, put, without
+from hedgerow.fields.edits import arranged, inside, put, without
 from hedgerow.fields.managed_fields import entries, held
 from hedgerow.fields.ownership import GRANULAR
 from hedgerow.fields.paths import (
     SELF,
     Tree,
-    assign,
     by_element,
-    coin,
     is_list,
     is_map,
-    shapes,
+    named,
 )
 from hedgerow.fields.sets import FieldPath, cut, subtree
 from hedgerow.objects import metadata
@@ -60,8 +58,8 @@ def merge(
         for leaf in verdict.leaves
         if leaf.why == "surplus" and not others.at(leaf.field_path).pairs
     ]
-    merged = without(put(live, wants), gone)
     known = [*(tree for _, _, tree in entries(live)), *shapes]
+    merged = arranged(without(put(live, wants), gone), live, body, known)
     return _booked(merged, live, body, known, (field_manager, subresource))
 
 
@@ -99,10 +97,11 @@ def tree_of(want: Any, known: Sequence[Tree], *, granular: bool = False) -> Tree
         }
     if not is_list(want) or not below:
         return {}
-    coined = shapes(below)
-    named = zip(want, assign(want, below), strict=True)
-    items = [(element or coin(item, coined), item) for item, element in named]
-    trees = {element: tree_of(item, below.get(element, ())) for element, item in items if element}
+    trees = {
+        element: tree_of(item, below.get(element, ()))
+        for item, element in zip(want, named(want, below), strict=True)
+        if element
+    }
     return {element: {SELF: {}, **tree} if tree else {} for element, tree in trees.items()}
 
 

@@ -18,6 +18,7 @@ from hedgerow.cli.plan.forecast import facts
 from hedgerow.cli.program import program_name, typed
 from hedgerow.cli.widths import hanging, is_limited, wrapped
 from hedgerow.fields.canonical import identical
+from hedgerow.fields.diff import change_of, moved_items
 from hedgerow.fields.ownership import BEFORE_FIRST_APPLY
 from hedgerow.fields.paths import is_list, is_map
 from hedgerow.objects import PLACEHOLDER
@@ -42,7 +43,9 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import Condition, ContestedField, Object
 
 Tone = Literal["added", "changed", "removed", "alarm", "plain", "faint"]
-_SIGNS = {"added": "+", "changed": "~", "removed": "-", "released": "<", "shared": "="}
+_SIGNS = {
+    "added": "+", "changed": "~", "removed": "-", "moved": "↕", "released": "<", "shared": "=",
+}  # fmt: skip
 _ACTIONS = {"created": "+", "configured": "~", "deleted": "-", "unchanged": "="}
 _WORDS = {
     "created": "would be created",
@@ -58,6 +61,8 @@ _TONES: dict[str, Tone] = {
 _UNKNOWN = "(known once it exists)"
 _OWNERS = ("f:metadata", "f:ownerReferences")
 _FIRST_SHOWN = 3
+_LONGEST_ITEM = 60
+"""The most characters of a list item that moves."""
 _IDLE_SHOWN = 10
 """The most objects that are named though nothing is to be done about them."""
 _MOST_SETTLED = 10
@@ -251,8 +256,29 @@ def _line(line: Line) -> PlanRow:
             return PlanRow(f"{sign} {path}: {old}", "removed", _who(line))
         case "released":
             return PlanRow(f"{sign} {path}: {new}, given up", "plain", _who(line))
+        case "moved" if is_list(line.old) and is_list(line.new):
+            return PlanRow(f"{sign} {path}: {_moves(line.old, line.new)}", "changed", _who(line))
         case _:
             return PlanRow(f"{sign} {path}: {old} -> {new}", "changed", _who(line))
+
+
+def _moves(old: list[Any], new: list[Any]) -> str:
+    """Return which items of a list move, each with the one that it comes before."""
+    found = moved_items(old, new)
+    told: list[str] = []
+    for index in found[:_FIRST_SHOWN]:
+        after = new[index + 1 : index + 2]
+        where = f"before {_item(after[0], old)}" if after else "to the end"
+        told.append(f"{_item(new[index], old)} moves {where}")
+    more = [f"{len(found) - _FIRST_SHOWN} more move"] if found[_FIRST_SHOWN:] else []
+    return _known(", ".join([*told, *more]))
+
+
+def _item(item: Any, old: list[Any]) -> str:
+    """Return a list item in a word: what is no single value by its place before."""
+    if is_map(item) or is_list(item):
+        return f"[{next(index for index, one in enumerate(old) if identical(one, item))}]"
+    return printable(item, _LONGEST_ITEM) if isinstance(item, str) else worded(item)
 
 
 def _parts(line: Line) -> Iterator[Line]:
@@ -269,7 +295,7 @@ def _parts(line: Line) -> Iterator[Line]:
         was, now = old.get(element), new.get(element)
         if not identical(was, now):
             kind: DifferenceKind = (
-                "removed" if now is None else "added" if was is None else "changed"
+                "removed" if now is None else "added" if was is None else change_of(was, now)
             )
             field_path = (*line.field_path, element)
             yield from _parts(replace(line, kind=kind, field_path=field_path, old=was, new=now))

@@ -11,18 +11,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from hedgerow.fields.canonical import identical
-from hedgerow.fields.diff import leaves
+from hedgerow.fields.diff import change_of, fields, holders, reordered
 from hedgerow.fields.managed_fields import managers
 from hedgerow.fields.paths import parse, path_of
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping
 
+    from hedgerow.fields.diff import Reordering
     from hedgerow.fields.field_tree import Node
     from hedgerow.fields.managed_fields import Holder
     from hedgerow_schemas.base import Object
 
-ChangeKind = Literal["added", "changed", "removed", "taken", "released"]
+ChangeKind = Literal["added", "changed", "moved", "removed", "taken", "released"]
 Record = Literal["wrote", "holds", "held", "nobody"]
 _FieldPath = tuple[str, ...]
 
@@ -31,7 +32,8 @@ _FieldPath = tuple[str, ...]
 class FieldChange:
     """One field that differs, and what managed fields say of who did it.
 
-    An item of a list that is new or gone is one field. taken, released: the value is as before, and
+    An item of a list that is new or gone is one field. moved: the items of a list are in another
+    order. taken, released: the value is as before, and
     the managers hold the field now, or no longer. What is recorded of the managers: they wrote it;
     one of them wrote it, as they hold it now; they held it before it was removed, and who removed
     it is unknown; or nobody is recorded.
@@ -54,10 +56,12 @@ def changes(before: Object, after: Object, *, one_write: bool = True) -> tuple[F
     Left out is what the server counts at each write, such as the generation. `one_write`: nothing
     else was written between the two states.
     """
-    old, new = leaves(before, after, whole=True), leaves(after, before, whole=True)
-    kept = tuple(_kept(old, new))
+    was, now = fields(before, after, whole=True), fields(after, before, whole=True)
+    old, new = was.leaves, now.leaves
     known = frozenset(managers(before))
     writers = tuple(dict.fromkeys(each for each in managers(after) if each not in known))
+    moves = (_reordered(found, writers) for found in reordered(was, now))
+    kept = (*_kept(old, new), *moves)
     # Within the second of its last write, the one who wrote has no new time.
     wrote = (change for change in kept if change.record == "wrote" and change.kind != "released")
     alone = writers or tuple(dict.fromkeys(one for change in wrote for one in change.managers))
@@ -69,6 +73,7 @@ def changes(before: Object, after: Object, *, one_write: bool = True) -> tuple[F
 _RANKS: Mapping[ChangeKind, int] = {
     "added": 0,
     "changed": 0,
+    "moved": 0,
     "removed": 1,
     "taken": 2,
     "released": 2,
@@ -84,9 +89,9 @@ def _kept(old: Mapping[_FieldPath, Node], new: Mapping[_FieldPath, Node]) -> Ite
             if not (_is_empty(node) and place in branches):
                 yield _written("added", _item(place, branches), (), node.holders)
         elif not identical(was.value, node.value):
-            yield _written("changed", place, was.holders, node.holders)
+            yield _written(change_of(was.value, node.value), place, was.holders, node.holders)
         else:
-            yield from _moved(place, was.holders, node.holders)
+            yield from _changed_hands(place, was.holders, node.holders)
 
 
 def _written(
@@ -102,7 +107,17 @@ def _written(
     return FieldChange(kind, place, "holds" if after else "nobody", after)
 
 
-def _moved(
+def _reordered(found: Reordering, writers: tuple[Holder, ...]) -> FieldChange:
+    """Return the change of a keyed list's order, which no manager holds: by who wrote in it.
+
+    An update that changes nothing else is recorded nowhere.
+    """
+    held = holders(node for item in found.new for node in item.walk())
+    wrote = tuple(writer for writer in writers if writer in held)
+    return FieldChange("moved", found.field_path, "wrote" if wrote else "nobody", wrote)
+
+
+def _changed_hands(
     place: _FieldPath, before: tuple[Holder, ...], after: tuple[Holder, ...]
 ) -> Iterator[FieldChange]:
     """Yield who took and who released a field whose value is as before."""
