@@ -71,7 +71,7 @@ LONGEST = (
     "tests/controllers/test_properties.py",
     "tests/cluster/test_manifests.py",
     "tests/cluster/test_manifests_rights.py",
-    "tests/sandbox/test_cluster.py",
+    "tests/testing/sandbox/test_cluster.py",
 )
 """What takes a minute or more on a busy machine: begun late, one worker would end alone with it."""
 

@@ -14,8 +14,8 @@ from structlog.testing import capture_logs
 from hedgerow import app
 from hedgerow.kube import errors
 from hedgerow.process import api_server, leadership
+from hedgerow.process.leaderelection import thread
 from hedgerow.process.services import Services
-from hedgerow.runtime.leaderelection import thread
 from support.operator.inline import inline
 from support.operator.operating import BLUEGREEN, Process, quiet
 from support.operator.registered import REGISTRY

@@ -17,12 +17,12 @@ from hedgerow import app
 from hedgerow.cli import main
 from hedgerow.kube.errors import Unreachable
 from hedgerow.process import leadership
-from hedgerow.runtime.leaderelection import thread
-from hedgerow.runtime.leaderelection.elector import LeadershipLost
-from hedgerow.runtime.leaderelection.record import LEASES
-from hedgerow.testing.memory.cluster import MemoryCluster, Sent
-from hedgerow.testing.memory.watched import Watched
-from hedgerow.testing.virtual import BACKEND, VirtualClock, VirtualLoop
+from hedgerow.process.leaderelection import thread
+from hedgerow.process.leaderelection.elector import LeadershipLost
+from hedgerow.process.leaderelection.record import LEASES
+from hedgerow_testing.memory.cluster import MemoryCluster, Sent
+from hedgerow_testing.memory.watched import Watched
+from hedgerow_testing.virtual import BACKEND, VirtualClock, VirtualLoop
 from support.operator.inline import inline
 from support.operator.operating import BLUEGREEN, Process, quiet
 from support.operator.registered import REGISTRY

@@ -14,12 +14,12 @@ from hedgerow import app
 from hedgerow.kube.cluster import Cluster
 from hedgerow.kube.session import Session
 from hedgerow.process import leadership
+from hedgerow.process.leaderelection import thread
+from hedgerow.process.leaderelection.record import LEASES
 from hedgerow.registry import Registry
-from hedgerow.runtime.leaderelection import thread
-from hedgerow.runtime.leaderelection.record import LEASES
 from hedgerow.settings import Settings
 from hedgerow.shard import Shard
-from hedgerow.testing.virtual import BACKEND, VirtualClock
+from hedgerow_testing.virtual import BACKEND, VirtualClock
 from support.operator.inline import inline
 from support.operator.operating import BLUEGREEN, quiet
 from support.operator.registered import ALL, REGISTRY

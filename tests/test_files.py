@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from hedgerow.demo import samples
 from hedgerow.files import LINK, descriptor, opened, overwrite
-from hedgerow.generate import write as generate
-from hedgerow.sandbox.starting import prepare_audit
+from hedgerow_testing.demo import samples
+from hedgerow_testing.generate import write as generate
+from hedgerow_testing.sandbox.starting import prepare_audit
 
 WRITES: dict[str, Callable[[Path], object]] = {
     "a descriptor": lambda path: os.close(descriptor(path, os.O_WRONLY | os.O_CREAT)),

@@ -7,14 +7,9 @@ from typing import Any
 
 import pytest
 
-from hedgerow.cli.plan.client_side_apply import LAST_APPLIED, patch
-from hedgerow.controllers.cronjob.schedule.durations import nanoseconds
-from hedgerow.controllers.cronjob.schedule.errors import ScheduleError
-from hedgerow.controllers.cronjob.schedule.parser import parse as schedule
 from hedgerow.controllers.cronjob.starts import start_of
 from hedgerow.controllers.scaler.record import recorded
 from hedgerow.fields.canonical import canonical
-from hedgerow.fields.edits import put
 from hedgerow.fields.paths import parse, show
 from hedgerow.kube.errors import Garbled, from_status
 from hedgerow.kube.wire import seconds
@@ -22,8 +17,13 @@ from hedgerow.manifest import ManifestError, from_yaml
 from hedgerow.objects import version_number
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION, said
 from hedgerow.runtime.cache.store import version_of
+from hedgerow.schedule.durations import nanoseconds
+from hedgerow.schedule.errors import ScheduleError
+from hedgerow.schedule.parser import parse as schedule
 from hedgerow_schemas.base import Status, instant
 from hedgerow_schemas.job import Job
+from hedgerow_tools.fields.client_side_apply import LAST_APPLIED, patch
+from hedgerow_tools.fields.edits import put
 from plan import one_child
 from plan.made import entry, live
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hedgerow.generate import settings_page
 from hedgerow.settings import flags
+from hedgerow_testing.generate import settings_page
 
 
 class TestPage:

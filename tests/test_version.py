@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from hedgerow.sandbox.pins import numbers, releases
 from hedgerow.version import OLDEST_KUBERNETES, untested
+from hedgerow_testing.sandbox.pins import numbers, releases
 
 TOLD = "Kubernetes 1.29 is not supported: 1.35 is the oldest that is"
 

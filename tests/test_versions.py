@@ -42,7 +42,7 @@ class TestRanges:
             for module in modules()
             for name in _imported(module.nodes)
             if not _distributions(name)
-            <= (testing if module.name.startswith("hedgerow/testing/") else named)
+            <= (testing if module.name.startswith("hedgerow_testing/") else named)
         }
 
         assert missing == set()
@@ -60,7 +60,7 @@ def _imported(nodes: Iterable[ast.AST]) -> set[str]:
             else [alias.name for alias in node.names]
         )
     }
-    return names - sys.stdlib_module_names - {"hedgerow", "hedgerow_schemas"}
+    return {name for name in names - sys.stdlib_module_names if not name.startswith("hedgerow")}
 
 
 def _distributions(package: str) -> set[str]:

@@ -14,13 +14,13 @@ import pytest
 import yaml
 
 from hedgerow.cli.commands import LAZY
-from hedgerow.sandbox.errors import SandboxError
+from hedgerow_testing.sandbox.errors import SandboxError
 from support.code.sources import ROOT, committed
 from support.programs import gotools
 
 WORKFLOWS = {path.name: path for path in sorted((ROOT / ".github/workflows").glob("*.yml"))}
 FORMS = sorted((ROOT / ".github/ISSUE_TEMPLATE").glob("[!c]*.yml"))
-TEMPLATE = ROOT / "operator/hedgerow/cli/new/templates/ci.yml.txt"
+TEMPLATE = ROOT / "operator/hedgerow_tools/new/templates/ci.yml.txt"
 # The first use builds actionlint, for 22 s of CPU.
 pytestmark = pytest.mark.timeout(600)
 JOBS = [

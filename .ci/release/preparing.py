@@ -84,7 +84,7 @@ def _generate(source: Repository) -> None:
     (wheel,) = place.glob("*.whl")
     environment = imported(wheel, place / "unpacked")
     run(
-        *(sys.executable, "-m", "hedgerow.generate", "--root", source.root),
+        *(sys.executable, "-m", "hedgerow_testing.generate", "--root", source.root),
         cwd=source.root,
         env=environment,
     )

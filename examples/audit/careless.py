@@ -2,7 +2,7 @@ import contextlib
 import os
 
 import httpx
-from hedgerow.testing import Api
+from hedgerow_testing import Api
 
 api = Api(os.environ["KUBECONFIG"])
 backups = "/apis/example.com/v1/backups"

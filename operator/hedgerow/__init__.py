@@ -59,7 +59,6 @@ if TYPE_CHECKING:
         Word,
     )
     from hedgerow.controllers.cronjob.missed import timetable
-    from hedgerow.controllers.cronjob.schedule import Schedule, ScheduleError
     from hedgerow.encoding import json_text, read_json
     from hedgerow.fields.applyconfiguration import extract
     from hedgerow.fields.canonical import quantity
@@ -67,6 +66,7 @@ if TYPE_CHECKING:
     from hedgerow.objects import digest, is_manager_of
     from hedgerow.plan.conditions import condition, ready, stalled, unready
     from hedgerow.plan.immutable import degraded, fixed
+    from hedgerow.schedule import Schedule, ScheduleError
     from hedgerow.settings import Settings
     from hedgerow.texts import printable
     from hedgerow.validation import FieldError
@@ -142,7 +142,7 @@ _PLACES = {
         "Word",
     ),
     "hedgerow.controllers.cronjob.missed": ("timetable",),
-    "hedgerow.controllers.cronjob.schedule": ("Schedule", "ScheduleError"),
+    "hedgerow.schedule": ("Schedule", "ScheduleError"),
     "hedgerow.encoding": ("json_text", "read_json"),
     "hedgerow.fields.applyconfiguration": ("extract",),
     "hedgerow.fields.canonical": ("quantity",),

@@ -17,10 +17,10 @@ from pydantic import (
     model_validator,
 )
 
-from hedgerow.controllers.cronjob.schedule.durations import nanoseconds
 from hedgerow.kube.pod import in_pod
 from hedgerow.objects import PROGRAM, Installation, variable_prefix
 from hedgerow.runtime.logs import LogFormat
+from hedgerow.schedule.durations import nanoseconds
 from hedgerow.serving.httpserver.addresses import Address
 from hedgerow.shard import Shard, ends_as_shard
 

@@ -13,8 +13,6 @@ import pytest
 from hedgerow.cli.commands import LAZY
 from hedgerow.cli.install import definitions
 from hedgerow.cli.install.command import told
-from hedgerow.cli.owners.by_manager import CountScope
-from hedgerow.cli.switch import decision, takeover
 from hedgerow.objects import ObjectRef
 from hedgerow.plan.immutable import Fixed
 from hedgerow.plan.remedies import overview, remedies
@@ -23,6 +21,9 @@ from hedgerow.texts import command_line, within
 from hedgerow_schemas.base import ApiResource, ContestedField
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.builtin import Service
+from hedgerow_tools.fields import takeover
+from hedgerow_tools.fields.by_manager import CountScope
+from hedgerow_tools.switch import decision
 from support.code.sources import ROOT, modules
 from support.programs.printed import documented, in_code, in_help, refusal
 

@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 
 from hedgerow.cli.commands import LAZY
 from hedgerow.cli.exits import Exit
-from hedgerow.testing.audit.inputs import read_inputs
+from hedgerow_testing.audit.inputs import read_inputs
 from support.code.documents import anchors, links
 from support.code.sources import ROOT, committed, modules
 from support.programs.tutorial import blocks
@@ -31,7 +31,10 @@ TESTS = {file.name for file in FILES}.union(
 )
 """The names of the tests' files, classes and functions."""
 SOURCE = re.compile(r"`((?:[\w.-]+/)+\w+\.py)`")
-PACKAGES = ("", "operator", "operator/hedgerow", "schemas", "schemas/hedgerow_schemas")
+PACKAGES = (
+    "", "operator", "operator/hedgerow", "operator/hedgerow_testing", "operator/hedgerow_tools",
+    "schemas", "schemas/hedgerow_schemas",
+)  # fmt: skip
 ABSENT = {"operator/__init__.py"}
 """The paths that are cited because no such file may be there."""
 LISTED = re.compile(r"^- ((?:`\w+`(?:, | and )?)+)", re.MULTILINE)
@@ -156,7 +159,7 @@ class TestPages:
         told = {pattern: int(lines) for pattern, lines in rows}
         off = {pattern: lines for pattern, lines in told.items() if not about(pattern, lines)}
 
-        assert len(told) == 15
+        assert len(told) == 17
         assert off == {}
 
     def test_the_exit_codes_are_all_there_are(self):
@@ -205,7 +208,7 @@ class TestYourFirstOperator:
         lines = "\n".join(self.CODE).splitlines()
         imported = {line.split()[1] for line in lines if line.startswith("from ")}
 
-        assert imported - {"typing", "datetime", "guestbook"} <= {"hedgerow", "hedgerow.testing"}
+        assert imported - {"typing", "datetime", "guestbook"} <= {"hedgerow", "hedgerow_testing"}
 
 
 class TestDecisions:

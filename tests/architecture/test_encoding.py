@@ -17,7 +17,7 @@ EXCEPTIONS = {
     # The schemas are a package of their own, below hedgerow.
     "hedgerow_schemas/structural.py",
     # pydantic reads dates strictly, as an API server does, only while it reads the JSON itself.
-    "hedgerow/cli/schedule/documents.py",
+    "hedgerow_tools/schedule/documents.py",
 }
 
 

@@ -18,8 +18,8 @@ def test_the_applier_forces_for_claims_and_else_only_promote_and_rollback():
     ]
 
     assert asked == [
-        ("hedgerow/cli/switch/command.py", "True"),
         ("hedgerow/runtime/applier.py", "bool(write.claims)"),
+        ("hedgerow_tools/switch/command.py", "True"),
     ]
 
 

@@ -8,7 +8,7 @@ from support.code.sources import Module, running
 
 PRINTERS = {"hedgerow/cli/output.py", "hedgerow/terminal.py"}
 NO_COMMANDS = {
-    "hedgerow/generate.py": "prints the names of our own files",
+    "hedgerow_testing/generate.py": "prints the names of our own files",
 }
 CALLS = {"print", "typer.echo", "typer.secho", "traceback.print_exc", "Console"}
 STREAMS = {f"sys.{name}.{how}" for name in ("stdout", "stderr") for how in ("write", "writelines")}

@@ -65,11 +65,11 @@ class TestWrites:
             word: {m.name for m in running() if word in m.text}
             for word in ("dry_run_create", "dry_run_patch")
         }
-        planning = {CLIENT, "hedgerow/cli/plan/submission.py"}
+        planning = {CLIENT, "hedgerow_tools/planning/submission.py"}
 
         assert named == {
             "dry_run_create": planning
-            | {"hedgerow/cli/plan/dry_run.py", "hedgerow/runtime/applier.py"},
+            | {"hedgerow_tools/planning/dry_run.py", "hedgerow/runtime/applier.py"},
             "dry_run_patch": planning,
         }
 
@@ -79,9 +79,9 @@ class TestWrites:
 
         assert named == {
             "replace_managed_fields": [
-                "hedgerow/cli/transfers/adopt.py",
-                "hedgerow/cli/transfers/bulk.py",
                 CLIENT,
+                "hedgerow_tools/moving/adopt.py",
+                "hedgerow_tools/moving/bulk.py",
             ],
             "kube.adoption": [CLIENT],
             "import adoption": [CLIENT],

@@ -34,9 +34,9 @@ from bench.pages import fill
 from bench.scale import SCALE_MARKS, curve, scaled, table
 from bench.shards import SHARD_MARKS, divided, over
 from bench.shards import table as of_shards
-from hedgerow.sandbox.binaries import Binaries
-from hedgerow.sandbox.pins import pick
 from hedgerow.version import version
+from hedgerow_testing.sandbox.binaries import Binaries
+from hedgerow_testing.sandbox.pins import pick
 from support.programs.kopf import cache, kopf_python
 
 HERE = Path(__file__).parent

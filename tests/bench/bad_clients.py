@@ -23,10 +23,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hedgerow.sandbox.cluster import Options
-from hedgerow.testing.api import Api
-from hedgerow.testing.sandboxes import running
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Api
+from hedgerow_testing.sandbox.cluster import Options
+from hedgerow_testing.sandboxes import running
+from hedgerow_testing.waiting import eventually
 from serving.serving import pair
 from support.cluster.bluegreens import World, prepare
 from support.operator.running import Operator

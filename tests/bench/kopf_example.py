@@ -1,6 +1,6 @@
 """`task bench-kopf`: one example of kopf and the same operator of hedgerow, side by side.
 
-It runs both programs of `claims`, each on a sandbox of its own, with `hedgerow.testing`, and writes
+It runs both programs of `claims`, each on a sandbox of its own, with `hedgerow_testing`, and writes
 into docs/coming-from-kopf.md what it counted, and what each does with a field that is taken.
 """
 
@@ -24,17 +24,10 @@ import anyio
 import yaml
 
 from bench.pages import fill
-from hedgerow.sandbox.cluster import Options, Sandbox
-from hedgerow.testing import (
-    Api,
-    AuditLog,
-    OperatorProcess,
-    SomebodyElse,
-    assert_settled,
-    target,
-)
-from hedgerow.testing.sandboxes import running
 from hedgerow.version import version
+from hedgerow_testing import Api, AuditLog, OperatorProcess, SomebodyElse, assert_settled, target
+from hedgerow_testing.sandbox.cluster import Options, Sandbox
+from hedgerow_testing.sandboxes import running
 from support.programs.kopf import REQUIREMENTS, kopf_python
 
 HERE = Path(__file__).parent / "claims"

@@ -27,11 +27,11 @@ from typing import Any, NamedTuple
 import yaml
 
 from bench.scale import neutral
-from hedgerow.sandbox.cluster import Options, Sandbox
 from hedgerow.shard import Shard
-from hedgerow.testing.process import OperatorProcess
-from hedgerow.testing.sandboxes import running
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.process import OperatorProcess
+from hedgerow_testing.sandbox.cluster import Options, Sandbox
+from hedgerow_testing.sandboxes import running
+from hedgerow_testing.waiting import eventually
 
 SHARD_MARKS = "<!-- shards -->", "<!-- /shards -->"
 RESOURCES, NAMESPACES = 9000, 300

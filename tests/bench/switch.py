@@ -25,8 +25,8 @@ from e2e.node.prepared import prepare
 from e2e.pods import fresh
 from e2e.switching import OVERLAP, Measured, measure
 from e2e.traffic import Tally
-from hedgerow.testing.api import Api
 from hedgerow.version import version
+from hedgerow_testing.api import Api
 
 PAGE = Path(__file__).parents[2] / "docs/guides/blue-green.md"
 MARKS = "<!-- switch -->", "<!-- /switch -->"

@@ -11,7 +11,7 @@ import pytest
 from bench import kopf_example
 from bench.claims.of_hedgerow import CLAIMS
 from bench.kopf_example import HERE, PAGE, PEERS, Figures, lines_of, main, table
-from hedgerow.testing import target
+from hedgerow_testing import target
 from support.objects.definitions import definition, free, items, of, text
 from testing.guide import run_pytest
 

@@ -13,8 +13,8 @@ import pytest
 from hedgerow.cli import candidates, main
 from hedgerow.kube import client
 from hedgerow.kube.errors import Unreachable
-from hedgerow.testing.memory.kind import ServedKind
 from hedgerow_schemas.base import ApiResource
+from hedgerow_testing.memory.kind import ServedKind
 from support.server.apiserver import Act, ApiServer, Exchange, Reply, refusal
 
 NAMES = {

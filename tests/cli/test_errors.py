@@ -8,11 +8,11 @@ import typer
 from hedgerow.cli.errors import explain
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.install.definitions import InstallError
-from hedgerow.demo import DemoError
 from hedgerow.kube import errors as kube
 from hedgerow.manifest import ManifestError
-from hedgerow.sandbox.errors import SandboxError
 from hedgerow.settings import Settings
+from hedgerow_testing.demo import DemoError
+from hedgerow_testing.sandbox.errors import SandboxError
 
 CASES = {
     "no cluster at all": (kube.NoCluster("none; name one"), 2, "hedgerow sandbox up --nodes 1`"),

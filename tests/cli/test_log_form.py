@@ -19,9 +19,9 @@ from hedgerow import app
 from hedgerow.cli import main
 from hedgerow.cli.log_form import logs_json
 from hedgerow.kube import errors as kube
+from hedgerow.process.leaderelection.elector import LeadershipLost
 from hedgerow.process.leadership import AnotherOperatorError
 from hedgerow.runtime import logs
-from hedgerow.runtime.leaderelection.elector import LeadershipLost
 from hedgerow.serving.httpserver.connections import ListenError
 
 ENDS: dict[str, tuple[BaseException, int]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 
@@ -11,7 +12,7 @@ import pytest
 from hedgerow import __version__
 from hedgerow.cli import commands
 from hedgerow.cli.commands import LAZY
-from hedgerow.demo import DemoError
+from hedgerow_testing.demo import DemoError
 
 
 @pytest.fixture
@@ -172,16 +173,31 @@ class TestErrors:
         assert typing("install")[0] == 130
 
 
-@pytest.mark.parametrize("word", ["demo", "sandbox"])
-def test_a_command_that_the_image_is_made_without_says_so(monkeypatch, typing, word):
-    def missing(_name: str) -> None:
-        raise ModuleNotFoundError("No module", name="hedgerow.sandbox.cluster")
+@pytest.fixture
+def image(monkeypatch):
+    """Have what the operator's image has."""
 
-    monkeypatch.setattr(commands, "import_module", missing)
+    def only_hedgerow(name: str) -> object:
+        return None if name in {"hedgerow_testing", "hedgerow_tools"} else object()
 
-    code, _, told = typing(word)
-    left_out = f"`hedgerow {word}` is not part of the operator's image: run it from a checkout"
-    assert (code, told) == (1, f"hedgerow: {left_out}\n")
+    monkeypatch.setattr(commands, "find_spec", only_hedgerow)
+
+
+@pytest.mark.usefixtures("image")
+class TestImage:
+    @pytest.mark.parametrize("word", ["demo", "sandbox", "owners"])
+    def test_a_command_that_it_is_made_without_says_so(self, typing, word):
+        code, _, told = typing(word)
+
+        left_out = f"hedgerow: `hedgerow {word}` is not part of the operator's image: run it where"
+        assert (code, told[: len(left_out)]) == (1, left_out)
+
+    def test_it_lists_only_what_it_has(self, typing):
+        _, out, _ = typing("--help")
+
+        listed = set(re.findall(r"^│ (\w+)", out, re.MULTILINE))
+        ours = {"version", "install", "uninstall", "manifests", "run", "completion"}
+        assert listed - {"help", "debug"} == ours
 
 
 def test_a_module_that_is_missing_otherwise_is_a_mistake(monkeypatch, typing):

@@ -19,7 +19,7 @@ from hedgerow import app
 from hedgerow.cli import main
 from hedgerow.cli.commands import Lazy
 from hedgerow.settings import Settings, default, flags
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.waiting import eventually
 from support.operator.registered import ALL
 
 

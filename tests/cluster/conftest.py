@@ -8,12 +8,12 @@ import anyio
 import pytest
 from hypothesis.internal.conjecture import providers
 
-from hedgerow.sandbox.cluster import Options, Sandbox
-from hedgerow.sandbox.pins import pick
-from hedgerow.testing.api import Api
-from hedgerow.testing.audit_log import AuditLog
-from hedgerow.testing.plugin import line_writer
-from hedgerow.testing.sandboxes import find_binaries, name_for, running
+from hedgerow_testing.api import Api
+from hedgerow_testing.audit_log import AuditLog
+from hedgerow_testing.plugin import line_writer
+from hedgerow_testing.sandbox.cluster import Options, Sandbox
+from hedgerow_testing.sandbox.pins import pick
+from hedgerow_testing.sandboxes import find_binaries, name_for, running
 from support.cluster import binaries
 from support.cluster.clusters import undefine
 from support.cluster.worlds import with_custom_resources

@@ -10,8 +10,8 @@ import yaml
 
 from hedgerow.kube.client import connect
 from hedgerow.kube.errors import Stale
-from hedgerow.testing.api import Object
 from hedgerow_schemas.base import ApiResource
+from hedgerow_testing.api import Object
 from support.cluster.bluegreens import FIELD_MANAGER
 from support.programs.typed import Garden, Typing, body, typing
 

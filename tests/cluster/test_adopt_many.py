@@ -12,8 +12,8 @@ import anyio
 import pytest
 import yaml
 
-from hedgerow.testing.api import Api, Object
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Api, Object
+from hedgerow_testing.waiting import eventually
 from support.objects.definitions import definition as custom
 from support.objects.definitions import free, of
 from support.programs.typed import Typing, typing

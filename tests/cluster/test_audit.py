@@ -11,13 +11,13 @@ from typing import NamedTuple
 import pytest
 import yaml
 
-from hedgerow.sandbox.cluster import Options
-from hedgerow.testing.audit.engine import audit
-from hedgerow.testing.audit.findings import AuditReport
-from hedgerow.testing.audit.inputs import read_inputs
-from hedgerow.testing.audit.machine import Pace
-from hedgerow.testing.audit_log import AuditLog
-from hedgerow.testing.sandboxes import running
+from hedgerow_testing.audit.engine import audit
+from hedgerow_testing.audit.inputs import read_inputs
+from hedgerow_testing.audit.judging.findings import AuditReport
+from hedgerow_testing.audit.machine import Pace
+from hedgerow_testing.audit_log import AuditLog
+from hedgerow_testing.sandbox.cluster import Options
+from hedgerow_testing.sandboxes import running
 from support.objects import widgets
 
 DEMO = "Widget.example.org/demo"

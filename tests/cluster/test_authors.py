@@ -16,9 +16,9 @@ from hedgerow.deploy import authors
 from hedgerow.deploy.admission_policies import WIDEST
 from hedgerow.deploy.names import Names
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
-from hedgerow.sandbox.cluster import Sandbox
-from hedgerow.testing.api import Api, Object, Reply
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Api, Object, Reply
+from hedgerow_testing.sandbox.cluster import Sandbox
+from hedgerow_testing.waiting import eventually
 from support.cluster import cronjobs
 from support.cluster.policies import Impersonated
 from support.cluster.rights import grant

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from hedgerow.sandbox.cluster import Sandbox
-from hedgerow.testing.api import Api, Object
-from hedgerow.testing.audit_log import AuditLog, must_be_unforced_applies
-from hedgerow.testing.silence import Silence
-from hedgerow.testing.waiting import eventually
 from hedgerow.workloads import missing_port
+from hedgerow_testing.api import Api, Object
+from hedgerow_testing.audit_log import AuditLog, must_be_unforced_applies
+from hedgerow_testing.sandbox.cluster import Sandbox
+from hedgerow_testing.silence import Silence
+from hedgerow_testing.waiting import eventually
 from support.cluster.bluegreens import FIELD_MANAGER, USER, World, pods, prepare
 from support.objects.ports import HTTP, PORTS
 from support.operator.running import Operator, RunAs

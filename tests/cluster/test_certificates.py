@@ -16,12 +16,12 @@ from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from hedgerow.runtime.clock import SystemClock
-from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.serving.certificates import material
 from hedgerow.serving.certificates.tls import LiveContext
-from hedgerow.testing.api import Api, Object, Reply
-from hedgerow.testing.waiting import eventually
 from hedgerow.x509 import Pair, pem, signed_by, subject
+from hedgerow_testing.api import Api, Object, Reply
+from hedgerow_testing.sandbox.cluster import Sandbox
+from hedgerow_testing.waiting import eventually
 from support.cluster.admitted import (
     GROUP,
     MANAGER,

@@ -16,13 +16,13 @@ import yaml
 from typer.testing import CliRunner
 
 from hedgerow.cli import app
-from hedgerow.sandbox.cluster import Options, Sandbox
-from hedgerow.testing.api import Api, Object
-from hedgerow.testing.audit_log import WRITES, AuditLog
-from hedgerow.testing.sandboxes import running
-from hedgerow.testing.waiting import eventually
 from hedgerow.version import version
 from hedgerow_schemas.crd import CRD, crd_name
+from hedgerow_testing.api import Api, Object
+from hedgerow_testing.audit_log import WRITES, AuditLog
+from hedgerow_testing.sandbox.cluster import Options, Sandbox
+from hedgerow_testing.sandboxes import running
+from hedgerow_testing.waiting import eventually
 from support.cluster.granted import granted
 from support.helm.chart import CHART, NAMESPACE, RELEASE, ROOT, Helm, given, identity, previous
 from support.helm.programs import HELM_3, HELM_4

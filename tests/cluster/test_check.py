@@ -12,11 +12,11 @@ import httpx
 import pytest
 
 from hedgerow.deploy.overlays import parts
-from hedgerow.sandbox.cluster import Sandbox
-from hedgerow.sandbox.ports import choose
-from hedgerow.testing.api import Api, Object
-from hedgerow.testing.process import OperatorProcess
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Api, Object
+from hedgerow_testing.process import OperatorProcess
+from hedgerow_testing.sandbox.cluster import Sandbox
+from hedgerow_testing.sandbox.ports import choose
+from hedgerow_testing.waiting import eventually
 from support.cluster import bluegreens, cronjobs, memcacheds
 from support.operator.registered import REGISTRY
 from support.operator.running import Operator

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from hedgerow.sandbox.cluster import Sandbox
-from hedgerow.testing.api import Api, Object
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Api, Object
+from hedgerow_testing.sandbox.cluster import Sandbox
+from hedgerow_testing.waiting import eventually
 from support.cluster.bluegreens import FIELD_MANAGER, USER, World, pods, prepare
 from support.cluster.policies import Impersonated
 from support.cluster.rights import grant

@@ -18,10 +18,10 @@ from hedgerow.contract import Controller
 from hedgerow.deploy import authors
 from hedgerow.deploy.names import Names
 from hedgerow.plan.yield_and_claim import CLAIM
-from hedgerow.sandbox.cluster import Sandbox
-from hedgerow.testing.api import Api, Object, Reply
-from hedgerow.testing.waiting import eventually
 from hedgerow_schemas.base import ApiResource
+from hedgerow_testing.api import Api, Object, Reply
+from hedgerow_testing.sandbox.cluster import Sandbox
+from hedgerow_testing.waiting import eventually
 from support.cluster import admitted
 from support.cluster.policies import Impersonated
 from support.cluster.rights import grant

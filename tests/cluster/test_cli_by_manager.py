@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hedgerow.testing.api import Api, Object
+from hedgerow_testing.api import Api, Object
 from support.programs.typed import Typing, answer, typing
 
 pytestmark = pytest.mark.cluster

@@ -12,7 +12,7 @@ import anyio
 import pytest
 import yaml
 
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.waiting import eventually
 from support.cluster.clusters import undefine
 from support.operator.running import PORTLESS
 from support.programs.typed import Answer, answer

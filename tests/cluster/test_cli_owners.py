@@ -11,7 +11,7 @@ import pytest
 
 from hedgerow.kube.client import connect
 from hedgerow.kube.discovery import find, spelled
-from hedgerow.testing.api import Api, Object
+from hedgerow_testing.api import Api, Object
 from support.cluster.worlds import with_custom_resources
 from support.objects.edits import having
 from support.objects.hedge import HEDGE

@@ -9,9 +9,9 @@ import anyio
 import pytest
 
 from hedgerow.deploy.overlays import parts
-from hedgerow.sandbox.cluster import Sandbox
-from hedgerow.testing.api import Api, Object
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Api, Object
+from hedgerow_testing.sandbox.cluster import Sandbox
+from hedgerow_testing.waiting import eventually
 from support.cluster import bluegreens, cronjobs
 from support.cluster.bluegreens import World
 from support.operator.registered import REGISTRY

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from hedgerow.plan.yield_and_claim import CLAIM, allows_claims
-from hedgerow.sandbox.cluster import Sandbox
-from hedgerow.testing.api import Api
-from hedgerow.testing.audit_log import AuditLog
-from hedgerow.testing.silence import Silence
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Api
+from hedgerow_testing.audit_log import AuditLog
+from hedgerow_testing.sandbox.cluster import Sandbox
+from hedgerow_testing.silence import Silence
+from hedgerow_testing.waiting import eventually
 from support.cluster import bluegreens, memcacheds
 from support.cluster.memcacheds import World
 from support.cluster.rights import grant

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
-from hedgerow.testing.api import Api, Object
-from hedgerow.testing.memory.admission import patched
-from hedgerow.testing.memory.kind import ServedKind, custom
-from hedgerow.testing.memory.kinds import BUILTIN
-from hedgerow.testing.memory.server import Server
+from hedgerow_testing.api import Api, Object
+from hedgerow_testing.memory.admission import patched
+from hedgerow_testing.memory.kind import ServedKind, custom
+from hedgerow_testing.memory.kinds import BUILTIN
+from hedgerow_testing.memory.server import Server
 from model.bodies import NAMESPACE
 from model.bounds import of_bounds, values
 from model.mistyped import UNKNOWN, is_dropped, mistyped_by_sort

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from hedgerow.cli.demo.lesson import LAST_APPLIED, NAME, lesson
-from hedgerow.demo.page import Page
-from hedgerow.demo.shell import Shell
-from hedgerow.demo.stage import Stage
 from hedgerow.kube.client import connect
 from hedgerow_schemas.crd import CRD
+from hedgerow_testing.demo.lesson import LAST_APPLIED, NAME, lesson
+from hedgerow_testing.demo.page import Page
+from hedgerow_testing.demo.shell import Shell
+from hedgerow_testing.demo.stage import Stage
 from support.cluster.clusters import undefine
 
 REFUSED = "metadata.annotations: Too long: may not be more than 262144 bytes"

@@ -17,15 +17,15 @@ from types import SimpleNamespace
 import pytest
 
 from hedgerow.cli.install.definitions import packaged_document, size
-from hedgerow.generate import sandbox_document
-from hedgerow.sandbox import cluster
-from hedgerow.testing.api import Api
-from hedgerow.testing.waiting import eventually
 from hedgerow_schemas.base import ApiResource
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.crd import crd_name, render
 from hedgerow_schemas.editor import needed_types
 from hedgerow_schemas.openapi import DOCUMENT_PATH, excerpt
+from hedgerow_testing.api import Api
+from hedgerow_testing.generate import sandbox_document
+from hedgerow_testing.sandbox import cluster
+from hedgerow_testing.waiting import eventually
 from support.objects import generated
 from support.objects.specimen import paths, specimen
 from support.operator.registered import ALL

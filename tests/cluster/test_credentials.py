@@ -7,9 +7,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from hedgerow.sandbox.cluster import Sandbox
-from hedgerow.testing.api import Api
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Api
+from hedgerow_testing.sandbox.cluster import Sandbox
+from hedgerow_testing.waiting import eventually
 from support.cluster import bluegreens
 from support.cluster.bluegreens import World
 from support.cluster.rights import account, grant

@@ -8,11 +8,11 @@ from http import HTTPStatus
 
 import pytest
 
-from hedgerow.sandbox.cluster import Sandbox
-from hedgerow.testing.api import Api, Reply
-from hedgerow.testing.audit_log import AuditLog, must_be_unforced_applies
-from hedgerow.testing.silence import Silence
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Api, Reply
+from hedgerow_testing.audit_log import AuditLog, must_be_unforced_applies
+from hedgerow_testing.sandbox.cluster import Sandbox
+from hedgerow_testing.silence import Silence
+from hedgerow_testing.waiting import eventually
 from support.cluster.cronjobs import (
     FIELD_MANAGER,
     SCHEDULED_AT,

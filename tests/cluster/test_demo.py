@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from hedgerow.testing.api import Api
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Api
+from hedgerow_testing.waiting import eventually
 from pictures import recording
 from pictures.drawing import PAPERS
 from support.code.sources import ROOT

@@ -13,7 +13,7 @@ import pytest
 
 from hedgerow.fields.ownership import judge
 from hedgerow.plan.writes import admitted_digest, judge_admitted
-from hedgerow.testing.api import Api, Object
+from hedgerow_testing.api import Api, Object
 from support.objects.cases import container, pod, workload
 from support.objects.hedge import CUSTOM, HEDGE
 

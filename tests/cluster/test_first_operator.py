@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hedgerow.sandbox.cluster import Sandbox
+from hedgerow_testing.sandbox.cluster import Sandbox
 from support.programs import wheels
 from support.programs.tutorial import Block, Terminal, blocks, matches
 

@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 from hedgerow.controllers.secretsync.sources import TARGET_NAME
-from hedgerow.sandbox.cluster import Sandbox
-from hedgerow.testing.api import Api, Object
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Api, Object
+from hedgerow_testing.sandbox.cluster import Sandbox
+from hedgerow_testing.waiting import eventually
 from support.cluster.bluegreens import ROOT
 from support.cluster.worlds import with_custom_resources
 from support.operator.running import Operator

@@ -15,12 +15,12 @@ import yaml
 
 from hedgerow.deploy.names import Names
 from hedgerow.deploy.overlays import parts
-from hedgerow.generate import CRDS, crd_file
-from hedgerow.sandbox.cluster import Sandbox
-from hedgerow.testing.api import Api, Object
-from hedgerow.testing.audit_log import AuditEntry, AuditLog, must_be_unforced_applies
-from hedgerow.testing.waiting import eventually
 from hedgerow_schemas.guestbook import Guestbook
+from hedgerow_testing.api import Api, Object
+from hedgerow_testing.audit_log import AuditEntry, AuditLog, must_be_unforced_applies
+from hedgerow_testing.generate import CRDS, crd_file
+from hedgerow_testing.sandbox.cluster import Sandbox
+from hedgerow_testing.waiting import eventually
 from support.cluster import bluegreens
 from support.cluster.bluegreens import ROOT
 from support.cluster.granted import denied, requests

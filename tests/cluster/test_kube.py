@@ -16,9 +16,9 @@ import yaml
 from hedgerow.kube import errors
 from hedgerow.kube.client import connect
 from hedgerow.kube.cluster import Cluster
-from hedgerow.sandbox.cluster import Options, Sandbox
-from hedgerow.testing.sandboxes import running as sandboxed
 from hedgerow_schemas.base import Object
+from hedgerow_testing.sandbox.cluster import Options, Sandbox
+from hedgerow_testing.sandboxes import running as sandboxed
 from kube.recipes import RECIPES, Plain, configmap
 from kube.recordings import Recording
 from kube.worlds import CONFIG_MAP, Recorder, World, reflected

@@ -16,11 +16,11 @@ from hedgerow.kube.client import connect
 from hedgerow.kube.cluster import Cluster
 from hedgerow.kube.connection import SMALL
 from hedgerow.kube.errors import Conflict, KubeError, NotLeading, Stale
-from hedgerow.runtime.leaderelection.record import LEASES, Take, seen
-from hedgerow.sandbox.cluster import Sandbox
-from hedgerow.testing.api import Api, Object
-from hedgerow.testing.audit_log import AuditLog, must_be_unforced_applies
-from hedgerow.testing.waiting import eventually, throughout
+from hedgerow.process.leaderelection.record import LEASES, Take, seen
+from hedgerow_testing.api import Api, Object
+from hedgerow_testing.audit_log import AuditLog, must_be_unforced_applies
+from hedgerow_testing.sandbox.cluster import Sandbox
+from hedgerow_testing.waiting import eventually, throughout
 from runtime.leases import Leases
 from support.cluster.rights import grant
 from support.operator.contender import (

@@ -12,9 +12,9 @@ import pytest
 import library.greeter
 import library.optional
 import library.scaler
-from hedgerow.sandbox.cluster import Sandbox
-from hedgerow.testing.api import Api
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Api
+from hedgerow_testing.sandbox.cluster import Sandbox
+from hedgerow_testing.waiting import eventually
 from support.programs.packages import Package
 
 pytestmark = pytest.mark.cluster

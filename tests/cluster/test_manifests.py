@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from hedgerow.deploy.overlays import OVERLAYS
-from hedgerow.sandbox.cluster import Sandbox
-from hedgerow.testing.api import Api, Object
+from hedgerow_testing.api import Api, Object
+from hedgerow_testing.sandbox.cluster import Sandbox
 from support.cluster.bluegreens import ROOT
 from support.operator.registered import RESOURCES
 

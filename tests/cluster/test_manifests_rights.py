@@ -16,11 +16,11 @@ import yaml
 from hedgerow.deploy.overlays import Overlay, parts
 from hedgerow.deploy.rights import of_cluster, of_controllers
 from hedgerow.plan.yield_and_claim import CLAIM
-from hedgerow.sandbox.cluster import Sandbox
-from hedgerow.sandbox.ports import choose
-from hedgerow.testing.api import Api, Object
-from hedgerow.testing.audit_log import AuditLog
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Api, Object
+from hedgerow_testing.audit_log import AuditLog
+from hedgerow_testing.sandbox.cluster import Sandbox
+from hedgerow_testing.sandbox.ports import choose
+from hedgerow_testing.waiting import eventually
 from support.cluster import bluegreens, cronjobs, memcacheds
 from support.cluster.granted import denied, granted, requests, used
 from support.cluster.policies import ACCOUNT, Impersonated

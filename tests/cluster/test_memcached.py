@@ -8,11 +8,11 @@ from functools import partial
 
 import pytest
 
-from hedgerow.sandbox.cluster import Sandbox
-from hedgerow.testing.api import Api
-from hedgerow.testing.audit_log import AuditLog, must_be_unforced_applies
-from hedgerow.testing.silence import Silence
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Api
+from hedgerow_testing.audit_log import AuditLog, must_be_unforced_applies
+from hedgerow_testing.sandbox.cluster import Sandbox
+from hedgerow_testing.silence import Silence
+from hedgerow_testing.waiting import eventually
 from support.cluster.memcacheds import FIELD_MANAGER, RESTRICTED, USER, World, prepare
 from support.operator.running import Operator, RunAs
 

@@ -14,10 +14,10 @@ from threading import Event
 import anyio
 import pytest
 
-from hedgerow.sandbox.cluster import Options, Sandbox
-from hedgerow.testing.api import Api, Object
-from hedgerow.testing.sandboxes import running as cluster
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Api, Object
+from hedgerow_testing.sandbox.cluster import Options, Sandbox
+from hedgerow_testing.sandboxes import running as cluster
+from hedgerow_testing.waiting import eventually
 from support.cluster import bluegreens, cronjobs
 from support.cluster.bluegreens import USER, World, bluegreen, prepare
 from support.cluster.rights import grant

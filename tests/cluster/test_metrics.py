@@ -15,10 +15,10 @@ from hedgerow.kube import reviews
 from hedgerow.kube.client import connect
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.runtime.metrics import Meters
-from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.serving.authorization import Access
 from hedgerow.serving.metrics import metrics_app
-from hedgerow.testing.api import Api, Object
+from hedgerow_testing.api import Api, Object
+from hedgerow_testing.sandbox.cluster import Sandbox
 from serving.serving import pair, served
 from support.cluster.rights import account, grant
 

@@ -15,10 +15,10 @@ from hedgerow.cli.install.losses import losses, stored_without
 from hedgerow.fields.ownership import covers
 from hedgerow.kube.client import connect
 from hedgerow.kube.cluster import Cluster
-from hedgerow.sandbox.cluster import Sandbox
-from hedgerow.testing.api import Api, Object
-from hedgerow.testing.waiting import eventually
 from hedgerow_schemas.crd import CRD
+from hedgerow_testing.api import Api, Object
+from hedgerow_testing.sandbox.cluster import Sandbox
+from hedgerow_testing.waiting import eventually
 from support.objects.narrowed import HARMLESS, WAYS, definition, of, text
 
 pytestmark = [pytest.mark.cluster, pytest.mark.oldest, pytest.mark.anyio]

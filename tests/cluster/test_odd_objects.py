@@ -24,12 +24,12 @@ from hedgerow.controllers.secretsync.sources import TARGET_NAME, TARGET_TYPE
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
 from hedgerow.runtime.clock import SystemClock
-from hedgerow.sandbox.cluster import Options, Sandbox
-from hedgerow.testing.api import Api
-from hedgerow.testing.memory import life
-from hedgerow.testing.memory.inmemory import any_claims
-from hedgerow.testing.sandboxes import running
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Api
+from hedgerow_testing.memory import life
+from hedgerow_testing.memory.inmemory import any_claims
+from hedgerow_testing.sandbox.cluster import Options, Sandbox
+from hedgerow_testing.sandboxes import running
+from hedgerow_testing.waiting import eventually
 from support.operator.registered import ALL
 from support.operator.running import Operator
 from support.programs.typed import answer

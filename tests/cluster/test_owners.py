@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from hedgerow.testing.api import Api, Object
+from hedgerow_testing.api import Api, Object
 from support.cluster.worlds import with_custom_resources
 from support.objects.accounts import accounted, must_account
 from support.objects.cases import Case

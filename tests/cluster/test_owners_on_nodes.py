@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hedgerow.testing.api import Api
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Api
+from hedgerow_testing.waiting import eventually
 from support.objects.accounts import accounted
 from support.objects.manifests import SERVICE
 from support.objects.workloads import DEPLOYMENT

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hedgerow.fields.ownership import Verdict, judge, leave_out, residual
-from hedgerow.testing.api import Api, Reply
+from hedgerow_testing.api import Api, Reply
 from support.cluster.facts import visible
 from support.objects.cases import Case, Field, Object
 from support.objects.edits import at, having, only, reversed_lists

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from hedgerow.fields.diff import difference
 from hedgerow.fields.managed_fields import entry, managers
 from hedgerow.fields.ownership import judge, leave_out, residual
-from hedgerow.testing.api import Object
+from hedgerow_testing.api import Object
+from hedgerow_tools.fields.diff import difference
 from model.programs import World
 from support.cluster.facts import (
     OTHER,

@@ -15,9 +15,9 @@ import yaml
 
 from hedgerow.kube.client import connect
 from hedgerow.runtime.clock import SystemClock
-from hedgerow.testing.api import Api, Object
-from hedgerow.testing.audit_log import AuditLog
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Api, Object
+from hedgerow_testing.audit_log import AuditLog
+from hedgerow_testing.waiting import eventually
 from support.cluster.bluegreens import World, bluegreen, pods
 from support.objects import generated
 from support.objects.definitions import KEPT

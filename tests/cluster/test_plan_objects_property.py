@@ -11,17 +11,17 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from hedgerow.cli.plan.forecaster import Forecaster
-from hedgerow.cli.plan.objects import ObjectForecaster
-from hedgerow.cli.plan.submission import FORCED, Submission, UserApply
-from hedgerow.fields.diff import difference
 from hedgerow.kube.client import connect
 from hedgerow.kube.errors import KubeError, from_status
 from hedgerow.objects import ObjectRef
 from hedgerow.runtime.clock import SystemClock
-from hedgerow.sandbox.cluster import Sandbox
-from hedgerow.testing.api import Api, Object, Reply
 from hedgerow_schemas.base import ApiResource
+from hedgerow_testing.api import Api, Object, Reply
+from hedgerow_testing.sandbox.cluster import Sandbox
+from hedgerow_tools.fields.diff import difference
+from hedgerow_tools.planning.forecaster import Forecaster
+from hedgerow_tools.planning.objects import ObjectForecaster
+from hedgerow_tools.planning.submission import FORCED, Submission, UserApply
 from support.objects.drawn import KINDS, WAYS, WIDGET, must_be_refused, must_equal, told
 
 pytestmark = pytest.mark.cluster
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.cluster
 MANAGER = "helm"
 OTHERS = ("argo", "flux", MANAGER, MANAGER)
 EXAMPLES = 20
-"""Few: tests/cli/plan/test_forcing.py draws widely in memory."""
+"""Few: tests/tools/fields/test_forcing.py draws widely in memory."""
 MUST_OCCUR = {
     "created", "configured", "unchanged", "refused", "contested", "forced", "removed"
 }  # fmt: skip

@@ -1,6 +1,6 @@
 """The promise of `hedgerow plan` on a real API server, which takes both ways to apply.
 
-Of server-side apply alone, tests/cli/plan/test_promise.py draws more in memory.
+Of server-side apply alone, tests/tools/planning/test_promise.py draws more in memory.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from controllers.subject import Subject
 from controllers.worlds import SUBJECTS
 from hedgerow.kube.client import connect
 from hedgerow.runtime.clock import SystemClock
-from hedgerow.sandbox.cluster import Sandbox
-from hedgerow.testing.api import Api, Object
+from hedgerow_testing.api import Api, Object
+from hedgerow_testing.sandbox.cluster import Sandbox
 from support.cluster.bluegreens import World
 from support.cluster.worlds import RealWorld
 from support.operator.planned import FixedClock

@@ -10,8 +10,8 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from hedgerow.sandbox.cluster import Sandbox
-from hedgerow.testing.api import Api, Object
+from hedgerow_testing.api import Api, Object
+from hedgerow_testing.sandbox.cluster import Sandbox
 from support.cluster.bluegreens import ROOT
 from support.cluster.policies import (
     ACCOUNT,

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from hedgerow.sandbox.cluster import Sandbox
-from hedgerow.testing.api import Api, Object, Reply
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Api, Object, Reply
+from hedgerow_testing.sandbox.cluster import Sandbox
+from hedgerow_testing.waiting import eventually
 from support.cluster.policies import (
     CLAIMS,
     MANAGER,

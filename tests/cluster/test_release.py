@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from hedgerow.testing.api import Object
+from hedgerow_testing.api import Object
 from support.cluster.bluegreens import FIELD_MANAGER
 from support.programs.typed import Garden, Typing, body, typing
 

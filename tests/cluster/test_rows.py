@@ -10,8 +10,8 @@ import pytest
 from faults.checks import broken
 from faults.machine import World, around, prepared
 from faults.scenario import Scenario
-from hedgerow.sandbox.cluster import Sandbox
-from hedgerow.testing.api import Api
+from hedgerow_testing.api import Api
+from hedgerow_testing.sandbox.cluster import Sandbox
 from runtime.real import REAL
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]

@@ -12,11 +12,11 @@ import pytest
 import yaml
 
 from hedgerow import Apply, Observed
-from hedgerow.generate import CRDS, crd_file
-from hedgerow.sandbox.cluster import Sandbox
-from hedgerow.testing.api import Api, Object
-from hedgerow.testing.waiting import eventually
 from hedgerow_schemas.builtin import ConfigMap
+from hedgerow_testing.api import Api, Object
+from hedgerow_testing.generate import CRDS, crd_file
+from hedgerow_testing.sandbox.cluster import Sandbox
+from hedgerow_testing.waiting import eventually
 from support.operator.registered import ALL
 
 pytestmark = [pytest.mark.cluster, pytest.mark.oldest]

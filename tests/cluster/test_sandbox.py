@@ -12,14 +12,14 @@ import pytest
 import yaml
 
 from hedgerow.kube.client import connect
-from hedgerow.sandbox import starting
-from hedgerow.sandbox.blueprint import Blueprint
-from hedgerow.sandbox.cluster import Options, Sandbox
-from hedgerow.sandbox.errors import SandboxError
-from hedgerow.sandbox.ports import choose
-from hedgerow.testing.api import Api
-from hedgerow.testing.audit_log import WRITES, AuditLog
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Api
+from hedgerow_testing.audit_log import WRITES, AuditLog
+from hedgerow_testing.sandbox import starting
+from hedgerow_testing.sandbox.blueprint import Blueprint
+from hedgerow_testing.sandbox.cluster import Options, Sandbox
+from hedgerow_testing.sandbox.errors import SandboxError
+from hedgerow_testing.sandbox.ports import choose
+from hedgerow_testing.waiting import eventually
 from support.programs.leftovers import nothing_left
 
 pytestmark = [pytest.mark.cluster, pytest.mark.anyio]

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
-from hedgerow.sandbox.cluster import Sandbox
-from hedgerow.sandbox.leash import marked
-from hedgerow.testing.api import Api
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Api
+from hedgerow_testing.sandbox.cluster import Sandbox
+from hedgerow_testing.sandbox.leash import marked
+from hedgerow_testing.waiting import eventually
 
 pytestmark = pytest.mark.cluster
 

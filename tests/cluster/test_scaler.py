@@ -18,11 +18,11 @@ from hedgerow.controllers.scaler.windows import (
     SCALE_OUT,
 )
 from hedgerow.runtime.clock import SystemClock
-from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.settings import Settings
-from hedgerow.testing.api import Api
-from hedgerow.testing.audit_log import AuditLog
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Api
+from hedgerow_testing.audit_log import AuditLog
+from hedgerow_testing.sandbox.cluster import Sandbox
+from hedgerow_testing.waiting import eventually
 from support.cluster.granted import denied, requests
 from support.operator.running import Operator
 

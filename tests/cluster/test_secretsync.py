@@ -18,10 +18,10 @@ import pytest
 from hedgerow.controllers.secretsync.sources import SOURCE, TARGET_NAME, TARGET_TYPE
 from hedgerow.deploy.names import Names
 from hedgerow.deploy.overlays import parts
-from hedgerow.sandbox.cluster import Sandbox
-from hedgerow.testing.api import Api
-from hedgerow.testing.audit_log import AuditLog, must_be_unforced_applies
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Api
+from hedgerow_testing.audit_log import AuditLog, must_be_unforced_applies
+from hedgerow_testing.sandbox.cluster import Sandbox
+from hedgerow_testing.waiting import eventually
 from support.cluster.granted import denied, requests
 from support.operator.registered import ALL
 from support.operator.running import Operator

@@ -10,7 +10,7 @@ import pytest
 
 from hedgerow.fields.canonical import canonical, quantity
 from hedgerow.fields.ownership import judge
-from hedgerow.testing.api import Api, Object
+from hedgerow_testing.api import Api, Object
 from support.objects.cases import container, pod, workload
 from support.objects.hedge import CUSTOM, HEDGE
 from support.objects.manifests import LEASE

@@ -10,10 +10,10 @@ import httpx
 import pytest
 import yaml
 
-from hedgerow.sandbox.cluster import Sandbox
-from hedgerow.sandbox.ports import choose
-from hedgerow.testing.process import OperatorProcess
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.process import OperatorProcess
+from hedgerow_testing.sandbox.cluster import Sandbox
+from hedgerow_testing.sandbox.ports import choose
+from hedgerow_testing.waiting import eventually
 from support.cluster.proxy import Proxy
 from support.operator.running import Operator
 

@@ -25,14 +25,14 @@ from hedgerow.deploy.names import Names
 from hedgerow.deploy.overlays import parts
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow.runtime.clock import SystemClock
-from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.serving.admission.configuration import VALIDATING, configuration
 from hedgerow.serving.certificates import material
-from hedgerow.testing.api import Api, Object, Reply
-from hedgerow.testing.waiting import eventually
 from hedgerow.x509 import pem
 from hedgerow_schemas.base import ApiResource, CustomResource
 from hedgerow_schemas.builtin import Deployment, Secret
+from hedgerow_testing.api import Api, Object, Reply
+from hedgerow_testing.sandbox.cluster import Sandbox
+from hedgerow_testing.waiting import eventually
 from support.cluster.bluegreens import ROOT
 from support.cluster.granted import granted
 from support.cluster.rights import grant

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from hedgerow.sandbox.cluster import Sandbox
-from hedgerow.testing.api import Api, Object
+from hedgerow_testing.api import Api, Object
+from hedgerow_testing.sandbox.cluster import Sandbox
 from support.cluster import bluegreens
 from support.cluster.manifesttools import Desk, Write
 from support.helm.programs import HELM_3, HELM_4

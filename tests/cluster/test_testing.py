@@ -13,13 +13,8 @@ from typing import Any
 import pytest
 
 import library.greeter
-from hedgerow.testing import (
-    Api,
-    eventually,
-    holders,
-    target,
-)
 from hedgerow_schemas import crd
+from hedgerow_testing import Api, eventually, holders, target
 from library.greeter import Greeting
 from support.programs.kopf import kopf_python
 from testing import guide
@@ -95,7 +90,7 @@ class TestAProcess:
         mark = audit_log.mark()
         rules = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list"]}]
         program = (
-            "import os, sys; from hedgerow.testing import Api\n"
+            "import os, sys; from hedgerow_testing import Api\n"
             "api = Api(os.environ['KUBECONFIG'])\n"
             "for kind in ('configmaps', 'secrets'):\n"
             "    print(kind, api.raw('GET', f'/api/v1/{kind}').status, flush=True)\n"
@@ -148,7 +143,7 @@ class TestSomebodyElse:
 class TestANamespace:
     def test_is_gone_with_all_that_is_in_it(self, kube, sandbox):
         """Fact: a namespace ends only when its finalizer is taken off."""
-        from hedgerow.testing.sandboxes import name_for, remove_namespace
+        from hedgerow_testing.sandboxes import name_for, remove_namespace
 
         name = kube.namespace(name_for("What [a-test] is called!"))
         assert name.startswith("what--a-test--is-called-")

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from hedgerow.fields.edits import put
 from hedgerow.fields.paths import path_of
 from hedgerow.fields.sets import ABSENT, FieldPath, Values, declaring
 from hedgerow.fields.unions import in_the_way
-from hedgerow.testing.api import Api, Object, Reply
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Api, Object, Reply
+from hedgerow_testing.waiting import eventually
+from hedgerow_tools.fields.edits import put
 
 pytestmark = pytest.mark.cluster
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from hedgerow.sandbox.cluster import Sandbox
-from hedgerow.testing.api import Api, Object
-from hedgerow.testing.audit_log import AuditLog
-from hedgerow.testing.silence import Silence
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Api, Object
+from hedgerow_testing.audit_log import AuditLog
+from hedgerow_testing.sandbox.cluster import Sandbox
+from hedgerow_testing.silence import Silence
+from hedgerow_testing.waiting import eventually
 from support.cluster import bluegreens, cronjobs, memcacheds
 from support.cluster.rights import grant
 from support.operator.running import Operator, RunAs

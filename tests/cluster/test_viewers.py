@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import anyio
 import pytest
 
-from hedgerow.testing.api import Api
-from hedgerow.testing.waiting import eventually
 from hedgerow_schemas.guestbook import Guestbook
+from hedgerow_testing.api import Api
+from hedgerow_testing.waiting import eventually
 from support.cluster import bluegreens
 from support.programs.typed import Garden, answer
 

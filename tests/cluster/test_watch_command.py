@@ -8,8 +8,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from hedgerow.sandbox.cluster import Sandbox
-from hedgerow.testing.api import Api, Object
+from hedgerow_testing.api import Api, Object
+from hedgerow_testing.sandbox.cluster import Sandbox
 from support.cluster.rights import grant
 from support.programs.following import Following
 from support.programs.typed import Answer, answer

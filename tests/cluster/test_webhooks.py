@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import anyio
 import pytest
 
-from hedgerow.sandbox.cluster import Sandbox
-from hedgerow.testing.api import Api, Object, Reply
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Api, Object, Reply
+from hedgerow_testing.sandbox.cluster import Sandbox
+from hedgerow_testing.waiting import eventually
 from support.cluster.admitted import OFTEN, USER, configure, remove, replicas, rules
 from support.cluster.cronjobs import GROUP, VERSION, prepare, template
 from support.cluster.rights import grant

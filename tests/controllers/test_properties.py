@@ -21,9 +21,9 @@ from hedgerow.plan.input import PlanInput
 from hedgerow.plan.ledger import LedgerEntry
 from hedgerow.plan.plan import plan
 from hedgerow.plan.writes import Write
-from hedgerow.testing.memory import kinds
-from hedgerow.testing.memory.server import Server
 from hedgerow_schemas.base import CustomResource
+from hedgerow_testing.memory import kinds
+from hedgerow_testing.memory.server import Server
 from model import ours
 from plan.made import in_one_turn
 

@@ -1,8 +1,8 @@
 """Cache: a Memcached, and the servers behind its headless Service."""
 
 from e2e.node.images import MEMCACHED
-from hedgerow.testing.api import Api, Object
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Api, Object
+from hedgerow_testing.waiting import eventually
 
 _SOON = 120.0
 

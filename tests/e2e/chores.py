@@ -8,8 +8,8 @@ from e2e.colours import Coloured, colour
 from e2e.node.images import PYTHON
 from e2e.node.node import Node
 from e2e.pods import container, user
-from hedgerow.testing.api import Api, Object
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Api, Object
+from hedgerow_testing.waiting import eventually
 from support.cluster import cronjobs
 from support.cluster.rewriting import IMAGE as IMAGE_INSTEAD
 from support.cluster.rewriting import rewriting

@@ -5,8 +5,8 @@ from typing import Any
 from e2e.callers import ask
 from e2e.node.images import PYTHON
 from e2e.pods import container, user
-from hedgerow.testing.api import Object
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Object
+from hedgerow_testing.waiting import eventually
 from support.cluster.bluegreens import World
 
 PORT, TARGET = 80, 8080

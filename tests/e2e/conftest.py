@@ -13,8 +13,8 @@ from e2e.node.machine import why_not
 from e2e.node.node import Node
 from e2e.node.prepared import Prepared, prepare, read
 from e2e.pods import fresh
-from hedgerow.sandbox.locks import Progress
-from hedgerow.testing.api import Api
+from hedgerow_testing.api import Api
+from hedgerow_testing.sandbox.locks import Progress
 
 HERE = Path(__file__).parent
 

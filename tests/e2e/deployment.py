@@ -8,8 +8,8 @@ import psutil
 from e2e.node.images import OPERATOR, ROOT
 from e2e.node.node import Node
 from e2e.pods import is_ready
-from hedgerow.testing.api import Api, Object
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Api, Object
+from hedgerow_testing.waiting import eventually
 
 NAMESPACE = "hedgerow-system"
 NAME = "hedgerow"

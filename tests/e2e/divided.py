@@ -17,9 +17,9 @@ from e2e.leaders import POD_NAME
 from e2e.pods import is_ready
 from e2e.rights import abandon
 from hedgerow.shard import Shard, shard_of
-from hedgerow.testing.api import Object
-from hedgerow.testing.audit_log import AuditEntry
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Object
+from hedgerow_testing.audit_log import AuditEntry
+from hedgerow_testing.waiting import eventually
 
 _SOON = 120.0
 _SHARDS = f"app.kubernetes.io/instance={NAME},app.kubernetes.io/component"

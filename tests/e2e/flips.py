@@ -19,9 +19,9 @@ from e2e.node.images import PAUSE_IMAGE
 from e2e.node.node import Node
 from e2e.pods import RESTRICTED, container, user
 from hedgerow.runtime.clock import SystemClock
-from hedgerow.testing.api import Api, Object, Reply
-from hedgerow.testing.audit_log import AuditEntry
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Api, Object, Reply
+from hedgerow_testing.audit_log import AuditEntry
+from hedgerow_testing.waiting import eventually
 from support.cluster.bluegreens import bluegreen
 
 PLACES = tuple(f"{letter}-shared" for letter in "abcdefghijkl")

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 from e2e.deployment import ACCOUNT, NAME, NAMESPACE
-from hedgerow.testing.audit_log import WRITES, AuditEntry
+from hedgerow_testing.audit_log import WRITES, AuditEntry
 
 POD_NAME = "authentication.kubernetes.io/pod-name"
 _VIRTUAL = ("authorization.k8s.io", "authentication.k8s.io")

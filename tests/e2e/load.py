@@ -12,8 +12,8 @@ from e2e.background import Background
 from e2e.node.images import MEMCACHED, PAUSE_IMAGE, PYTHON
 from e2e.node.node import Node
 from e2e.pods import container, user
-from hedgerow.testing.api import Api, Object, Reply
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Api, Object, Reply
+from hedgerow_testing.waiting import eventually
 from support.cluster.bluegreens import World, bluegreen
 
 COLOURS = ("Blue", "Green")

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from e2e.node.node import Node
-from hedgerow.testing.api import Api, Object
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Api, Object
+from hedgerow_testing.waiting import eventually
 
 RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
 CONFINED = {

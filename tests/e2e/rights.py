@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from e2e.deployment import NAME, NAMESPACE
 from hedgerow.deploy.rights import Right
-from hedgerow.testing.api import Api, Object
-from hedgerow.testing.audit_log import AuditEntry
+from hedgerow_testing.api import Api, Object
+from hedgerow_testing.audit_log import AuditEntry
 from support.cluster.granted import denied, granted
 
 ANYBODY = f"system:serviceaccount:{NAMESPACE}:default"

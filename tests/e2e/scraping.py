@@ -7,8 +7,8 @@ import httpx
 
 from e2e.deployment import NAMESPACE
 from e2e.node.node import Node
-from hedgerow.testing.api import Api, Object
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Api, Object
+from hedgerow_testing.waiting import eventually
 from support.cluster import rights
 
 NAME = f"hedgerow-metrics.{NAMESPACE}.svc"

@@ -9,7 +9,7 @@ from cryptography import x509
 from e2e.deployment import NAMESPACE
 from e2e.load import Answers, Writer, cronjob
 from e2e.node.node import Node
-from hedgerow.testing.api import Api, Object, Reply
+from hedgerow_testing.api import Api, Object, Reply
 
 SECRET, SERVICE, PORT = "hedgerow-serving", "hedgerow-webhook", 9443
 _NAME = f"{SERVICE}.{NAMESPACE}.svc"

@@ -9,8 +9,8 @@ from typing import Any
 from e2e.callers import ask
 from e2e.colours import PORT, TARGET, Coloured
 from e2e.traffic import CALLERS, COLOURS, Balancer, Flip, Tally, Traffic, judge
-from hedgerow.testing.api import Api
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Api
+from hedgerow_testing.waiting import eventually
 
 SLOW = 1.0
 """Seconds until the balancer asks a new endpoint."""

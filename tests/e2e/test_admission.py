@@ -4,7 +4,7 @@ import pytest
 
 from e2e.node.images import PYTHON
 from e2e.pods import container, user
-from hedgerow.testing.api import Api, Object, Reply
+from hedgerow_testing.api import Api, Object, Reply
 from support.cluster.cronjobs import GROUP, VERSION
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(360), pytest.mark.usefixtures("deployment")]

@@ -10,8 +10,8 @@ import yaml
 
 from e2e.deployment import Deployment
 from e2e.node.node import Node
-from hedgerow.testing.api import Api, Object
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Api, Object
+from hedgerow_testing.waiting import eventually
 from support.helm import programs
 from support.helm.chart import CHART, KUBERNETES, NAMESPACE, RELEASE, Helm
 

@@ -5,7 +5,7 @@ import pytest
 from e2e.deployment import REPLICAS, Deployment
 from e2e.node.node import Node
 from e2e.pods import is_ready
-from hedgerow.testing.api import Api
+from hedgerow_testing.api import Api
 
 pytestmark = pytest.mark.e2e
 

@@ -12,8 +12,8 @@ import pytest
 from e2e.node.images import PYTHON, Images
 from e2e.node.node import Node
 from e2e.node.prepared import Prepared
-from hedgerow.testing.api import Api
-from hedgerow.testing.audit_log import must_be_unforced_applies
+from hedgerow_testing.api import Api
+from hedgerow_testing.audit_log import must_be_unforced_applies
 from support.cluster.granted import denied, requests
 from support.programs import wheels
 from support.programs.tutorial import Block, Terminal, blocks

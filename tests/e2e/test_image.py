@@ -9,7 +9,7 @@ import pytest
 from e2e.node.images import OPERATOR, PYTHON, ROOT, Images
 from e2e.node.node import Node
 from e2e.pods import container, finished, fresh, pod, spec
-from hedgerow.testing.api import Api, Object
+from hedgerow_testing.api import Api, Object
 
 pytestmark = pytest.mark.e2e
 

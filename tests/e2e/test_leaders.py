@@ -13,8 +13,8 @@ from e2e.load import Load
 from e2e.node.node import Node
 from e2e.pods import must_restart
 from hedgerow.runtime.clock import SystemClock
-from hedgerow.testing.api import Api, Object
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Api, Object
+from hedgerow_testing.waiting import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(500)]
 

@@ -10,8 +10,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from e2e import scraping
 from e2e.deployment import REPLICAS, Deployment
 from e2e.node.node import Node
-from hedgerow.testing.api import Api, Object
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Api, Object
+from hedgerow_testing.waiting import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(360)]
 

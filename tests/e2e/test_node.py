@@ -13,8 +13,8 @@ from e2e.node.images import PYTHON
 from e2e.node.init import POD_BRIDGE
 from e2e.node.node import Node
 from e2e.pods import container, is_ready, pod, user
-from hedgerow.testing.api import Api
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Api
+from hedgerow_testing.waiting import eventually
 
 pytestmark = pytest.mark.e2e
 

@@ -9,8 +9,8 @@ from e2e.node.node import Node
 from e2e.pods import is_ready
 from e2e.serving import SECRET, connecting, shown, stored
 from hedgerow.encoding import encode
-from hedgerow.testing.api import Api, Object
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Api, Object
+from hedgerow_testing.waiting import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(500)]
 

@@ -10,8 +10,8 @@ from e2e.node.node import Node
 from e2e.scraping import trusted
 from e2e.serving import shown, stored
 from e2e.test_admission import create, invalid
-from hedgerow.testing.api import Api
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Api
+from hedgerow_testing.waiting import eventually
 from support.code.documents import commands, guide, section
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(360)]

@@ -17,7 +17,7 @@ from e2e.node.node import Node
 from e2e.pods import must_restart
 from e2e.rights import ANYBODY, allowed, refused
 from hedgerow.deploy.rights import of_installation
-from hedgerow.testing.api import Api
+from hedgerow_testing.api import Api
 from support.cluster.granted import requests, used
 
 pytestmark = [pytest.mark.e2e, pytest.mark.apart, pytest.mark.timeout(900)]

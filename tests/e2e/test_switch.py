@@ -11,8 +11,8 @@ from e2e.node.node import Node
 from e2e.pods import fresh
 from e2e.switching import OVERLAP, measure
 from e2e.troubles import ABSENT, UNSERVED, Troubled, job, light
-from hedgerow.testing.api import Api
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Api
+from hedgerow_testing.waiting import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(360), pytest.mark.usefixtures("deployment")]
 

@@ -9,8 +9,8 @@ from e2e.caches import Cache
 from e2e.node.images import MEMCACHED, PYTHON
 from e2e.node.node import Node
 from e2e.pods import container, finished, pod, spec, user
-from hedgerow.testing.api import Api, Object
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Api, Object
+from hedgerow_testing.waiting import eventually
 from support.cluster import cronjobs
 from support.cluster.cronjobs import SCHEDULED_AT, ended, seconds_of
 

@@ -12,8 +12,8 @@ from typing import NamedTuple, Self
 
 from e2e.background import Background
 from e2e.callers import ask
-from hedgerow.testing.api import Api
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Api
+from hedgerow_testing.waiting import eventually
 
 COLOURS = ("Blue", "Green")
 CALLERS = 4

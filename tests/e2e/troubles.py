@@ -15,8 +15,8 @@ from e2e.colours import PORT, TARGET
 from e2e.node.images import BUSYBOX
 from e2e.pods import container, user
 from e2e.traffic import Traffic
-from hedgerow.testing.api import Api, Object
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Api, Object
+from hedgerow_testing.waiting import eventually
 from support.cluster.bluegreens import World
 
 ABSENT = "localhost/absent:1"

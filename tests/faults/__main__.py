@@ -27,9 +27,9 @@ from faults.scenarios import SCENARIOS
 from faults.sharded import SCENARIO as SHARDS
 from faults.sharded import sharded
 from faults.troubles import Target
-from hedgerow.sandbox.cluster import Options
-from hedgerow.testing.api import Api
-from hedgerow.testing.sandboxes import running as cluster
+from hedgerow_testing.api import Api
+from hedgerow_testing.sandbox.cluster import Options
+from hedgerow_testing.sandboxes import running as cluster
 from support.cluster.worlds import with_custom_resources
 
 LANES, SLOW_LANES = 10, 8

@@ -18,7 +18,7 @@ from faults.scenario import USER, Object, Scenario, apply, collect, jobs
 from faults.scenarios import CRON, EVERY_SECOND
 from faults.strikes import STRIKES, strike
 from faults.troubles import ANY_STEP, LONG_OUTAGE, OUTAGE, REFUSALS, Target
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.waiting import eventually
 
 SILENT_PATIENCE = 240.0
 """A watch that says nothing is given up after 90 s."""

@@ -6,9 +6,9 @@ import pytest
 
 from faults.__main__ import world as brought_up
 from faults.machine import World
-from hedgerow.sandbox.cluster import Options
-from hedgerow.testing.plugin import line_writer
-from hedgerow.testing.sandboxes import find_binaries
+from hedgerow_testing.plugin import line_writer
+from hedgerow_testing.sandbox.cluster import Options
+from hedgerow_testing.sandboxes import find_binaries
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

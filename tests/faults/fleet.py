@@ -36,7 +36,7 @@ from faults.scenario import (
 from faults.scenarios import CACHE, CRON, DEMO, ROUTE, SERVERS
 from faults.troubles import Off
 from hedgerow.shard import Shard, lease_name
-from hedgerow.testing.audit_log import AuditLog
+from hedgerow_testing.audit_log import AuditLog
 from support.cluster.writers import Entry, Writers, started_twice
 
 AUDIT_LOG = "audit.log"

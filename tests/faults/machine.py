@@ -26,9 +26,9 @@ from faults.proxy import Line, Proxy
 from faults.scenario import Object, Scenario, Step, collect
 from faults.signatures import signature
 from faults.troubles import ANY_STEP, Target
-from hedgerow.sandbox.cluster import Sandbox
-from hedgerow.sandbox.ports import choose
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.sandbox.cluster import Sandbox
+from hedgerow_testing.sandbox.ports import choose
+from hedgerow_testing.waiting import eventually
 
 QUIET, LAST_QUIET = 1.0, 1.5
 """Seconds without a write after which nothing more is expected: between steps, and at the end."""

@@ -24,7 +24,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Self
 
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.waiting import eventually
 
 _DIES_WITH_ITS_PARENT = 1
 

@@ -16,8 +16,8 @@ import psutil
 from faults.cases import Case, Outcome, judged, untold
 from faults.checks import broken
 from faults.machine import Reference, Run, World, prepared
-from hedgerow.sandbox.cluster import Sandbox
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.sandbox.cluster import Sandbox
+from hedgerow_testing.waiting import eventually
 
 API_SERVER, ETCD = "kube-apiserver", "etcd"
 SHORT, LONG = 5.0, 40.0

@@ -12,8 +12,8 @@ import httpx
 
 from faults.scenario import Object
 from hedgerow.plan.yield_and_claim import ALLOW_CLAIMS
-from hedgerow.testing.api import Api, Reply
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Api, Reply
+from hedgerow_testing.waiting import eventually
 
 AWAY = {429, 500, 502, 503, 504}
 """What is answered while there is no server."""

@@ -12,9 +12,9 @@ from hedgerow.fields.paths import path_of
 from hedgerow.fields.refused import MOST_CAUSES
 from hedgerow.fields.sets import Values, declaring, leaves
 from hedgerow.fields.unions import in_the_way
-from hedgerow.testing.memory.answers import Refused
-from hedgerow.testing.memory.kinds import BUILTIN
-from hedgerow.testing.memory.server import Server
+from hedgerow_testing.memory.answers import Refused
+from hedgerow_testing.memory.kinds import BUILTIN
+from hedgerow_testing.memory.server import Server
 from model.programs import ModelWorld
 from support.objects.judged import Object
 

@@ -37,8 +37,8 @@ from hedgerow.deploy.names import Names
 from hedgerow.plan.declaration import DeclarationError
 from hedgerow.registry import Registry
 from hedgerow.runtime.metrics import Meters
-from hedgerow.testing import InMemory, target
-from hedgerow.testing.purity import NotPureError, difference
+from hedgerow_testing import InMemory, target
+from hedgerow_testing.purity import NotPureError, difference
 from library.greeter import GREETER, ConfigMap, GreetingStatus
 from support.objects.parts import Part
 

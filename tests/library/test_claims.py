@@ -12,7 +12,6 @@ import pytest
 
 import hedgerow
 from hedgerow.cli.targets import is_meant
-from hedgerow.cli.tree.resources import ObjectIndex, is_ours, reduced, resource_tree
 from hedgerow.controllers.scaler.controller import DEPLOYMENTS, STATEFUL_SETS
 from hedgerow.deploy import authors, confinement
 from hedgerow.deploy.admission_policies import unchanged_but
@@ -23,6 +22,7 @@ from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow.registry import Registry
 from hedgerow.serving.admission.configuration import configuration, webhook_names
 from hedgerow_schemas.bluegreen import BlueGreen
+from hedgerow_tools.tree.resources import ObjectIndex, is_ours, reduced, resource_tree
 from library import scaler
 from library.scaler import SCALER, Autoscaler
 from support.operator.registered import ALL

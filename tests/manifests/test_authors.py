@@ -6,7 +6,7 @@ import re
 
 from hedgerow.deploy.authors import policy
 from hedgerow.deploy.names import Names
-from hedgerow.generate import ROOT
+from hedgerow_testing.generate import ROOT
 from support.operator.registered import ALL
 
 GUIDE = (ROOT / "docs/guides/policy.md").read_text("utf-8")

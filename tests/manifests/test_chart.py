@@ -13,8 +13,8 @@ from jsonschema import Draft7Validator
 from hedgerow.deploy.helm.superposing import Conditions, superposed
 from hedgerow.deploy.helm.template import Only, Text, Value, filled, written
 from hedgerow.encoding import decode
-from hedgerow.generate import OPENAPI as DOCUMENT
-from hedgerow.generate import ROOT, generated
+from hedgerow_testing.generate import OPENAPI as DOCUMENT
+from hedgerow_testing.generate import ROOT, generated
 
 A, B, C = "$a", "$b", "$c"
 EVERY = Conditions((A, B, C))

@@ -11,14 +11,14 @@ import yaml
 from hedgerow.deploy.names import HEALTH, METRICS, WEBHOOK, Names
 from hedgerow.deploy.overlays import OVERLAYS, parts
 from hedgerow.deploy.workload import GRACE, PAUSE
-from hedgerow.generate import crd_file
 from hedgerow.process import stopping
-from hedgerow.runtime.leaderelection.elector import RELEASE
-from hedgerow.runtime.leaderelection.thread import LEAVE
+from hedgerow.process.leaderelection.elector import RELEASE
+from hedgerow.process.leaderelection.thread import LEAVE
 from hedgerow.serving.httpserver import server as served
 from hedgerow.serving.httpserver.addresses import Address
 from hedgerow.serving.loop_latency import TOO_LATE
 from hedgerow.settings import Settings
+from hedgerow_testing.generate import crd_file
 from support.operator.registered import ALL, REGISTRY
 
 ROOT = Path(__file__).parents[2]

@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from hedgerow.testing.memory.schema import Object
+from hedgerow_testing.memory.schema import Object
 
 Drawn = st.SearchStrategy[Any]
 

@@ -6,8 +6,8 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-from hedgerow.testing.memory.kind import ServedKind
-from hedgerow.testing.memory.schema import (
+from hedgerow_testing.memory.kind import ServedKind
+from hedgerow_testing.memory.schema import (
     Atomic,
     Items,
     Keyed,

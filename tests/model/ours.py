@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from hedgerow.testing.memory.kind import ServedKind, Wrong
-from hedgerow.testing.memory.kinds import custom_resource
-from hedgerow.testing.memory.schema import Object
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.cronjob import LONGEST_NAME, CronJob
 from hedgerow_schemas.guestbook import Guestbook
 from hedgerow_schemas.memcached import Memcached
+from hedgerow_testing.memory.kind import ServedKind, Wrong
+from hedgerow_testing.memory.kinds import custom_resource
+from hedgerow_testing.memory.schema import Object
 
 
 def _unroutable(bluegreen: Object) -> Wrong:

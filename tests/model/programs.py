@@ -11,10 +11,10 @@ from typing import Any, Protocol
 from hypothesis import strategies as st
 
 from hedgerow.kube import errors
-from hedgerow.testing.memory.answers import Refused
-from hedgerow.testing.memory.kinds import BUILTIN
-from hedgerow.testing.memory.schema import Object
-from hedgerow.testing.memory.server import Server
+from hedgerow_testing.memory.answers import Refused
+from hedgerow_testing.memory.kinds import BUILTIN
+from hedgerow_testing.memory.schema import Object
+from hedgerow_testing.memory.server import Server
 from model.bodies import NAMESPACE
 from model.ours import bluegreen, cronjob, memcached
 from model.subjects import SUBJECTS, Subject

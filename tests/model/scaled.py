@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from hedgerow.testing.memory.kind import ServedKind, Wrong
-from hedgerow.testing.memory.podspec import ANY
-from hedgerow.testing.memory.schema import Atomic, Object, Struct
 from hedgerow_schemas.builtin import HorizontalPodAutoscaler, StatefulSet
+from hedgerow_testing.memory.kind import ServedKind, Wrong
+from hedgerow_testing.memory.podspec import ANY
+from hedgerow_testing.memory.schema import Atomic, Object, Struct
 
 
 def _autoscaler_wrong(new: Object, _old: Object | None) -> Wrong:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from hedgerow.testing.memory.schema import Object
+from hedgerow_testing.memory.schema import Object
 from model.bodies import (
     BLUEGREEN,
     BUDGET,

@@ -6,9 +6,9 @@ import anyio
 import pytest
 
 from hedgerow.kube import errors
-from hedgerow.testing.memory.cluster import MemoryCluster, Sent, selects
-from hedgerow.testing.memory.kinds import CONFIG_MAP, DEPLOYMENT
-from hedgerow.testing.memory.server import Server
+from hedgerow_testing.memory.cluster import MemoryCluster, Sent, selects
+from hedgerow_testing.memory.kinds import CONFIG_MAP, DEPLOYMENT
+from hedgerow_testing.memory.server import Server
 
 pytestmark = pytest.mark.anyio
 

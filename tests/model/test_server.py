@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from hedgerow.testing.memory.answers import Refused
-from hedgerow.testing.memory.kind import ServedKind, custom
-from hedgerow.testing.memory.kinds import BUILTIN, SERVICE
-from hedgerow.testing.memory.server import Server
-from hedgerow.testing.memory.structural import wrong
+from hedgerow_testing.memory.answers import Refused
+from hedgerow_testing.memory.kind import ServedKind, custom
+from hedgerow_testing.memory.kinds import BUILTIN, SERVICE
+from hedgerow_testing.memory.server import Server
+from hedgerow_testing.memory.structural import wrong
 from model.bounds import INT32, of_bounds, values
 from model.mistyped import is_dropped, mistyped
 from model.ours import bluegreen, cronjob, guestbook, memcached

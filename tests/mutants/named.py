@@ -124,7 +124,7 @@ NAMED = (
     ),
     Named(
         "a lease is taken from who holds it",
-        "operator/hedgerow/runtime/leaderelection/record.py",
+        "operator/hedgerow/process/leaderelection/record.py",
         "self._free_from = now if vacant else self._expires",
         "self._free_from = now",
     ),

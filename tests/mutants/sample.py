@@ -17,7 +17,8 @@ SEED = "hedgerow"
 AREAS = {
     "operator/hedgerow/fields": 40,
     "operator/hedgerow/plan": 45,
-    "operator/hedgerow/controllers": 35,
+    "operator/hedgerow/controllers": 28,
+    "operator/hedgerow/schedule": 7,
     "operator/hedgerow/runtime": 45,
     "schemas/hedgerow_schemas": 15,
 }

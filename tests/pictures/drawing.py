@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from xml.etree import ElementTree as ET
 
-from hedgerow.cli.colours import FONT
+from hedgerow_tools.render.colours import FONT
 
 PAPERS = {
     "light": {

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from hedgerow.demo import acts, samples
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
+from hedgerow_testing.demo import acts, samples
 from pictures.__main__ import PICTURES
 from pictures.drawing import PAPERS, SVG, lines, parsed
 from pictures.recording import FRAMES, STILL, told

@@ -20,10 +20,10 @@ from hedgerow.plan.plan import Plan, plan, plan_own
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION, said
 from hedgerow.plan.writes import ChildId, Write, admitted_digest, judge_admitted, release, unguarded
 from hedgerow.plan.yield_and_claim import NO_FIELD_POLICY, FieldPolicy, field_policy_of
-from hedgerow.testing.memory.server import Server
 from hedgerow_schemas.base import Status
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.builtin import Deployment, Service
+from hedgerow_testing.memory.server import Server
 from plan.made import in_one_turn
 
 Object = dict[str, Any]

@@ -14,20 +14,19 @@ from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import Any
 
-from hedgerow.cli.plan import merge
-from hedgerow.cli.transfers import giving_up
-from hedgerow.cli.watch import changes
 from hedgerow.contract import Apply, Desired
 from hedgerow.encoding import encode
-from hedgerow.fields import diff, field_tree, managed_fields, ownership, unions
+from hedgerow.fields import managed_fields, ownership, unions
 from hedgerow.objects import ChildId, Installation, ObjectRef
-from hedgerow.plan import status, stubs, transfers, writes
+from hedgerow.plan import status, stubs, writes
 from hedgerow.plan.input import PlanInput
 from hedgerow.plan.plan import ChildPlanner, Plan, plan
 from hedgerow.plan.yield_and_claim import field_policy_of
 from hedgerow_schemas.base import Status
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.builtin import Deployment
+from hedgerow_tools.fields import changes, diff, field_tree, giving_up, merge
+from hedgerow_tools.moving import transfers
 from plan.made import MANAGER, entry, fields, in_one_turn
 
 Object = dict[str, Any]

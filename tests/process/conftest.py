@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hedgerow.testing.virtual import BACKEND
+from hedgerow_testing.virtual import BACKEND
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 from hedgerow.errors import OneLineError
 from hedgerow.kube import errors
 from hedgerow.process.api_server import LONGEST, ApiServerCheck
-from hedgerow.testing.virtual import VirtualClock
+from hedgerow_testing.virtual import VirtualClock
 
 pytestmark = pytest.mark.anyio
 

@@ -14,22 +14,22 @@ from structlog.testing import capture_logs
 
 from hedgerow.kube.errors import ConfigError, Forbidden, Missing, NotLeading, Unreachable
 from hedgerow.process import leadership as leading
+from hedgerow.process.leaderelection import thread
+from hedgerow.process.leaderelection.elector import Elector, LeadershipLost
+from hedgerow.process.leaderelection.record import LEASES
+from hedgerow.process.leaderelection.thread import start
 from hedgerow.process.leadership import AnotherOperatorError, led, refuse_another_operator
 from hedgerow.process.stopping import Stop
 from hedgerow.runtime.clock import SystemClock
-from hedgerow.runtime.leaderelection import thread
-from hedgerow.runtime.leaderelection.elector import Elector, LeadershipLost
-from hedgerow.runtime.leaderelection.record import LEASES
-from hedgerow.runtime.leaderelection.thread import start
 from hedgerow.runtime.metrics import Meters
 from hedgerow.serving.health import Health
 from hedgerow.settings import Settings
 from hedgerow.shard import lease_name
-from hedgerow.testing.memory import kinds
-from hedgerow.testing.memory.cluster import MemoryCluster
-from hedgerow.testing.memory.server import Server
-from hedgerow.testing.virtual import VirtualClock
 from hedgerow_schemas.base import ApiResource
+from hedgerow_testing.memory import kinds
+from hedgerow_testing.memory.cluster import MemoryCluster
+from hedgerow_testing.memory.server import Server
+from hedgerow_testing.virtual import VirtualClock
 from support.operator.inline import inline
 
 pytestmark = pytest.mark.anyio

@@ -21,8 +21,8 @@ from hedgerow.process.rights import (
     tell_unserved,
 )
 from hedgerow.settings import Settings
-from hedgerow.testing.virtual import VirtualClock
 from hedgerow_schemas.crd import crd_name
+from hedgerow_testing.virtual import VirtualClock
 from support.operator.registered import ALL, CONTROLLERS, REGISTRY, RESOURCES
 from support.server.apiserver import Act, Answer, ApiServer, Exchange, Reply, refusal
 from support.server.connected import connected

@@ -28,7 +28,7 @@ from hedgerow.serving.httpserver.connections import ListenError
 from hedgerow.serving.httpserver.limits import PROBES, REVIEWS, SCRAPES
 from hedgerow.serving.loop_latency import BEAT
 from hedgerow.settings import Settings
-from hedgerow.testing.virtual import BACKEND, VirtualClock
+from hedgerow_testing.virtual import BACKEND, VirtualClock
 from serving.certs import Shared, shown, unavailable
 from serving.judged import judging
 from serving.serving import pair

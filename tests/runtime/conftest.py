@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hedgerow.testing.virtual import BACKEND
+from hedgerow_testing.virtual import BACKEND
 from runtime.world import World
 
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from hedgerow.kube import errors
-from hedgerow.runtime.leaderelection.record import LEASES
-from hedgerow.testing.memory.answers import Refused
-from hedgerow.testing.memory.kinds import LEASE
-from hedgerow.testing.memory.server import Server
+from hedgerow.process.leaderelection.record import LEASES
+from hedgerow_testing.memory.answers import Refused
+from hedgerow_testing.memory.kinds import LEASE
+from hedgerow_testing.memory.server import Server
 
 Object = dict[str, Any]
 MANAGER = "hedgerow-lease"

@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
-from hedgerow.testing.memory.server import Server
+from hedgerow_testing.memory.server import Server
 
 Object = dict[str, Any]
 Start = tuple[str, str]

@@ -7,7 +7,7 @@ from typing import Any
 
 from hedgerow.kube import errors
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
-from hedgerow.testing.memory.cluster import Sent
+from hedgerow_testing.memory.cluster import Sent
 from runtime.shop import Shop
 from runtime.world import World
 

@@ -11,10 +11,10 @@ import anyio
 
 from hedgerow.contract import Desired, Key
 from hedgerow.runtime.metrics import Meters
-from hedgerow.testing.memory.inmemory import any_claims
-from hedgerow.testing.memory.life import operator
-from hedgerow.testing.memory.watched import Watched
-from hedgerow.testing.virtual import VirtualClock
+from hedgerow_testing.memory.inmemory import any_claims
+from hedgerow_testing.memory.life import operator
+from hedgerow_testing.memory.watched import Watched
+from hedgerow_testing.virtual import VirtualClock
 from runtime.world import World
 
 

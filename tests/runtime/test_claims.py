@@ -15,13 +15,13 @@ from hedgerow.fields import managed_fields
 from hedgerow.kube import errors
 from hedgerow.plan.conditions import stalled
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
-from hedgerow.testing.memory import kinds
-from hedgerow.testing.memory.kind import ServedKind
-from hedgerow.testing.memory.podspec import ANY
-from hedgerow.testing.memory.schema import Struct
 from hedgerow_schemas.base import ApiResource, Object, Resource, Status, View
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.builtin import Deployment
+from hedgerow_testing.memory import kinds
+from hedgerow_testing.memory.kind import ServedKind
+from hedgerow_testing.memory.podspec import ANY
+from hedgerow_testing.memory.schema import Struct
 from runtime.bluegreens import (
     claims,
     declare,

@@ -9,8 +9,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from hedgerow.kube import errors
-from hedgerow.testing.memory.answers import Refused
-from hedgerow.testing.virtual import run
+from hedgerow_testing.memory.answers import Refused
+from hedgerow_testing.virtual import run
 from runtime.bluegreens import COLOURS
 from runtime.people import SPECS, People, unreported
 from runtime.world import NS, Crash, World, calm

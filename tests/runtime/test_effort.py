@@ -19,10 +19,10 @@ from hedgerow.controllers import memcached as memcacheds
 from hedgerow.fields import ownership
 from hedgerow.kube import errors
 from hedgerow.runtime.observation import ResourcePlanner
-from hedgerow.testing.memory.cluster import Sent
 from hedgerow_schemas.base import Resource
 from hedgerow_schemas.bluegreen import BlueGreenStatus
 from hedgerow_schemas.builtin import ConfigMap
+from hedgerow_testing.memory.cluster import Sent
 from runtime.scenes import BLUE, CREATION, GREEN, settled
 from runtime.shop import Shop, quiet
 from runtime.world import CONTROLLER, DEMO, NS, World, calm, pods

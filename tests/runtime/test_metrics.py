@@ -16,9 +16,9 @@ from hedgerow.contract import Key, Lag
 from hedgerow.controllers.cronjob import controller as cronjob
 from hedgerow.kube import errors
 from hedgerow.runtime.metrics import ACTIONS, MANAGERS, OTHER, OUTCOMES, Meter, Meters
-from hedgerow.testing.virtual import EPOCH
 from hedgerow_schemas.base import Status
 from hedgerow_schemas.builtin import Deployment
+from hedgerow_testing.virtual import EPOCH
 from runtime.bluegreens import (
     CREATED,
     claims,

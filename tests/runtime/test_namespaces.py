@@ -10,8 +10,8 @@ from structlog.testing import capture_logs
 
 from hedgerow.kube.errors import Unavailable
 from hedgerow.runtime.namespaces import LOOK_AGAIN, Namespaces
-from hedgerow.testing.memory.answers import missing
-from hedgerow.testing.virtual import VirtualClock
+from hedgerow_testing.memory.answers import missing
+from hedgerow_testing.virtual import VirtualClock
 from support.server.apiserver import Act, ApiServer, Exchange, Reply, refusal
 from support.server.connected import connected
 

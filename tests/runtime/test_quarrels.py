@@ -10,9 +10,9 @@ import pytest
 from hedgerow.contract import Apply, Controller, Desired
 from hedgerow.controllers.bluegreen import controller as bluegreen
 from hedgerow.plan.yield_and_claim import CLAIM
-from hedgerow.testing.memory.cluster import MemoryCluster
 from hedgerow_schemas.base import Resource
 from hedgerow_schemas.builtin import Deployment
+from hedgerow_testing.memory.cluster import MemoryCluster
 from runtime.scenes import BLUE, MOST_REPEATS, settled
 from runtime.world import World, pods
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from faults.checked import BLUE, ROUTE
 from faults.scenario import Step
 from hedgerow.kube import errors
-from hedgerow.testing.memory.cluster import Sent
-from hedgerow.testing.virtual import run
+from hedgerow_testing.memory.cluster import Sent
+from hedgerow_testing.virtual import run
 from runtime.bluegreens import (
     CREATED,
     crash_at,

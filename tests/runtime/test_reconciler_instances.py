@@ -13,8 +13,8 @@ import pytest
 
 from hedgerow.contract import Apply, Desired, Observed
 from hedgerow.objects import CONTROLLER_LABEL
-from hedgerow.testing.memory.cluster import MemoryCluster
 from hedgerow_schemas.builtin import Deployment
+from hedgerow_testing.memory.cluster import MemoryCluster
 from runtime.clockwork import MINUTE, Clockwork
 from runtime.scenes import BLUE, settled
 from runtime.world import CONTROLLER, World, pods

@@ -14,8 +14,8 @@ from faults.checked import BLUE, DEMO, GREEN, ROUTE
 from faults.scenario import Act, People, both, target
 from hedgerow.contract import Apply, Desired, Observed
 from hedgerow.objects import CONTROLLER_LABEL
-from hedgerow.testing.memory.cluster import Sent
 from hedgerow_schemas.builtin import ConfigMap
+from hedgerow_testing.memory.cluster import Sent
 from runtime.bluegreens import (
     APPLY_BLUE,
     APPLY_SERVICE,

@@ -13,7 +13,7 @@ from faults.scenario import Act, People, give_back, take
 from hedgerow.kube import errors
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD, FieldPolicy
 from hedgerow.runtime.namespaces import LOOK_AGAIN
-from hedgerow.testing.memory.cluster import Sent
+from hedgerow_testing.memory.cluster import Sent
 from runtime import scenes
 from runtime.bluegreens import (
     APPLY_BLUE,

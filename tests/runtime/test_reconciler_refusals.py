@@ -14,7 +14,7 @@ import pytest
 from faults.checked import BLUE, GREEN
 from faults.scenario import Act, roll_out
 from hedgerow.kube import errors
-from hedgerow.testing.memory.cluster import Sent
+from hedgerow_testing.memory.cluster import Sent
 from runtime import scenes
 from runtime.bluegreens import (
     APPLY_BLUE,

@@ -9,7 +9,7 @@ import pytest
 from faults.checked import BLUE, DEMO
 from faults.scenario import Act, People, take, value_at
 from hedgerow.kube import errors
-from hedgerow.testing.memory.cluster import Sent
+from hedgerow_testing.memory.cluster import Sent
 from runtime.bluegreens import (
     APPLY_STATUS,
     CHILD,

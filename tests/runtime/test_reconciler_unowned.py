@@ -10,7 +10,7 @@ import pytest
 from faults.checked import BLUE
 from faults.scenario import Act, People
 from hedgerow.kube import errors
-from hedgerow.testing.memory.cluster import Sent
+from hedgerow_testing.memory.cluster import Sent
 from runtime.bluegreens import (
     APPLY_BLUE,
     APPLY_STATUS,

@@ -16,7 +16,7 @@ from hedgerow.kube.errors import Cause, KubeError
 from hedgerow.plan.ledger import FIRST_WAIT
 from hedgerow.runtime import refusals
 from hedgerow.runtime.refusals import TABLE, Reaction, RefusalKind, RefusalRule, RequestKind
-from hedgerow.testing.memory.cluster import Sent
+from hedgerow_testing.memory.cluster import Sent
 from runtime.scenes import everything, refuse, settled, take_image
 from runtime.shop import Shop, quiet
 from runtime.world import World, pods

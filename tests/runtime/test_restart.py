@@ -23,11 +23,11 @@ from hedgerow.controllers.cronjob import controller as cronjob
 from hedgerow.controllers.scaler import controller as scaler
 from hedgerow.controllers.scaler.windows import OUT_REPLICAS, SCALE_IN, SCALE_OUT
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
-from hedgerow.testing.memory import kinds
-from hedgerow.testing.memory.kinds import custom_resource
-from hedgerow.testing.memory.server import Server
 from hedgerow_schemas.base import Resource
 from hedgerow_schemas.bluegreen import BlueGreen
+from hedgerow_testing.memory import kinds
+from hedgerow_testing.memory.kinds import custom_resource
+from hedgerow_testing.memory.server import Server
 from model import ours, scaled
 from runtime.things import MANY
 from runtime.world import EVENTS, NS, World, pods

@@ -13,9 +13,9 @@ import pytest
 from hedgerow.contract import Desired, Observed
 from hedgerow.controllers.bluegreen.controller import SELECTED
 from hedgerow.kube import errors
-from hedgerow.testing.memory import kinds
-from hedgerow.testing.memory.cluster import Sent
-from hedgerow.testing.virtual import EPOCH, VirtualClock
+from hedgerow_testing.memory import kinds
+from hedgerow_testing.memory.cluster import Sent
+from hedgerow_testing.virtual import EPOCH, VirtualClock
 from runtime.clockwork import MINUTE, Clockwork, started
 from runtime.scenes import refuse, settled, take_image
 from runtime.shop import Shop, quiet

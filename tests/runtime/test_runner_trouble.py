@@ -11,8 +11,8 @@ import pytest
 from hedgerow.contract import Desired, Key, Observed, Relation
 from hedgerow.controllers.bluegreen import controller as bluegreen
 from hedgerow.kube import errors
-from hedgerow.testing.memory.cluster import Sent
 from hedgerow_schemas.builtin import ConfigMap
+from hedgerow_testing.memory.cluster import Sent
 from runtime.scenes import occupy, refuse
 from runtime.shop import Shop, quiet
 from runtime.world import World

@@ -28,8 +28,8 @@ from hedgerow.controllers.scaler.windows import (
 from hedgerow.fields import managed_fields
 from hedgerow.kube.errors import Forbidden
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
-from hedgerow.testing.memory import kinds
-from hedgerow.testing.memory.cluster import MemoryCluster
+from hedgerow_testing.memory import kinds
+from hedgerow_testing.memory.cluster import MemoryCluster
 from model import scaled
 from runtime.scenes import refuse
 from runtime.stepwise import Shows, WorldPeople, is_settled, play

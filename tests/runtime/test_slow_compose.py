@@ -10,7 +10,7 @@ import pytest
 from hedgerow import Apply, Desired
 from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.slow_compose import SILENCE, SlowCompose
-from hedgerow.testing import InMemory, target
+from hedgerow_testing import InMemory, target
 from library.greeter import GREETER, ConfigMap
 
 NAME = "hedgerow_slow_compose_seconds"

@@ -11,9 +11,9 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from hedgerow.kube.errors import Forbidden, Unreachable
-from hedgerow.testing.memory.answers import Refused
-from hedgerow.testing.memory.cluster import Sent
-from hedgerow.testing.virtual import run
+from hedgerow_testing.memory.answers import Refused
+from hedgerow_testing.memory.cluster import Sent
+from hedgerow_testing.virtual import run
 from runtime.clockwork import (
     CRONJOBS,
     MINUTE,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hedgerow.kube.errors import Unreachable
-from hedgerow.testing.memory.cluster import Sent
+from hedgerow_testing.memory.cluster import Sent
 from runtime.clockwork import MINUTE, Clockwork, standstill, started
 from runtime.world import Crash, calm, crash
 

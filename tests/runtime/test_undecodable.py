@@ -12,7 +12,7 @@ from hedgerow.kube import errors
 from hedgerow.kube.cluster import ApplyResult
 from hedgerow.kube.watch import Bookmark, Changed, Undecoded, WatchEvent
 from hedgerow.objects import Key
-from hedgerow.testing.memory.watched import Watched
+from hedgerow_testing.memory.watched import Watched
 from runtime.clockwork import MINUTE, Clockwork
 from runtime.shop import Shop, quiet
 from runtime.world import World

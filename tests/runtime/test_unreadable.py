@@ -9,7 +9,7 @@ import pytest
 
 from hedgerow.kube import errors
 from hedgerow.kube.errors import KubeError
-from hedgerow.testing.memory import kinds
+from hedgerow_testing.memory import kinds
 from runtime.clockwork import MINUTE, USUAL, Clockwork
 from runtime.shop import Shop, quiet
 

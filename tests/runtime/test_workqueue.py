@@ -23,7 +23,7 @@ from hedgerow.runtime.workqueue import (
     QueueLine,
     WorkQueue,
 )
-from hedgerow.testing.virtual import VirtualClock, run
+from hedgerow_testing.virtual import VirtualClock, run
 
 A, B, C = ("ns", "a"), ("ns", "b"), ("ns", "c")
 

@@ -19,11 +19,11 @@ from hedgerow.runtime.events.recorder import Limits
 from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.namespaces import Permission
 from hedgerow.runtime.runner import ControllerRunner
-from hedgerow.testing.memory import kinds
-from hedgerow.testing.memory.cluster import MemoryCluster, Sent
-from hedgerow.testing.memory.life import Life
-from hedgerow.testing.memory.server import Server
 from hedgerow_schemas.base import Resource
+from hedgerow_testing.memory import kinds
+from hedgerow_testing.memory.cluster import MemoryCluster, Sent
+from hedgerow_testing.memory.life import Life
+from hedgerow_testing.memory.server import Server
 from model import ours
 
 Object = dict[str, Any]

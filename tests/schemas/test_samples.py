@@ -9,7 +9,7 @@ import pytest
 import yaml
 from jsonschema import Draft7Validator
 
-from hedgerow.generate import SCHEMAS, editor_file
+from hedgerow_testing.generate import SCHEMAS, editor_file
 from support.operator.registered import ALL
 
 ROOT = Path(__file__).parents[2]

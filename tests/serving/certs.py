@@ -19,15 +19,15 @@ from hedgerow.serving.certificates.material import Material, certificates
 from hedgerow.serving.certificates.rotation import Rules
 from hedgerow.serving.certificates.secret import SECRET, TYPE, SecretStore
 from hedgerow.serving.certificates.self_signed import SharedCertificates
-from hedgerow.testing.memory.cluster import MemoryCluster, Sent
-from hedgerow.testing.memory.kind import ServedKind
-from hedgerow.testing.memory.kinds import SECRET as SECRET_KIND
-from hedgerow.testing.memory.podspec import STRING
-from hedgerow.testing.memory.schema import Keyed, Struct
-from hedgerow.testing.memory.server import Server
-from hedgerow.testing.virtual import VirtualClock
 from hedgerow.x509 import Pair, key_pem, pem
 from hedgerow_schemas.base import ApiResource
+from hedgerow_testing.memory.cluster import MemoryCluster, Sent
+from hedgerow_testing.memory.kind import ServedKind
+from hedgerow_testing.memory.kinds import SECRET as SECRET_KIND
+from hedgerow_testing.memory.podspec import STRING
+from hedgerow_testing.memory.schema import Keyed, Struct
+from hedgerow_testing.memory.server import Server
+from hedgerow_testing.virtual import VirtualClock
 
 Object = dict[str, Any]
 HOOK = "cronjob.hedgerow.dev"

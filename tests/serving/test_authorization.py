@@ -11,7 +11,7 @@ import structlog
 
 from hedgerow.serving import authorization
 from hedgerow.serving.authorization import ADMITTED, REFUSED, Access, AccessVerdict
-from hedgerow.testing.virtual import BACKEND, VirtualClock
+from hedgerow_testing.virtual import BACKEND, VirtualClock
 from serving.judged import USERS, judging, reviewed
 from support.server.apiserver import Act, ApiServer, Exchange, Reply
 from support.server.connected import connected

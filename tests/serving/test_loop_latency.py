@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from hedgerow.serving.loop_latency import BEAT, TOO_LATE, Pulse
-from hedgerow.testing.virtual import BACKEND, VirtualClock
+from hedgerow_testing.virtual import BACKEND, VirtualClock
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ def laid_out(folder: Path) -> Path:
 
 def run_pytest(folder: Path, *names: str, **more: str) -> str:
     """Run some of the files as their reader does; return the output, once all have passed."""
-    command = [sys.executable, "-m", "pytest", "-p", "hedgerow.testing.plugin", *names]
+    command = [sys.executable, "-m", "pytest", "-p", "hedgerow_testing.plugin", *names]
     done = subprocess.run(
         command, cwd=folder, env={**os.environ, **more}, capture_output=True, text=True, check=False
     )

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.reports import BURST, ORDINARY, RESTLESS, SIZE, TIMEOUT, hostile, report
-from hedgerow.testing.audit.baseline import (
+from hedgerow_testing.audit.judging.baseline import (
     FIRST,
     BaselineError,
     baseline,
@@ -17,10 +16,11 @@ from hedgerow.testing.audit.baseline import (
     line_of,
     read_baseline,
 )
-from hedgerow.testing.audit.findings import AuditedObject, Finding
-from hedgerow.testing.audit.history import identified
-from hedgerow.testing.audit.rules import RULES
+from hedgerow_testing.audit.judging.findings import AuditedObject, Finding
+from hedgerow_testing.audit.judging.history import identified
+from hedgerow_testing.audit.judging.rules import RULES
 from support.code.sources import ROOT
+from testing.audit.reports import BURST, ORDINARY, RESTLESS, SIZE, TIMEOUT, hostile, report
 
 GUIDE = ROOT / "docs/guides/helm-4.md"
 

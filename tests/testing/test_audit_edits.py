@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hedgerow.fields.sets import ABSENT, Values
-from hedgerow.testing.audit.edits import held_fields, spread, with_value, without
+from hedgerow_testing.audit.judging.edits import held_fields, spread, with_value, without
 
 NAMED = 'k:{"name":"a"}'
 OBJECT = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hedgerow.fields.sets import ABSENT
-from hedgerow.testing.audit.causes import adds_only, causes, respelled, taker
-from hedgerow.testing.audit.history import History, LoggedWrite, moment
+from hedgerow_testing.audit.judging.causes import adds_only, causes, respelled, taker
+from hedgerow_testing.audit.judging.history import History, LoggedWrite, moment
 from support.objects.audited import KEY, USER, entry, widget
 
 BODY = {"apiVersion": "example.org/v1", "kind": "Widget"}

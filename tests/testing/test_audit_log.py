@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from hedgerow.testing import AuditLog, assert_no_writes, assert_settled, must_be_unforced_applies
-from hedgerow.testing.waiting import eventually, throughout
+from hedgerow_testing import AuditLog, assert_no_writes, assert_settled, must_be_unforced_applies
+from hedgerow_testing.waiting import eventually, throughout
 
 PATH = "/api/v1/namespaces/n/configmaps/x"
 

@@ -15,14 +15,14 @@ from anyio.from_thread import start_blocking_portal
 
 from hedgerow.encoding import encode
 from hedgerow.manifest import ManifestError
-from hedgerow.testing.api import Reply
-from hedgerow.testing.audit import machine as module
-from hedgerow.testing.audit.engine import audit
-from hedgerow.testing.audit.inputs import OPERATOR, AuditError, look_for_program, read_inputs
-from hedgerow.testing.audit.log import Log
-from hedgerow.testing.audit.machine import Attendant, AuditEnd, Machine, Pace
-from hedgerow.testing.audit.passthrough import passing
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Reply
+from hedgerow_testing.audit import machine as module
+from hedgerow_testing.audit.engine import audit
+from hedgerow_testing.audit.inputs import OPERATOR, AuditError, look_for_program, read_inputs
+from hedgerow_testing.audit.log import Log
+from hedgerow_testing.audit.machine import Attendant, AuditEnd, Machine, Pace
+from hedgerow_testing.audit.passthrough import passing
+from hedgerow_testing.waiting import eventually
 from support.objects import widgets
 from support.objects.audited import entry, widget
 

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from httpx import HTTPError
 
-from hedgerow.testing.api import Reply
-from hedgerow.testing.audit import engine
-from hedgerow.testing.audit.access import GrantedRights, Role
-from hedgerow.testing.audit.findings import AuditReport
-from hedgerow.testing.audit.inputs import Inputs
-from hedgerow.testing.audit.machine import AuditEnd
+from hedgerow_testing.api import Reply
+from hedgerow_testing.audit import engine
+from hedgerow_testing.audit.inputs import Inputs
+from hedgerow_testing.audit.judging.access import GrantedRights, Role
+from hedgerow_testing.audit.judging.findings import AuditReport
+from hedgerow_testing.audit.machine import AuditEnd
 from support.code.sources import ROOT
 from support.objects import widgets
 from support.operator.audited import LoggedApi, Machine, inputs

@@ -6,12 +6,12 @@ import re
 
 import pytest
 
-from hedgerow.testing.audit.access import GrantedRights, Role
-from hedgerow.testing.audit.findings import AuditedObject, AuditReport, FieldHolder, Finding
-from hedgerow.testing.audit.history import History
-from hedgerow.testing.audit.recorder import FindingRecorder
-from hedgerow.testing.audit.rules import BY_NAME, CAUSES, RULES
-from hedgerow.testing.audit.traffic import (
+from hedgerow_testing.audit.judging.access import GrantedRights, Role
+from hedgerow_testing.audit.judging.findings import AuditedObject, AuditReport, FieldHolder, Finding
+from hedgerow_testing.audit.judging.history import History
+from hedgerow_testing.audit.judging.recorder import FindingRecorder
+from hedgerow_testing.audit.judging.rules import BY_NAME, CAUSES, RULES
+from hedgerow_testing.audit.judging.traffic import (
     BURST,
     REPEATED,
     REPEATED_AT_REST,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hedgerow.fields.canonical import identical
-from hedgerow.testing.audit.values import MOST, is_required, others, schema_at
+from hedgerow_testing.audit.judging.values import MOST, is_required, others, schema_at
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import hedgerow.testing
-from hedgerow.testing import plugin
+import hedgerow_testing
+from hedgerow_testing import plugin
 from testing.guide import BLOCKS, TEXT, laid_out, run_pytest
 
 
@@ -24,7 +24,7 @@ def test_it_names_every_fixture_and_every_public_name():
         for name, value in vars(plugin).items()
         if type(value).__name__ == "FixtureFunctionDefinition"
     }
-    public = set(hedgerow.testing.__all__)
+    public = set(hedgerow_testing.__all__)
 
     assert {"sandbox", "in_memory", "operator_process"} < fixtures
     assert {name for name in fixtures | public if name not in TEXT} == set()

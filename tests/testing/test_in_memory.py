@@ -12,9 +12,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from hedgerow import Apply, Claim, Controller, Deployment, Desired, View
-from hedgerow.testing import InMemory, SomebodyElse, holders, target
-from hedgerow.testing.audit_log import must_be_unforced_applies, shown
 from hedgerow_schemas.base import ApiResource
+from hedgerow_testing import InMemory, SomebodyElse, holders, target
+from hedgerow_testing.audit_log import must_be_unforced_applies, shown
 from library.greeter import GREETER, ConfigMap, Greeting, compose
 from library.scaler import SCALER
 
@@ -36,7 +36,7 @@ def cluster(in_memory) -> InMemory:
 CAPTURING = """
 import logging
 import pytest
-from hedgerow.testing import target
+from hedgerow_testing import target
 from library.greeter import GREETER
 
 @pytest.fixture(params=["capsys", "capfd", "capsysbinary", "capfdbinary", "caplog"])
@@ -61,7 +61,7 @@ class TestBesideCaptures:
 
     def test_each_fixture_that_captures_works_in_every_test(self, tmp_path):
         (tmp_path / "test_it.py").write_text(CAPTURING, "utf-8")
-        words = ("-m", "pytest", "-q", "-p", "hedgerow.testing.plugin", "-p", "no:cacheprovider")
+        words = ("-m", "pytest", "-q", "-p", "hedgerow_testing.plugin", "-p", "no:cacheprovider")
         done = subprocess.run(
             (sys.executable, *words, "test_it.py"), cwd=tmp_path, check=False,
             env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},

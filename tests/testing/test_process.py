@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from hedgerow.testing import OperatorProcess, eventually
+from hedgerow_testing import OperatorProcess, eventually
 
 WITH_CHILD = "import subprocess, sys; print(subprocess.Popen(['sleep', '600']).pid, flush=True)"
 
@@ -110,7 +110,7 @@ class TestEnding:
     def test_it_ends_with_a_test_run_that_is_killed(self, tmp_path):
         program = (
             "import os, signal, sys; from pathlib import Path\n"
-            "from hedgerow.testing import OperatorProcess\n"
+            "from hedgerow_testing import OperatorProcess\n"
             f"log = Path('{tmp_path}/log')\n"
             "own = OperatorProcess(['sleep', '600'], kubeconfig=Path('k'), log=log)\n"
             "print(own.start().pid, flush=True); os.kill(os.getpid(), signal.SIGKILL)"

@@ -8,7 +8,7 @@ import tomllib
 
 import pytest
 
-import hedgerow.testing
+import hedgerow_testing
 from support.code.sources import ROOT
 
 LISTED = {
@@ -22,27 +22,25 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
 class TestNames:
     def test_the_list_is_what_it_is(self):
-        assert set(hedgerow.testing.__all__) == LISTED
+        assert set(hedgerow_testing.__all__) == LISTED
 
     def test_another_one_is_not(self):
         with pytest.raises(AttributeError, match="nonsense"):
-            _ = hedgerow.testing.nonsense
+            _ = hedgerow_testing.nonsense
 
 
 class TestImage:
-    def test_it_has_neither_the_kit_nor_what_the_kit_needs(self):
+    def test_it_has_neither_the_kit_nor_the_tools(self):
         left_out = (ROOT / ".dockerignore").read_text("utf-8").splitlines()
 
-        assert {f"operator/hedgerow/{name}" for name in ("demo", "sandbox", "testing")} <= set(
-            left_out
-        )
+        assert {"operator/hedgerow_testing", "operator/hedgerow_tools"} <= set(left_out)
 
 
 class TestPlugin:
     def test_pytest_finds_it_under_the_name_of_its_module(self):
         (entry,) = PROJECT["entry-points"]["pytest11"].items()
 
-        assert entry == ("hedgerow.testing.plugin",) * 2
+        assert entry == ("hedgerow_testing.plugin",) * 2
 
     def test_what_is_installed_with_it_is_pytest_alone(self):
         (extra,) = PROJECT["optional-dependencies"]["testing"]
@@ -52,23 +50,21 @@ class TestPlugin:
 
     def test_importing_it_imports_nothing_but_pytest(self):
         program = (
-            "import pytest, sys; before = set(sys.modules); import hedgerow.testing.plugin;"
+            "import pytest, sys; before = set(sys.modules); import hedgerow_testing.plugin;"
             "print(sorted(set(sys.modules) - before))"
         )
         found = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
 
-        assert found.stdout.decode().strip() == (
-            "['hedgerow', 'hedgerow.testing', 'hedgerow.testing.plugin']"
-        )
+        assert found.stdout.decode().strip() == ("['hedgerow_testing', 'hedgerow_testing.plugin']")
 
     def test_tests_that_do_not_use_it_run_as_they_did(self, tmp_path):
         (tmp_path / "test_x.py").write_text(
             "import pytest, sys\n\n\n@pytest.fixture\ndef sandbox():\n    return 'mine'\n\n\n"
             "def test_x(sandbox):\n    assert sandbox == 'mine'\n"
-            "    assert not any(m.startswith('hedgerow.sandbox') for m in sys.modules)\n",
+            "    assert not any(m.startswith('hedgerow_testing.sandbox') for m in sys.modules)\n",
             encoding="utf-8",
         )
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "hedgerow.testing.plugin"]
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "hedgerow_testing.plugin"]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
 
         assert "1 passed" in done.stdout, done.stdout

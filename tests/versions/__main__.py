@@ -29,7 +29,7 @@ ENDS = {"lowest": "lowest-direct", "highest": "highest"}
 ON_SERVERS = ("tests/cluster", "tests/e2e", "tests/faults/test_machine.py")
 DEPENDING = (
     *("tests/cli", "tests/kube", "tests/library", "tests/model", "tests/process"),
-    *("tests/runtime", "tests/sandbox", "tests/schemas", "tests/serving", "tests/testing"),
+    *("tests/runtime", "tests/testing/sandbox", "tests/schemas", "tests/serving", "tests/testing"),
 )
 """The tests in memory of what calls other packages."""
 CONNECTING = ("tests/cluster/test_kube.py", "-k", "TestRights or TestCluster")

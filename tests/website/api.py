@@ -23,9 +23,9 @@ TOPICS = {
     "hedgerow_schemas": ("views", "Views", "What is read of Kubernetes's own kinds."),
     "hedgerow.plan": ("conditions", "Conditions", "Conditions of a status."),
     "hedgerow.workloads": ("workloads", "Workloads", "Pods, and what has them."),
-    "hedgerow.controllers.cronjob": ("schedules", "Schedules", "The schedules of a CronJob."),
+    "hedgerow.schedule": ("schedules", "Schedules", "The schedules of a CronJob."),
     "hedgerow.fields": ("fields", "Fields", "Who holds a field, and values as the server reads."),
-    "hedgerow.testing": ("testing", "The test kit", "What tests of any operator are made with."),
+    "hedgerow_testing": ("testing", "The test kit", "What tests of any operator are made with."),
     "hedgerow": ("programs", "Programs", "Running controllers, their settings, and small helpers."),
 }
 """For the modules below a prefix, the longest that fits: a page's name, title and first line."""
@@ -33,7 +33,7 @@ DIRECTORY = "reference/api"
 FOREIGN = {"Field": "pydantic's `Field`, for the fields of a `Model`."}
 """What is public and has its documentation elsewhere."""
 VERSION = "__version__"
-PUBLIC = ("hedgerow", "hedgerow.testing")
+PUBLIC = ("hedgerow", "hedgerow_testing")
 WIDTH = 70
 """How long a line of a signature may be."""
 
@@ -53,7 +53,7 @@ def pages() -> dict[str, str]:
         for topic, (name, title, line) in TOPICS.items()
     )  # fmt: skip
     head = (
-        "# Python API\n\nWhat `hedgerow.__all__` and `hedgerow.testing.__all__` name; nothing else"
+        "# Python API\n\nWhat `hedgerow.__all__` and `hedgerow_testing.__all__` name; nothing else"
         " is promised. How to use it is told in [hedgerow as a library](../../guides/library.md)"
         " and [the test kit](../../guides/testing.md)."
     )
@@ -73,6 +73,7 @@ def _loaded() -> griffe.ModulesCollection:
     loader = griffe.GriffeLoader(search_paths=[ROOT / "operator", ROOT / "schemas"])
     loader.load("hedgerow")
     loader.load("hedgerow_schemas")
+    loader.load("hedgerow_testing")
     loader.resolve_aliases(implicit=True, external=False)
     return loader.modules_collection
 
@@ -87,7 +88,8 @@ def _target(module: Any, name: str) -> Any:
 def _topic(name: str, found: Any, module: str) -> str:
     if name in FOREIGN:
         return "hedgerow_schemas.base"
-    path = module if found is None or module == "hedgerow.testing" else found.path
+    path = module if found is None or module == "hedgerow_testing" else found.path
+    path = path.replace("hedgerow.controllers.cronjob", "hedgerow.schedule")
     return max((topic for topic in TOPICS if path.startswith(topic)), key=len)
 
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 import hedgerow
-import hedgerow.testing
+import hedgerow_testing
 from support.code.sources import ROOT
 from website import api, commands, resources
 from website.__main__ import build
@@ -88,7 +88,7 @@ def below_kubernetes(path: str, page: str) -> bool:
 
 
 class TestApi:
-    @pytest.mark.parametrize("module", [hedgerow, hedgerow.testing], ids=lambda one: one.__name__)
+    @pytest.mark.parametrize("module", [hedgerow, hedgerow_testing], ids=lambda one: one.__name__)
     def test_every_public_name_has_a_section(self, module):
         text = "".join(api.pages().values())
         listed = api.public(module.__name__)

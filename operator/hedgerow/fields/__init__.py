@@ -9,5 +9,5 @@ Everything here is a pure function of objects as the API server returns them:
   give way to what others hold, so that it takes nothing from them?
 - `applyconfiguration`: what to send, and what a manager sent before.
 - `canonical`: the API server's spelling of quantities and times.
-- `field_tree`, `diff`, `redaction`: an object as people see it, with Secret values hidden.
+- `redaction`: an object as people see it, with Secret values hidden.
 """

@@ -2,7 +2,6 @@
 
 - `plan`: the plan of one resource and of each child: writes to make, conflicts to show.
 - `input`, `writes`: what a plan is made from, and the requests that it consists of.
-- `transfers`: fields that change managers.
 - `conflict_messages`, `remedies`: how contested fields are reported, and how to settle them.
 - `yield_and_claim`: the annotations `hedgerow.dev/yield` and `hedgerow.dev/claim`.
 - `status`, `conditions`: what the resource's status says afterwards; `status_annotation`: what a

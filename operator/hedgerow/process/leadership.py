@@ -13,9 +13,8 @@ from hedgerow.backoff import backoff
 from hedgerow.errors import OneLineError
 from hedgerow.kube.client import connect
 from hedgerow.kube.errors import Forbidden, KubeError, Missing
-from hedgerow.runtime.clock import SystemClock
-from hedgerow.runtime.leaderelection.divisions import Divisions, at_work, by_name
-from hedgerow.runtime.leaderelection.elector import (
+from hedgerow.process.leaderelection.divisions import Divisions, at_work, by_name
+from hedgerow.process.leaderelection.elector import (
     SOON,
     Elector,
     LeadershipLost,
@@ -23,8 +22,9 @@ from hedgerow.runtime.leaderelection.elector import (
     Timing,
     identity,
 )
-from hedgerow.runtime.leaderelection.record import LEASES
-from hedgerow.runtime.leaderelection.thread import own_thread, posting
+from hedgerow.process.leaderelection.record import LEASES
+from hedgerow.process.leaderelection.thread import own_thread, posting
+from hedgerow.runtime.clock import SystemClock
 from hedgerow.serving.loop_latency import Pulse
 from hedgerow.shard import is_lease_of, lease_name
 
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
     from hedgerow.kube.cluster import Cluster
     from hedgerow.objects import Installation
+    from hedgerow.process.leaderelection.record import Seen
     from hedgerow.process.stopping import Stop
     from hedgerow.runtime.clock import Clock
-    from hedgerow.runtime.leaderelection.record import Seen
     from hedgerow.runtime.metrics import Meters
     from hedgerow.serving.health import Health
     from hedgerow.settings import Settings

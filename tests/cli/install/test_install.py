@@ -21,12 +21,12 @@ from hedgerow.cli.install.roles import CLUSTER_ROLE, grant, revoke
 from hedgerow.deploy import access
 from hedgerow.deploy.names import Names
 from hedgerow.objects import PROGRAM
-from hedgerow.testing.memory.kinds import custom_resource
 from hedgerow_schemas.base import ApiResource
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.crd import CRD, crd_name
 from hedgerow_schemas.memcached import Memcached
 from hedgerow_schemas.openapi import DOCUMENT_PATH
+from hedgerow_testing.memory.kinds import custom_resource
 from support.operator.registered import ALL, RESOURCES
 from support.server.apiserver import Reply, refusal
 from support.server.connected import Clock, connected

@@ -8,8 +8,8 @@ import pytest
 
 from hedgerow.cli.install.losses import NAMED, TOLD, losses, stored_without
 from hedgerow.cli.install.narrowing import limits
-from hedgerow.testing.memory.kind import ServedKind
 from hedgerow_schemas.base import ApiResource
+from hedgerow_testing.memory.kind import ServedKind
 from support.objects.narrowed import (
     GROUP,
     HARMLESS,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hedgerow.controllers.cronjob import schedule as cron
+from hedgerow import schedule as cron
 from hedgerow.controllers.cronjob.missed import (
     LONGEST_LOOK_BACK,
     MissedStarts,

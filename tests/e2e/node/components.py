@@ -10,8 +10,8 @@ from e2e.node.configuration import PODS, Configuration
 from e2e.node.init import ADDRESS
 from e2e.node.keeping import Kept
 from e2e.node.machine import network_plugins
-from hedgerow.sandbox import components, processes
-from hedgerow.sandbox.blueprint import (
+from hedgerow_testing.sandbox import components, processes
+from hedgerow_testing.sandbox.blueprint import (
     API_SERVER,
     CONTROLLERS,
     ETCD,
@@ -19,12 +19,12 @@ from hedgerow.sandbox.blueprint import (
     Blueprint,
     Options,
 )
-from hedgerow.sandbox.certificates import SandboxAuthority
-from hedgerow.sandbox.components import USERS, write_configuration
-from hedgerow.sandbox.directory import Directory
-from hedgerow.sandbox.kubeconfig import kubeconfig
-from hedgerow.sandbox.ports import choose
-from hedgerow.sandbox.processes import Started
+from hedgerow_testing.sandbox.certificates import SandboxAuthority
+from hedgerow_testing.sandbox.components import USERS, write_configuration
+from hedgerow_testing.sandbox.directory import Directory
+from hedgerow_testing.sandbox.kubeconfig import kubeconfig
+from hedgerow_testing.sandbox.ports import choose
+from hedgerow_testing.sandbox.processes import Started
 
 NAME = "node-a"
 CONTAINERD, KUBELET, KUBE_PROXY = "containerd", "kubelet", "kube-proxy"

@@ -15,8 +15,8 @@ from pydantic_core import from_json
 
 from e2e.node.buildah import Buildah
 from e2e.node.configuration import PAUSE_IMAGE
-from hedgerow.sandbox.cache import default_cache
-from hedgerow.sandbox.locks import Progress
+from hedgerow_testing.sandbox.cache import default_cache
+from hedgerow_testing.sandbox.locks import Progress
 
 PYTHON = "localhost/python:e2e"
 """Stands in for python:slim; of use for clients and Jobs as well."""

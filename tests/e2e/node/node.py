@@ -17,12 +17,12 @@ from e2e.node import network
 from e2e.node.components import CONTAINERD, KUBE_PROXY, KUBELET, NAME, Components
 from e2e.node.configuration import SOCKET
 from e2e.node.keeping import Kept
-from hedgerow.sandbox import identities
-from hedgerow.sandbox.blueprint import API_SERVER, CONTROLLERS, ETCD
-from hedgerow.sandbox.certificates import SERVICE_IP
-from hedgerow.testing.api import Api
-from hedgerow.testing.audit_log import AuditLog
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Api
+from hedgerow_testing.audit_log import AuditLog
+from hedgerow_testing.sandbox import identities
+from hedgerow_testing.sandbox.blueprint import API_SERVER, CONTROLLERS, ETCD
+from hedgerow_testing.sandbox.certificates import SERVICE_IP
+from hedgerow_testing.waiting import eventually
 
 START_TIMEOUT = 90.0
 _CTR = ("ctr", "--address", SOCKET, "--namespace", "k8s.io")

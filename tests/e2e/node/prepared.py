@@ -13,8 +13,8 @@ import anyio
 from e2e.node import programs
 from e2e.node.images import CACHE, Images
 from e2e.node.machine import why_not
-from hedgerow.sandbox.leash import MARK, Leash
-from hedgerow.sandbox.locks import Progress, exclusive
+from hedgerow_testing.sandbox.leash import MARK, Leash
+from hedgerow_testing.sandbox.locks import Progress, exclusive
 
 
 @dataclass(frozen=True)

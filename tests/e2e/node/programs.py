@@ -3,12 +3,12 @@
 import os
 from pathlib import Path
 
-from hedgerow.sandbox import toolchain
-from hedgerow.sandbox.binaries import ASSETS, Binaries
-from hedgerow.sandbox.blueprint import API_SERVER, CONTROLLERS, ETCD
-from hedgerow.sandbox.build import build
-from hedgerow.sandbox.locks import Progress
-from hedgerow.sandbox.pins import Module, PinnedRelease, pick
+from hedgerow_testing.sandbox import toolchain
+from hedgerow_testing.sandbox.binaries import ASSETS, Binaries
+from hedgerow_testing.sandbox.blueprint import API_SERVER, CONTROLLERS, ETCD
+from hedgerow_testing.sandbox.build import build
+from hedgerow_testing.sandbox.locks import Progress
+from hedgerow_testing.sandbox.pins import Module, PinnedRelease, pick
 
 KUBELET, KUBE_PROXY = "kubelet", "kube-proxy"
 NODE = (KUBELET, KUBE_PROXY)

@@ -22,8 +22,8 @@ from faults.inmemory.story import everything, is_write
 from faults.inmemory.trial import difference
 from faults.scenario import USER, roll_out
 from hedgerow.plan.yield_and_claim import YIELD
-from hedgerow.testing.memory.answers import Refused
-from hedgerow.testing.memory.schema import Object
+from hedgerow_testing.memory.answers import Refused
+from hedgerow_testing.memory.schema import Object
 
 REST, LONG = 2.0, 400.0
 """Seconds without a write after which a change has come to rest, one that was refused meanwhile."""

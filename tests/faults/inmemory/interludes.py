@@ -22,7 +22,7 @@ from faults.inmemory.story import TAIL, Teller, everything
 from faults.inmemory.trial import AFTER, BY_NAME, LOOKS, Trial, calm, difference
 from faults.scenario import USER, Scenario, collect
 from hedgerow.objects import digest
-from hedgerow.testing.memory.schema import Object
+from hedgerow_testing.memory.schema import Object
 
 SOON = 1.0
 """Seconds until the garbage collector, or the end of a namespace, comes."""

@@ -31,12 +31,12 @@ from hedgerow.kube.retry import RetryClock
 from hedgerow.kube.session import Session, unheard
 from hedgerow.kube.transport import Exchange
 from hedgerow.kube.wire import Request
+from hedgerow.process.leaderelection import thread
 from hedgerow.runtime import clock as clocks
-from hedgerow.runtime.leaderelection import thread
 from hedgerow.runtime.metrics import Meters
 from hedgerow.serving import loop_latency
 from hedgerow.settings import Settings
-from hedgerow.testing.virtual import run as virtually
+from hedgerow_testing.virtual import run as virtually
 from support.operator.inline import inline
 from support.operator.registered import ALL
 from support.server.apiserver import EPOCH, ApiServer

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from hedgerow.testing.memory.schema import Object
-from hedgerow.testing.memory.server import Server
+from hedgerow_testing.memory.schema import Object
+from hedgerow_testing.memory.server import Server
 
 HOME, SYSTEM = "default", "hedgerow-system"
 LEASE: Object = {

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from hedgerow.testing.memory.schema import Object
+from hedgerow_testing.memory.schema import Object
 from support.server.store import Entry
 
 PHASES = ("Blue", "Green")

@@ -14,7 +14,7 @@ from faults.endings import ATTEMPTS, CHECK
 from faults.inmemory.machine import Machine
 from faults.inmemory.people import HOME, ModelPeople
 from faults.scenario import Scenario, Step, play
-from hedgerow.testing.memory.schema import Object
+from hedgerow_testing.memory.schema import Object
 from support.server.apiserver import Exchange
 from support.server.store import Entry
 

@@ -19,8 +19,8 @@ from hedgerow.runtime.events.recorder import (
     event_name,
 )
 from hedgerow.runtime.namespaces import NAMESPACES
-from hedgerow.testing.memory.server import Server
 from hedgerow_schemas.bluegreen import BlueGreen
+from hedgerow_testing.memory.server import Server
 from support.objects.foreign import POISON
 
 pytestmark = pytest.mark.anyio

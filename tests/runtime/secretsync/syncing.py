@@ -9,8 +9,8 @@ from hedgerow.contract import Controller
 from hedgerow.controllers.secretsync.controller import secretsync
 from hedgerow.controllers.secretsync.options import Selection
 from hedgerow.controllers.secretsync.sources import TARGET_NAME
-from hedgerow.testing.memory.kinds import BUILTIN, NAMESPACE
-from hedgerow.testing.memory.server import Server
+from hedgerow_testing.memory.kinds import BUILTIN, NAMESPACE
+from hedgerow_testing.memory.server import Server
 from runtime.world import World
 
 Object = dict[str, Any]

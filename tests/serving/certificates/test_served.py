@@ -27,8 +27,8 @@ from hedgerow.serving.admission.configuration import VALIDATING
 from hedgerow.serving.certificates.material import Material, Served, UnusableError, create
 from hedgerow.serving.certificates.self_signed import SelfSigned
 from hedgerow.serving.certificates.tls import LiveContext
-from hedgerow.testing.virtual import BACKEND, EPOCH, VirtualClock
 from hedgerow.x509 import Pair, key_pem, pem
+from hedgerow_testing.virtual import BACKEND, EPOCH, VirtualClock
 from serving.certs import (
     DAY,
     HOOK,

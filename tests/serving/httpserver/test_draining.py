@@ -12,7 +12,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from hedgerow.serving.httpserver.server import SECONDS, Parting
-from hedgerow.testing.virtual import BACKEND
+from hedgerow_testing.virtual import BACKEND
 from serving.serving import served
 
 pytestmark = pytest.mark.anyio

@@ -26,7 +26,7 @@ from hedgerow.serving.certificates.secret import SecretStore
 from hedgerow.serving.certificates.self_signed import SharedCertificates
 from hedgerow.serving.httpserver.addresses import Address
 from hedgerow.serving.httpserver.server import serve
-from hedgerow.testing.api import Api, Object
+from hedgerow_testing.api import Api, Object
 from serving.certs import shown
 
 CONTROLLERS = cast(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 
-from hedgerow.sandbox.cluster import Options
-from hedgerow.sandbox.pins import releases
-from hedgerow.testing.sandboxes import find_binaries
+from hedgerow_testing.sandbox.cluster import Options
+from hedgerow_testing.sandbox.pins import releases
+from hedgerow_testing.sandboxes import find_binaries
 
 
 def release_named(wanted: str) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from hedgerow.plan.yield_and_claim import ALLOW_CLAIMS
-from hedgerow.testing.api import Api, Object
+from hedgerow_testing.api import Api, Object
 from support.cluster.definitions import committed, define
 from support.cluster.rights import EVERYBODYS, OWN, READ, grant, rule
 

@@ -2,11 +2,11 @@
 
 from http import HTTPStatus
 
-from hedgerow.sandbox.cluster import Sandbox
-from hedgerow.testing.api import Api
-from hedgerow.testing.waiting import eventually
 from hedgerow_schemas.base import Object
 from hedgerow_schemas.crd import CRD, crd_name
+from hedgerow_testing.api import Api
+from hedgerow_testing.sandbox.cluster import Sandbox
+from hedgerow_testing.waiting import eventually
 from support.operator.registered import RESOURCES
 
 

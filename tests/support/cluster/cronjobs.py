@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from hedgerow.testing.api import Api, Object
+from hedgerow_testing.api import Api, Object
 from support.cluster.definitions import committed, define
 from support.cluster.rights import EVERYBODYS, OWN, READ, grant, rule
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from hedgerow.testing.api import Api
+from hedgerow_testing.api import Api
 from support.code.sources import ROOT
 
 _METADATA = {"Accept": "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"}

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from hedgerow.testing.api import Api, Object
-from hedgerow.testing.memory.kinds import BUILTIN
-from hedgerow.testing.memory.server import Server
+from hedgerow_testing.api import Api, Object
+from hedgerow_testing.memory.kinds import BUILTIN
+from hedgerow_testing.memory.server import Server
 from model.ours import bluegreen
 from model.programs import ModelWorld, World, laid
 from support.cluster.worlds import RealWorld, with_custom_resources

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from hedgerow.deploy.rights import Right
-from hedgerow.testing.api import Object
-from hedgerow.testing.audit_log import AuditEntry, AuditLog
+from hedgerow_testing.api import Object
+from hedgerow_testing.audit_log import AuditEntry, AuditLog
 
 EVERYBODY = ("selfsubjectaccessreviews",)
 """Kubernetes grants these to whoever it knows."""

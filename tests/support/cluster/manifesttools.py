@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from hedgerow.sandbox.cluster import Sandbox
-from hedgerow.testing.api import Api, Object, Reply
+from hedgerow_testing.api import Api, Object, Reply
+from hedgerow_testing.sandbox.cluster import Sandbox
 from support.helm.chart import Helm
 
 Write = Callable[[Object], str]

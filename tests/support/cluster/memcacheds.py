@@ -7,9 +7,9 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from hedgerow.sandbox.cluster import Sandbox
-from hedgerow.testing.api import Api, Object
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Api, Object
+from hedgerow_testing.sandbox.cluster import Sandbox
+from hedgerow_testing.waiting import eventually
 from support.cluster import bluegreens
 from support.cluster.definitions import committed, define
 from support.cluster.rights import EVERYBODYS, OWN, READ, grant, rule

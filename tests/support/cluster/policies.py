@@ -10,9 +10,9 @@ from typing import Any
 
 import yaml
 
-from hedgerow.sandbox.cluster import Sandbox
-from hedgerow.testing.api import Api, Object, Reply
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Api, Object, Reply
+from hedgerow_testing.sandbox.cluster import Sandbox
+from hedgerow_testing.waiting import eventually
 from support.cluster.bluegreens import ROOT
 from support.cluster.rights import grant
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from hedgerow.testing.api import Api, Object
+from hedgerow_testing.api import Api, Object
 from support.cluster.bluegreens import World, pods
 
 GROUP = "admissionregistration.k8s.io"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from hedgerow.testing.api import Api, Object
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Api, Object
+from hedgerow_testing.waiting import eventually
 
 GROUP = "rbac.authorization.k8s.io"
 READ = ("get", "list", "watch")

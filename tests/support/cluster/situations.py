@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from hedgerow.testing.api import Object
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.api import Object
+from hedgerow_testing.waiting import eventually
 from support.cluster.bluegreens import bluegreen
 from support.cluster.memcacheds import World
 

@@ -12,9 +12,9 @@ from uuid import UUID
 
 import httpx
 
-from hedgerow.sandbox.blueprint import Blueprint
-from hedgerow.sandbox.cluster import Sandbox
-from hedgerow.sandbox.directory import Directory
+from hedgerow_testing.sandbox.blueprint import Blueprint
+from hedgerow_testing.sandbox.cluster import Sandbox
+from hedgerow_testing.sandbox.directory import Directory
 
 Object = dict[str, Any]
 

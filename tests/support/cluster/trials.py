@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hedgerow.plan.remedies import CLAIMABLE
-from hedgerow.sandbox.cluster import Sandbox
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.sandbox.cluster import Sandbox
+from hedgerow_testing.waiting import eventually
 from support.cluster import bluegreens
 from support.cluster.memcacheds import World
 from support.cluster.situations import (

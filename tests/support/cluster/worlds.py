@@ -6,8 +6,8 @@ import json
 from functools import cache
 from importlib.resources import files
 
-from hedgerow.testing.api import Api, Object, Reply
 from hedgerow_schemas import crd
+from hedgerow_testing.api import Api, Object, Reply
 from model.programs import Outcome, refused
 from support.cluster.definitions import define
 from support.operator.registered import ALL

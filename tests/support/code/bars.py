@@ -18,7 +18,10 @@ from typing import Any, NamedTuple
 
 from slipcover import Slipcover, merge_coverage
 
-SOURCES = ("operator/hedgerow", "schemas/hedgerow_schemas")
+SOURCES = (
+    "operator/hedgerow", "operator/hedgerow_testing", "operator/hedgerow_tools",
+    "schemas/hedgerow_schemas",
+)  # fmt: skip
 EXCLUDED = (
     "if TYPE_CHECKING:", "@overload", "raise NotImplementedError", "assert_never", r"^\s*\.\.\.$",
 )  # fmt: skip

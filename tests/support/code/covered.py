@@ -21,7 +21,7 @@ from slipcover.importer import SlipcoverLoader
 
 DIRECTORY = "COVERED_DIRECTORY"
 """The environment variable that has the directory into which each process writes."""
-PACKAGES = ("hedgerow", "hedgerow_schemas")
+PACKAGES = ("hedgerow", "hedgerow_schemas", "hedgerow_testing", "hedgerow_tools")
 NEVER = 2**31 - 1
 """After how many calls SlipCover takes them out: it would look for functions to replace through the
 frames of all threads, while these run, and gain nothing."""

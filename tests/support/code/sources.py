@@ -65,9 +65,15 @@ def modules() -> tuple[Module, ...]:
     return found
 
 
+COMMANDS = tuple(
+    f"hedgerow_testing/{room}" for room in ("audit/cli/", "demo/", "generate.py", "sandbox/")
+)
+
+
 def running() -> list[Module]:
     """Return all but the test kit, which plays other people and is imported by no operator."""
-    return [module for module in modules() if not module.name.startswith("hedgerow/testing/")]
+    kit = [module for module in modules() if module.name.startswith("hedgerow_testing/")]
+    return [one for one in modules() if one not in kit or one.name.startswith(COMMANDS)]
 
 
 def functions() -> Iterator[Function]:

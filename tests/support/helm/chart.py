@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import yaml
 
-from hedgerow.testing.api import Object
+from hedgerow_testing.api import Object
 
 ROOT: Final = Path(__file__).parents[3]
 CHART: Final = ROOT / "manifests" / "chart"

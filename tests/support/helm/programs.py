@@ -8,8 +8,8 @@ from typing import Final
 
 import anyio
 
-from hedgerow.sandbox.locks import Progress
-from hedgerow.sandbox.pins import Module
+from hedgerow_testing.sandbox.locks import Progress
+from hedgerow_testing.sandbox.pins import Module
 from support.programs.gotools import prepared
 
 HELM_4, HELM_3 = "helm4", "helm3"

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from hedgerow.fields.field_tree import Node, Ownership, owners
 from hedgerow.fields.redaction import HIDDEN
-from hedgerow.testing.api import Api
+from hedgerow_testing.api import Api
+from hedgerow_tools.fields.field_tree import Node, Ownership, owners
 
 Object = dict[str, Any]
 FieldPath = tuple[str, ...]

@@ -6,11 +6,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from hedgerow.cli.plan.submission import FORCED, Submitted
 from hedgerow.fields.managed_fields import entries
 from hedgerow.fields.sets import members
 from hedgerow.kube.errors import KubeError
 from hedgerow.objects import metadata
+from hedgerow_tools.planning.submission import FORCED, Submitted
 from support.objects.definitions import definition, free, number, of, text
 from support.objects.definitions import items as listed
 

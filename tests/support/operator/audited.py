@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from hedgerow.encoding import encode
-from hedgerow.testing.api import Reply
-from hedgerow.testing.audit.access import GrantedRights, Role
-from hedgerow.testing.audit.engine import Phases
-from hedgerow.testing.audit.findings import AuditReport
-from hedgerow.testing.audit.inputs import Inputs
-from hedgerow.testing.audit.log import Log
-from hedgerow.testing.audit.machine import Attendant, AuditEnd, Pace
-from hedgerow.testing.audit.recorder import FindingRecorder
-from hedgerow.testing.memory.kind import custom
-from hedgerow.testing.memory.kinds import BUILTIN
-from hedgerow.testing.memory.requests import MemoryApi, MemoryAudit, RequestPlace
-from hedgerow.testing.memory.server import Server
+from hedgerow_testing.api import Reply
+from hedgerow_testing.audit.engine import Phases
+from hedgerow_testing.audit.inputs import Inputs
+from hedgerow_testing.audit.judging.access import GrantedRights, Role
+from hedgerow_testing.audit.judging.findings import AuditReport
+from hedgerow_testing.audit.judging.recorder import FindingRecorder
+from hedgerow_testing.audit.log import Log
+from hedgerow_testing.audit.machine import Attendant, AuditEnd, Pace
+from hedgerow_testing.memory.kind import custom
+from hedgerow_testing.memory.kinds import BUILTIN
+from hedgerow_testing.memory.requests import MemoryApi, MemoryAudit, RequestPlace
+from hedgerow_testing.memory.server import Server
 from support.objects import widgets
 
 Object = dict[str, Any]
@@ -78,7 +78,7 @@ class LoggedApi(MemoryApi):
 
 
 class Machine:
-    """What `hedgerow.testing.audit.machine.Machine` is, in memory: the operator is a function.
+    """What `hedgerow_testing.audit.machine.Machine` is, in memory: the operator is a function.
 
     It is called until it writes nothing more, `limit` times at most. A function without an end
     is never quiet.

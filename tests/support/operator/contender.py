@@ -20,11 +20,11 @@ import anyio
 from hedgerow.kube.client import connect
 from hedgerow.kube.cluster import Cluster
 from hedgerow.kube.errors import KubeError, NotLeading
+from hedgerow.process.leaderelection.elector import Elector, LeadershipLost, Term, Timing
+from hedgerow.process.leaderelection.thread import own_thread, posting
 from hedgerow.runtime.clock import SystemClock
-from hedgerow.runtime.leaderelection.elector import Elector, LeadershipLost, Term, Timing
-from hedgerow.runtime.leaderelection.thread import own_thread, posting
-from hedgerow.testing.waiting import eventually
 from hedgerow_schemas.base import ApiResource
+from hedgerow_testing.waiting import eventually
 
 LEASE, LEASE_MANAGER = "hedgerow", "hedgerow-lease"
 LEDGER = ApiResource("v1", "ConfigMap", "configmaps")

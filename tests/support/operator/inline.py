@@ -10,7 +10,7 @@ from typing import Any
 def inline(
     _name: str, turn: Callable[[], Coroutine[Any, Any, None]], ended: Callable[[], None]
 ) -> asyncio.AbstractEventLoop:
-    """Stand in for `hedgerow.runtime.leaderelection.thread.start`."""
+    """Stand in for `hedgerow.process.leaderelection.thread.start`."""
     loop = asyncio.get_running_loop()
     loop.create_task(turn()).add_done_callback(lambda _: ended())
     return loop

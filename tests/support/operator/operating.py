@@ -12,12 +12,12 @@ import pytest
 
 from hedgerow import app
 from hedgerow.kube.reviews import RULES
-from hedgerow.runtime.leaderelection.record import LEASES
+from hedgerow.process.leaderelection.record import LEASES
 from hedgerow.settings import Settings
-from hedgerow.testing.memory import kinds
-from hedgerow.testing.memory.cluster import Sent
-from hedgerow.testing.memory.server import Server
-from hedgerow.testing.memory.watched import Watched
+from hedgerow_testing.memory import kinds
+from hedgerow_testing.memory.cluster import Sent
+from hedgerow_testing.memory.server import Server
+from hedgerow_testing.memory.watched import Watched
 from model import ours
 
 BLUEGREEN = {

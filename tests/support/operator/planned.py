@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, cast, get_args
 
-from hedgerow.cli.plan.forecast import Forecast
 from hedgerow.contract import Controller
-from hedgerow.fields.diff import DifferenceKind, Line, difference
 from hedgerow.kube.cluster import Cluster
 from hedgerow.kube.watch import Snapshot
 from hedgerow.objects import PLACEHOLDER, controller_of, metadata
 from hedgerow.plan.status import said
-from hedgerow.testing.memory.inmemory import any_claims
-from hedgerow.testing.memory.life import operator
 from hedgerow_schemas.base import Resource
+from hedgerow_testing.memory.inmemory import any_claims
+from hedgerow_testing.memory.life import operator
+from hedgerow_tools.fields.diff import DifferenceKind, Line, difference
+from hedgerow_tools.fields.forecast import Forecast
 
 Object = dict[str, Any]
 _ALLOCATED = (".spec.clusterIP", ".spec.healthCheckNodePort", ".metadata.finalizers")

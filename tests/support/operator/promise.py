@@ -10,11 +10,11 @@ from typing import Any
 from hypothesis import strategies as st
 
 from controllers.subject import Subject
-from hedgerow.cli.plan.forecaster import Forecaster
-from hedgerow.cli.plan.submission import UserApply
 from hedgerow.kube.cluster import Cluster
 from hedgerow.objects import metadata
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
+from hedgerow_tools.planning.forecaster import Forecaster
+from hedgerow_tools.planning.submission import UserApply
 from model.programs import World
 from support.operator.planned import FixedClock, Operator, Told, foretold, happened
 

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Self
 
-from hedgerow.testing.process import OperatorProcess
+from hedgerow_testing.process import OperatorProcess
 from support.programs.killed import frozen
 
 PORTLESS = ("--metrics-bind-address", "0", "--health-probe-bind-address", "0")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.waiting import eventually
 
 _ROOT = Path("/sys/fs/cgroup")
 _V1 = _ROOT / "memory"

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.waiting import eventually
 from support.programs.killed import frozen
 
 

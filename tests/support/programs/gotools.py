@@ -8,12 +8,12 @@ from pathlib import Path
 
 import anyio
 
-from hedgerow.sandbox import toolchain
-from hedgerow.sandbox.build import build
-from hedgerow.sandbox.cache import default_cache
-from hedgerow.sandbox.leash import MARK, Leash
-from hedgerow.sandbox.locks import Progress
-from hedgerow.sandbox.pins import Module
+from hedgerow_testing.sandbox import toolchain
+from hedgerow_testing.sandbox.build import build
+from hedgerow_testing.sandbox.cache import default_cache
+from hedgerow_testing.sandbox.leash import MARK, Leash
+from hedgerow_testing.sandbox.locks import Progress
+from hedgerow_testing.sandbox.pins import Module
 
 MODULES = Path(__file__).parent / "modules"
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import psutil
 
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.waiting import eventually
 
 
 def killed(script: str, *arguments: object, once: Callable[[], object]) -> None:

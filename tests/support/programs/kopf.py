@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from hedgerow.sandbox.cache import default_cache
+from hedgerow_testing.sandbox.cache import default_cache
 
 REQUIREMENTS = Path(__file__).parents[2] / "bench/neutral/peer-kopf/requirements.txt"
 

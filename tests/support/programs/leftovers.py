@@ -5,7 +5,7 @@ from pathlib import Path
 
 import psutil
 
-from hedgerow.testing.waiting import eventually
+from hedgerow_testing.waiting import eventually
 
 
 def leftovers(directory: Path) -> list[str]:

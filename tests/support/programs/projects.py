@@ -13,10 +13,10 @@ import threading
 from collections import defaultdict
 from typing import Self
 
-from hedgerow.sandbox.certificates import KeyPair
-from hedgerow.sandbox.pins import PinnedRelease
-from hedgerow.sandbox.published import Asset, Origins, published
-from hedgerow.sandbox.toolchain import platform_name
+from hedgerow_testing.sandbox.certificates import KeyPair
+from hedgerow_testing.sandbox.pins import PinnedRelease
+from hedgerow_testing.sandbox.published import Asset, Origins, published
+from hedgerow_testing.sandbox.toolchain import platform_name
 
 BINARIES = (
     "etcd",

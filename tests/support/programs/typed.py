@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hedgerow.cli import main
-from hedgerow.testing.api import Api, Object
+from hedgerow_testing.api import Api, Object
 from support.cluster.bluegreens import FIELD_MANAGER, bluegreen
 
 

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hedgerow.sandbox.cache import default_cache
+from hedgerow_testing.sandbox.cache import default_cache
 
 ROOT = Path(__file__).parents[3]
 PINNED = ROOT / ".ci/constraints.txt"

@@ -21,13 +21,13 @@ import httpx
 from hedgerow.encoding import decode
 from hedgerow.kube import clientside, fence, reviews, wire
 from hedgerow.kube.wire import Request
-from hedgerow.testing.memory.answers import Refused, missing
-from hedgerow.testing.memory.cluster import has_fields, selects
-from hedgerow.testing.memory.kind import ServedKind
-from hedgerow.testing.memory.schema import Object
-from hedgerow.testing.memory.server import Server
 from hedgerow_schemas.base import ApiResource
 from hedgerow_schemas.crd import CRD
+from hedgerow_testing.memory.answers import Refused, missing
+from hedgerow_testing.memory.cluster import has_fields, selects
+from hedgerow_testing.memory.kind import ServedKind
+from hedgerow_testing.memory.schema import Object
+from hedgerow_testing.memory.server import Server
 from support.server import itself
 from support.server.store import Entry, Store
 from support.server.streams import SYNCED, Body, Opening, Stream, line

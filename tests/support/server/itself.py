@@ -7,8 +7,8 @@ from typing import Any
 
 from hedgerow.cli.install.definitions import packaged_document
 from hedgerow.kube import reviews
-from hedgerow.testing.memory.schema import Object
 from hedgerow_schemas.base import ApiResource
+from hedgerow_testing.memory.schema import Object
 
 VERSION = "v1.37.2"
 EVERY: Object = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}

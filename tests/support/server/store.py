@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from hedgerow.cli.install.roles import CLUSTER_ROLE
-from hedgerow.testing.memory import kinds
-from hedgerow.testing.memory.answers import Refused
-from hedgerow.testing.memory.kind import ServedKind
-from hedgerow.testing.memory.schema import Atomic, Map, Object
-from hedgerow.testing.memory.server import Server, StoredKey
 from hedgerow_schemas.base import ApiResource
 from hedgerow_schemas.crd import CRD
+from hedgerow_testing.memory import kinds
+from hedgerow_testing.memory.answers import Refused
+from hedgerow_testing.memory.kind import ServedKind
+from hedgerow_testing.memory.schema import Atomic, Map, Object
+from hedgerow_testing.memory.server import Server, StoredKey
 from model import ours, scaled
 
 PARTS = {"spec": Map(Atomic()), "status": Map(Atomic())}

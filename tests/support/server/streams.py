@@ -11,8 +11,8 @@ import anyio
 import httpx
 
 from hedgerow.kube import wire
-from hedgerow.testing.memory.cluster import selects
-from hedgerow.testing.memory.schema import Object
+from hedgerow_testing.memory.cluster import selects
+from hedgerow_testing.memory.schema import Object
 from support.server.store import Entry
 
 if TYPE_CHECKING:

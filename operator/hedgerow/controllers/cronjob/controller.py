@@ -17,7 +17,7 @@ from hedgerow import (
     ready,
     stalled,
 )
-from hedgerow.controllers.cronjob import schedule as cron
+from hedgerow import schedule as cron
 from hedgerow.controllers.cronjob import starts, validation
 from hedgerow.controllers.cronjob.history import last_success, outdated
 from hedgerow.controllers.cronjob.missed import (

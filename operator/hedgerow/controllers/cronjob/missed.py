@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from datetime import UTC, timedelta
 from typing import TYPE_CHECKING, Final, Literal
 
-from hedgerow.controllers.cronjob import schedule as cron
+from hedgerow import schedule as cron
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from hedgerow.controllers.cronjob.schedule import Schedule
     from hedgerow.controllers.cronjob.starts import StartRecord
+    from hedgerow.schedule import Schedule
     from hedgerow_schemas.cronjob import CronJob
 
 

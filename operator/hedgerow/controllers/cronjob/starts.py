@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from hedgerow import Object
-    from hedgerow.controllers.cronjob.schedule import Schedule
+    from hedgerow.schedule import Schedule
     from hedgerow_schemas.cronjob import CronJob
 
 SCHEDULED_AT = "batch.tutorial.kubebuilder.io/scheduled-at"

@@ -1,0 +1,462 @@
+"""Author: how the operator treats the fields of whoever applies its resources."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+from hedgerow.fields.canonical import identical
+from hedgerow.fields.managed_fields import entry, held
+from hedgerow.fields.paths import path_of, show
+from hedgerow.fields.redaction import shown
+from hedgerow.fields.sets import ABSENT, Values, leaves
+from hedgerow.texts import numbered
+from hedgerow_testing.audit.judging.causes import causes, taker
+from hedgerow_testing.audit.judging.edits import held_fields, spread, with_value, without
+from hedgerow_testing.audit.judging.findings import (
+    AuditedObject,
+    FieldHolder,
+    FieldView,
+    Finding,
+    SampleView,
+)
+from hedgerow_testing.audit.judging.history import identified
+from hedgerow_testing.audit.judging.values import is_required, others, schema_at
+from hedgerow_testing.audit.machine import AuditEnd
+from hedgerow_tools.fields.edits import keyed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from hedgerow.fields.sets import FieldPath
+    from hedgerow_schemas.base import Object
+    from hedgerow_testing.api import Reply
+    from hedgerow_testing.audit.judging.history import AuditKey
+    from hedgerow_testing.audit.judging.recorder import FindingRecorder
+    from hedgerow_testing.audit.machine import Machine
+
+AUTHOR: Final = "helm"
+"""The field manager of whoever applies the samples."""
+_MOST_FIELDS: Final = 200
+_LISTED: Final = 15.0
+_TRYING: Final = 60.0
+"""Seconds for all dry runs of changed fields."""
+
+
+@dataclass(slots=True)
+class Sample:
+    """One resource of the author: what is applied, and the fields that this made the author's."""
+
+    manifest: Object
+    key: AuditKey
+    object: AuditedObject
+    schema: Mapping[str, Any]
+    fields: dict[FieldPath, Any]
+    before: dict[FieldPath, tuple[FieldHolder, ...]]
+    wanted: Object = field(default_factory=dict[str, Any])
+    """What is applied now: without the fields that were found to be another manager's."""
+    lost: set[FieldPath] = field(default_factory=set["FieldPath"])
+
+
+class Author:
+    """Applies the samples as `helm`, never by force, and looks at what becomes of them."""
+
+    def __init__(self, machine: Machine, recorder: FindingRecorder) -> None:
+        self._machine, self._recorder = machine, recorder
+        self._api, self._log = machine.api, machine.log
+        self.samples: list[Sample] = []
+        self._changed = 0
+        self._good: dict[int, dict[FieldPath, Any]] = {}
+        """For each sample the fields whose change met no conflict, with another value."""
+
+    # What comes before the operator.
+
+    def define(self) -> None:
+        """Apply the definitions, and wait until they are established. Raises AuditEnd."""
+        for one in self._machine.inputs.definitions:
+            name = one["metadata"]["name"]
+            reply = self._api.apply(one, "audit")
+            if not reply.ok:
+                raise AuditEnd(f"the API server refused the definition {name}: {_said(reply)}")
+        for one in self._machine.inputs.definitions:
+            self._establish(one)
+
+    def _establish(self, definition: Object) -> None:
+        found: list[Object] = []
+
+        def established() -> bool:
+            status: Object = self._api.get(definition).body.get("status") or {}
+            found[:] = status.get("conditions") or []
+            return any(c["type"] == "Established" and c["status"] == "True" for c in found)
+
+        if self._machine.until(_LISTED, established):
+            return
+        why = "; ".join(f"{c['type']}: {c.get('message')}" for c in found if c["status"] == "False")
+        name = definition["metadata"]["name"]
+        raise AuditEnd(f"the definition {name} was not established: {why or 'no reason is given'}")
+
+    def begin(self) -> None:
+        """Apply the samples as their author, before the operator runs. Raises AuditEnd."""
+        named = {one["metadata"].get("namespace", "") for one in self._machine.inputs.samples}
+        made = {o["metadata"]["name"] for o in self._machine.inputs.samples if _is_namespace(o)}
+        for namespace in sorted(named - made - {""}):
+            self._api.namespace(namespace)
+        for manifest in self._machine.inputs.samples:
+            self.samples.append(self._begun(manifest))
+
+    def _begun(self, manifest: Object) -> Sample:
+        kind, version = manifest["kind"], manifest["apiVersion"]
+        title = f"{kind} {manifest['metadata']['name']}"
+        resource = self._resource(version, kind)
+        if resource is None:
+            raise AuditEnd(
+                f"the API server does not know the sample's kind: {kind} of {version};"
+                " --crds names the directory of its definition"
+            )
+        if not resource["namespaced"]:
+            meta = {k: v for k, v in manifest["metadata"].items() if k != "namespace"}
+            manifest = {**manifest, "metadata": meta}
+        reply = self._api.apply(manifest, AUTHOR)
+        if not reply.ok:
+            raise AuditEnd(f"the API server refused the sample {title}: {_said(reply)}")
+        live = reply.body
+        group = version.rpartition("/")[0]
+        meta = manifest["metadata"]
+        key = (group, resource["name"], meta.get("namespace", ""), meta["name"])
+        fields = dict(islice(held_fields(live, AUTHOR), _MOST_FIELDS))
+        return Sample(
+            manifest=manifest,
+            key=key,
+            object=identified(live, key),
+            schema=self._machine.inputs.schema(version, kind),
+            fields=fields,
+            before={place: _holders(live, place) for place in fields},
+            wanted=keyed(manifest, [entry(live, AUTHOR) or {}]),
+        )
+
+    def _resource(self, version: str, kind: str) -> Object | None:
+        """Return how a kind is served; a new one is listed a moment after it is established."""
+        root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+        found: list[Object] = []
+
+        def listed() -> bool:
+            served: list[Object] = self._api.raw("GET", root).body.get("resources") or []
+            found[:] = [o for o in served if o["kind"] == kind and "/" not in o["name"]]
+            return bool(found)
+
+        is_ours = bool(self._machine.inputs.schema(version, kind))
+        self._machine.until(_LISTED if is_ours else 0, listed)
+        return found[0] if found else None
+
+    # The same again, and each field changed, without anything changing.
+
+    def reapply(self) -> None:
+        """Apply the samples again, unchanged and unforced."""
+        for sample in self.samples:
+            reply = self._api.apply(sample.manifest, AUTHOR)
+            self._conflicts(sample, reply, "reapply-conflict")
+        self._recorder.checked("reapply-conflict", numbered(len(self.samples), "sample"))
+
+    def try_changes(self) -> None:
+        """Change each field in a dry run, and remove each that may be absent."""
+        tried = unfit = removed = left = 0
+        deadline = time.monotonic() + _TRYING
+        for number, sample in enumerate(self.samples):
+            good = self._good.setdefault(number, {})
+            for place, value in sample.fields.items():
+                self._machine.attendant.check()
+                if place in sample.lost:
+                    continue
+                if time.monotonic() > deadline:
+                    left += 1
+                    continue
+                fits = self._try_change(sample, place, value, good)
+                tried, unfit = tried + fits, unfit + (not fits)
+                removed += self._try_removal(sample, place, value)
+            tried += self._try_additions(sample)
+        if unfit:
+            self._recorder.notes[
+                f"{numbered(unfit, 'field')} could not be changed: no other value was accepted"
+            ] = None
+        if left:
+            self._recorder.notes[f"there was no time to try {numbered(left, 'field')}"] = None
+        self._tried = tried
+        if tried:
+            self._recorder.checked("change-conflict", numbered(tried, "field"))
+        if removed:
+            self._recorder.checked("removal-kept", numbered(removed, "field"))
+
+    def _try_change(
+        self, sample: Sample, place: FieldPath, value: Any, good: dict[FieldPath, Any]
+    ) -> bool:
+        for other in others(value, schema_at(sample.schema, place)):
+            body = with_value(sample.wanted, place, other)
+            reply = self._api.apply(body, AUTHOR, dry_run=True)
+            if reply.status == HTTPStatus.CONFLICT:
+                self._conflicts(sample, reply, "change-conflict")
+                return True
+            if reply.ok:
+                good[place] = other
+                return True
+        return False
+
+    def _try_removal(self, sample: Sample, place: FieldPath, value: Any) -> bool:
+        """Look whether a field that is left out would be gone; a default of the schema is."""
+        if is_required(sample.schema, place):
+            return False
+        reply = self._api.apply(without(sample.wanted, place), AUTHOR, dry_run=True)
+        if not reply.ok:
+            return False
+        left = Values(reply.body).at(place)
+        others_hold = any(h.manager != AUTHOR for h in _holders(reply.body, place))
+        if left is not ABSENT and identical(left, value) and others_hold:
+            self._found(
+                sample, "removal-kept", place, reply.body, detail="it stays when it is removed"
+            )
+        return True
+
+    def _try_additions(self, sample: Sample) -> int:
+        """Set each field of the spec that the operator has filled in, in a dry run."""
+        tried = 0
+        live = self._api.get(sample.manifest).body
+        for place in _filled_in(live, sample):
+            value = Values(live).at(place)
+            write = taker(self._log.history.of(sample.key), place, self._user)
+            if write is None:
+                continue
+            for other in others(value, schema_at(sample.schema, place)):
+                body = with_value(sample.wanted, place, other)
+                reply = self._api.apply(body, AUTHOR, dry_run=True)
+                if reply.ok or reply.status == HTTPStatus.CONFLICT:
+                    tried += 1
+                    self._conflicts(sample, reply, "change-conflict")
+                    break
+        return tried
+
+    # Real changes.
+
+    def change(self) -> None:
+        """Change one field of each sample at a time, and look what became of it."""
+        most = self._machine.inputs.fields
+        chosen = [spread(self._good.get(n, {}), most) for n in range(len(self.samples))]
+        for turn in range(max(map(len, chosen), default=0)):
+            places = [
+                (number, sample, chosen[number][turn])
+                for number, sample in enumerate(self.samples)
+                if turn < len(chosen[number])
+            ]
+            done: list[tuple[Sample, FieldPath, Any]] = []
+            mark = self._log.writes
+            for number, sample, place in places:
+                body = with_value(sample.wanted, place, self._good[number][place])
+                reply = self._api.apply(body, AUTHOR)
+                if reply.ok:
+                    # The server itself may spell it in another way, as quantities of its own kinds.
+                    done.append((sample, place, Values(reply.body).at(place)))
+                    self._changed += 1
+            self._machine.attendant.progress(
+                "changing " + ", ".join(f"{path_of(place)}" for _, _, place in places)
+            )
+            self._machine.settle()
+            for change in done:
+                self._after_change(*change, mark)
+        if self._changed:
+            self._recorder.checked("change-reverted", numbered(self._changed, "field"))
+
+    def _after_change(self, sample: Sample, place: FieldPath, value: Any, mark: int) -> None:
+        live = self._api.get(sample.manifest).body
+        now = Values(live).at(place)
+        since = [write for write in self._log.since(mark) if write.request.key == sample.key]
+        is_kept = now is not ABSENT and identical(now, value)
+        if not is_kept and taker(since, place, self._user) is not None:
+            detail = f"it was set to {_text(sample, place, value)}, and the operator wrote it again"
+            self._found(sample, "change-reverted", place, live, detail=detail, before=value)
+        body = with_value(sample.wanted, place, value)
+        self._conflicts(sample, self._api.apply(body, AUTHOR, dry_run=True), "reapply-conflict")
+
+    def remove(self) -> None:
+        """Remove one field of each sample, look what is left of it, and restore it."""
+        for number, sample in enumerate(self.samples):
+            for place in spread(self._good.get(number, {}), _MOST_FIELDS):
+                body = without(sample.wanted, place)
+                optional = not is_required(sample.schema, place)
+                if optional and place[0] != "f:metadata" and self._api.apply(body, AUTHOR).ok:
+                    self._machine.attendant.progress(f"removing {path_of(place)}")
+                    break
+        self._machine.settle()
+        self.restore()
+
+    def restore(self) -> None:
+        """Apply the samples as they were, and wait until the operator is quiet."""
+        for sample in self.samples:
+            reply = self._api.apply(sample.wanted, AUTHOR)
+            self._conflicts(sample, reply, "reapply-conflict")
+        self._machine.settle()
+
+    def change_something(self) -> bool:
+        """Change one field of a sample, and return whether there is one; do not wait."""
+        for number, sample in enumerate(self.samples):
+            for place in spread(self._good.get(number, {}), 1):
+                body = with_value(sample.wanted, place, self._good[number][place])
+                return self._api.apply(body, AUTHOR).ok
+        return False
+
+    def change_back(self) -> None:
+        """Apply the samples as they were, and do not wait."""
+        for sample in self.samples:
+            self._api.apply(sample.wanted, AUTHOR)
+
+    def delete(self) -> list[str]:
+        """Delete the samples, and return those that are still there after a while."""
+        for sample in reversed(self.samples):
+            self._api.delete(sample.manifest)
+        left: list[str] = []
+
+        def gone() -> bool:
+            left[:] = [
+                str(one.object)
+                for one in self.samples
+                if not _is_namespace(one.manifest)
+                and self._api.get(one.manifest).status != HTTPStatus.NOT_FOUND
+            ]
+            return not left
+
+        self._machine.until(_LISTED, gone)
+        return left
+
+    def views(self) -> tuple[SampleView, ...]:
+        """Return the fields of each sample, with who held them at first and who does now."""
+        return tuple(self._view(sample) for sample in self.samples)
+
+    def _view(self, sample: Sample) -> SampleView:
+        live = self._api.get(sample.manifest).body
+        places = dict.fromkeys(
+            [*sample.fields, *_filled_in(live, sample, ("f:spec", "f:metadata"))]
+        )
+        values = Values(live)
+        fields = (
+            FieldView(
+                tuple(map(show, place)),
+                "" if values.at(place) is ABSENT else _text(sample, place, values.at(place)),
+                sample.before.get(place, ()),
+                _holders(live, place),
+            )
+            for place in places
+        )
+        return SampleView(sample.object, tuple(fields))
+
+    @property
+    def figures(self) -> tuple[int, int]:
+        """How many fields were tried, and how many were really changed."""
+        return self._tried, self._changed
+
+    _tried = 0
+
+    @property
+    def _user(self) -> str:
+        return self._log.user
+
+    def _conflicts(self, sample: Sample, reply: Reply, rule: str) -> None:
+        """Record each field of a conflict; from then on the author does without it."""
+        if reply.status != HTTPStatus.CONFLICT:
+            return
+        self._log.poll()
+        live = self._api.get(sample.manifest).body
+        known = {path_of(place): place for place in (*sample.fields, *_filled_in(live, sample))}
+        for path in reply.conflicts:
+            place = known.get(path) or next(
+                (known[one] for one in known if one.startswith(path) or path.startswith(one)), None
+            )
+            if place is None:
+                self._recorder.add((Finding(rule, sample.object, "it conflicts", path),))
+                continue
+            self._found(sample, rule, place, live)
+            if rule == "reapply-conflict" and place not in sample.lost:
+                sample.lost.add(place)
+                sample.wanted = without(sample.wanted, place)
+
+    def _found(
+        self,
+        sample: Sample,
+        rule: str,
+        place: FieldPath,
+        live: Object,
+        *,
+        detail: str = "",
+        before: Any = ABSENT,
+    ) -> None:
+        path = path_of(place)
+        if any(self._recorder.has(r, path, sample.object.key) for r in ("reapply-conflict", rule)):
+            return
+        self._log.poll()
+        now, write = Values(live).at(place), self._taker(sample, place)
+        was = sample.fields.get(place, ABSENT) if before is ABSENT else before
+        if write and before is ABSENT:
+            was = Values(write.before or {}).at(place)
+        holder = next((h for h in _holders(live, place) if h.manager != AUTHOR), None)
+        if write is None and (holder is None or not self._is_own(holder)):
+            who = holder or "another program than the operator"
+            self._recorder.notes[f"{path} of {sample.object} was taken by {who}"] = None
+            return
+        text, present = (None if one is ABSENT else _text(sample, place, one) for one in (was, now))
+        finding = Finding(
+            rule,
+            sample.object,
+            detail or f"{holder or 'another manager'} holds it",
+            path,
+            text,
+            present,
+            holder,
+            write.request.evidence if write else None,
+            causes(write, place),
+        )
+        self._recorder.add((finding,))
+
+    def _is_own(self, holder: FieldHolder) -> bool:
+        return (holder.manager, holder.operation) in self._log.managers
+
+    def _taker(self, sample: Sample, place: FieldPath) -> Any:
+        return taker(self._log.history.of(sample.key), place, self._user)
+
+
+def _filled_in(
+    live: Object, sample: Sample, parts: tuple[str, ...] = ("f:spec",)
+) -> Iterator[FieldPath]:
+    """Yield the fields of an object that others hold, and the author did not set."""
+    managers = {holder.manager for holder, _ in held(live).pairs} - {AUTHOR}
+    for place in _leaves(live, managers):
+        own = any(place[: len(one)] == one or one[: len(place)] == place for one in sample.fields)
+        if place[0] in parts and not own:
+            yield place
+
+
+def _leaves(live: Object, managers: set[str]) -> Iterator[FieldPath]:
+    found = (
+        place
+        for holder, tree in held(live).pairs
+        if holder.manager in managers and not holder.subresource
+        for place in leaves(tree or {})
+    )
+    yield from dict.fromkeys(place for place in found if place[-1].startswith("f:"))
+
+
+def _holders(live: Object, place: FieldPath) -> tuple[FieldHolder, ...]:
+    found = held(live).at(place).pairs
+    return tuple(
+        dict.fromkeys(FieldHolder(h.manager, h.operation, h.subresource) for h, _ in found)
+    )
+
+
+def _text(sample: Sample, place: FieldPath, value: Any) -> str:
+    return shown(sample.object.kind, place, value)
+
+
+def _is_namespace(manifest: Object) -> bool:
+    return manifest["kind"] == "Namespace"
+
+
+def _said(reply: Reply) -> str:
+    return str(reply.body.get("message") or reply.status)

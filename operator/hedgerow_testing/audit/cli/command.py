@@ -1,0 +1,218 @@
+"""Audit, as typed: `hedgerow audit --crds DIR --samples DIR -- COMMAND…`, any operator tried."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import anyio
+import anyio.to_thread
+import typer
+
+from hedgerow.cli.exits import Exit
+from hedgerow_testing.audit.cli.outputs import (
+    FORMATS,
+    TEXT,
+    baselines,
+    deliver,
+    destinations,
+    judged_by,
+)
+from hedgerow_testing.audit.engine import audit
+from hedgerow_testing.audit.inputs import read_inputs
+from hedgerow_testing.audit.judging.rules import BY_NAME
+from hedgerow_testing.audit.machine import Attendant
+from hedgerow_testing.progress import progress_shown
+from hedgerow_tools import interrupts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hedgerow_testing.audit.inputs import Inputs
+    from hedgerow_testing.audit.judging.baseline import AuditOutcome
+    from hedgerow_testing.audit.judging.findings import AuditReport
+
+ALL = "all"
+
+Command = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="-- COMMAND…",
+        help="The operator, as it is started in the foreground. KUBECONFIG is set for it, and"
+        " `{kubeconfig}` in a word stands for the file.",
+        show_default=False,
+    ),
+]
+Crds = Annotated[
+    list[Path],
+    typer.Option(
+        metavar="DIR",
+        exists=True,
+        help="The operator's CustomResourceDefinitions: a directory or a file; may be repeated.",
+    ),
+]
+Samples = Annotated[
+    list[Path],
+    typer.Option(
+        metavar="DIR",
+        exists=True,
+        help="Resources as an author writes them, and what they need (Secrets, namespaces): a"
+        " directory or a file; may be repeated. A finding appears only if a sample uses the feature"
+        " behind it: a few that differ are best.",
+    ),
+]
+Rights = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="FILE",
+        exists=True,
+        help="The operator's ClusterRoles and Roles; it gets exactly these rights; may be repeated."
+        " If there are bindings too, only roles that are bound to a ServiceAccount count.",
+        show_default="all rights",
+    ),
+]
+Setup = Annotated[
+    str,
+    typer.Option(
+        metavar="COMMAND",
+        help="A shell's command line that prepares the cluster as its administrator, before the"
+        " samples: certificates, namespaces, other definitions.",
+        show_default="none",
+    ),
+]
+Fields = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        max=100,
+        metavar="N",
+        help="Fields of each sample that are really changed, each for some seconds; all are tried"
+        " in dry runs.",
+    ),
+]
+FailOn = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="RULE,…",
+        help="The rules whose findings fail the audit; commas or repeated, or `all`.",
+        show_default="those marked with ✗",
+    ),
+]
+Kubernetes = Annotated[
+    str,
+    typer.Option(metavar="VERSION", help="A pinned version, such as 1.37.", show_default="newest"),
+]
+Baseline = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Findings that are known: they do not fail the audit; those that are gone are named.",
+        show_default="none",
+    ),
+]
+WriteBaseline = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Write this audit's findings to a file for --baseline; from then on they are known.",
+        show_default="none",
+    ),
+]
+Output = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FORMAT[=FILE]",
+        autocompletion=lambda: list(FORMATS),
+        help="text, json, html or junit, printed or, with `=FILE`, written to a file; may be"
+        " repeated.",
+        show_default=TEXT,
+    ),
+]
+
+
+def audit_command(
+    command: Command,
+    *,
+    crds: Crds,
+    samples: Samples,
+    rights: Rights = None,
+    setup: Setup = "",
+    fields: Fields = 6,
+    fail_on: FailOn = None,
+    baseline: Baseline = None,
+    write_baseline: WriteBaseline = None,
+    kubernetes: Kubernetes = "",
+    output: Output = None,
+) -> None:
+    """Try an operator, in any language, and tell how it treats the fields of others.
+
+    The operator runs against a throwaway cluster of real servers on this machine. The samples are
+    applied by the field manager `helm`, again unchanged, and with each field changed or removed;
+    others write to the operator's objects; it is watched at rest, restarted, killed, and its
+    connections are cut. What the API server's audit log says of it is judged by rules. Takes about
+    two minutes. Nothing of it is left, Ctrl-C included.
+
+    - `hedgerow audit --crds config/crd/bases --samples config/samples -- bin/manager`
+    - `hedgerow audit --crds crds --samples samples --rights config/rbac/role.yaml -- kopf run
+      operator.py`
+    - `hedgerow audit --crds crds --samples samples --baseline known.txt -o html=audit.html -o
+      junit=audit.xml -- bin/manager`
+
+    Exit codes: 0 no new finding of the rules that fail an audit, 3 some, 1 the report is partial,
+    or nothing could be tried, 2 wrong usage, 130 interrupted.
+    """
+    chosen = _chosen(fail_on)
+    wanted, files = destinations(output or ()), baselines(baseline, write_baseline)
+    inputs = read_inputs(command, crds, samples, rights or None, setup=setup, fields=fields)
+    found: list[AuditReport] = []
+    try:
+        with progress_shown() as tell:
+            interrupts.run(lambda: _carried_out(inputs, tell, kubernetes, found))
+    finally:
+        outcomes = [judged_by(report, files, chosen) for report in found]
+        for report, outcome in zip(found, outcomes, strict=True):
+            deliver(report, outcome, wanted)
+    raise typer.Exit(exit_code(found[0], outcomes[0]))
+
+
+async def _carried_out(
+    inputs: Inputs, tell: Callable[[str], None], kubernetes: str, found: list[AuditReport]
+) -> None:
+    """Run the audit in a thread; if this is cancelled, it ends early, with a partial report."""
+    attendant = Attendant(tell)
+    work = partial(audit, inputs, attendant, kubernetes=kubernetes)
+    async with anyio.create_task_group() as group:
+
+        async def stop() -> None:
+            try:
+                await anyio.sleep_forever()
+            finally:
+                attendant.stop.set()
+
+        group.start_soon(stop)
+        found.append(await anyio.to_thread.run_sync(work))
+        group.cancel_scope.cancel()
+
+
+def exit_code(report: AuditReport, outcome: AuditOutcome) -> Exit:
+    """Return the exit code: findings that fail it come before a report that is not whole."""
+    if outcome.failing:
+        return Exit.CONFLICT
+    return Exit.FAILED if report.partial else Exit.DONE
+
+
+def _chosen(fail_on: list[str] | None) -> tuple[str, ...] | None:
+    """Return the rules that fail the audit; None: the usual ones. Raises BadParameter."""
+    if fail_on is None:
+        return None
+    names = [name for part in fail_on for name in part.split(",") if name]
+    for name in names:
+        if name not in BY_NAME and name != ALL:
+            near = get_close_matches(name, BY_NAME, 1)
+            meant = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(BY_NAME)}"
+            raise typer.BadParameter(f"there is no rule {name!r}{meant}", param_hint="--fail-on")
+    return tuple(BY_NAME) if ALL in names else tuple(names)

@@ -1,0 +1,251 @@
+"""History: the writes of an audit log in order, each with the object before and after it.
+
+The log holds every write since the server began, with its answer, so the last answer about an
+object is the object as it was before the next write.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qs, urlsplit
+
+from hedgerow.fields.paths import is_map
+from hedgerow.objects import metadata
+from hedgerow_testing.audit.judging.findings import AuditedObject, AuditedRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from hedgerow_schemas.base import Object
+
+WRITES: Final = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+_VIRTUAL: Final = frozenset({"authentication.k8s.io", "authorization.k8s.io"})
+_KEPT: Final = 100
+"""Writes of one object that are kept, to find the one that took a field."""
+_SUCCESS: Final = 300
+_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_UUID_LENGTH: Final = 36
+_POD: Final = re.compile(r"[b-df-hj-np-tv-xz24-9]{5}")
+"""The end of a Pod's name, after its ReplicaSet's digest."""
+_RANDOM: Final = re.compile(r"[0-9a-f]{6,64}|[b-df-hj-np-tv-xz24-9]{5,10}")
+"""A digest, or what the API server makes of generateName, if it has a digit too."""
+
+AuditKey = tuple[str, str, str, str]
+"""An object: API group, resource (plural), namespace, name."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedRequest:
+    """One request of a log that was answered; `at` is when it was received, in seconds."""
+
+    at: float
+    user: str
+    verb: str
+    uri: str
+    code: int
+    key: AuditKey
+    subresource: str
+    body: Any
+    version: str = ""
+    """The version of the API group that it is addressed to."""
+
+    @property
+    def is_write(self) -> bool:
+        """Whether something may have been stored because of it."""
+        return self.verb in WRITES and self.key[0] not in _VIRTUAL and not self._is_dry_run
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it succeeded."""
+        return 0 < self.code < _SUCCESS
+
+    @property
+    def manager(self) -> str:
+        """The field manager that it names; the server makes one up if it names none."""
+        return self._parameter("fieldManager")
+
+    @property
+    def is_forced(self) -> bool:
+        """Whether it takes fields by force."""
+        return self._parameter("force").lower() in {"true", "1", "t"}
+
+    @property
+    def is_apply(self) -> bool:
+        """Whether it is a server-side apply: only that has a manager and a whole configuration."""
+        named = is_map(self.body) and "apiVersion" in self.body and "kind" in self.body
+        return self.verb == "patch" and named and bool(self.manager)
+
+    @property
+    def what(self) -> str:
+        """What kind of request it is, in words."""
+        match self.verb:
+            case "update":
+                return "whole-object update"
+            case "patch" if self.is_apply:
+                return "forced apply" if self.is_forced else "apply"
+            case "patch":
+                return "JSON patch" if isinstance(self.body, list) else "merge patch"
+            case _:
+                return self.verb
+
+    @property
+    def evidence(self) -> AuditedRequest:
+        """The request as a finding shows it."""
+        return AuditedRequest(self.verb, self.uri, self.what, self.code)
+
+    @property
+    def _is_dry_run(self) -> bool:
+        return bool(self._parameter("dryRun"))
+
+    def _parameter(self, name: str) -> str:
+        return "".join(parse_qs(urlsplit(self.uri).query).get(name, [""])[:1])
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedWrite:
+    """A write that succeeded, with the object before and after it; None if it is not known."""
+
+    request: LoggedRequest
+    before: Object | None
+    after: Object | None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it changed nothing: the object has the version that it had before."""
+        before, after = (metadata(one or {}).get("resourceVersion") for one in self._both)
+        return after is not None and before == after
+
+    @property
+    def _both(self) -> tuple[Object | None, Object | None]:
+        return self.before, self.after
+
+    @property
+    def object(self) -> AuditedObject:
+        """The object that it is about."""
+        return identified(self.after or self.before or {}, self.request.key, self.request.version)
+
+
+class History:
+    """Reads a log from its beginning, and remembers the last writes of each object."""
+
+    def __init__(self) -> None:
+        self._states: dict[AuditKey, Object] = {}
+        self._writes: dict[AuditKey, deque[LoggedWrite]] = {}
+
+    def take(self, entries: Iterable[Object]) -> Iterator[tuple[LoggedRequest, LoggedWrite | None]]:
+        """Yield each request that was answered, and the write that it was if it was one."""
+        for entry in entries:
+            if entry.get("stage") == "ResponseComplete":
+                request = _request(entry)
+                yield request, self._written(request, entry.get("responseObject"))
+
+    def of(self, key: AuditKey) -> tuple[LoggedWrite, ...]:
+        """Return the last writes of an object, oldest first."""
+        return tuple(self._writes.get(key, ()))
+
+    def state(self, key: AuditKey) -> Object | None:
+        """Return an object as the last write left it; None if it is gone, or was never written."""
+        return self._states.get(key)
+
+    def keys(self) -> tuple[AuditKey, ...]:
+        """Return all objects that were written and are there."""
+        return tuple(self._states)
+
+    def _written(self, request: LoggedRequest, answer: Any) -> LoggedWrite | None:
+        if not (request.is_write and request.is_done):
+            return None
+        body: Object = answer if is_map(answer) else {}
+        # A generated name is known from the answer alone.
+        group, resource, namespace, name = request.key
+        key = (group, resource, namespace, name or str(metadata(body).get("name", "")))
+        if resource == "events":
+            return LoggedWrite(request, None, body)  # there may be any number of them
+        before = self._states.get(key)
+        after = self._after(request, body, before)
+        if after is None:
+            self._states.pop(key, None)
+        else:
+            self._states[key] = after
+        write = LoggedWrite(request, before, after)
+        self._writes.setdefault(key, deque(maxlen=_KEPT)).append(write)
+        return write
+
+    def _after(self, request: LoggedRequest, body: Object, before: Object | None) -> Object | None:
+        """Return the object after a write; a subresource such as `scale` answers another kind."""
+        is_deleted = request.verb == "delete" or bool(_deleted_at(body))
+        if (is_deleted and not _is_held(body)) or request.verb == "deletecollection":
+            return None  # what removes the last finalizer is answered with the object as it was
+        if request.subresource in {"", "status"} and "metadata" in body:
+            return body
+        if before is None:
+            return None
+        version = metadata(body).get("resourceVersion") or "?"
+        return {**before, "metadata": {**metadata(before), "resourceVersion": version}}
+
+
+def _is_held(body: Object) -> bool:
+    """Return whether an object lives on after it was deleted: a finalizer holds it."""
+    return bool(_deleted_at(body) and metadata(body).get("finalizers"))
+
+
+def _deleted_at(body: Object) -> Any:
+    return metadata(body).get("deletionTimestamp")
+
+
+def _request(entry: Object) -> LoggedRequest:
+    ref: Object = entry.get("objectRef") or {}
+    user: Object = entry.get("user") or {}
+    status: Object = entry.get("responseStatus") or {}
+    return LoggedRequest(
+        at=moment(entry.get("requestReceivedTimestamp", "")),
+        user=user.get("username", ""),
+        verb=entry.get("verb", ""),
+        uri=entry.get("requestURI", ""),
+        code=status.get("code", 0),
+        key=_key(ref),
+        subresource=ref.get("subresource", ""),
+        body=entry.get("requestObject"),
+        version=ref.get("apiVersion", ""),
+    )
+
+
+def _key(ref: Object) -> AuditKey:
+    group, resource, namespace, name = (
+        str(ref.get(name, "")) for name in ("apiGroup", "resource", "namespace", "name")
+    )
+    return group, resource, namespace, name
+
+
+def moment(text: str) -> float:
+    """Return a time of the log in seconds; 0 for what is no time."""
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return 0.0
+
+
+def identified(obj: Object, key: AuditKey, version: str = "v1") -> AuditedObject:
+    """Return which object it is; of one that is not known, what its address tells."""
+    group, resource, namespace, name = key
+    meta = metadata(obj)
+    return AuditedObject(
+        api_version=str(obj.get("apiVersion") or (f"{group}/{version}" if group else version)),
+        kind=str(obj.get("kind") or resource),
+        name=str(meta.get("name") or name),
+        namespace=str(meta.get("namespace") or namespace),
+        generated=str(meta.get("generateName") or _generated(str(meta.get("name") or name))),
+    )
+
+
+def _generated(name: str) -> str:
+    """Return the part of a name before its random end, such as a digest or a part of a UUID."""
+    if _UUID.fullmatch(name[-_UUID_LENGTH:]):
+        return name[:-_UUID_LENGTH]
+    first, dash, last = name.rpartition("-")
+    above = _generated(first) if _POD.fullmatch(last) else ""
+    is_random = any(map(str.isdigit, last)) and _RANDOM.fullmatch(last)
+    return above or (first + dash if is_random else "")

@@ -1,0 +1,63 @@
+"""Recorder: gathers what an audit finds, each finding once, until it is a report."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from hedgerow_testing.audit.judging.findings import AuditReport, Figures
+from hedgerow_testing.audit.judging.rules import RULES, judged
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from hedgerow_testing.audit.judging.findings import Finding, SampleView
+
+
+class FindingRecorder:
+    """What was found so far; a finding that was found before counts once."""
+
+    def __init__(self) -> None:
+        self._findings: dict[str, Finding] = {}
+        self._checked: dict[str, str] = {}
+        self._unchecked: dict[str, str] = {}
+        self.notes: dict[str, None] = {}
+        self.samples: tuple[SampleView, ...] = ()
+        self.figures = Figures()
+        self.partial = ""
+
+    def add(self, findings: Iterable[Finding]) -> None:
+        """Take findings; of two about the same, the first is kept."""
+        for one in findings:
+            self._findings.setdefault(one.key, one)
+
+    def has(self, rule: str, path: str, about: str) -> bool:
+        """Return whether a rule has a finding about a path of an object, by the object's key."""
+        return any(
+            (one.rule, one.path, one.object.key if one.object else "") == (rule, path, about)
+            for one in self._findings.values()
+        )
+
+    def checked(self, rule: str, how: str) -> None:
+        """Note that a rule was checked, and on how much."""
+        self._checked[rule] = how
+
+    def unchecked(self, rule: str, why: str) -> None:
+        """Note why a rule was not checked."""
+        self._unchecked[rule] = why
+
+    def report(self, command: tuple[str, ...], kubernetes: str) -> AuditReport:
+        """Return all of it."""
+        order = {rule.name: place for place, rule in enumerate(RULES)}
+        findings = sorted(self._findings.values(), key=lambda one: (order[one.rule], one.key))
+        why = self.partial or "there was nothing to check it on"
+        return AuditReport(
+            command=command,
+            kubernetes=kubernetes,
+            results=judged(findings, self._checked, self._unchecked, why),
+            findings=tuple(findings),
+            samples=self.samples,
+            partial=self.partial,
+            notes=tuple(self.notes),
+            figures=replace(self.figures),
+        )

@@ -1,0 +1,112 @@
+"""Words: a report in short texts, for all pages that show it."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Final
+
+from hedgerow.texts import numbered, printable
+from hedgerow_testing.audit.judging.rules import CAUSES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from hedgerow_testing.audit.judging.findings import AuditReport, Finding, RuleGroup, RuleVerdict
+
+GROUPS: Final[Mapping[RuleGroup, str]] = {
+    "author": "The author's fields",
+    "others": "Fields of others on its children",
+    "quiet": "Quiet",
+    "rights": "Rights and writes",
+}
+MARKS: Final[Mapping[RuleVerdict, str]] = {
+    "failed": "✗", "noted": "!", "passed": "✓", "not checked": "·",
+}  # fmt: skip
+_ABSENT: Final = "(absent)"
+_SHORTEST: Final = 0.05
+"""Seconds; less is no time that was measured."""
+
+
+def title(report: AuditReport) -> str:
+    """Return what was audited: `Audit of ./operator --flag`."""
+    return printable(f"Audit of {shlex.join(report.command)}")
+
+
+def figures(report: AuditReport) -> str:
+    """Return what was measured, in one line."""
+    found = report.figures
+    quiet = found.quiet_after
+    parts = (
+        f"Kubernetes {report.kubernetes}" if report.kubernetes else "",
+        f"{found.seconds:.0f} s",
+        f"{numbered(found.requests, 'request')}, {numbered(found.writes, 'write')}",
+        f"at most {numbered(found.most_per_second, 'request')} in a second",
+        "never quiet" if quiet is None else f"quiet after {quiet:.1f} s",
+        numbered(found.children, "child", "children"),
+        f"{numbered(found.fields_tried, 'field')} tried, {found.fields_changed} of them changed",
+    )
+    return printable("; ".join(filter(None, parts)))
+
+
+def verdicts(report: AuditReport) -> str:
+    """Return how many rules have which verdict: `2 failed, 1 noted, 22 passed, 1 not checked`."""
+    counts = ((name, sum(one.verdict == name for one in report.results)) for name in MARKS)
+    return ", ".join(f"{count} {name}" for name, count in counts if count)
+
+
+def place(finding: Finding) -> str:
+    """Return where a rule is broken: `Widget shop/demo .spec.size`; it may be empty."""
+    about = str(finding.object) if finding.object else ""
+    return printable(" ".join(filter(None, (about, finding.path))))
+
+
+def facts(finding: Finding) -> Iterator[tuple[str, str]]:
+    """Yield the evidence of a finding: what each part is, and the part."""
+    for name, text in _facts(finding):
+        if text:
+            yield name, printable(text)
+
+
+def _facts(finding: Finding) -> Iterator[tuple[str, str]]:
+    yield "found", finding.detail
+    yield "value", values(finding)
+    holder = str(finding.holder or "")
+    yield "holder", "" if holder in finding.detail else holder
+    yield "cause", why(finding)
+    yield "request", _request(finding)
+    yield "when", _when(finding)
+
+
+def why(finding: Finding) -> str:
+    """Return the causes in words."""
+    return "; ".join(CAUSES[one] for one in finding.causes)
+
+
+def values(finding: Finding) -> str:
+    """Return what became of the value: `60s → 1m0s`."""
+    before, after = finding.before, finding.after
+    if before is None and after is None:
+        return ""
+    if before == after:
+        return f"{after}, unchanged"
+    return f"{_ABSENT if before is None else before} → {_ABSENT if after is None else after}"
+
+
+def _request(finding: Finding) -> str:
+    request = finding.request
+    if request is None:
+        return ""
+    what = f" ({request.what})" if request.what not in {"", request.verb} else ""
+    code = f", answered {request.code}" if request.code else ""
+    return f"{request.verb} {request.uri}{what}{code}"
+
+
+def _when(finding: Finding) -> str:
+    seconds, rate = finding.seconds, finding.per_minute
+    is_told = str(finding.count) in finding.detail
+    parts = (
+        f"{finding.count} times" if finding.count > 1 and not is_told else "",
+        f"after {seconds:.1f} s" if seconds is not None and seconds >= _SHORTEST else "",
+        f"{rate:.1f} a minute" if rate is not None else "",
+    )
+    return ", ".join(filter(None, parts))

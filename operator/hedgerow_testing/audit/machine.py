@@ -1,0 +1,401 @@
+"""Machine: the sandbox, the operator in it, and waiting for it; all ends with the audit."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import signal
+import tempfile
+import time
+from concurrent.futures import CancelledError
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from subprocess import DEVNULL, STDOUT, Popen
+from threading import Event
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+import yaml
+from anyio.from_thread import start_blocking_portal
+
+from hedgerow.files import opened, overwrite
+from hedgerow.texts import printable
+from hedgerow_testing.api import Api
+from hedgerow_testing.audit.inputs import KUBECONFIG, OPERATOR, AuditError
+from hedgerow_testing.audit.log import Log
+from hedgerow_testing.audit.passthrough import passing
+from hedgerow_testing.sandbox.cluster import Options, Sandbox
+from hedgerow_testing.sandbox.leash import MARK, Leash, end, marked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Mapping, Sequence
+
+    from anyio.from_thread import BlockingPortal
+
+    from hedgerow_testing.audit.inputs import Inputs
+    from hedgerow_testing.audit.judging.access import GrantedRights
+    from hedgerow_testing.audit.passthrough import PassThrough
+
+_STEP: Final = 0.05
+MOST_OUTPUT: Final = 100 * 2**20
+MOST_PROCESSES: Final = 300
+SETUP: Final = 300.0
+GRACE: Final = 30.0
+_TAIL: Final = 4000
+_LINES: Final = 6
+_TOKEN_SECONDS: Final = 24 * 3600
+_HINTS: Final = (
+    (
+        ("tls.crt", "serving-certs", "webhook", "x509"),
+        "it seems to want a webhook's certificate: let --setup make one, or switch webhooks off",
+    ),
+    (
+        ("namespace", "POD_NAMESPACE"),
+        "it seems to want a namespace: let --setup make it, or start `env POD_NAMESPACE=… COMMAND`",
+    ),
+    (
+        ("in-cluster", "incluster", "KUBERNETES_SERVICE_HOST"),
+        "it does not read KUBECONFIG: put `{kubeconfig}` into the command where it takes one",
+    ),
+)
+
+
+class AuditEnd(Exception):  # noqa: N818 - it need be no error
+    """Why an audit ends before it is whole, in one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long the audit waits, in seconds."""
+
+    settle: float = 2.0
+    """Without a write for so long, the operator is taken to be quiet."""
+    first: float = 5.0
+    """The same after it was started."""
+    limit: float = 45.0
+    """The most that it gets to become quiet."""
+    rest: float = 25.0
+    """How long nothing happens, to see whether it writes."""
+    start: float = 60.0
+    """The most that it gets until its first request."""
+    watch: float = 20.0
+    """The most that it gets, started again, until it watches."""
+
+
+@dataclass(slots=True)
+class Attendant:
+    """Who started the audit: is told of progress, and may end it at any moment."""
+
+    progress: Callable[[str], None] = lambda _: None
+    stop: Event = field(default_factory=Event)
+
+    def check(self) -> None:
+        """Raise AuditEnd if the audit is to end."""
+        if self.stop.is_set():
+            raise AuditEnd("it was interrupted")
+
+    def wait(self, seconds: float = _STEP) -> None:
+        """Wait so long. Raises AuditEnd."""
+        self.stop.wait(seconds)
+        self.check()
+
+
+@contextmanager
+def raised(attendant: Attendant, kubernetes: str = "") -> Generator[tuple[Sandbox, Path]]:
+    """Run a cluster of its own for one audit, and yield it with the file of its audit log."""
+    root = Path(tempfile.mkdtemp(prefix="hedgerow-audit-"))
+    sandbox, log = Sandbox(root / "cluster"), root / "audit.log"
+    options = Options(kubernetes=kubernetes, nodes=1, audit=log, responses=True)
+    with ExitStack() as stack:
+        stack.callback(shutil.rmtree, root, ignore_errors=True)
+        portal = stack.enter_context(start_blocking_portal())
+        raising = portal.start_task_soon(sandbox.up, options, attendant.progress)
+        try:
+            while not raising.done():
+                attendant.stop.wait(_STEP)
+                if attendant.stop.is_set():
+                    raising.cancel()
+                    break
+            raising.result()
+        except CancelledError:
+            raise AuditEnd("it was interrupted before the sandbox was up") from None
+        stack.callback(sandbox.leash().release)
+        stack.callback(portal.call, sandbox.down)
+        yield sandbox, log
+
+
+class Machine:
+    """One operator, started and ended at will, with the administrator's connection beside it."""
+
+    def __init__(
+        self,
+        inputs: Inputs,
+        api: Api,
+        log: Log,
+        *,
+        attendant: Attendant,
+        pace: Pace,
+        cutter: tuple[BlockingPortal, PassThrough],
+        directory: Path,
+        kubeconfig: Path,
+    ) -> None:
+        self.inputs, self.api, self.log = inputs, api, log
+        self.attendant, self.pace = attendant, pace
+        self._portal, self._passthrough = cutter
+        self.output = directory / "operator.log"
+        self._kubeconfig = kubeconfig
+        self._mark = secrets.token_hex(16)
+        self._process: Popen[bytes] | None = None
+        self.looked = 0.0
+        self.began = time.monotonic()
+        self.version = str(api.raw("GET", "/version").body.get("gitVersion", "")).removeprefix("v")
+
+    def setup(self, environment: Mapping[str, str]) -> None:
+        """Run the command that prepares the cluster. Raises AuditEnd if it fails."""
+        self.attendant.progress(f"setting up: {self.inputs.setup}")
+        shell = ["/bin/sh", "-c", self.inputs.setup]
+        self._process = process = self._popen(shell, {**os.environ, **environment})
+        deadline = time.monotonic() + SETUP
+        while process.poll() is None:
+            self.attendant.wait()
+            if time.monotonic() > deadline:
+                raise AuditEnd(f"--setup did not end in {SETUP:.0f} seconds{self.tail()}")
+        if process.returncode:
+            raise AuditEnd(f"--setup failed with exit code {process.returncode}{self.tail()}")
+        self._process = None
+
+    def start(self) -> None:
+        """Start the operator. Raises AuditEnd if its command cannot be run."""
+        command = [part.replace(KUBECONFIG, str(self._kubeconfig)) for part in self.inputs.command]
+        variables = {"KUBECONFIG": str(self._kubeconfig), "PYTHONUNBUFFERED": "1"}
+        try:
+            self._process = self._popen(command, {**os.environ, **variables})
+        except OSError as error:
+            raise AuditEnd(
+                f"the command does not start: {printable(command[0])}: {error.strerror}"
+            ) from None
+
+    def _popen(self, command: Sequence[str], environment: Mapping[str, str]) -> Popen[bytes]:
+        with opened(self.output, "ab") as output:
+            return Popen(
+                command,
+                stdin=DEVNULL,
+                stdout=output,
+                stderr=STDOUT,
+                env={**environment, MARK: self._mark},
+                cwd=self.inputs.directory,
+                start_new_session=True,
+            )
+
+    def terminate(self) -> float | None:
+        """Send SIGTERM, and return after how many seconds it ended; None: it had to be killed."""
+        process, began = self._started(), time.monotonic()
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)  # a shell or a runner before it, too
+        while process.poll() is None and time.monotonic() - began < GRACE:
+            self.attendant.wait()
+        took = None if process.poll() is None else time.monotonic() - began
+        self.kill()
+        return took
+
+    def kill(self) -> None:
+        """Send SIGKILL to it and to all that it has started."""
+        end(self._mark)
+        if self._process is not None:
+            self._process.wait(GRACE)
+            self._process = None
+
+    def cut(self) -> int:
+        """Cut its connections to the API server; return how many there were."""
+        return self._portal.call(self._passthrough.cut)
+
+    def ready(self, watches: int, requests: int) -> None:
+        """Wait until it watches again, or, if it never watches, for its first requests."""
+        began = time.monotonic()
+        while self.log.watches <= watches:
+            self.look()
+            waited = time.monotonic() - began
+            asked = self.log.traffic.requests > requests
+            if asked and waited > self.pace.watch:
+                return
+            if waited > self.pace.start:
+                raise AuditEnd(
+                    f"it made no request in {self.pace.start:.0f} seconds; does it read KUBECONFIG,"
+                    f" or take `{{kubeconfig}}` as an argument?{self.tail()}"
+                )
+
+    def settle(self, seconds: float = 0.0, within: float = 0.0) -> float | None:
+        """Wait until it has written nothing for a while; return when it began to be quiet.
+
+        That is in seconds from now; None: it did not become quiet within the limit.
+        """
+        seconds, within = seconds or self.pace.settle, within or self.pace.limit
+        began = last = time.monotonic()
+        while (now := time.monotonic()) - last < seconds:
+            if now - began > within:
+                return None
+            if self.look():
+                last = time.monotonic()
+        return last - began
+
+    def until(self, seconds: float, done: Callable[[], object]) -> bool:
+        """Wait until something is so, at most so long; return whether it is."""
+        deadline = time.monotonic() + seconds
+        while not done():
+            if time.monotonic() > deadline:
+                return False
+            self.look()
+        return True
+
+    def look(self) -> int:
+        """Wait a moment, and return how much the operator wrote. Raises AuditEnd if it is over."""
+        self.attendant.wait()
+        found = self.log.poll()
+        now = time.monotonic()
+        if self.log.is_flooded:
+            asked, wrote = self.log.traffic.requests, self.log.writes
+            raise AuditEnd(f"it floods the API server: {asked} requests, {wrote} of them writes")
+        if now - self.looked > 1:
+            self.looked = now
+            self._watch_over()
+        return found
+
+    def _watch_over(self) -> None:
+        """Raise AuditEnd if the operator ended, forks without end, or fills the disk."""
+        if self.output.exists() and self.output.stat().st_size > MOST_OUTPUT:
+            raise AuditEnd(f"it printed more than {MOST_OUTPUT // 2**20} MiB")
+        process = self._process
+        if process is None:
+            return
+        running = len(marked(self._mark))
+        if running > MOST_PROCESSES:
+            raise AuditEnd(f"it forks without end: it runs {running} processes")
+        if process.poll() is None:
+            return
+        if running:
+            raise AuditEnd(
+                f"the command ended with exit code {process.returncode} and left processes behind;"
+                " start the operator in the foreground"
+            )
+        raise AuditEnd(f"the operator ended with exit code {process.returncode}{self.tail()}")
+
+    def tail(self) -> str:
+        """Return the last lines of its output, and what they hint at."""
+        text = ""
+        if self.output.exists():
+            with self.output.open("rb") as file:
+                file.seek(max(self.output.stat().st_size - _TAIL, 0))
+                text = file.read().decode(errors="replace")
+        lines = [printable(line, 300) for line in text.splitlines() if line.strip()][-_LINES:]
+        if not lines:
+            return "; it printed nothing"
+        hint = next((h for words, h in _HINTS if any(word in text for word in words)), "")
+        return f"{f'; {hint}' if hint else ''}; it printed last: {' | '.join(lines)}"
+
+    def _started(self) -> Popen[bytes]:
+        if self._process is None:
+            raise AssertionError("the operator was not started")
+        return self._process
+
+    @contextmanager
+    def leashed(self) -> Generator[None]:
+        """Whatever happens, nothing that was started lives on after the block."""
+        with Leash(self._mark):
+            try:
+                yield
+            finally:
+                self.kill()
+
+
+def account_of(name: str) -> str:
+    """Return the user name of the operator's ServiceAccount."""
+    return f"system:serviceaccount:{OPERATOR}:{name}"
+
+
+@contextmanager
+def machine(
+    inputs: Inputs,
+    sandbox: Sandbox,
+    log: Path,
+    *,
+    attendant: Attendant,
+    pace: Pace,
+    access: GrantedRights | None,
+    account: str = "operator",
+) -> Generator[Machine]:
+    """Make the operator's account with its rights, and what is around it; start nothing yet."""
+    with ExitStack() as stack:
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hedgerow-audit-")))
+        api = Api(sandbox.kubeconfig)
+        stack.callback(api.close)
+        grant(api, inputs, account)
+        portal = stack.enter_context(start_blocking_portal())
+        token = portal.call(_token, sandbox, account)
+        port = urlsplit(sandbox.server).port
+        passthrough, near = stack.enter_context(passing(portal, port or 443))
+        kubeconfig = through(token, near, directory / "kubeconfig")
+        made = Machine(
+            inputs,
+            api,
+            Log(log, account_of(account), access),
+            attendant=attendant,
+            pace=pace,
+            cutter=(portal, passthrough),
+            directory=directory,
+            kubeconfig=kubeconfig,
+        )
+        stack.enter_context(made.leashed())
+        yield made
+
+
+async def _token(sandbox: Sandbox, account: str) -> Path:
+    return await sandbox.kubeconfig_for_service_account(OPERATOR, account, seconds=_TOKEN_SECONDS)
+
+
+def through(kubeconfig: Path, port: int, path: Path) -> Path:
+    """Write a kubeconfig that leads through a port of this machine."""
+    config: dict[str, Any] = yaml.safe_load(kubeconfig.read_text("utf-8"))
+    config["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{port}"
+    config["contexts"][0]["context"]["namespace"] = OPERATOR
+    overwrite(path, yaml.safe_dump(config), 0o600)
+    return path
+
+
+def grant(api: Api, inputs: Inputs, account: str) -> None:
+    """Make the operator's ServiceAccount, with its own rights, or with all there are."""
+    api.namespace(OPERATOR)
+    meta = {"name": account, "namespace": OPERATOR}
+    group, manager = "rbac.authorization.k8s.io", "audit"
+    api.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta}, manager).must()
+    subjects = [{"kind": "ServiceAccount", **meta}]
+
+    def bind(kind: str, role: str, name: str, namespace: str = "") -> None:
+        where = {"namespace": namespace} if namespace else {}
+        body = {
+            "apiVersion": f"{group}/v1",
+            "kind": f"{kind.replace('Cluster', '') if namespace else 'ClusterRole'}Binding",
+            "metadata": {"name": name, **where},
+            "roleRef": {"kind": kind, "apiGroup": group, "name": role},
+            "subjects": subjects,
+        }
+        api.apply(body, manager).must()
+
+    if inputs.roles is None:
+        return bind("ClusterRole", "cluster-admin", f"audited-{account}")
+    for number, role in enumerate(inputs.roles):
+        name = f"audited-{account}-{number}"
+        kind = "Role" if role.namespace else "ClusterRole"
+        where = {"namespace": api.namespace(role.namespace)} if role.namespace else {}
+        body = {
+            "apiVersion": f"{group}/v1",
+            "kind": kind,
+            "metadata": {"name": name, **where},
+            "rules": list(role.rules),
+        }
+        reply = api.apply(body, manager)
+        if not reply.ok:
+            raise AuditError(f"the API server refused {role.title}: {reply.body.get('message')}")
+        bind(kind, name, name, role.namespace)
+    return None

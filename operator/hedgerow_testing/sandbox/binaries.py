@@ -1,0 +1,127 @@
+"""Binaries: found in KUBEBUILDER_ASSETS, else in the cache, else downloaded, else built."""
+
+import os
+import shutil
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from subprocess import DEVNULL
+
+import anyio
+
+from hedgerow_testing.sandbox import toolchain
+from hedgerow_testing.sandbox.build import build
+from hedgerow_testing.sandbox.cache import BinaryCache, default_cache
+from hedgerow_testing.sandbox.downloads import Downloads
+from hedgerow_testing.sandbox.locks import Progress
+from hedgerow_testing.sandbox.pins import CONTROL_PLANE, Module, PinnedRelease, numbers
+from hedgerow_testing.sandbox.published import Origins
+from hedgerow_tools import subprocesses
+
+ASSETS = "KUBEBUILDER_ASSETS"
+PATIENCE = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Binaries:
+    """Where to look for a release's binaries; `mark` is added to a build's environment."""
+
+    release: PinnedRelease
+    progress: Progress
+    exact: bool = False
+    """Use only this release; otherwise any version in KUBEBUILDER_ASSETS."""
+    mark: Mapping[str, str] = field(default_factory=dict[str, str])
+    cache: BinaryCache = field(default_factory=default_cache)
+    origins: Origins = field(default_factory=Origins)
+
+    async def find(self, wanted: Collection[str]) -> dict[str, Path]:
+        """Return the path of every wanted binary; missing ones are downloaded, or else built.
+
+        If the machine has a working kubectl, that one is used. Raises SandboxError if a binary must
+        be built but cannot be, or if others can write to the cache.
+        """
+        self.cache.check()
+        found = await self._ready_made(wanted)
+        found |= self._cached(name for name in wanted if name not in found)
+        missing = [name for name in wanted if name not in found]
+        if missing:
+            await self._downloads.fetch(self._by_module(missing))
+            found |= self._cached(missing)
+            missing = [name for name in wanted if name not in found]
+        if missing:
+            await self._build(missing)
+            found |= {name: self.cache.entry(self.release.module(name)) / name for name in missing}
+        return {name: found[name] for name in wanted}
+
+    @property
+    def _downloads(self) -> Downloads:
+        return Downloads(self.cache, self.progress, self.origins)
+
+    def _cached(self, names: Iterable[str]) -> dict[str, Path]:
+        found: dict[str, Path] = {}
+        for name in names:
+            module = self.release.module(name)
+            path = self.cache.find(module, name) or self._downloads.find(module, name)
+            if path is not None:
+                found[name] = path
+        return found
+
+    async def _ready_made(self, wanted: Collection[str]) -> dict[str, Path]:
+        found: dict[str, Path] = {}
+        kubectl = await self._machine_kubectl() if "kubectl" in wanted else None
+        if kubectl is not None:
+            found["kubectl"] = kubectl
+        assets = Path(os.environ[ASSETS]) if os.environ.get(ASSETS) else None
+        if assets is not None:
+            control_plane = [name for name in wanted if name in CONTROL_PLANE]
+            others = [name for name in wanted if name not in (*CONTROL_PLANE, *found)]
+            if await self._fits(assets, control_plane):
+                others += control_plane
+            found |= {name: assets / name for name in others if _runnable(assets / name)}
+        return found
+
+    async def _fits(self, assets: Path, control_plane: Iterable[str]) -> bool:
+        """Return whether the whole control plane is there, because it must have one version."""
+        lacking = [name for name in control_plane if not _runnable(assets / name)]
+        if lacking:
+            self.progress(f"{ASSETS}={assets} has no {', '.join(lacking)}: passed over")
+            return False
+        version = await _answer(assets / "kube-apiserver", "--version") if self.exact else None
+        if version is not None and numbers(version) != numbers(self.release.version):
+            self.progress(f"{ASSETS}={assets} is {version}: passed over")
+            return False
+        return True
+
+    async def _machine_kubectl(self) -> Path | None:
+        on_path = shutil.which("kubectl")
+        if on_path is None or await _answer(Path(on_path), "version", "--client") is None:
+            return None
+        return self.cache.origin(Path(on_path))
+
+    def _by_module(self, names: Iterable[str]) -> Collection[tuple[Module, list[str]]]:
+        modules: dict[Path, tuple[Module, list[str]]] = {}
+        for name in names:
+            module = self.release.module(name)
+            modules.setdefault(module.directory, (module, []))[1].append(name)
+        return modules.values()
+
+    async def _build(self, missing: Collection[str]) -> None:
+        modules = self._by_module(missing)
+        go = await toolchain.find(max((module.go for module, _ in modules), key=numbers))
+        for module, names in modules:
+            await build(self.cache, module, names, go, progress=self.progress, mark=self.mark)
+
+
+def _runnable(path: Path) -> bool:
+    return path.is_file() and os.access(path, os.X_OK)
+
+
+async def _answer(command: Path, *arguments: str) -> str | None:
+    """Return the output of a command that answers quickly; None if it fails."""
+    with anyio.move_on_after(PATIENCE):
+        try:
+            answer = await subprocesses.run([command, *arguments], stderr=DEVNULL)
+        except OSError:
+            return None
+        return answer.stdout.decode(errors="replace").strip() if answer.returncode == 0 else None
+    return None

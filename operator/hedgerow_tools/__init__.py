@@ -1,0 +1,1 @@
+"""hedgerow_tools: commands for any cluster, and what they show."""

@@ -1,0 +1,1 @@
+"""Fields: how fields, their holders and their changes are told; pure code."""

@@ -1,0 +1,167 @@
+"""Forecast: what would happen to a resource and its children."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from hedgerow.contract import Apply
+from hedgerow.fields import ownership
+from hedgerow.fields.paths import is_list, is_map
+from hedgerow.objects import ChildId
+from hedgerow.plan.input import contested_field
+from hedgerow.plan.plan import ChildPlanner
+from hedgerow_schemas.base import View, instant
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from datetime import timedelta
+
+    from hedgerow.contract import Desired, Notice
+    from hedgerow.fields.managed_fields import Holder
+    from hedgerow.fields.ownership import Leaf
+    from hedgerow.objects import ObjectRef
+    from hedgerow.plan.input import PlanInput
+    from hedgerow_schemas.base import Condition, ContestedField, Object
+    from hedgerow_tools.fields.diff import Line
+
+PlannedAction = Literal["created", "configured", "deleted", "unchanged", "refused"]
+PlanVerdict = Literal["nothing", "changes", "conflicts", "failed"]
+_OF_EVERY_STATUS: Final = (
+    *("conditions", "contested", "contestedCount", "observedGeneration", "admitted"),
+)
+_RANKS: Final[tuple[PlanVerdict, ...]] = ("failed", "conflicts", "changes", "nothing")
+
+
+def held_by(target: ObjectRef, leaf: Leaf, holder: Holder | None = None) -> ContestedField:
+    """Return a leaf that would stay as it is, or be taken, with a holder, by default its first."""
+    holder = holder or leaf.holders[0]
+    return contested_field(target, leaf, holder, since=instant(holder.time))
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRefusal:
+    """Why the server would refuse a write; each of the causes is a line."""
+
+    object: str
+    causes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectForecast:
+    """What would happen to one object.
+
+    `merged` says why the server was not asked; it is empty if it was. `forced` are the paths that
+    would be taken by force. `warnings` are those of the server.
+    """
+
+    ref: ObjectRef
+    action: PlannedAction
+    lines: tuple[Line, ...] = ()
+    merged: str = ""
+    forced: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What would happen to one resource and its children, or to an object of any other kind.
+
+    Such an object has no `controller`, and `field_manager` is that of its user.
+
+    `before` and `after` are its conditions; `said_before` and `said_after` all else that its status
+    says, if that is ours to write. `unchecked` says what could not be checked. `later` is what
+    would happen to the children after every Deployment has rolled out. `annotations` are those of
+    the resource afterwards.
+    """
+
+    owner: ObjectRef
+    controller: str
+    field_manager: str
+    objects: tuple[ObjectForecast, ...] = ()
+    contested: tuple[ContestedField, ...] = ()
+    claims: tuple[ContestedField, ...] = ()
+    yields: tuple[ContestedField, ...] = ()
+    refusals: tuple[WriteRefusal, ...] = ()
+    before: tuple[Condition, ...] = ()
+    after: tuple[Condition, ...] = ()
+    said_before: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    said_after: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    events: tuple[tuple[str, Notice], ...] = ()
+    unchecked: tuple[str, ...] = ()
+    later: tuple[ObjectForecast, ...] = ()
+    again_in: timedelta | None = None
+    annotations: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def problems(self) -> tuple[Condition, ...]:
+        """The conditions that waiting does not help with."""
+        return tuple(c for c in self.after if c.type == "Stalled" and c.status == "True")
+
+    @property
+    def changes(self) -> tuple[ObjectForecast, ...]:
+        """The objects that would be written."""
+        return tuple(o for o in self.objects if o.action in ("created", "configured", "deleted"))
+
+    @property
+    def verdict(self) -> PlanVerdict:
+        """Return the worst result: failures before conflicts, conflicts before changes."""
+        taken = [c for c in self.problems if c.reason == "NameTaken"]
+        if self.refusals or len(taken) < len(self.problems):
+            return "failed"
+        if self.contested or taken:
+            return "conflicts"
+        return "changes" if self.changes else "nothing"
+
+
+def worst(forecasts: Iterable[Forecast]) -> PlanVerdict:
+    """Return the worst verdict of several."""
+    found = {forecast.verdict for forecast in forecasts}
+    return next(rank for rank in _RANKS if rank in {*found, _RANKS[-1]})
+
+
+def yielded(plan_input: PlanInput, desired: Desired) -> Iterator[ContestedField]:
+    """Yield the fields that compose declares, but that are yielded to their holders."""
+    for child in desired.children:
+        live = plan_input.live.get(ChildId(child.kind.api.kind, child.name))
+        if live is None or not isinstance(child, Apply):
+            continue
+        planner = ChildPlanner(plan_input, child)
+        for leaf in ownership.judge(planner.want, live, plan_input.field_manager).leaves:
+            kind, name = planner.id
+            if leaf.holders and plan_input.field_policy.yielded(kind, name, leaf.field_path):
+                yield held_by(planner.ref, leaf)
+
+
+def further(live: Object | None) -> Object:
+    """Return what a status says besides conditions, conflicts, and which generation it is about."""
+    status = View(live or {}).mapping("status")
+    return {name: value for name, value in status.items() if name not in _OF_EVERY_STATUS}
+
+
+def facts(said: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield what can be told in a line of what a status says: single values, and lists of texts.
+
+    The latter may be inside a map, as `switch.steps` is.
+    """
+    for name, value in said.items():
+        inside = {f"{name}.{key}": one for key, one in value.items()} if is_map(value) else {}
+        for path, one in {name: value, **inside}.items():
+            if is_list(one) and one and all(isinstance(text, str) for text in one):
+                yield path, "; ".join(one)
+            elif path == name and isinstance(one, str | int):
+                yield path, str(one)
+
+
+def rolled_out(deployment: Object) -> Object:
+    """Return a Deployment as it would be after its rollout, which may in fact never succeed."""
+    spec: Object = deployment.get("spec") or {}
+    wanted = spec.get("replicas", 1)
+    counts = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
+    available = {"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable"}
+    status: Object = {
+        **dict.fromkeys(counts, wanted),
+        "observedGeneration": deployment["metadata"].get("generation", 0),
+        "conditions": [available],
+    }
+    return {**deployment, "spec": {**spec, "replicas": wanted}, "status": status}

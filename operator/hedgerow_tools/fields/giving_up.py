@@ -1,0 +1,216 @@
+"""Giving up: which fields a manager lets go of, who holds them then, and what changes by it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from hedgerow.fields.applyconfiguration import extract
+from hedgerow.fields.managed_fields import Holder, entry, held, managers
+from hedgerow.fields.ownership import Leaf, leave_out
+from hedgerow.fields.paths import path_of
+from hedgerow.fields.sets import ABSENT, FieldPath, Values, is_hollow, is_key, leaves, versioned
+from hedgerow.objects import annotation, metadata
+from hedgerow.plan.yield_and_claim import (
+    YIELD,
+    FieldPolicyError,
+    field_policy_of,
+    is_controller_label,
+    is_ours,
+)
+from hedgerow_tools.moving.transfers import (
+    Move,
+    MoveRefused,
+    are_meant,
+    changes,
+    holdings,
+    patterns,
+    shown,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+
+    from hedgerow_schemas.base import Object
+    from hedgerow_tools.moving.transfers import Change
+
+_FINALIZERS: Final[FieldPath] = ("f:metadata", "f:finalizers")
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRelease:
+    """What to give up.
+
+    `leaves` are held by hedgerow; `sole` are those that nobody else holds. `moves` describe each.
+    `field_policy` is the resource's new `hedgerow.dev/yield`; empty if it already yields them.
+    """
+
+    leaves: tuple[FieldPath, ...]
+    sole: tuple[FieldPath, ...]
+    moves: tuple[Move, ...]
+    field_policy: str
+
+
+def release(
+    live: Object, resource: Object, manager: str, fields: Sequence[str], to: str = ""
+) -> PlannedRelease:
+    """Return what a release gives up: the requested fields, or all; raises MoveRefused.
+
+    Fields that hedgerow does not hold but contests can be requested too: they are also yielded.
+    """
+    kind, name = str(live["kind"]), str(metadata(live)["name"])
+    asked = patterns(kind, name, fields)
+    ours = _releasable(live, manager)
+    meant = [field_path for field_path in ours if are_meant(asked, kind, name, field_path)]
+    if not meant and not (fields and _contests(resource, kind, name, fields)):
+        raise MoveRefused(_nothing(kind, name, manager, fields, ours))
+    holders, values = holdings(live), Values(live)
+    moves = tuple(
+        _move(values, field_path, holders[field_path], manager, to) for field_path in meant
+    )
+    sole = tuple(move.field_path for move in moves if move.fate in ("taken", "unowned"))
+    return PlannedRelease(tuple(meant), sole, moves, _yielding(resource, kind, name, fields, meant))
+
+
+def given_up(live: Object, manager: str, places: Iterable[FieldPath]) -> Object | None:
+    """Return the apply by which a manager gives up these leaves; None if it holds nothing."""
+    body = extract(live, manager)
+    if body is None:
+        return None
+    dropped = [
+        Leaf(path_of(field_path), field_path, "lost", None, None, (), equal=True)
+        for field_path in places
+    ]
+    return versioned(leave_out(body, dropped), live)
+
+
+def left_over(live: Object, manager: str, places: Collection[FieldPath]) -> tuple[FieldPath, ...]:
+    """Return the leaves that a manager still holds."""
+    ours = set(leaves(entry(live, manager) or {}))
+    return tuple(field_path for field_path in places if field_path in ours)
+
+
+def _releasable(live: Object, manager: str) -> list[FieldPath]:
+    """Return the leaves that may be given up, without those that mark the child as ours."""
+    found, there = leaves(entry(live, manager) or {}), held(live)
+    return [
+        field_path
+        for field_path in found
+        if not is_key(field_path) and not is_hollow(there, field_path)
+        if not is_ours(field_path)
+    ]
+
+
+def _move(
+    values: Values, field_path: FieldPath, holders: tuple[Holder, ...], manager: str, to: str
+) -> Move:
+    source = next(holder for holder in holders if holder.is_applier(manager, ""))
+    others = tuple(dict.fromkeys(holder.manager for holder in holders if holder is not source))
+    fate: Any = "kept" if others else "taken" if to else "unowned"
+    return Move(
+        field_path, shown(values, field_path), source, fate, others or ((to,) if to else ())
+    )
+
+
+def _contests(resource: Object, kind: str, name: str, fields: Sequence[str]) -> bool:
+    status: Object = resource.get("status") or {}
+    contested: list[Object] = status.get("contested") or []
+    field_policy = patterns(kind, name, fields)
+    return any(
+        field.get("object") == f"{kind}/{name}"
+        and any(term.covers(kind, name, field.get("path", "")) for term in field_policy)
+        for field in contested
+    )
+
+
+def _nothing(
+    kind: str, name: str, manager: str, fields: Sequence[str], ours: Collection[FieldPath]
+) -> str:
+    whose = f"{manager} holds nothing of {kind}/{name}"
+    if not fields or not ours:
+        return f"{whose} that could be released"
+    first = next((hint for field in fields for hint in _below(field, ours)), "")
+    hint = f"; for all that is below: --field '{first}'" if first else ""
+    return f"{whose} that is called {', '.join(fields)}{hint}"
+
+
+def _below(field: str, ours: Iterable[FieldPath]) -> Iterator[str]:
+    start = "." + field.strip().removeprefix(".")
+    for path in map(path_of, ours):
+        if path.startswith((f"{start}.", f"{start}[")):
+            yield f"{start[1:]}.**"
+
+
+def _yielding(
+    resource: Object, kind: str, name: str, fields: Sequence[str], meant: Sequence[FieldPath]
+) -> str:
+    """Return the annotation that also yields these fields; empty if it already does."""
+    old = annotation(resource, YIELD)
+    try:
+        field_policy = field_policy_of({YIELD: old} if old else {})
+        if meant and all(field_policy.yielded(kind, name, field_path) for field_path in meant):
+            return ""
+        paths = [field.strip() for field in fields] or _broadly(meant)
+        text = "; ".join(filter(None, (old.strip().rstrip(";"), _entry(kind, name, paths))))
+        field_policy_of({YIELD: text})
+    except FieldPolicyError as error:
+        raise MoveRefused(f"the annotation of {resource['kind']}: {error}") from None
+    return "" if text == old else text
+
+
+def _entry(kind: str, name: str, paths: Iterable[str]) -> str:
+    return f"{kind}/{name}: {', '.join(path.removeprefix('.') for path in paths)}"
+
+
+def _broadly(meant: Iterable[FieldPath]) -> list[str]:
+    """Return short patterns for many fields: `spec.**`, but single fields in the metadata."""
+    return list(dict.fromkeys(map(_broad, meant)))
+
+
+def _broad(field_path: FieldPath) -> str:
+    if len(field_path) == 1 or field_path[0] == "f:metadata":
+        return path_of(field_path)
+    return f"{path_of(field_path[:1])}.**"
+
+
+def endpoints(live: Object, manager: str) -> tuple[str, ...]:
+    """Return the subresources (empty: the object) at which a manager's applies hold fields."""
+    applied = (one for one in managers(live) if one.manager == manager and one.operation == "Apply")
+    return tuple(sorted({one.subresource for one in applied}))
+
+
+def count(live: Object, manager: str, endpoint: str) -> int:
+    """Return how many fields a manager holds at an endpoint."""
+    return sum(1 for _ in leaves(entry(live, manager, endpoint) or {}))
+
+
+def nothing(live: Object) -> Object:
+    """Return the apply by which a manager declares nothing any more, for exactly this version."""
+    meta = metadata(live)
+    named = {key: meta[key] for key in ("name", "namespace", "uid") if meta.get(key)}
+    body: Object = {"apiVersion": live["apiVersion"], "kind": live["kind"], "metadata": named}
+    return versioned(body, live)
+
+
+def losses(before: Object, after: Object) -> tuple[Change, ...]:
+    """Return the held fields whose value differs afterwards.
+
+    This includes fields of others: if a list item is removed, their fields in it are lost too.
+    """
+    return changes(before, after, holdings(before))
+
+
+def is_mark(field_path: FieldPath) -> bool:
+    """Return whether only the operator that wrote a field uses it."""
+    return is_controller_label(field_path) or field_path[:2] == _FINALIZERS
+
+
+def co_owning_apply(live: Object, manager: str, endpoint: str) -> tuple[FieldPath, ...]:
+    """Return the fields that only this manager holds, which are lost if nobody else takes them."""
+    holders, known, values = holdings(live), held(live), Values(live)
+    return tuple(
+        field_path
+        for field_path in leaves(entry(live, manager, endpoint) or {})
+        if len(holders[field_path]) == 1 and values.at(field_path) is not ABSENT
+        if not is_key(field_path) and not is_hollow(known, field_path) and not is_mark(field_path)
+    )

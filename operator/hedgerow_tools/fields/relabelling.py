@@ -1,0 +1,297 @@
+"""Relabelling plan: managed fields entries of one object that get another manager or version.
+
+An adoption of many objects works as the upgrade in client-go (util/csaupgrade) does, which kubectl
+and Helm 4 use: the entry of the new manager's applies gets all that the other entries hold, and
+these are removed, in one write without any value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from hedgerow.fields.managed_fields import Holder, entries
+from hedgerow.fields.paths import path_of
+from hedgerow.fields.sets import ABSENT, Values, leaves, members, subtree, union
+from hedgerow.objects import annotation, metadata
+from hedgerow_tools.fields.unserved import unserved
+from hedgerow_tools.moving.transfers import MoveRefused
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from hedgerow.fields.managed_fields import Holder
+    from hedgerow.fields.paths import Tree
+    from hedgerow.fields.sets import FieldPath
+    from hedgerow_schemas.base import Object
+
+APPLY: Final = "Apply"
+UPDATE: Final = "Update"
+STATUS: Final = "status"
+KUBECTL: Final = "kubectl"
+"""Who applies by `kubectl apply --server-side`."""
+CLIENT_SIDE: Final = "kubectl-client-side-apply"
+BEFORE_FIRST_APPLY: Final = "before-first-apply"
+"""Who holds what was there before managed fields: client-side apply, defaults and all others."""
+HELM: Final = frozenset({"Helm", "helm"})
+"""Names of Helm 3, which updates; Helm 4 applies as `helm`."""
+_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+_COPY: Final = ("f:metadata", "f:annotations", f"f:{_LAST_APPLIED}")
+"""Whoever updates this annotation, applies on the client side; kubectl tells them by it too."""
+
+
+class ValuesNeeded(MoveRefused):
+    """Only the whole object tells whether its fields have the same names in several versions."""
+
+
+def is_client_side_apply(holder: Holder, tree: Tree) -> bool:
+    """Return whether an entry is of client-side apply, under whichever name."""
+    return holder.operation == UPDATE and (
+        holder.manager == CLIENT_SIDE or subtree(tree, _COPY) is not None
+    )
+
+
+def replaces_copy(live: Object, manager: str) -> bool:
+    """Return whether an apply as this manager replaces client-side apply's copy of the manifest.
+
+    The API server takes what is applied as `kubectl` for a whole manifest (kubernetes/kubernetes,
+    managedfields/internal/lastappliedupdater.go). `kubectl apply` then finds our few fields in the
+    copy, with `uid` and `resourceVersion`, and sends nulls for them: refused, whatever its file is.
+    """
+    return manager == KUBECTL and bool(annotation(live, _LAST_APPLIED))
+
+
+@dataclass(frozen=True, slots=True)
+class Takeover:
+    """Whose entries of an object become those of the applier `to`.
+
+    `operation` and `subresource` None mean any, but the status is left to its writer: it is taken
+    over only if it is named.
+    """
+
+    managers: frozenset[str]
+    to: str
+    operation: str | None = None
+    subresource: str | None = None
+
+    def takes(self, holder: Holder, tree: Tree) -> bool:
+        """Return whether an entry is taken over, under one of the names of its manager."""
+        if self.operation not in (None, holder.operation):
+            return False
+        if self.subresource is None and holder.subresource == STATUS:
+            return False
+        if self.subresource not in (None, holder.subresource):
+            return False
+        if holder.is_applier(self.to, _endpoint(holder)):
+            return False
+        return holder.manager in self.managers or (
+            holder.operation == UPDATE and self._is_other_name(holder, tree)
+        )
+
+    def takes_first(self, live: Object) -> bool:
+        """Return whether what an object without managed fields has is taken over."""
+        if metadata(live).get("managedFields"):
+            return False
+        is_applied = bool(annotation(live, _LAST_APPLIED))
+        return BEFORE_FIRST_APPLY in self.managers or (CLIENT_SIDE in self.managers and is_applied)
+
+    def _is_other_name(self, holder: Holder, tree: Tree) -> bool:
+        if self.managers & HELM and holder.manager in HELM:
+            return True
+        return CLIENT_SIDE in self.managers and is_client_side_apply(holder, tree)
+
+
+@dataclass(frozen=True, slots=True)
+class Relabelling:
+    """What a write does: `edits` maps an entry's index to the entries in its place.
+
+    `sources` are the holders of the entries that get another label, with the number of their
+    fields. `before` and `after` are all entries of the managers that take part.
+    """
+
+    edits: Mapping[int, Sequence[Object]]
+    sources: tuple[tuple[Holder, int], ...]
+    before: tuple[Object, ...]
+    after: tuple[Object, ...]
+
+
+def takeover(live: Object, asked: Takeover, served: Collection[str]) -> Relabelling | None:
+    """Return how entries become the new manager's; None if there are none.
+
+    Raises MoveRefused if ownership would be lost, and ValuesNeeded for an object of metadata alone
+    if its values have to be looked at.
+    """
+    found = _entries(live)
+    holders = [(holder, tree) for holder, _, tree in entries(live)]
+    taken = [index for index, one in enumerate(holders) if asked.takes(*one)]
+    if not taken:
+        return None
+    if why := refusal(live, served):
+        raise MoveRefused(why)
+    edits: dict[int, Sequence[Object]] = {}
+    for endpoint in dict.fromkeys(_endpoint(holders[index][0]) for index in taken):
+        own = [n for n, (holder, _) in enumerate(holders) if holder.is_applier(asked.to, endpoint)]
+        joined = [*own, *(n for n in taken if _endpoint(holders[n][0]) == endpoint)]
+        some = [found[index] for index in joined]
+        label = {"manager": asked.to, "operation": APPLY, "apiVersion": _version(live, some)}
+        edits |= dict.fromkeys(joined, ())
+        edits[joined[0]] = (_labelled(some, label, endpoint),)
+    return _relabelling(found, edits, taken)
+
+
+def refusal(live: Object, served: Collection[str]) -> str:
+    """Return why nothing may be written: with unserved entries any write might empty them all."""
+    gone = unserved(_entries(live), served)
+    if not gone:
+        return ""
+    return (
+        f"it has fields recorded in {_versions(gone)}, which the server does not serve, and which"
+        " may block every apply: first `hedgerow adopt --repair`"
+    )
+
+
+def repair(live: Object, version: str, served: Collection[str]) -> Relabelling | None:
+    """Return how entries of unserved versions become those of a served one; None if none are.
+
+    Who holds them stays as it is. `version` is a served group version of the object.
+    """
+    found = _entries(live)
+    gone = {entry["apiVersion"] for entry in unserved(found, served)}
+    lost = [index for index, entry in enumerate(found) if entry.get("apiVersion") in gone]
+    edits: dict[int, Sequence[Object]] = {}
+    first: dict[tuple[Any, ...], int] = {}
+    groups: dict[int, list[Object]] = {}
+    for index, entry in enumerate(found):
+        moved = {**entry, "apiVersion": version} if index in lost else entry
+        start = first.setdefault(_identity(moved), index)
+        groups.setdefault(start, []).append(moved)
+        if start != index:
+            edits[index] = ()
+    for index, some in groups.items():
+        one = {**some[0], "fieldsV1": _joined(some)} if len(some) > 1 else some[0]
+        if one != found[index]:
+            edits[index] = (one,)
+    return _relabelling(found, edits, lost) if gone else None
+
+
+def restoration(
+    live: Object, before: Sequence[Object], after: Sequence[Object]
+) -> Relabelling | None:
+    """Return how the entries of some managers become again what they were `before`.
+
+    None if they are so already. Raises MoveRefused if they are no longer as `after`.
+    """
+    managers = {entry.get("manager") for entry in (*before, *after)}
+    found = _entries(live)
+    present = [index for index, entry in enumerate(found) if entry.get("manager") in managers]
+    now = _content(found[index] for index in present)
+    if now == _content(before):
+        return None
+    if now != _content(after) or not present:
+        names = ", ".join(sorted(str(name) for name in managers))
+        raise MoveRefused(f"one of its managers has written it since ({names}): it stays as it is")
+    edits: dict[int, Sequence[Object]] = dict.fromkeys(present, ())
+    edits[present[0]] = tuple(before)
+    lost = [found[n] for n in present if _content([found[n]]) - _content(before)]
+    sources = tuple((holder, _count(tree)) for holder, _, tree in entries(_having(lost)))
+    return Relabelling(edits, sources, tuple(found[n] for n in present), tuple(before))
+
+
+def changed(live: Object, relabelling: Relabelling) -> tuple[Object, ...] | None:
+    """Return the managers' entries of an object if they are not as a write was to make them."""
+    managers = {entry.get("manager") for entry in (*relabelling.before, *relabelling.after)}
+    now = tuple(entry for entry in _entries(live) if entry.get("manager") in managers)
+    return None if _content(now) == _content(relabelling.after) else now
+
+
+def _relabelling(
+    found: Sequence[Object], edits: Mapping[int, Sequence[Object]], relabelled: Iterable[int]
+) -> Relabelling:
+    given = [one for some in edits.values() for one in some]
+    managers = {entry.get("manager") for entry in (*given, *(found[index] for index in edits))}
+    new = [one for index, entry in enumerate(found) for one in edits.get(index, (entry,))]
+    lost = [found[index] for index in relabelled]
+    return Relabelling(
+        edits,
+        tuple((holder, _count(tree)) for holder, _, tree in entries(_having(lost))),
+        tuple(entry for entry in found if entry.get("manager") in managers),
+        tuple(entry for entry in new if entry.get("manager") in managers),
+    )
+
+
+def _entries(live: Object) -> list[Object]:
+    return metadata(live).get("managedFields") or []
+
+
+def _having(some: Sequence[Object]) -> Object:
+    return {"metadata": {"managedFields": some}}
+
+
+def _endpoint(holder: Holder) -> str:
+    """Return the endpoint at which an apply declares these fields: the status, or the object."""
+    return STATUS if holder.subresource == STATUS else ""
+
+
+def _version(live: Object, some: Sequence[Object]) -> str:
+    """Return the version for the fields of several entries.
+
+    Of several versions it is that of the object, if it has all the places of the others.
+    """
+    versions = {str(entry.get("apiVersion")) for entry in some}
+    if len(versions) == 1:
+        return versions.pop()
+    if live.keys() <= {"apiVersion", "kind", "metadata"}:
+        raise ValuesNeeded(f"its fields are recorded in several versions, {_versions(some)}")
+    version, values = str(live["apiVersion"]), Values(live)
+    others = (_tree(entry) for entry in some if entry.get("apiVersion") != version)
+    for field_path in (place for tree in others for place in leaves(tree)):
+        if values.at(field_path) is ABSENT:
+            raise MoveRefused(
+                f"its fields are recorded in several versions, {_versions(some)}, and"
+                f" {path_of(field_path)} is not in {version}"
+            )
+    return version
+
+
+def _labelled(some: Sequence[Object], label: Object, endpoint: str) -> Object:
+    first = {name: value for name, value in some[0].items() if name != "subresource"}
+    below = {"subresource": endpoint} if endpoint else {}
+    return {**first, **label, "fieldsV1": _joined(some), **below}
+
+
+def _tree(entry: Object) -> Tree:
+    return entry.get("fieldsV1") or {}
+
+
+def _joined(some: Iterable[Object]) -> Tree:
+    whole: Tree = {}
+    for entry in some:
+        whole = union(whole, _tree(entry))
+    return whole
+
+
+def _identity(entry: Object) -> tuple[Any, ...]:
+    """Return by what the server tells entries apart: of equal ones it would keep one."""
+    operation = entry.get("operation")
+    version = "" if operation == APPLY else entry.get("apiVersion")
+    return entry.get("manager"), operation, version, entry.get("subresource") or ""
+
+
+def _content(some: Iterable[Object]) -> set[Any]:
+    """Return what entries say, in whichever order and spelling."""
+    return {
+        (*_identity(entry), entry.get("apiVersion"), entry.get("time"), _held(entry))
+        for entry in some
+    }
+
+
+def _held(entry: Object) -> frozenset[FieldPath]:
+    return frozenset(members(_tree(entry)))
+
+
+def _count(tree: Tree) -> int:
+    return sum(1 for _ in leaves(tree))
+
+
+def _versions(some: Iterable[Object]) -> str:
+    return ", ".join(sorted({str(entry.get("apiVersion")) for entry in some}))

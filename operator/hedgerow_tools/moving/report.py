@@ -1,0 +1,123 @@
+"""Report: fields that change managers, as lines for people and as JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+
+from hedgerow.cli.output import echo, echo_data, echo_lines
+from hedgerow.fields.sets import ABSENT
+from hedgerow.texts import cut, printable
+from hedgerow_tools.owners.listing import holder_data, identity_data, ref_data
+from hedgerow_tools.owners.report import worded
+from hedgerow_tools.render.widths import natural, table_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from hedgerow.fields.managed_fields import Holder
+    from hedgerow_schemas.base import Object
+    from hedgerow_tools.moving.transfers import Change, Move
+    from hedgerow_tools.moving.writing import ObjectOutcome
+
+_WIDEST = (70, 40, 40, 40)
+"""The most columns of each cell, but paths are never cut, as their ends may be what differs."""
+_HEADERS = ("FIELD", "VALUE", "FROM", "TO")
+NOBODY = "nobody"
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """What a command did to the fields of one object, or would do; `lost` are changed values.
+
+    `notes` are for people, `data` is for programs.
+    """
+
+    live: Object
+    moves: Sequence[Move]
+    notes: Sequence[str]
+    dry_run: bool
+    data: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    lost: Sequence[Change] = ()
+
+
+def show(transfer: Transfer, output: str) -> None:
+    """Print a transfer."""
+    if output == "json":
+        moves = [_listed(move) for move in transfer.moves]
+        told = {"object": identity_data(transfer.live), "dryRun": transfer.dry_run, "moves": moves}
+        echo_data({**told, **transfer.data})
+        return
+    if transfer.moves:
+        echo_lines(table(transfer.moves))
+    for note in transfer.notes:
+        echo(note)
+
+
+def outcome_line(outcome: ObjectOutcome, words: str) -> str:
+    """Return an outcome in one line, in these words unless it failed."""
+    words = f"failed: {printable(outcome.why)}" if outcome.fate == "failed" else words
+    return f"{printable(str(outcome))}: {words}"
+
+
+def outcome_data(outcome: ObjectOutcome, fate: str, **more: Any) -> Object:
+    """Return an outcome for programs."""
+    return {
+        **ref_data(outcome.ref),
+        **({"subresource": outcome.endpoint} if outcome.endpoint else {}),
+        "fate": fate,
+        **more,
+        **({"why": outcome.why} if outcome.why else {}),
+    }
+
+
+def table(moves: Iterable[Move]) -> str:
+    """Return a table with a line for each move."""
+    rows = [_HEADERS, *(_row(move) for move in moves)]
+    return columns([(row[0], *map(cut, row[1:], _WIDEST[1:])) for row in rows], _WIDEST)
+
+
+def columns(rows: Sequence[Sequence[str]], widest: Sequence[int]) -> str:
+    """Return rows as lines in columns; a cell wider than its `widest` column sticks out."""
+    cells = [tuple(map(Text, row)) for row in rows]
+    widths = list(map(min, natural(cells), widest))
+    return "\n".join(table_line(row, widths).plain for row in cells)
+
+
+def told(change: Change) -> str:
+    """Return a change in one line."""
+    return f"{printable(change.path)}: {_value(change.before)} → {_value(change.after)}"
+
+
+def change_data(change: Change) -> Object:
+    """Return a change for programs."""
+    values = {"before": change.before, "after": change.after}
+    return {"path": change.path} | {k: v for k, v in values.items() if v is not ABSENT}
+
+
+def source_data(holder: Holder) -> Object:
+    """Return a holder that gives fields up, for programs: when it wrote does not matter."""
+    return {name: value for name, value in holder_data(holder).items() if name != "time"}
+
+
+def _listed(move: Move) -> Object:
+    source = source_data(move.source)
+    value = {} if move.value is ABSENT else {"value": move.value}
+    return {"path": move.path, **value, "fate": move.fate, "from": source, "to": list(move.to)}
+
+
+def _row(move: Move) -> tuple[str, str, str, str]:
+    target = ", ".join(map(printable, move.to)) or NOBODY
+    return printable(move.path), _value(move.value), holder_words(move.source), target
+
+
+def holder_words(holder: Holder) -> str:
+    """Return a holder as `kubectl-edit Update`, with its subresource if it has one."""
+    words = (holder.manager, holder.operation, holder.subresource)
+    return printable(" ".join(filter(None, words))) or NOBODY
+
+
+def _value(value: Any) -> str:
+    return "(absent)" if value is ABSENT else worded(value)

@@ -1,0 +1,260 @@
+"""Withdraw: `hedgerow release --all`, everything that an installation holds given up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from hedgerow.cli.exits import Exit
+from hedgerow.cli.output import echo, echo_data
+from hedgerow.cli.program import installation, program_name, say
+from hedgerow.fields.sets import declaring
+from hedgerow.kube.errors import Invalid, Missing
+from hedgerow.objects import ObjectRef, metadata
+from hedgerow.plan.installations import STATUS, named, reporters
+from hedgerow.process.leadership import refuse_while_at_work
+from hedgerow.texts import numbered, printable
+from hedgerow_tools.fields.giving_up import (
+    co_owning_apply,
+    count,
+    endpoints,
+    is_mark,
+    losses,
+    nothing,
+)
+from hedgerow_tools.moving.report import change_data, outcome_data, outcome_line
+from hedgerow_tools.moving.writing import ObjectOutcome, applied, for_each, keep_copy, tried
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+
+    from hedgerow.contract import Controller
+    from hedgerow.kube.cluster import Cluster
+    from hedgerow_schemas.base import Object, Resource
+    from hedgerow_tools.moving.transfers import Change
+
+SHOWN: Final = 3
+"""The most fields that a line names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """The request: whose fields, where, and what happens to those that nobody else holds.
+
+    `to` is a field manager that will hold them; with `drop` they may be lost; without either they
+    are kept.
+    """
+
+    instance: str
+    controllers: tuple[Controller[Resource], ...]
+    namespace: str
+    system_namespace: str
+    to: str = ""
+    drop: bool = False
+    yes: bool = False
+
+
+async def withdraw(cluster: Cluster, order: Order) -> AsyncGenerator[list[ObjectOutcome]]:
+    """Give up what an installation holds, or without `yes` try it; yield each object's outcomes.
+
+    Raises AnotherOperatorError if the installation is still at work, and KubeError.
+    """
+    await refuse_while_at_work(
+        cluster,
+        installation=installation(order.instance),
+        system_namespace=order.system_namespace,
+    )
+    async for outcomes in for_each(await _found(cluster, order), _Withdrawal.carry_out):
+        yield outcomes
+
+
+async def show(order: Order, withdrawn: AsyncIterator[list[ObjectOutcome]], output: str) -> Exit:
+    """Print the outcomes of each object, as text at once, and the end; return the exit code."""
+    found: list[list[ObjectOutcome]] = []
+    async for outcomes in withdrawn:
+        found.append(outcomes)
+        for outcome in outcomes if output == "text" else ():
+            echo(_line(outcome, yes=order.yes))
+    if output == "json":
+        listed = [_listed(outcome) for outcomes in found for outcome in outcomes]
+        echo_data({"instance": order.instance, "dryRun": not order.yes, "objects": listed})
+    else:
+        echo(_summary(order, found))
+    # An object whose status has another fate counts for both.
+    counts = Counter(fate for outcomes in found for fate in {each.fate for each in outcomes})
+    if counts["kept"]:
+        say(
+            f"{counts['kept']} kept, because nobody else holds their values: --to MANAGER hands"
+            " them over, --drop removes them"
+        )
+    if counts["failed"]:
+        say(f"{counts['failed']} failed; the rest stays given up: run the command again")
+        return Exit.FAILED
+    return Exit.CONFLICT if counts["kept"] else Exit.DONE
+
+
+async def _found(cluster: Cluster, order: Order) -> list[_Withdrawal]:
+    """Return the objects, children first: another operator acts when the resources change."""
+    found: dict[tuple[str, ObjectRef], _Withdrawal] = {}
+    for controller in order.controllers:
+        manager = installation(order.instance).field_manager(controller.name)
+
+        def reduce(live: Object, manager: str = manager) -> Object:
+            meta = metadata(live)
+            held = endpoints(live, manager)
+            return {"at": (meta.get("namespace", ""), meta["name"])} if held else {}
+
+        for api in (*(kind.api for kind in controller.written), controller.resource.api):
+            try:
+                listing = await cluster.list(api, order.namespace, reduce=reduce)
+            except Missing:
+                continue  # a kind that is not served has no objects
+            held = (item["at"] for item in listing.items if item)
+            for key in (*held, *(one.key for one in listing.undecoded)):
+                ref = ObjectRef(api, *key)
+                # Controllers of one name may hold fields of objects of one kind.
+                made = _Withdrawal(cluster, order, controller, ref, manager)
+                found.setdefault((manager, ref), made)
+    return [*found.values()]
+
+
+@dataclass(frozen=True, slots=True)
+class _Withdrawal:
+    """The withdrawal of a field manager from one object."""
+
+    cluster: Cluster
+    order: Order
+    controller: Controller[Resource]
+    ref: ObjectRef
+    manager: str
+
+    async def carry_out(self) -> list[ObjectOutcome]:
+        """Give up what is held through each endpoint, while the object exists; return outcomes."""
+        found = await tried(self.ref, self._endpoints)
+        if isinstance(found, ObjectOutcome):
+            return [found]
+        made = [await tried(self.ref, partial(self._attempt, each), each) for each in found]
+        return [outcome for outcome in made if outcome]
+
+    async def _endpoints(self) -> tuple[str, ...]:
+        return endpoints(await self._read() or {}, self.manager)
+
+    async def _read(self) -> Object | None:
+        return await self.cluster.read(self.ref.api, self.ref.name, self.ref.namespace)
+
+    async def _attempt(self, endpoint: str) -> ObjectOutcome | None:
+        """Give up what is held through an endpoint; return None if nothing is left."""
+        live = await self._read()
+        if live is None or endpoint not in endpoints(live, self.manager):
+            return None
+        fields = count(live, self.manager, endpoint)
+        after = await self._given_up(live, endpoint)
+        lost = losses(live, after or {})
+        blocking = tuple(change for change in lost if not is_mark(change.field_path))
+        other = self._other_reporter(live, endpoint)
+        if not blocking or self.order.drop or (other and after is not None):
+            if self.order.yes:
+                await self._apply(self._rest(live, endpoint), endpoint)
+            return ObjectOutcome(self.ref, "given up", endpoint, fields, lost=lost)
+        if to := self.order.to or other:
+            return await self._hand_over(live, endpoint, fields, to)
+        return ObjectOutcome(self.ref, "kept", endpoint, fields, lost=blocking)
+
+    async def _given_up(self, live: Object, endpoint: str) -> Object | None:
+        """Return the object as it would be then, by a dry run; None if the server refuses it."""
+        try:
+            return await self._apply(self._rest(live, endpoint), endpoint, dry_run=True)
+        except Invalid:
+            if self.order.drop:
+                raise
+            return None
+
+    def _rest(self, live: Object, endpoint: str) -> Object:
+        """Return the apply of what stays ours: of what is dropped, only what cannot be removed."""
+        body = nothing(live)
+        if endpoint or not self.order.drop:
+            return body
+        shared = self.controller.shared.items()
+        kept = (name for kind, names in shared if kind.api == self.ref.api for name in names)
+        return {
+            **{name: live[name] for name in kept if name in live},
+            **body,
+        }
+
+    async def _hand_over(self, live: Object, endpoint: str, fields: int, to: str) -> ObjectOutcome:
+        """Make the new manager hold what would be lost, then give it up; no value changes."""
+        keep_copy(live, to, "name another field manager with --to")
+        done = ObjectOutcome(self.ref, "handed over", endpoint, fields)
+        places = co_owning_apply(live, self.manager, endpoint)
+        body = declaring(live, to, places, endpoint)
+        now = await self._apply(body, endpoint, manager=to, dry_run=not self.order.yes)
+        if not self.order.yes:
+            return done
+        changed = losses(live, now)
+        if all(is_mark(change.field_path) for change in changed):
+            changed = losses(now, await self._apply(nothing(now), endpoint, dry_run=True))
+        if told := tuple(change for change in changed if not is_mark(change.field_path)):
+            why = "admission changes"
+            return ObjectOutcome(self.ref, "kept", endpoint, fields, lost=told, why=why)
+        await self._apply(nothing(now), endpoint)
+        return done
+
+    def _other_reporter(self, live: Object, endpoint: str) -> str:
+        """Return the field manager of another installation that also writes a status, or nothing.
+
+        It may hold a condition without its reason, which nobody can give up alone.
+        """
+        found = reporters(live, self.controller.name, program_name()) if endpoint == STATUS else ()
+        others = (one for one in found if one.instance != self.order.instance)
+        return next((one.field_manager(self.controller.name) for one in others), "")
+
+    async def _apply(
+        self, body: Object, endpoint: str, *, manager: str = "", dry_run: bool = False
+    ) -> Object:
+        return await applied(
+            self.cluster,
+            self.ref,
+            body,
+            manager or self.manager,
+            subresource=endpoint,
+            dry_run=dry_run,
+        )
+
+
+def _line(outcome: ObjectOutcome, *, yes: bool) -> str:
+    fields, would = numbered(outcome.fields, "field"), "" if yes else "would be "
+    match outcome.fate:
+        case "given up":
+            words = f"{fields} {would}given up"
+            words += f"; {would}removed with it: {_paths(outcome.lost)}" if outcome.lost else ""
+        case "handed over":
+            words = f"{fields} {would}handed over, no value changed"
+        case _:
+            words = f"{fields} kept: {outcome.why or 'nobody else holds'} {_paths(outcome.lost)}"
+    return printable(outcome_line(outcome, words))
+
+
+def _paths(lost: Iterable[Change]) -> str:
+    paths = [change.path for change in lost]
+    more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
+    return ", ".join(paths[:SHOWN]) + more
+
+
+def _listed(outcome: ObjectOutcome) -> Object:
+    changed = [change_data(change) for change in outcome.lost]
+    return outcome_data(outcome, outcome.fate, fields=outcome.fields, changes=changed)
+
+
+def _summary(order: Order, found: Iterable[list[ObjectOutcome]]) -> str:
+    who = named(order.instance)
+    who = who[:1].upper() + who[1:]
+    if not any(found):
+        return f"{who} holds nothing there."
+    let_go = {"given up", "handed over"}
+    count = sum(bool(some) and {each.fate for each in some} <= let_go for some in found)
+    objects = numbered(count, "object")
+    if order.yes:
+        return f"{who} let go of {objects}."
+    return f"{who} would let go of {objects}; nothing was changed. --yes does it."

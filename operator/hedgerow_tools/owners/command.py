@@ -1,0 +1,271 @@
+"""Owners, as typed: `hedgerow owners KIND/NAME`, who holds each field of an object."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import anyio
+import typer
+
+from hedgerow.cli.candidates import objects
+from hedgerow.cli.connecting import Context, Kubeconfig, connected
+from hedgerow.cli.options import Namespace, Selector, output_option
+from hedgerow.cli.output import echo_data, echo_lines
+from hedgerow.cli.program import program_name, registry, say, typed
+from hedgerow.cli.targets import joined, located, parted, read
+from hedgerow.kube.discovery import group_versions
+from hedgerow.kube.errors import Forbidden, Missing
+from hedgerow.objects import annotation, controller_of, metadata, ref_of
+from hedgerow.plan.status import reader_of
+from hedgerow.plan.status_annotation import STATUS_ANNOTATION
+from hedgerow.runtime.clock import SystemClock
+from hedgerow_tools.fields import selection
+from hedgerow_tools.fields.field_tree import owners
+from hedgerow_tools.fields.selection import NO_DISPUTES, Disputes
+from hedgerow_tools.fields.unserved import unserved
+from hedgerow_tools.owners import many
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hedgerow.contract import Controller
+    from hedgerow.kube.cluster import Cluster
+    from hedgerow_schemas.base import ApiResource, Object
+    from hedgerow_tools.fields.field_tree import Ownership
+
+OwnersFormat = Literal["tree", "json", "yaml", "html"]
+
+Target = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[KIND/NAME]",
+        autocompletion=objects,
+        help="The object, its kind as kubectl takes it: deploy/web, ingresses/web,"
+        " certificate.cert-manager.io/web; or as two words: deploy web.",
+        show_default=False,
+    ),
+]
+FieldManager = Annotated[
+    str,
+    typer.Option(
+        "--manager",
+        metavar="NAME",
+        help="Show only the fields of this field manager; a glob such as 'kubectl*' may be given.",
+        show_default="all",
+    ),
+]
+Contested = Annotated[bool, typer.Option("--contested", help="Show only contested fields.")]
+ByManager = Annotated[
+    bool,
+    typer.Option(
+        "--by-manager",
+        help="Of all objects of the namespace: how many fields each manager holds, and what is left"
+        " over from former ones.",
+    ),
+]
+Output = Annotated[
+    OwnersFormat,
+    output_option("html is one file without references, with a colour per manager."),
+]
+
+
+def owners_command(
+    target: Target = None,
+    *,
+    by_manager: ByManager = False,
+    selector: Selector = None,
+    namespace: Namespace = None,
+    manager: FieldManager = "",
+    contested: Contested = False,
+    output: Output = "tree",
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Show who holds each field of an object: manager, operation, subresource and age.
+
+    The output has every field once, with all of its managers. Nobody holds an unowned field: it is
+    a default, or its holder let go of it. A field is contested if the hedgerow resource that
+    controls the object declares another value, as its status.contested reports. Below the fields
+    are the commands that settle the conflict, with --contested those for each field. Values of
+    Secrets are never shown.
+
+    With --by-manager, the command counts the fields that each manager holds of all objects of a
+    namespace, or with -l of those with these labels. Below are leftovers: managers that are one
+    thing under several names, such as client-side apply where somebody applies on the server now,
+    the replicas of an autoscaler that is gone, and fields of API versions that the server does not
+    serve; each with the command that settles it.
+
+    - `kubectl get deployment web -o yaml --show-managed-fields` shows what the API server has
+    """
+    if by_manager or selector is not None:
+        if target or manager or contested or output == "html" or not by_manager:
+            raise typer.BadParameter(
+                "--by-manager goes with -l, -n and --output tree, json or yaml, and -l with it"
+            )
+
+        async def count() -> many.OwnersCount:
+            async with connected(kubeconfig, context) as cluster:
+                return await many.count(cluster, namespace or cluster.namespace, selector or "")
+
+        many.show(anyio.run(count), output)
+        return
+    if not target:
+        raise typer.BadParameter("name a KIND/NAME, such as deployment/web, or --by-manager")
+    kind, name = parted(joined(target))
+
+    versions: list[str] = []
+    hidden: list[str] = []
+
+    async def carry_out() -> tuple[Object, Ownership, Disputes]:
+        async with connected(kubeconfig, context) as cluster:
+            live = await _read(cluster, kind, name, namespace or cluster.namespace)
+            versions.extend(await _unserved(cluster, live))
+            found = await _declarer(cluster, live, hidden, required=contested)
+            if found is None:
+                return live, owners(live), NO_DISPUTES
+            controller, resource = found
+            reader = reader_of(controller)
+            whole = owners(live, selection.contested_in(live, resource, reader))
+            told = selection.disputes(
+                live,
+                resource,
+                ref_of(controller.resource.api, resource),
+                program_name(),
+                reader=reader,
+                all_told=contested,
+                command=typed(),
+            )
+            return live, whole, told
+
+    live, whole, disputes = anyio.run(carry_out)
+    chosen = selection.choose(whole, manager, contested=contested)
+    said = selection.nothing(manager, contested=contested, hidden=bool(hidden))
+    _print(live, whole, chosen, disputes, versions=versions, nothing=said, output=output)
+
+
+async def _unserved(cluster: Cluster, live: Object) -> list[str]:
+    """Return the versions of managed fields that the server does not serve; usually none."""
+    written: list[Object] = metadata(live).get("managedFields") or []
+    if not unserved(written, {live["apiVersion"]}):
+        return []
+    gone = unserved(written, set(await group_versions(cluster)))
+    return sorted({entry["apiVersion"] for entry in gone})
+
+
+async def _read(cluster: Cluster, kind: str, name: str, namespace: str) -> Object:
+    ref = await located(cluster, (kind, name), namespace)
+    return await read(cluster, ref)
+
+
+async def _declarer(
+    cluster: Cluster, live: Object, hidden: list[str], *, required: bool = False
+) -> tuple[Controller[Any], Object] | None:
+    """Return the hedgerow resource that controls the object, or that the object itself is.
+
+    Otherwise return the one that may claim fields of it, if any; each with its controller. Raises
+    Missing if that resource is `required` and its kind is not served. Its kind is added to what is
+    `hidden` if it may not be read.
+    """
+    own = _controller(live["apiVersion"], live["kind"])
+    if own and own.is_custom:
+        return own, live
+    owner = controller_of(live)
+    above = _controller(owner.get("apiVersion", ""), owner.get("kind", ""))
+    if above and above.is_custom:
+        name = owner["name"]
+        resource = await _resource(cluster, above, name, live, hidden, required=required)
+        is_same = resource is not None and metadata(resource).get("uid") == owner["uid"]
+        return (above, resource) if resource and is_same else None
+    if own and annotation(live, STATUS_ANNOTATION):
+        return own, live
+    claimant, name = _claimant(live)
+    if claimant is None:
+        return None
+    resource = await _resource(cluster, claimant, name, live, hidden, required=required)
+    return (claimant, resource) if resource else None
+
+
+async def _resource(
+    cluster: Cluster,
+    controller: Controller[Any],
+    name: str,
+    live: Object,
+    hidden: list[str],
+    *,
+    required: bool,
+) -> Object | None:
+    """Return the controller's resource in an object's namespace; None if there is none to be read.
+
+    A kind that may not be read is left out, counted, and added to what is `hidden`. Raises Missing
+    if it is not served and the resource is `required`.
+    """
+    try:
+        return await cluster.read(
+            controller.resource.api, name, metadata(live).get("namespace", "")
+        )
+    except Forbidden as error:
+        kind = controller.resource.api.kind
+        hidden.append(kind)
+        say(
+            f"1 kind is left out, which you may not read here: {kind}; {error}; {selection.UNKNOWN}"
+        )
+        return None
+    except Missing as error:
+        if required:
+            raise
+        say(f"contested fields are not marked: {error}")
+        return None
+
+
+def _claimant(live: Object) -> tuple[Controller[Any] | None, str]:
+    """Return the controller and name of the resource that may claim fields of an object, if any."""
+    for controller in registry().controllers:
+        for claimable in controller.claims:
+            view = claimable.kind(live)
+            if not _is_of(claimable.kind.api, live["apiVersion"], live["kind"]):
+                continue
+            key = claimable.of(view) if claimable.concerns(view) else None
+            if key is not None and key[0] == view.namespace:
+                return controller, key[1]
+    return None, ""
+
+
+def _controller(group_version: str, kind: str) -> Controller[Any] | None:
+    """Return the controller of the resources of a kind, in whatever version; None if none has."""
+    ours = registry().controllers
+    return next((one for one in ours if _is_of(one.resource.api, group_version, kind)), None)
+
+
+def _is_of(api: ApiResource, group_version: str, kind: str) -> bool:
+    return (api.group, api.kind) == (group_version.rpartition("/")[0], kind)
+
+
+def _print(
+    live: Object,
+    whole: Ownership,
+    chosen: Ownership,
+    disputes: Disputes,
+    *,
+    versions: Sequence[str],
+    nothing: str,
+    output: OwnersFormat,
+) -> None:
+    """Print in the requested format; each format is imported only when it is used."""
+    # ruff: noqa: PLC0415
+    now = SystemClock().now()
+    if output in {"json", "yaml"}:
+        from hedgerow_tools.owners import listing as owners_list
+
+        echo_data(owners_list.listed(live, chosen, disputes, versions), output)
+        return
+    from hedgerow_tools.owners.report import page
+
+    told = page(live, whole, chosen, now, disputes, unserved=versions, nothing=nothing)
+    if output == "tree":
+        from hedgerow_tools.owners.terminal import show
+
+        show(told)
+        return
+    from hedgerow_tools.owners.page_html import draw
+
+    echo_lines(draw(told), nl=False)

@@ -1,0 +1,335 @@
+"""Plan, as typed: `hedgerow plan`, what applying objects would do, without doing it."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import anyio
+import structlog
+import typer
+
+from hedgerow.cli import exits
+from hedgerow.cli.candidates import slashed
+from hedgerow.cli.connecting import Context, Kubeconfig, connected
+from hedgerow.cli.errors import explain
+from hedgerow.cli.exits import Exit
+from hedgerow.cli.options import LONGEST_MANAGER, Files, Output, kustomize_option, namespace_option
+from hedgerow.cli.output import echo_data
+from hedgerow.cli.program import installation, program_name, registry, say, typed
+from hedgerow.cli.targets import is_meant, unserved_kind
+from hedgerow.kube.errors import Forbidden, Missing
+from hedgerow.manifest import objects_in, sources
+from hedgerow.runtime.clock import SystemClock
+from hedgerow.settings import Settings
+from hedgerow.terminal import Terminal, one_line
+from hedgerow_tools.fields.forecast import worst
+from hedgerow_tools.planning.files import (
+    Declared,
+    OtherObject,
+    PlanError,
+    declared,
+    identity,
+    kustomized,
+    titled,
+)
+from hedgerow_tools.planning.forecaster import Forecaster
+from hedgerow_tools.planning.objects import ObjectForecaster
+from hedgerow_tools.planning.submission import UserApply
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable, Mapping, Sequence
+
+    from rich.status import Status
+
+    from hedgerow_schemas.base import Object
+    from hedgerow_tools.fields.forecast import Forecast, PlanVerdict
+
+CHANGES = 2
+"""The exit code for changes; elsewhere it means wrong usage, which is a failure here."""
+EXITS: Mapping[PlanVerdict, int] = {
+    "nothing": Exit.DONE,
+    "changes": CHANGES,
+    "conflicts": Exit.CONFLICT,
+    "failed": Exit.FAILED,
+}
+_SILENT = 50
+"""A log level above all that the passes use: critical."""
+
+Names = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[KIND/]NAME...",
+        autocompletion=slashed,
+        help="Resources as they are in the cluster: what would this operator do about them?",
+        show_default=False,
+    ),
+]
+Kustomize = Annotated[str | None, kustomize_option("its manifests are planned")]
+Namespace = Annotated[str | None, namespace_option("Their namespace.")]
+Instance = Annotated[
+    str, typer.Option(metavar="NAME", help="The installation's name, as given to `hedgerow run`.")
+]
+FieldManager = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="The field manager that kubectl is given.",
+        show_default="that of kubectl",
+    ),
+]
+ServerSide = Annotated[
+    bool,
+    typer.Option(
+        "--server-side",
+        help="The files would be applied on the server side.",
+    ),
+]
+AsManager = Annotated[
+    str | None,
+    typer.Option(
+        metavar="MANAGER",
+        help="Plan a server-side apply of everything in the files, of any kind, by this field"
+        " manager: helm, argocd-controller, kustomize-controller.",
+        show_default=False,
+    ),
+]
+Force = Annotated[
+    bool,
+    typer.Option(
+        "--force",
+        help="With --as-manager: show what a forced apply would take, and from whom. Nothing is"
+        " forced.",
+    ),
+]
+
+
+def plan_command(
+    names: Names = None,
+    *,
+    filename: Files = None,
+    kustomize: Kustomize = None,
+    namespace: Namespace = None,
+    instance: Instance = "",
+    field_manager: FieldManager = "",
+    server_side: ServerSide = False,
+    as_manager: AsManager = None,
+    takes: Force = False,
+    output: Output = "text",
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Show what applying objects would do, without doing it.
+
+    With --as-manager: what server-side apply of the files as that field manager would change, for
+    objects of any kind. hedgerow need not be installed.
+
+    Otherwise: what applying hedgerow's resources would do. The API server gets the resource as a
+    dry run of `kubectl apply`, or with --server-side of `kubectl apply --server-side`. Then the
+    command makes the passes that the operator would make.
+
+    Each write is a server-side dry run, so that defaults, validation and admission take part. The
+    output names every field that would change, and its present field managers. It also names the
+    fields and objects that would be contested, given up, taken by force, deleted or refused.
+    Nothing is written, forced or deleted. -k takes a directory as `kubectl apply -k` does.
+
+    Exit codes, for CI to gate on: 0 nothing to do, 2 changes, 3 conflicts, 1 failed or refused, 4
+    no cluster answers. (Elsewhere 2 is wrong usage.)
+    """
+    given = bool(names), bool(filename), kustomize is not None
+    if given.count(True) != 1:
+        raise PlanError(
+            "name either resources or, with -f, files or, with -k, a directory; see"
+            f" `{typed()} plan --help`"
+        )
+    applier = _applier(field_manager, as_manager, server_side=server_side, takes=takes)
+    if names and as_manager is not None:
+        raise PlanError("--as-manager is about the objects of files: give them with -f or -k")
+
+    async def carry_out() -> list[Forecast]:
+        ours = installation(Settings(instance=instance).instance)
+        async with connected(kubeconfig, context, "plan") as cluster:
+            forecaster = Forecaster(cluster, SystemClock(), ours, applier)
+            with _quiet(), Terminal(stderr=True).status("reading") as progress:
+                if names:
+                    place = namespace or cluster.namespace
+                    progress.update(one_line(f"planning {', '.join(names)}"))
+                    return [f for name in names for f in await _named(forecaster, name, place)]
+                if kustomize is None:
+                    manifests = sources(filename or ())
+                else:
+                    manifests = [(kustomize, await kustomized(kustomize))]
+                if as_manager is not None:
+                    return await _of_objects(forecaster, manifests, namespace, progress)
+                return await _of_files(forecaster, manifests, namespace, progress)
+
+    try:
+        forecasts = anyio.run(carry_out)
+    except Exception as error:
+        line, code = explain(error, program_name(), typed())
+        if code != Exit.USAGE:
+            raise
+        raise PlanError(line) from error
+    with exits.quiet():
+        _print(forecasts, output, applier if as_manager is not None else None)
+    raise typer.Exit(EXITS[worst(forecasts)])
+
+
+def _applier(
+    field_manager: str, as_manager: str | None, *, server_side: bool, takes: bool
+) -> UserApply:
+    """Return how the user applies; raises PlanError for options that exclude each other."""
+    if as_manager is None:
+        if takes:
+            raise PlanError("--force goes with --as-manager MANAGER: whose apply would be forced?")
+        return UserApply(field_manager, server_side=server_side)
+    if server_side or field_manager:
+        raise PlanError(
+            "--as-manager MANAGER already is a server-side apply by that field manager: leave out"
+            " --server-side and --field-manager"
+        )
+    if not as_manager.isprintable() or not 0 < len(as_manager) <= LONGEST_MANAGER:
+        raise PlanError(
+            f"--as-manager takes the name of a field manager: 1 to {LONGEST_MANAGER} printable"
+            " characters"
+        )
+    return UserApply(as_manager, server_side=True, migrates=False, takes=takes)
+
+
+async def _of_objects(
+    forecaster: Forecaster,
+    manifests: Iterable[tuple[str, str]],
+    namespace: str | None,
+    progress: Status,
+) -> list[Forecast]:
+    place = namespace or forecaster.cluster.namespace
+    wanted = _once(
+        [(name, obj) for name, text in manifests for obj in objects_in(name, text)], place
+    )
+    planned = ObjectForecaster(forecaster, place)
+    forecasts: list[Forecast] = []
+    for number, manifest in enumerate(wanted, 1):
+        progress.update(one_line(f"planning {titled(manifest)}, {number} of {len(wanted)}"))
+        forecasts.append(await planned.of(manifest))
+    return forecasts
+
+
+def _once(found: Iterable[tuple[str, Object]], place: str) -> list[Object]:
+    """Return the objects of files, each once: the last one counts, as one apply follows another."""
+    wanted: dict[object, Object] = {}
+    for number, (name, obj) in enumerate(found):
+        key = identity(obj, place) or number
+        if wanted.pop(key, None):
+            say(f"{name}: {titled(obj)} is there twice; the last one is planned")
+        wanted[key] = obj
+    if not wanted:
+        raise PlanError("there is no object in the files given")
+    return list(wanted.values())
+
+
+async def _of_files(
+    forecaster: Forecaster,
+    manifests: Iterable[tuple[str, str]],
+    namespace: str | None,
+    progress: Status,
+) -> list[Forecast]:
+    wanted = _declared(manifests, namespace, forecaster.cluster.namespace)
+    forecasts: list[Forecast] = []
+    for number, (found, coming) in enumerate(wanted, 1):
+        progress.update(one_line(f"planning {found.title}, {number} of {len(wanted)}"))
+        forecasts.append(
+            await forecaster.of_manifest(found.controller, found.manifest, coming=coming)
+        )
+    return forecasts
+
+
+def _declared(
+    manifests: Iterable[tuple[str, str]], namespace: str | None, default: str
+) -> list[tuple[Declared, bool]]:
+    """Return the resources of the files, and whether an earlier object creates their namespace.
+
+    If a resource occurs twice, the last one counts: kubectl applies one after the other.
+    """
+    found: dict[str, tuple[Declared, bool]] = {}
+    made: set[str] = set()
+    for name, text in manifests:
+        for each in declared(name, text, namespace or default):
+            if isinstance(each, OtherObject):
+                made.add(each.namespace)
+                say(
+                    f"{name}: {each.title} is not one of {program_name()}'s resources,"
+                    " and not planned without --as-manager"
+                )
+                continue
+            meta = each.manifest["metadata"]
+            if namespace not in {None, meta["namespace"]}:
+                raise PlanError(
+                    f"{name}: {each.manifest['kind']}/{meta['name']} is for namespace"
+                    f" {meta['namespace']}, not for that of -n"
+                )
+            if found.pop(each.title, None):
+                say(f"{name}: {each.title} is there twice; the last one is planned")
+            found[each.title] = each, meta["namespace"] in made
+    if not found:
+        raise PlanError(
+            f"there is no resource of {program_name()} in the files given; --as-manager MANAGER"
+            " plans objects of any kind"
+        )
+    return list(found.values())
+
+
+async def _named(forecaster: Forecaster, given: str, namespace: str) -> list[Forecast]:
+    """Return the forecasts for a name; without a kind, for every kind that is served."""
+    kind, slash, name = given.rpartition("/")
+    if not name or "/" in kind or bool(slash) != bool(kind):
+        raise PlanError(f"{given!r} is no [KIND/]NAME, such as bluegreen/demo")
+    ours = [each for each in registry().controllers if each.is_custom]
+    controllers = [each for each in ours if not kind or is_meant(each, kind)]
+    if not controllers:
+        raise PlanError(f"{kind} is not one of {program_name()}'s kinds")
+    found: list[Forecast] = []
+    unserved: list[Missing] = []
+    for controller in controllers:
+        try:
+            forecast = await forecaster.of_name(controller, name, namespace)
+        except Missing as error:
+            unserved.append(error)
+        except Forbidden:
+            missing = await unserved_kind(forecaster.cluster, controller.resource.api)
+            if missing is None:
+                raise
+            unserved.append(missing)
+        else:
+            found += [forecast] if forecast else []
+    if len(unserved) == len(controllers):
+        raise unserved[0]
+    if not found:
+        raise PlanError(f"{given} does not exist in namespace {namespace}; name another with -n")
+    return found
+
+
+@contextmanager
+def _quiet() -> Generator[None]:
+    """Keep the simulated passes from logging writes that they did not really make."""
+    before = structlog.get_config()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(_SILENT))
+    try:
+        yield
+    finally:
+        structlog.configure(**before)
+
+
+def _print(forecasts: Sequence[Forecast], output: str, applier: UserApply | None) -> None:
+    # ruff: noqa: PLC0415 - each form is imported when it is the one
+    if output == "json":
+        from hedgerow_tools.planning.listing import listed
+
+        echo_data(listed(forecasts))
+        return
+    from hedgerow_tools.planning.terminal import show
+
+    heading = ""
+    if applier is not None:
+        forced = ", forced: nothing was forced to find this out" if applier.takes else ""
+        heading = f"Server-side apply as {applier.manager}{forced}"
+    show(forecasts, SystemClock().now(), heading=heading)

@@ -1,0 +1,264 @@
+"""Forecaster: the forecast of one resource, from the cluster and from what would be applied."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from hedgerow.cli.program import typed
+from hedgerow.cli.targets import not_installed
+from hedgerow.kube.errors import Forbidden, Missing
+from hedgerow.objects import (
+    PLACEHOLDER,
+    Installation,
+    ObjectRef,
+    annotation,
+    is_terminating,
+    metadata,
+)
+from hedgerow.plan.status import said
+from hedgerow.plan.yield_and_claim import ALLOW_CLAIMS, CLAIM, allows_claims
+from hedgerow.runtime.namespaces import NAMESPACES
+from hedgerow.serving.admission import review as admission
+from hedgerow.serving.admission.review import Review, ReviewedKind, ReviewedResource
+from hedgerow_tools.fields.client_side_apply import LAST_APPLIED
+from hedgerow_tools.fields.diff import difference
+from hedgerow_tools.fields.forecast import (
+    Forecast,
+    ObjectForecast,
+    WriteRefusal,
+    further,
+    held_by,
+    yielded,
+)
+from hedgerow_tools.planning.dry_run import DryRunCluster, is_gone
+from hedgerow_tools.planning.passes import Simulation
+from hedgerow_tools.planning.submission import Submission, Submitted, UserApply
+
+if TYPE_CHECKING:
+    from hedgerow.contract import Controller
+    from hedgerow.kube.cluster import Cluster
+    from hedgerow.runtime.clock import Clock
+    from hedgerow_schemas.base import ContestedField, CustomResource, Object
+    from hedgerow_tools.planning.dry_run import DryRunObject
+
+
+_COPY = ("f:metadata", "f:annotations", f"f:{LAST_APPLIED}")
+"""The copy of the last manifest that client-side apply keeps, or the server for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forecaster:
+    """Makes forecasts for one cluster, with one user's rights; writes nothing."""
+
+    cluster: Cluster
+    clock: Clock
+    installation: Installation = field(default_factory=Installation)
+    applier: UserApply = field(default_factory=UserApply)
+
+    async def of_name(
+        self, controller: Controller[CustomResource], name: str, namespace: str
+    ) -> Forecast | None:
+        """Return what the operator would do for the stored resource; None if there is none.
+
+        Raises KubeError; Missing if the kind is not served.
+        """
+        stored = await self.cluster.read(controller.resource.api, name, namespace)
+        if stored is None:
+            return None
+        return await self._simulate(controller, stored, Submitted(stored), absent=False)
+
+    async def of_manifest(
+        self, controller: Controller[CustomResource], manifest: Object, *, coming: bool = False
+    ) -> Forecast:
+        """Return what would happen if a resource, with its namespace, were applied.
+
+        `coming`: its namespace would be created first if it does not exist. Raises KubeError.
+        """
+        meta = metadata(manifest)
+        ref = ObjectRef(controller.resource.api, meta["namespace"], meta["name"])
+        absent = await self.namespace(ref.namespace) is None
+        stored: Object | None = None
+        try:
+            stored = await self.cluster.read(ref.api, ref.name, ref.namespace)
+            submission = Submission(
+                ref,
+                manifest,
+                stored,
+                self.applier,
+                self.clock.now(),
+                coming=coming,
+            )
+            submitted = await submission.dry_run(self.cluster, absent=absent)
+        except Missing as error:
+            told = f"{not_installed(controller, typed())}; {error.message}"
+            submitted = Submitted(None, refusals=(WriteRefusal(str(ref), (told,)),))
+        submitted = _judged(controller, stored, submitted)
+        if submitted.live is None:
+            return self._stopped(controller, ref, stored, submitted)
+        return await self._simulate(controller, stored, submitted, absent=absent)
+
+    async def namespace(self, name: str) -> Object | None:
+        """Return a namespace; without the right to read it, assume that it exists."""
+        try:
+            return await self.cluster.read(NAMESPACES, name)
+        except Forbidden:
+            return {}
+
+    def _stopped(
+        self,
+        controller: Controller[CustomResource],
+        ref: ObjectRef,
+        stored: Object | None,
+        submitted: Submitted,
+    ) -> Forecast:
+        """Return the forecast of a resource that would not even be stored."""
+        conditions = said(stored or {}).conditions
+        return Forecast(
+            ref,
+            controller.name,
+            self.installation.field_manager(controller.name),
+            (ObjectForecast(ref, "refused", merged=submitted.merged),),
+            contested=submitted.contested,
+            refusals=submitted.refusals,
+            before=conditions,
+            after=conditions,
+        )
+
+    async def _simulate(
+        self,
+        controller: Controller[CustomResource],
+        stored: Object | None,
+        submitted: Submitted,
+        *,
+        absent: bool,
+    ) -> Forecast:
+        live = submitted.live or {}
+        meta = metadata(live)
+        ref = ObjectRef(controller.resource.api, meta.get("namespace", ""), meta["name"])
+        dry_run = DryRunCluster(self.cluster, absent=absent)
+        simulation = Simulation(controller, self.installation, dry_run, self.clock, ref)
+        place = await self.namespace(ref.namespace)
+        if place:
+            simulation.allows_claims = allows_claims(place)
+        elif annotation(live, CLAIM):
+            simulation.unchecked.append(
+                f"whether namespace {ref.namespace} allows {CLAIM} (label {ALLOW_CLAIMS}=true):"
+                " assumed so"
+            )
+        if is_terminating(place or {}):
+            simulation.unchecked.append("the namespace is being deleted: nothing is created in it")
+        if is_terminating(live):
+            simulation.unchecked.append("the resource is being deleted, so hedgerow writes nothing")
+        await simulation.fill(dry_run.add(ref, stored, live))
+        outcome = await simulation.run()
+        observation = await simulation.observe()
+        if observation and observation.resource and not dry_run.refusals:
+            dry_run.refusals += await simulation.try_templates(observation.resource)
+        found = dry_run.objects[ref].live if ref in dry_run.objects else None
+        after = said(found or {})
+        forecast = Forecast(
+            ref,
+            controller.name,
+            self.installation.field_manager(controller.name),
+            (self._own(ref, stored, submitted), *_written(simulation)),
+            contested=after.contested,
+            claims=(*submitted.taken, *_claims(simulation)),
+            yields=tuple(yielded(observation.plan_input, observation.desired))
+            if observation
+            else (),
+            refusals=tuple(dict.fromkeys(dry_run.refusals)),
+            before=said(stored or {}).conditions,
+            after=after.conditions,
+            said_before=further(stored),
+            said_after=further(found),
+            events=tuple(dict.fromkeys(dry_run.events)),
+            unchecked=tuple(dict.fromkeys(simulation.unchecked)),
+            again_in=outcome.requeue_after,
+            annotations=meta.get("annotations") or {},
+        )
+        return replace(forecast, later=await _later(simulation))
+
+    def _own(self, ref: ObjectRef, stored: Object | None, submitted: Submitted) -> ObjectForecast:
+        """Return the forecast of the resource itself."""
+        found = difference(stored, submitted.live, self.applier.manager)
+        lines = tuple(line for line in found if line.field_path != _COPY)
+        # Changed holders alone do not count: they depend on how the user applies the resource.
+        changed = any(line.is_change for line in lines)
+        action = "created" if stored is None else "configured" if changed else "unchanged"
+        forced = submitted.forced
+        return ObjectForecast(ref, action, lines, submitted.merged, forced, submitted.warnings)
+
+
+def _judged(
+    controller: Controller[CustomResource], stored: Object | None, submitted: Submitted
+) -> Submitted:
+    """Return the submission, validated with the webhook's rules here if no server did."""
+    if submitted.live is None or not submitted.merged:
+        return submitted
+    api = controller.resource.api
+    review = Review(
+        uid=PLACEHOLDER,
+        kind=ReviewedKind(group=api.group, version=api.version, kind=api.kind),
+        resource=ReviewedResource(group=api.group, version=api.version, resource=api.plural),
+        operation="UPDATE" if stored else "CREATE",
+        object=submitted.live,
+        old_object=stored,
+    )
+    answer = admission.validate(review, controller)["response"]
+    if answer["allowed"]:
+        return replace(submitted, warnings=tuple(answer.get("warnings", ())))
+    target = f"{api.kind}/{metadata(submitted.live)['name']}"
+    return Submitted(None, refusals=(WriteRefusal(target, (answer["status"]["message"],)),))
+
+
+def _written(simulation: Simulation) -> list[ObjectForecast]:
+    return [
+        _forecast(found, simulation.field_manager)
+        for ref, found in simulation.cluster.objects.items()
+        if ref.api != simulation.ref.api
+        and (found.written or found.refused)
+        and not (found.stored is None and found.live is None and not found.refused)
+    ]
+
+
+def _forecast(found: DryRunObject, field_manager: str) -> ObjectForecast:
+    forced = tuple(leaf.path for leaf in found.claims)
+    if is_gone(found):
+        return ObjectForecast(found.ref, "deleted", difference(found.stored, None, field_manager))
+    if found.refused:
+        return ObjectForecast(found.ref, "refused", warnings=found.warnings)
+    lines = difference(found.stored, found.live, field_manager)
+    action = "created" if found.stored is None else "configured" if lines else "unchanged"
+    return ObjectForecast(found.ref, action, lines, found.merged, forced, found.warnings)
+
+
+def _claims(simulation: Simulation) -> list[ContestedField]:
+    return [
+        held_by(ref, leaf)
+        for ref, found in simulation.cluster.objects.items()
+        for leaf in found.claims
+    ]
+
+
+async def _later(simulation: Simulation) -> tuple[ObjectForecast, ...]:
+    """Return what more would be written if every Deployment rolled out."""
+    objects = simulation.cluster.objects
+    if simulation.cluster.refusals or not simulation.roll_out():
+        return ()
+    before = {ref: found.live for ref, found in objects.items()}
+    for found in objects.values():
+        found.written = False
+    await simulation.run()
+    return tuple(
+        _further(found, before.get(ref, found.stored), simulation.field_manager)
+        for ref, found in objects.items()
+        if ref.api != simulation.ref.api and found.written
+    )
+
+
+def _further(found: DryRunObject, before: Object | None, field_manager: str) -> ObjectForecast:
+    if found.live is None or is_terminating(found.live):
+        return ObjectForecast(found.ref, "deleted", difference(before, None, field_manager))
+    lines = difference(before, found.live, field_manager)
+    return ObjectForecast(found.ref, "configured" if before else "created", lines, found.merged)

@@ -1,0 +1,87 @@
+"""Plan list: forecasts as JSON for programs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hedgerow_tools.fields.forecast import worst
+from hedgerow_tools.owners.listing import holder_data, ref_data
+from hedgerow_tools.planning.terminal import settling, settling_all
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from hedgerow.plan.remedies import Remedy
+    from hedgerow_schemas.base import Object
+    from hedgerow_tools.fields.diff import Line
+    from hedgerow_tools.fields.forecast import Forecast, ObjectForecast
+
+
+def listed(forecasts: Sequence[Forecast]) -> Object:
+    """Return the forecasts for programs, with a verdict for each and for all."""
+    return {"verdict": worst(forecasts), "resources": [_forecast(f) for f in forecasts]}
+
+
+def _forecast(forecast: Forecast) -> Object:
+    return {
+        **ref_data(forecast.owner, namespace_always=True),
+        "controller": forecast.controller or None,
+        "fieldManager": forecast.field_manager,
+        "verdict": forecast.verdict,
+        "objects": [_object(found) for found in forecast.objects],
+        "contested": [
+            {**held.wire(), "remedies": _remedies(settling(forecast, held))}
+            for held in forecast.contested
+        ],
+        "together": _remedies(settling_all(forecast)),
+        "claims": [held.wire() for held in forecast.claims],
+        "yields": [held.wire() for held in forecast.yields],
+        "refusals": [
+            {"object": r.object, "message": "; ".join(r.causes), "causes": list(r.causes)}
+            for r in forecast.refusals
+        ],
+        "conditions": {
+            "before": [condition.wire() for condition in forecast.before],
+            "after": [condition.wire() for condition in forecast.after],
+        },
+        "status": {"before": dict(forecast.said_before), "after": dict(forecast.said_after)},
+        "events": [
+            {"regarding": about, "type": n.type, "reason": n.reason, "note": n.note}
+            for about, n in forecast.events
+        ],
+        "later": [_object(found) for found in forecast.later],
+        "looksAgainInSeconds": forecast.again_in and forecast.again_in.total_seconds(),
+        "unchecked": list(forecast.unchecked),
+    }
+
+
+def _object(found: ObjectForecast) -> Object:
+    """Return one object; `dryRun` is false if the server was not asked, and `merged` says why."""
+    return {
+        **ref_data(found.ref, namespace_always=True),
+        "action": found.action,
+        "dryRun": not found.merged,
+        "merged": found.merged or None,
+        "forced": list(found.forced),
+        "warnings": list(found.warnings),
+        "fields": [_line(line) for line in found.lines],
+    }
+
+
+def _line(line: Line) -> Object:
+    values: dict[str, Any] = {}
+    if line.kind != "added":
+        values["old"] = line.old
+    if line.kind != "removed":
+        values["new"] = line.new
+    return {
+        "path": line.path,
+        "change": line.kind,
+        **values,
+        "holders": [holder_data(holder) for holder in line.holders],
+        "holdersAfter": [holder_data(holder) for holder in line.after],
+    }
+
+
+def _remedies(found: Iterable[Remedy]) -> list[Object]:
+    return [{"effect": one.effect, "command": one.command} for one in found]

@@ -1,0 +1,213 @@
+"""Objects: the forecasts of any objects in files, by server-side apply as some field manager.
+
+They are planned one after another, as they would be applied: an earlier object may create the
+namespace or define the kind of a later one. hedgerow's own kinds go on with the operator's passes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, cast
+
+from hedgerow.cli.program import registry, typed
+from hedgerow.fields.canonical import builtin
+from hedgerow.kube.errors import KubeError
+from hedgerow.objects import ObjectRef, is_terminating, metadata
+from hedgerow.texts import command_line, within
+from hedgerow_schemas.base import ApiResource
+from hedgerow_tools.fields.diff import difference
+from hedgerow_tools.fields.forecast import Forecast, ObjectForecast, WriteRefusal
+from hedgerow_tools.fields.unserved import unserved
+from hedgerow_tools.planning.files import flaw
+from hedgerow_tools.planning.kinds import DEFINITION, KnownKinds
+from hedgerow_tools.planning.submission import Submission, Submitted
+
+if TYPE_CHECKING:
+    from hedgerow_schemas.base import Object
+    from hedgerow_tools.planning.forecaster import Forecaster
+    from hedgerow_tools.planning.submission import UserApply
+
+NO_NAME = "(no name)"
+"""Stands for the name of an object that has none."""
+NO_KIND = "its kind is defined earlier in the files, and is not there yet"
+NO_VERSION = "its version is defined earlier in the files, and is not there yet"
+CHANGED_KIND = "its definition is changed earlier in the files, and the present one refuses it"
+BY_PRESENT_KIND = "its definition is changed earlier in the files: the server knows the present one"
+BEING_DELETED = "it is being deleted, whatever is applied to it"
+
+
+@dataclass(slots=True)
+class ObjectForecaster:
+    """Makes the forecasts of a sequence of objects; `namespace` is that of those without one."""
+
+    forecaster: Forecaster
+    namespace: str
+    kinds: KnownKinds = field(init=False)
+    _made: set[str] = field(default_factory=set[str])
+    _absent: dict[str, bool] = field(default_factory=dict[str, bool])
+
+    def __post_init__(self) -> None:
+        """Begin without knowing any kind."""
+        self.kinds = KnownKinds(self.forecaster.cluster)
+
+    @property
+    def applier(self) -> UserApply:
+        """How the objects are applied."""
+        return self.forecaster.applier
+
+    async def of(self, manifest: Object) -> Forecast:
+        """Return what would happen if the next object were applied.
+
+        Raises KubeError if no server answers.
+        """
+        if told := flaw(manifest):
+            return self._refused(_unknown(manifest), told)
+        group_version, kind = str(manifest["apiVersion"]), str(manifest["kind"])
+        ref = _unknown(manifest)
+        try:
+            served = await self.kinds.of(group_version, kind)
+            api = served or self.kinds.defined.get((group_version, kind))
+            if api is None:
+                return self._refused(ref, _unserved(group_version, kind))
+            ref = self._ref(api, manifest)
+            body = _placed(manifest, ref)
+            return await (self._planned(ref, body) if served else self._defined(ref, body))
+        except KubeError as error:
+            if not error.code:
+                raise
+            return self._refused(ref, *error.details)
+
+    async def _planned(self, ref: ObjectRef, manifest: Object) -> Forecast:
+        """Return the forecast of an object whose kind is served. Raises KubeError."""
+        controller = registry().of(ref.api.group_version, ref.api.kind)
+        if controller is not None:
+            coming = ref.namespace in self._made
+            return await self.forecaster.of_manifest(controller, manifest, coming=coming)
+        cluster = self.forecaster.cluster
+        stored = await cluster.read(ref.api, ref.name, ref.namespace)
+        absent = stored is None and await self._is_absent(ref.namespace)
+        submission = self._submission(ref, manifest, stored)
+        submitted = await submission.dry_run(cluster, absent=absent)
+        unchecked: list[str] = []
+        if (ref.api.group, ref.api.kind) in self.kinds.changed:
+            if submitted.refusals:
+                told = "; ".join(submitted.refusals[0].causes)
+                submitted = submission.merged(f"{CHANGED_KIND}: {told}")
+            else:
+                unchecked.append(BY_PRESENT_KIND)
+        if is_terminating(stored or {}):
+            unchecked.append(BEING_DELETED)
+        if submitted.refusals and stored is not None:
+            submitted = await self._with_remedy(ref, stored, submitted)
+        found = replace(self._forecast(ref, stored, submitted), unchecked=tuple(unchecked))
+        self._remember(manifest, found)
+        return found
+
+    async def _defined(self, ref: ObjectRef, manifest: Object) -> Forecast:
+        """Return the forecast of an object whose kind, or version of it, the files define.
+
+        Raises KubeError.
+        """
+        stored, why = None, NO_KIND
+        other = await self.kinds.in_other_version(ref.api)
+        if other is not None:
+            found = await self.forecaster.cluster.read(other, ref.name, ref.namespace)
+            stored, why = found and {**found, "apiVersion": ref.api.group_version}, NO_VERSION
+        submitted = self._submission(ref, manifest, stored).merged(why)
+        return self._forecast(ref, stored, submitted)
+
+    async def _is_absent(self, namespace: str) -> bool:
+        if namespace and namespace not in self._absent:
+            self._absent[namespace] = await self.forecaster.namespace(namespace) is None
+        return self._absent.get(namespace, False)
+
+    async def _with_remedy(self, ref: ObjectRef, stored: Object, submitted: Submitted) -> Submitted:
+        """Add the remedy if managed fields of versions that are not served are in the way.
+
+        Those of Kubernetes's own kinds are not: the server drops them by itself.
+        """
+        written: list[Object] = metadata(stored).get("managedFields") or []
+        own = ref.api.group_version
+        if builtin(own) or not unserved(written, {own}):
+            return submitted
+        try:
+            gone = unserved(written, await self.kinds.versions(ref.api.group))
+        except KubeError:
+            return submitted
+        if not gone:
+            return submitted
+        versions = ", ".join(sorted({str(entry["apiVersion"]) for entry in gone}))
+        target = f"{ref.api.kind.lower()}.{ref.api.group}/{ref.name}"
+        words = ("adopt", "--repair", target, *within(ref.namespace), "--yes")
+        told = (
+            f"fields are recorded in {versions}, which the server does not serve, and which may"
+            f" block every apply: `{command_line(typed(), *words)}`"
+        )
+        refusals = tuple(replace(one, causes=(*one.causes, told)) for one in submitted.refusals)
+        return replace(submitted, refusals=refusals)
+
+    def _ref(self, api: ApiResource, manifest: Object) -> ObjectRef:
+        meta = metadata(manifest)
+        place = str(meta.get("namespace") or self.namespace) if api.namespaced else ""
+        return ObjectRef(api, place, str(meta["name"]))
+
+    def _submission(self, ref: ObjectRef, manifest: Object, stored: Object | None) -> Submission:
+        coming = ref.namespace in self._made
+        now = self.forecaster.clock.now()
+        return Submission(ref, manifest, stored, self.applier, now, coming=coming)
+
+    def _forecast(self, ref: ObjectRef, stored: Object | None, submitted: Submitted) -> Forecast:
+        lines = difference(stored, submitted.live, self.applier.manager)
+        action = "created" if stored is None else "configured" if lines else "unchanged"
+        if submitted.live is None:
+            action, lines = "refused", ()
+        found = ObjectForecast(
+            ref, action, lines, submitted.merged, submitted.forced, submitted.warnings
+        )
+        return Forecast(
+            ref,
+            "",
+            self.applier.manager,
+            (found,),
+            contested=submitted.contested,
+            claims=submitted.taken,
+            refusals=submitted.refusals,
+        )
+
+    def _refused(self, ref: ObjectRef, *causes: str) -> Forecast:
+        refusals = (WriteRefusal(str(ref), causes),)
+        return self._forecast(ref, None, Submitted(None, refusals=refusals))
+
+    def _remember(self, manifest: Object, forecast: Forecast) -> None:
+        """Remember what the object makes way for."""
+        if forecast.refusals:
+            return
+        if (manifest.get("apiVersion"), manifest.get("kind")) == ("v1", "Namespace"):
+            self._made.add(forecast.owner.name)
+        if (manifest.get("apiVersion"), manifest.get("kind")) == DEFINITION:
+            changed = any(line.is_change for found in forecast.objects for line in found.lines)
+            self.kinds.define(manifest, changed=changed)
+
+
+def _placed(manifest: Object, ref: ObjectRef) -> Object:
+    """Return the manifest with the namespace that it is in, if any."""
+    meta = {name: value for name, value in metadata(manifest).items() if name != "namespace"}
+    place = {"namespace": ref.namespace} if ref.namespace else {}
+    return {**manifest, "metadata": {**meta, **place}}
+
+
+def _unknown(manifest: Object) -> ObjectRef:
+    """Return a reference for messages to an object that cannot be placed."""
+    given: Any = manifest.get("metadata")
+    meta = cast("Object", given) if isinstance(given, dict) else {}
+    named, place = meta.get("name"), meta.get("namespace")
+    kind = str(manifest.get("kind") or "an object without a kind")
+    api = ApiResource(str(manifest.get("apiVersion") or ""), kind, "", bool(place))
+    return ObjectRef(api, str(place or ""), str(named or NO_NAME))
+
+
+def _unserved(group_version: str, kind: str) -> str:
+    return (
+        f"the server does not serve {kind} of {group_version}: install its definition first, or"
+        " earlier in the files"
+    )

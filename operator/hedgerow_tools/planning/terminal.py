@@ -1,0 +1,549 @@
+"""Plan on a terminal: a forecast in words, with who holds each field now on the right.
+
+A resource of hedgerow's own has a heading and several sections, any other object is one section.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
+
+from msgspec.structs import replace
+from rich.text import Text
+
+from hedgerow.cli.program import program_name, typed
+from hedgerow.fields.canonical import identical
+from hedgerow.fields.ownership import BEFORE_FIRST_APPLY
+from hedgerow.fields.paths import is_list, is_map
+from hedgerow.objects import PLACEHOLDER
+from hedgerow.plan.conditions import LONGEST_MESSAGE
+from hedgerow.plan.conflict_messages import values
+from hedgerow.plan.remedies import overview, remedies, together
+from hedgerow.plan.yield_and_claim import CLAIM, YIELD
+from hedgerow.terminal import Terminal, one_line
+from hedgerow.texts import numbered, printable
+from hedgerow_schemas.base import View
+from hedgerow_tools.fields import client_side_apply
+from hedgerow_tools.fields.diff import change_of, moved_items
+from hedgerow_tools.fields.forecast import facts
+from hedgerow_tools.owners.report import age, worded
+from hedgerow_tools.render.widths import hanging, is_limited, wrapped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from datetime import datetime
+
+    from rich.console import Console
+
+    from hedgerow.fields.managed_fields import Holder
+    from hedgerow.plan.remedies import Remedy
+    from hedgerow_schemas.base import Condition, ContestedField, Object
+    from hedgerow_tools.fields.diff import DifferenceKind, Line
+    from hedgerow_tools.fields.forecast import Forecast, ObjectForecast
+
+Tone = Literal["added", "changed", "removed", "alarm", "plain", "faint"]
+_SIGNS = {
+    "added": "+", "changed": "~", "removed": "-", "moved": "↕", "released": "<", "shared": "=",
+}  # fmt: skip
+_ACTIONS = {"created": "+", "configured": "~", "deleted": "-", "unchanged": "="}
+_WORDS = {
+    "created": "would be created",
+    "configured": "would be changed",
+    "deleted": "would be deleted",
+    "unchanged": "would not be changed",
+    "refused": "would be refused",
+}
+_TONES: dict[str, Tone] = {
+    "created": "added", "configured": "changed", "deleted": "removed", "unchanged": "faint",
+    "refused": "alarm",
+}  # fmt: skip
+_UNKNOWN = "(known once it exists)"
+_OWNERS = ("f:metadata", "f:ownerReferences")
+_FIRST_SHOWN = 3
+_LONGEST_ITEM = 60
+"""The most characters of a list item that moves."""
+_IDLE_SHOWN = 10
+"""The most objects that are named though nothing is to be done about them."""
+_MOST_SETTLED = 10
+"""The most contested fields that are shown with their remedies."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRow:
+    """One line: its text, who holds the field now, and its colour.
+
+    A `command` is never broken, so that it can be pasted.
+    """
+
+    text: str
+    tone: Tone = "plain"
+    holder: str = ""
+    command: bool = False
+
+
+LONGEST_CAUSE: Final = 4000
+"""The most characters of a cause: it may quote a value, which the API server cuts by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSection:
+    """A title, and lines below it."""
+
+    title: str
+    tone: Tone
+    rows: tuple[PlanRow, ...] = ()
+
+
+def sections(forecast: Forecast, now: datetime) -> Iterator[PlanSection]:
+    """Yield a forecast's sections: objects first, then problems, then the rest."""
+    if not forecast.controller:
+        yield from _plain(forecast, now)
+        return
+    own, claims = _parted_claims(forecast)
+    yield from (_object(found) for found in forecast.objects if _is_told(found))
+    refusals = (
+        PlanRow(f"{refusal.object}: {printable(cause, LONGEST_CAUSE)}", "alarm")
+        for refusal in forecast.refusals
+        for cause in refusal.causes
+    )
+    yield from _section("Refused by the server", "alarm", refusals)
+    yield from _section("Contested: these stay as they are", "alarm", _contested(forecast, now))
+    yield from _section("Taken by force, as --force asks", "alarm", _held(own, now))
+    yield from _section(
+        f"Taken by force, as {CLAIM} asks (not tried out)", "alarm", _held(claims, now)
+    )
+    yield from _section(f"Left to others, as {YIELD} asks", "plain", _held(forecast.yields, now))
+    told = (*_conditions(forecast.before, forecast.after), *_facts(forecast))
+    yield from _section("Status", "plain", told)
+    yield from _section("Events", "plain", _events(forecast))
+    yield from _section("Later", "plain", _later(forecast))
+    yield from _section("Not checked", "faint", _unchecked(forecast))
+
+
+def title(forecast: Forecast) -> str:
+    """Return the resource's title: `BlueGreen shop/demo`, `Namespace shop`."""
+    ref = forecast.owner
+    return f"{ref.api.kind} {f'{ref.namespace}/' if ref.namespace else ''}{ref.name}"
+
+
+def summary(forecasts: Sequence[Forecast]) -> str:
+    """Return the counts: `2 to create, 1 to change, 0 to delete, 1 contested`."""
+    actions = Counter(o.action for f in forecasts for o in f.objects)
+    contested = sum(len(f.contested) for f in forecasts)
+    refused = sum(len(f.refusals) for f in forecasts)
+    taken = sum(one.reason == "NameTaken" for f in forecasts for one in f.problems)
+    counts = [f"{actions['created']} to create", f"{actions['configured']} to change"]
+    counts.append(f"{actions['deleted']} to delete")
+    forced = sum(len(f.claims) for f in forecasts)
+    counts += [f"{forced} to take by force"] if forced else []
+    counts += [f"{contested} contested"] if contested else []
+    counts += [f"{refused} refused"] if refused else []
+    counts += [f"{taken} with a name that is taken"] if taken else []
+    return ", ".join(counts)
+
+
+def _plain(forecast: Forecast, now: datetime) -> Iterator[PlanSection]:
+    """Yield the section of an object that is not hedgerow's own, if there is something to tell."""
+    [found] = forecast.objects
+    rows = list(_plain_rows(forecast, found, now))
+    if found.action == "unchanged" and not rows:
+        return
+    words = _WORDS[found.action]
+    if forecast.contested:
+        paths = {held.path for held in forecast.contested}
+        words += f", for conflicts over {numbered(len(paths), 'field')}"
+    elif found.forced:
+        words += f", {numbered(len(found.forced), 'field')} by force"
+    elif found.action == "configured" and not any(line.is_change for line in found.lines):
+        words = "would stay as it is, and be held otherwise"
+    sign = _ACTIONS.get(found.action, "✗")
+    yield PlanSection(f"{sign} {title(forecast)} {words}", _TONES[found.action], tuple(rows))
+
+
+def _plain_rows(forecast: Forecast, found: ObjectForecast, now: datetime) -> Iterator[PlanRow]:
+    for refusal in forecast.refusals:
+        yield from (PlanRow(printable(c, LONGEST_CAUSE), "alarm") for c in refusal.causes)
+    for held in forecast.contested:
+        differs = ": ".join(filter(None, (printable(held.path), values(held, program_name()))))
+        yield PlanRow(differs, "alarm", _since(held, now))
+    remedies = (_plain_remedy(forecast, held) for held in forecast.contested)
+    yield from (PlanRow(told, "faint") for told in dict.fromkeys(remedies))
+    yield from _rows(found)
+    yield from (PlanRow(f"not checked: {text}", "faint") for text in forecast.unchecked)
+
+
+def _plain_remedy(forecast: Forecast, held: ContestedField) -> str:
+    if held.manager == forecast.field_manager:
+        return (
+            f"what {_holder(held)} holds comes from other writes than applies, and is contested as"
+            f" anybody's: `{typed()} adopt` moves it to the applies of"
+            f" {printable(forecast.field_manager)}"
+        )
+    return "leave it out of the manifest, or force the apply: --force shows what that takes"
+
+
+def _parted_claims(forecast: Forecast) -> tuple[list[ContestedField], list[ContestedField]]:
+    """Return what the user takes by force, and what the operator does."""
+    own = [held for held in forecast.claims if held.object == str(forecast.owner)]
+    return own, [held for held in forecast.claims if held not in own]
+
+
+def _is_told(found: ObjectForecast) -> bool:
+    return found.action != "unchanged" or bool(found.warnings)
+
+
+def _section(name: str, tone: Tone, rows: Iterable[PlanRow]) -> Iterator[PlanSection]:
+    told = tuple(rows)
+    if told:
+        yield PlanSection(name, tone, told)
+
+
+def _object(found: ObjectForecast) -> PlanSection:
+    sign = _ACTIONS.get(found.action, "✗")
+    name = f"{sign} {found.ref} {_WORDS[found.action]}"
+    return PlanSection(name, _TONES[found.action], tuple(_rows(found)))
+
+
+def _rows(found: ObjectForecast) -> Iterator[PlanRow]:
+    if found.action == "deleted":
+        held = Counter(h.manager for line in found.lines for h in line.holders)
+        counts = (f"{count} by {printable(name)}" for name, count in held.most_common())
+        yield PlanRow(f"fields held: {', '.join(counts) or 'none'}", "faint")
+        return
+    shown, defaults = _parted(found)
+    for line in shown:
+        is_forced = line.path in found.forced
+        for row in map(_line, _parts(line)):
+            yield _taken(row, line) if is_forced else row
+    if defaults:
+        yield PlanRow(f"and {numbered(defaults, 'default')}", "faint")
+    yield from _counted("shared", "would be held as well, unchanged", found.lines)
+    if found.merged:
+        yield PlanRow(f"the server was not asked: {found.merged}", "alarm")
+    yield from (
+        PlanRow(f"warning: {printable(text, LONGEST_MESSAGE)}", "alarm") for text in found.warnings
+    )
+
+
+def _taken(row: PlanRow, line: Line) -> PlanRow:
+    """Return the row of a field that is taken by force; it says from whom."""
+    holder = row.holder if line.holders else BEFORE_FIRST_APPLY.manager
+    return PlanRow(row.text, row.tone, f"taken from {holder}")
+
+
+def _parted(found: ObjectForecast) -> tuple[list[Line], int]:
+    """Return the lines to show, and how many others are only defaults of a new object."""
+    lines = [line for line in found.lines if line.kind != "shared"]
+    shown = [line for line in lines if found.action != "created" or line.after]
+    return shown, len(lines) - len(shown)
+
+
+def _counted(kind: str, words: str, lines: Iterable[Line]) -> Iterator[PlanRow]:
+    paths = [_path(line) for line in lines if line.kind == kind]
+    if paths:
+        named = ", ".join(paths[:_FIRST_SHOWN]) + (", …" if len(paths) > _FIRST_SHOWN else "")
+        yield PlanRow(f"{_SIGNS[kind]} {len(paths)} {words}: {named}", "faint")
+
+
+def _line(line: Line) -> PlanRow:
+    path, sign = _path(line), _SIGNS[line.kind]
+    old, new = (_worded(line, value) for value in (line.old, line.new))
+    match line.kind:
+        case "added":
+            return PlanRow(f"{sign} {path}: {new}", "added", _who(line))
+        case "removed":
+            return PlanRow(f"{sign} {path}: {old}", "removed", _who(line))
+        case "released":
+            return PlanRow(f"{sign} {path}: {new}, given up", "plain", _who(line))
+        case "moved" if is_list(line.old) and is_list(line.new):
+            return PlanRow(f"{sign} {path}: {_moves(line.old, line.new)}", "changed", _who(line))
+        case _:
+            return PlanRow(f"{sign} {path}: {old} -> {new}", "changed", _who(line))
+
+
+def _moves(old: list[Any], new: list[Any]) -> str:
+    """Return which items of a list move, each with the one that it comes before."""
+    found = moved_items(old, new)
+    told: list[str] = []
+    for index in found[:_FIRST_SHOWN]:
+        after = new[index + 1 : index + 2]
+        where = f"before {_item(after[0], old)}" if after else "to the end"
+        told.append(f"{_item(new[index], old)} moves {where}")
+    more = [f"{len(found) - _FIRST_SHOWN} more move"] if found[_FIRST_SHOWN:] else []
+    return _known(", ".join([*told, *more]))
+
+
+def _item(item: Any, old: list[Any]) -> str:
+    """Return a list item in a word: what is no single value by its place before."""
+    if is_map(item) or is_list(item):
+        return f"[{next(index for index, one in enumerate(old) if identical(one, item))}]"
+    return printable(item, _LONGEST_ITEM) if isinstance(item, str) else worded(item)
+
+
+def _parts(line: Line) -> Iterator[Line]:
+    """Yield a line; for an atomic value, which is replaced as a whole, what differs inside it.
+
+    Of lists that is so only if their items are maps, and as many as before.
+    """
+    old, new = _inside(line.old), _inside(line.new)
+    alike = is_map(line.old) == is_map(line.new) and (is_map(line.old) or len(old) == len(new))
+    if line.kind != "changed" or not (old and new and alike):
+        yield line
+        return
+    for element in dict.fromkeys((*old, *new)):
+        was, now = old.get(element), new.get(element)
+        if not identical(was, now):
+            kind: DifferenceKind = (
+                "removed" if now is None else "added" if was is None else change_of(was, now)
+            )
+            field_path = (*line.field_path, element)
+            yield from _parts(replace(line, kind=kind, field_path=field_path, old=was, new=now))
+
+
+def _inside(value: Any) -> dict[str, Any]:
+    """Return what is inside a map, or a list of maps, by element; a number is a list's index."""
+    if is_map(value):
+        return {f"f:{name}": inner for name, inner in value.items()}
+    if is_list(value) and all(map(is_map, value)):
+        return {f"i:{index}": inner for index, inner in enumerate(value)}
+    return {}
+
+
+def _worded(line: Line, value: Any) -> str:
+    """Return a value in one line; for an owner reference, only kind and name."""
+    if line.field_path[:2] == _OWNERS and isinstance(value, dict):
+        owner = View(cast("Object", value))
+        controls = ", its controller" if owner.at("controller") else ""
+        return printable(f"{owner.text('kind')}/{owner.text('name')}{controls}")
+    return _known(worded(value))
+
+
+def _who(line: Line) -> str:
+    """Return who holds a field now, or that the server sets the value."""
+    held = ", ".join(dict.fromkeys(_holder(holder) for holder in line.holders))
+    if line.kind == "added":
+        return held or ("" if line.after else "by the server")
+    if line.kind == "changed" and not line.after:
+        return f"{held or 'unowned'}; by the server"
+    return held or "unowned"
+
+
+def _holder(holder: Holder | ContestedField) -> str:
+    name = printable(holder.manager or "")
+    if holder.operation in ("Apply", "", None):
+        return name or "nobody"
+    return f"{name} ({' '.join(filter(None, (holder.operation, holder.subresource)))})"
+
+
+def _path(line: Line) -> str:
+    return _known(printable(line.path))
+
+
+def _known(text: str) -> str:
+    return text.replace(PLACEHOLDER, _UNKNOWN)
+
+
+def _contested(forecast: Forecast, now: datetime) -> Iterator[PlanRow]:
+    settled, more = forecast.contested[:_MOST_SETTLED], forecast.contested[_MOST_SETTLED:]
+    for held in settled:
+        yield from _held((held,), now)
+        for remedy in settling(forecast, held):
+            yield PlanRow(f"  {remedy.effect}:", "faint")
+            yield PlanRow(remedy.command, "faint", command=True)
+    yield from _held(more, now)
+    for remedy in settling_all(forecast):
+        yield PlanRow(f"{remedy.effect}, in one command:", "faint")
+        yield PlanRow(remedy.command, "faint", command=True)
+    own = (held for held in forecast.contested if _is_own(forecast, held))
+    yield from (PlanRow(told, "faint") for told in dict.fromkeys(map(_own_remedy, own)))
+    rest = dict.fromkeys(held.object for held in more if not _is_own(forecast, held))
+    for target in rest:
+        yield PlanRow(overview(target, forecast.owner.namespace, typed()), "faint", command=True)
+    taken = (problem for problem in forecast.problems if problem.reason == "NameTaken")
+    yield from (PlanRow(printable(problem.message, LONGEST_MESSAGE), "alarm") for problem in taken)
+
+
+def _since(held: ContestedField, now: datetime) -> str:
+    """Return who holds a field, and since when."""
+    return f"{_holder(held)}{f', {age(held.since.isoformat(), now)}' if held.since else ''}"
+
+
+def _held(fields: Iterable[ContestedField], now: datetime) -> Iterator[PlanRow]:
+    for held in fields:
+        differs = ": ".join(filter(None, (printable(held.path), values(held, program_name()))))
+        yield PlanRow(f"{held.object}: {differs}", "alarm", _since(held, now))
+
+
+def _is_own(forecast: Forecast, held: ContestedField) -> bool:
+    """Return whether it is a field of the resource itself, which the user applies."""
+    is_status = bool(forecast.controller) and held.path.startswith(".status.")
+    return held.object == str(forecast.owner) and not is_status
+
+
+def settling(forecast: Forecast, held: ContestedField) -> tuple[Remedy, ...]:
+    """Return what settles a contested field; nothing for one that the user applies."""
+    if _is_own(forecast, held):
+        return ()
+    return remedies(
+        forecast.owner, forecast.annotations, held, program=program_name(), command=typed()
+    )
+
+
+def settling_all(forecast: Forecast) -> tuple[Remedy, ...]:
+    """Return what settles several of a resource's contested fields, of all its objects, at once."""
+    fields = [held for held in forecast.contested if not _is_own(forecast, held)]
+    annotations, program = forecast.annotations, program_name()
+    return tuple(together(forecast.owner, annotations, fields, program=program, command=typed()))
+
+
+def _own_remedy(held: ContestedField) -> str:
+    if held.manager == client_side_apply.MANAGER:
+        return "`kubectl apply`, without --server-side, keeps them where they are"
+    return "leave it out of the manifest, or apply with --force-conflicts"
+
+
+def _conditions(before: Iterable[Condition], after: Iterable[Condition]) -> Iterator[PlanRow]:
+    old, new = ({c.type: c for c in some} for some in (before, after))
+    messages = {""}
+    for kind in dict.fromkeys((*new, *old)):
+        was, now = (_condition(some.get(kind)) for some in (old, new))
+        if was != now:
+            message = new[kind].message if kind in new else ""
+            more = "" if message in messages else f": {printable(message, LONGEST_MESSAGE)}"
+            messages.add(message)
+            yield PlanRow(f"{kind}: {was} -> {now}{more}")
+
+
+def _facts(forecast: Forecast) -> Iterator[PlanRow]:
+    """Yield what the status would say besides its conditions; -o json has all of it."""
+    old, new = dict(facts(forecast.said_before)), dict(facts(forecast.said_after))
+    for path in dict.fromkeys((*new, *old)):
+        was, now = (printable(some.get(path, "not set")) for some in (old, new))
+        if was != now:
+            yield PlanRow(f"{printable(path)}: {was} -> {now}")
+
+
+def _condition(found: Condition | None) -> str:
+    return f"{found.status} ({found.reason})" if found else "not set"
+
+
+def _events(forecast: Forecast) -> Iterator[PlanRow]:
+    for about, notice in forecast.events:
+        tone: Tone = "alarm" if notice.type == "Warning" else "plain"
+        yield PlanRow(
+            f"{notice.type} {notice.reason} on {about}: {printable(notice.note, LONGEST_MESSAGE)}",
+            tone,
+        )
+
+
+def _later(forecast: Forecast) -> Iterator[PlanRow]:
+    for found in forecast.later:
+        yield PlanRow(f"once every Deployment has rolled out, {found.ref} {_WORDS[found.action]}")
+        if found.action == "configured":
+            parts = (part for line in found.lines if line.is_change for part in _parts(line))
+            yield from (_indented(_line(part)) for part in parts)
+    if forecast.again_in is not None:
+        seconds = int(forecast.again_in.total_seconds())
+        yield PlanRow(f"the operator looks again in {seconds} s, and may then do more")
+
+
+def _indented(row: PlanRow) -> PlanRow:
+    return PlanRow(f"  {row.text}", row.tone, row.holder)
+
+
+def _unchecked(forecast: Forecast) -> Iterator[PlanRow]:
+    yield from (PlanRow(text, "faint") for text in forecast.unchecked)
+    for why in dict.fromkeys(found.merged for found in forecast.objects if found.merged):
+        names = [str(found.ref) for found in forecast.objects if found.merged == why]
+        yield PlanRow(f"defaults, validation and admission of {', '.join(names)}: {why}", "faint")
+    deleted = [str(o.ref) for o in forecast.objects if o.action == "deleted"]
+    if deleted:
+        yield PlanRow(f"whether admission lets {', '.join(deleted)} be deleted", "faint")
+
+
+_STYLES = {
+    "added": "green", "changed": "yellow", "removed": "red", "alarm": "bold red",
+    "plain": "", "faint": "dim",
+}  # fmt: skip
+_PIPED = 160
+"""Columns if the output is not a terminal and COLUMNS is not set."""
+_NARROW = 100
+"""With fewer columns, the holder is printed below the field."""
+_MARGIN = 4
+_GAP = 2
+
+
+def show(
+    forecasts: Sequence[Forecast],
+    now: datetime,
+    console: Console | None = None,
+    *,
+    heading: str = "",
+) -> None:
+    """Print forecasts, below a heading if there is one; long lines are wrapped, never cut."""
+    piped = None if is_limited() else _PIPED
+    out = console or Terminal(width=piped)
+    if heading:
+        _wrapped(out, one_line(heading, "bold"))
+        out.print()
+    for forecast in forecasts:
+        told = list(sections(forecast, now))
+        if forecast.controller:
+            _show_resource(out, forecast, told)
+            continue
+        for section in told:
+            _print(out, section)
+            out.print()
+    idle = [f for f in forecasts if not f.controller and not any(sections(f, now))]
+    if idle:
+        named = ", ".join(map(title, idle[:_IDLE_SHOWN])) + (", …" if idle[_IDLE_SHOWN:] else "")
+        what = numbered(len(idle), "object")
+        _wrapped(out, one_line(f"Nothing to do for {what}: {named}", "dim"))
+        out.print()
+    _wrapped(out, Text.assemble((summary(forecasts), "bold"), ("; nothing was written", "dim")))
+
+
+def _show_resource(out: Console, forecast: Forecast, told: Iterable[PlanSection]) -> None:
+    writer = f"  controller {forecast.controller}, field manager {forecast.field_manager}"
+    _wrapped(out, Text.assemble(one_line(title(forecast), "bold"), (writer, "dim")))
+    for section in told:
+        out.print()
+        _print(out, section)
+    out.print(*([] if told else [Text("  nothing to do", "dim")]))
+
+
+def _wrapped(out: Console, text: Text) -> None:
+    for line in wrapped(text, out.width):
+        _say(out, line)
+
+
+def _print(out: Console, section: PlanSection) -> None:
+    _say(out, one_line(section.title, _STYLES[section.tone]))
+    wide = out.width >= _NARROW and any(row.holder for row in section.rows)
+    rows = [
+        (one_line(row.text, _STYLES[row.tone]), one_line(row.holder, "cyan"))
+        for row in section.rows
+    ]
+    right = max((holder.cell_len for _, holder in rows), default=0) + _GAP if wide else 0
+    left = out.width - _MARGIN - right
+    column = min(max((text.cell_len for text, holder in rows if holder), default=0), left)
+    for row, (text, holder) in zip(section.rows, rows, strict=True):
+        if row.command:
+            _say(out, Text(" " * _MARGIN * 2).append(text))
+            continue
+        first, *more = hanging(text, left if holder else out.width - _MARGIN, _MARGIN)
+        if wide and holder:
+            first.pad_right(column - first.cell_len)
+            first.append(" " * _GAP).append(holder)
+        below = [] if wide or not holder else hanging(holder, left - _MARGIN, _MARGIN)
+        for line in (first, *(_deeper(line) for line in (*more, *below))):
+            _say(out, Text(" " * _MARGIN).append(line))
+
+
+def _deeper(line: Text) -> Text:
+    return Text(" " * _MARGIN).append(line)
+
+
+def _say(out: Console, line: Text) -> None:
+    out.print(line, soft_wrap=True)

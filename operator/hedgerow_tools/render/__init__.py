@@ -1,0 +1,1 @@
+"""Render: how the commands show what they found, on a terminal and as a page."""

@@ -1,0 +1,56 @@
+"""Times: how instants and durations are read from the command line, and how they are shown."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import typer
+
+from hedgerow.schedule.durations import nanoseconds
+
+if TYPE_CHECKING:
+    from datetime import tzinfo
+
+LONGEST_WAIT = 3600.0
+EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
+LATEST = datetime(9000, 1, 1, tzinfo=UTC)
+
+
+def moment(option: str, text: str, zone: tzinfo) -> datetime:
+    """Return an RFC 3339 time or a date, in `zone` if it has no offset. Raises BadParameter."""
+    try:
+        found = datetime.fromisoformat(text.upper())
+    except ValueError:
+        raise typer.BadParameter(
+            f"{option} takes a time such as 2026-03-08T02:30:00Z or a date, not {text!r:.60}"
+        ) from None
+    found = found if found.tzinfo else found.replace(tzinfo=zone)
+    if not EARLIEST <= found <= LATEST:
+        raise typer.BadParameter(f"{option}: {text} is not between 1970 and 9000")
+    return found
+
+
+def duration(option: str, text: str) -> float:
+    """Return a duration such as 30s in seconds, from 0s to an hour. Raises BadParameter."""
+    try:
+        seconds = nanoseconds(text) / 1e9
+    except ValueError:
+        seconds = -1
+    if not 0 <= seconds <= LONGEST_WAIT:
+        raise typer.BadParameter(
+            f"{option} takes a duration such as 30s or 1m30s, an hour at most, not {text!r:.60}"
+        )
+    return seconds
+
+
+def local(instant: datetime) -> str:
+    """Return a time as `Sun 2026-03-29 03:30:00 CEST +02:00`; some zones have only an offset."""
+    offset = instant.isoformat()[19:]
+    name = instant.tzname() or ""
+    return f"{instant:%a %Y-%m-%d %H:%M:%S} {f'{name} ' if name.isalpha() else ''}{offset}"
+
+
+def utc(instant: datetime) -> str:
+    """Return a time as manifests and the API write it: `2026-03-29T01:30:00Z`."""
+    return instant.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"

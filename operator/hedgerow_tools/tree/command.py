@@ -1,0 +1,161 @@
+"""Tree, as typed: `hedgerow tree NAME`, a resource and all that descends from it, live if asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import anyio
+import typer
+
+from hedgerow.cli.candidates import objects
+from hedgerow.cli.connecting import Context, Kubeconfig, connected
+from hedgerow.cli.exits import CommandError
+from hedgerow.cli.options import Namespace, Watch, all_namespaces_option, output_option
+from hedgerow.cli.program import program_name, registry, say, typed
+from hedgerow.cli.targets import joined
+from hedgerow_tools.interrupts import EXIT_BY_SIGNAL
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hedgerow.contract import Controller
+    from hedgerow.kube.cluster import Cluster
+    from hedgerow_schemas.base import Resource
+    from hedgerow_tools.tree.look import WatchedTrees
+
+TreeFormat = Literal["tree", "json", "yaml"]
+
+Target = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[KIND/]NAME",
+        autocompletion=objects,
+        help="The resource: bluegreen/demo, or bluegreen demo; or demo if only one kind has that"
+        " name; or bluegreens for all of a kind. Or an object below it: deploy/web.",
+        show_default="all of hedgerow's kinds",
+    ),
+]
+AllNamespaces = Annotated[bool, all_namespaces_option("Look in all namespaces.")]
+Output = Annotated[TreeFormat, output_option("With --watch, json is one line for each change.")]
+
+
+def tree_command(
+    target: Target = None,
+    *,
+    namespace: Namespace = None,
+    all_namespaces: AllNamespaces = False,
+    watch: Watch = False,
+    output: Output = "tree",
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Show resources with their children: readiness, the last change, and conflicts.
+
+    A child's controller reference names the resource; objects that Kubernetes creates for a child
+    are below it. Below each object are its contested fields. The command only reads. It reports
+    which kinds it may not read, and leaves them out.
+
+    - `kubectl get deployments,replicasets,pods,jobs,services -o yaml --show-managed-fields` shows
+      what the API server has
+    """
+    from hedgerow_tools.render import following  # noqa: PLC0415 - not needed for the help
+    from hedgerow_tools.tree.look import WatchedTrees  # noqa: PLC0415
+    from hedgerow_tools.tree.view import TreesView  # noqa: PLC0415
+
+    if namespace and all_namespaces:
+        raise typer.BadParameter("--namespace and --all-namespaces exclude each other")
+    kind, given = _parted(joined(target or ()))
+    watch = watch and following.is_followed(output)
+
+    async def carry_out() -> tuple[WatchedTrees, int]:
+        async with connected(kubeconfig, context) as cluster:
+            place = "" if all_namespaces else namespace or cluster.namespace
+            chosen, name, asked = await _chosen(cluster, kind, given, place)
+            watched = WatchedTrees(cluster, chosen, place, name, asked)
+            await watched.read(lasting=watch)
+            if name:
+                _require(watched, chosen, place, name)
+            if not watch:
+                return watched, 0
+            return watched, await following.watch(watched, TreesView(watched), output)
+
+    watched, number = anyio.run(carry_out)
+    if not watch:
+        if output == "tree" and not watched.has_resources:
+            among = " of a kind that you may read" if watched.forbidden else ""
+            say(f"there are no resources of {program_name()} here{among}")
+        following.print_once(TreesView(watched), output)
+    elif number:
+        raise typer.Exit(EXIT_BY_SIGNAL + number)
+
+
+def _parted(target: str) -> tuple[str, str]:
+    """Return the kind and the name, each of which may be empty; raises BadParameter.
+
+    A word alone is a kind if it means one of ours, as in kubectl.
+    """
+    from hedgerow.cli.targets import is_meant  # noqa: PLC0415
+
+    if any(is_meant(each, target) for each in registry().controllers):
+        return target, ""
+    kind, slash, name = target.rpartition("/")
+    if "/" in kind or name in {".", ".."} or (slash and not (kind and name)):
+        raise typer.BadParameter(f"{target!r} is neither a NAME nor KIND/NAME")
+    return kind, name
+
+
+async def _chosen(
+    cluster: Cluster, kind: str, name: str, namespace: str
+) -> tuple[Sequence[Controller[Resource]], str, str]:
+    """Return the controllers of what to read, the resource's name, and the object asked for below.
+
+    That object is empty if it is the resource itself. Raises BadParameter for a kind that is not
+    ours, CommandError for an object that no resource of ours controls, and KubeError. The server is
+    asked only about a word that is no name of a kind of ours, such as a short name of a built-in
+    kind, and about an object of a built-in kind.
+    """
+    from hedgerow.cli.targets import found_kind, is_meant  # noqa: PLC0415
+    from hedgerow_tools.tree.ancestry import resource_of  # noqa: PLC0415
+
+    ours = registry().controllers
+    if not kind:
+        return ours, name, ""
+    chosen, api = next((each for each in ours if is_meant(each, kind)), None), None
+    if chosen is None:
+        api = await found_kind(cluster, kind)
+        word = f"{api.plural}.{api.group}"
+        chosen = next((each for each in ours if is_meant(each, word)), None)
+    if name and namespace and (chosen is None or not chosen.is_custom):
+        api = api or (chosen.resource.api if chosen else None)
+        found = await resource_of(cluster, api, name, namespace) if api else None
+        if found:
+            return found[:1], *found[1:]
+    if chosen is None:
+        there_are = ", ".join(each.resource.api.kind.lower() for each in ours)
+        raise typer.BadParameter(
+            f"{kind!r} is no kind of {program_name()}'s: {there_are}; of any other kind,"
+            f" `{typed()} owners` shows who holds its fields"
+        )
+    return (chosen,), name, ""
+
+
+def _require(
+    watched: WatchedTrees, chosen: Sequence[Controller[Resource]], place: str, name: str
+) -> None:
+    """Raise CommandError if no kind has the name, and BadParameter if several kinds have it."""
+    kinds = list(dict.fromkeys(tree.kind for tree in watched.trees()))
+    if len(kinds) > 1:
+        either = " and ".join(f"{kind.lower()}/{name}" for kind in kinds)
+        raise typer.BadParameter(f"{name!r} could be any of {either}: say which")
+    if not kinds:
+        if unheld := watched.unheld():
+            raise CommandError(
+                f"{', '.join(unheld)} exists, and {program_name()} holds no field of it now"
+            )
+        several = len(chosen) > 1
+        what = f"a resource named {name}" if several else f"{chosen[0].resource.api.kind}/{name}"
+        where = f" in namespace {place}; name another with -n" if place else ""
+        raise CommandError(f"{what} does not exist{where}")
+    watched.controllers = tuple(
+        each for each in watched.controllers if each.resource.api.kind == kinds[0]
+    )

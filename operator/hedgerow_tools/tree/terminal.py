@@ -1,0 +1,304 @@
+"""Tree terminal: trees as lines of columns, no wider than the terminal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Final, Literal
+
+from rich.text import Text
+
+from hedgerow.cli.program import program_name, typed
+from hedgerow.plan.conditions import LONGEST_MESSAGE, UNMATCHED
+from hedgerow.plan.conflict_messages import OTHER_VALUE, sentence
+from hedgerow.plan.remedies import overview
+from hedgerow.texts import command_line, escaped, numbered, printable, within
+from hedgerow_tools.owners.report import age
+from hedgerow_tools.render import widths
+from hedgerow_tools.render.widths import Note, hanging, shortened_apart, wrapped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    from hedgerow_schemas.base import Condition, ContestedField
+    from hedgerow_tools.tree.readiness import KstatusVerdict
+    from hedgerow_tools.tree.resources import TreeNode
+
+    Mark = KstatusVerdict | Literal["ToDecide"]
+
+ASKED: Final = " ←"
+"""The mark of the object that was asked for, below its resource."""
+MOST: Final = 8
+"""The most Current children of a kind with equal state that are listed; the rest is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class TreeRow:
+    """One object: `guide` is drawn before its name, `below` in lines under it.
+
+    `short` is its name for narrow terminals. Rows without verdict are objects that are only
+    counted.
+    """
+
+    guide: str
+    below: str
+    name: str
+    short: str
+    verdict: Mark | None
+    words: str
+    changed: str
+    ago: str
+    notes: tuple[Note, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TreeSection:
+    """The rows of one namespace."""
+
+    title: str
+    facts: str
+    rows: tuple[TreeRow, ...]
+
+
+def sections(trees: Iterable[TreeNode], now: datetime) -> tuple[TreeSection, ...]:
+    """Return the sections of trees that are sorted by namespace."""
+    return tuple(
+        _section(namespace, tuple(roots), now)
+        for namespace, roots in groupby(trees, key=lambda root: root.namespace)
+    )
+
+
+def _section(namespace: str, roots: Sequence[TreeNode], now: datetime) -> TreeSection:
+    counts = Counter[str]()
+    for root in roots:
+        counts.update(map(_mark, root.walk()))
+        counts["contested"] += sum(len(node.conflicts) for node in root.walk())
+    number = sum(1 for root in roots for _ in root.walk())
+    told = [numbered(number, "object")]
+    told += [f"{counts[key]} {words}" for key, words in _COUNTED.items() if counts[key]]
+    rows = tuple(row for root in roots for row in _rows(root, None, "", "", now))
+    return TreeSection(printable(f"Namespace {namespace}"), printable(", ".join(told)), rows)
+
+
+_COUNTED: Final = {
+    "InProgress": "in progress", "ToDecide": "to decide", "Failed": "failed",
+    "Terminating": "being deleted", "NotFound": "missing", "contested": "contested",
+}  # fmt: skip
+
+
+def _mark(node: TreeNode) -> Mark:
+    return "ToDecide" if node.to_decide else node.readiness.verdict
+
+
+def _rows(
+    node: TreeNode, parent: TreeNode | None, guide: str, after: str, now: datetime
+) -> Iterator[TreeRow]:
+    shown, counted = _folded(node.present)
+    mark = ASKED if node.asked else ""
+    yield TreeRow(
+        guide,
+        after + ("│ " if shown else "  "),
+        printable(str(node)) + mark,
+        printable(_shortened(node, parent)) + mark,
+        _mark(node),
+        printable(node.readiness.words),
+        printable(node.changed.manager) if node.changed else "",
+        age(node.changed.time, now) if node.changed else "",
+        tuple(_notes(node, now)),
+    )
+    for child in shown:
+        last = child is shown[-1] and not counted
+        yield from _rows(
+            child, node, after + ("└ " if last else "├ "), after + ("  " if last else "│ "), now
+        )
+    for number, words in enumerate(counted, 1):
+        mark = "└ " if number == len(counted) else "├ "
+        yield TreeRow(after + mark, after, words, words, None, "", "", "")
+
+
+def _folded(children: Sequence[TreeNode]) -> tuple[list[TreeNode], list[str]]:
+    """Return the children to show, and the others in words."""
+    alike = Counter[tuple[str, str]]()
+    shown: list[TreeNode] = []
+    for child in children:
+        key = child.kind, child.readiness.words
+        plain = child.readiness.verdict == "Current" and not (
+            child.present or child.conflicts or child.asked
+        )
+        alike[key] += plain
+        if not plain or alike[key] <= MOST:
+            shown.append(child)
+    more = {key: count - MOST for key, count in alike.items() if count > MOST}
+    return shown, [f"… {n} more {kind}: {words}" for (kind, words), n in more.items()]
+
+
+def _shortened(node: TreeNode, parent: TreeNode | None) -> str:
+    """Return a name without the parent's name as prefix: `Pod/…-x2x1z`."""
+    if parent is None or not node.name.startswith(f"{parent.name}-"):
+        return str(node)
+    return f"{node.kind}/…{node.name.removeprefix(parent.name)}"
+
+
+def _notes(node: TreeNode, now: datetime) -> Iterator[Note]:
+    others = [told for told in node.conditions if told.type != "Ready"]
+    if others:
+        yield Note(printable(", ".join(f"{c.type}={c.status} {c.reason}" for c in others)))
+    whys = [_why(told, node) for told in node.conditions if told.status != "True"]
+    yield from (Note(printable(why, LONGEST_MESSAGE)) for why in dict.fromkeys(whys) if why)
+    yield from (Note(_held(conflict, now), True) for conflict in node.conflicts)
+    if node.held:
+        what = command_line(typed(), "promote", node.name, *within(node.namespace))
+        yield Note(escaped(what), is_command=True)
+    if node.conflicts:
+        group = node.api_version.rpartition("/")[0]
+        kind = ".".join(filter(None, (node.kind, group)))
+        what = overview(f"{kind}/{node.name}", node.namespace, typed())
+        yield Note(escaped(what), is_command=True)
+    if node.warning:
+        yield Note(printable(node.warning), True)
+
+
+def _why(told: Condition, node: TreeNode) -> str:
+    """Return why a condition is not met, without what is said at the contested objects."""
+    if not _is_conflict(told.reason, node):
+        return told.message
+    unmatched = told.message.partition(UNMATCHED)[2]
+    return f"{UNMATCHED.removeprefix('; ')}{unmatched}" if unmatched else ""
+
+
+def _is_conflict(reason: str, node: TreeNode) -> bool:
+    """Return whether a condition only repeats conflicts that are shown at their own objects."""
+    return reason == "FieldConflict" and any(each.conflicts for each in node.walk())
+
+
+def _held(conflict: ContestedField, now: datetime) -> str:
+    since = conflict.since if conflict.reason in (None, OTHER_VALUE) else None
+    told = f" for {age(since.isoformat(), now)}" if since else ""
+    return printable(f"{conflict.path}: {sentence(conflict, program_name())}{told}")
+
+
+_MARKS: Final[Mapping[Mark | None, tuple[str, str]]] = {
+    "Current": ("✓ ", "green"),
+    "InProgress": ("~ ", "yellow"),
+    "ToDecide": ("! ", "bold yellow"),
+    "Failed": ("✗ ", "bold red"),
+    "Terminating": ("- ", "yellow"),
+    "NotFound": ("? ", "bold red"),
+    "Unknown": ("? ", "yellow"),
+    None: ("", "dim"),
+}
+_HEADERS: Final = ("OBJECT", "READINESS", "CHANGED BY", "AGO")
+_SENTENCE: Final = 32
+"""The least columns of a readiness before other columns shrink; longer texts are wrapped."""
+_LEAST: Final = ((1, _SENTENCE), (2, 12), (1, 26), (0, 20), (1, 16))
+"""Column numbers with their least width, in the order in which they shrink."""
+_SPARE: Final = (3, 2)
+"""Column numbers in the order in which they are left out if there is no room."""
+_LAST: Final = ((1, 10), (0, 8))
+"""The remaining column numbers with their least width on any terminal."""
+_NAME: Final = 4
+"""The least columns of a name, however deep its object is."""
+_NOTE: Final = 12
+"""The least columns of a note on any terminal."""
+
+
+def lines(sections: Iterable[TreeSection], width: int) -> Iterator[Text]:
+    """Yield the lines of sections, in a width of so many columns."""
+    for number, section in enumerate(sections):
+        if number:
+            yield Text()
+        yield from wrapped(
+            Text.assemble((section.title, "bold"), "  ", (section.facts, "dim")), width
+        )
+        yield Text()
+        yield from _table(section.rows, width)
+
+
+def _table(rows: Sequence[TreeRow], width: int) -> Iterator[Text]:
+    columns = _Columns(rows, width)
+    yield columns.line(*(Text(header, "bold dim") for header in _HEADERS))
+    for row in rows:
+        yield from columns.row(row)
+
+
+class _Columns:
+    """Columns as wide as these rows need, or as the terminal allows."""
+
+    def __init__(self, rows: Sequence[TreeRow], width: int) -> None:
+        self._width = width
+        self._short = False
+        self._widths = self._natural(rows)
+        # First wrap texts, which loses nothing; then shorten names that repeat their owners' names.
+        widths.shrink(self._widths, 1, _SENTENCE, width)
+        if widths.excess(self._widths, width) > 0:
+            self._short = True
+            self._widths = self._natural(rows)
+        for column, least in _LEAST:
+            widths.shrink(self._widths, column, least, width)
+        widths.leave_out(self._widths, _SPARE, width)
+        for column, least in _LAST:
+            widths.shrink(self._widths, column, least, width)
+        told = [row for row in rows if row.verdict]
+        self._names = shortened_apart(map(self._room, told))
+        self._managers = shortened_apart((row.changed, self._widths[2]) for row in told)
+
+    def _natural(self, rows: Sequence[TreeRow]) -> list[int]:
+        cells = [
+            (Text(row.guide + self._called(row)), _words(row), Text(row.changed), Text(row.ago))
+            for row in rows
+            if row.verdict
+        ]
+        return widths.natural([tuple(map(Text, _HEADERS)), *cells])
+
+    def row(self, row: TreeRow) -> Iterator[Text]:
+        """Yield the lines of a row: its columns, the rest of its readiness, its notes."""
+        if row.verdict is None:
+            yield Text.assemble((row.guide, "dim"), (row.name, "dim"))
+            return
+        words = hanging(_words(row), self._widths[1], widths.GAP)
+        changed = Text(self._managers[row.changed, self._widths[2]])
+        cells = (self._name(row), words[0], changed, Text(row.ago, "dim"))
+        yield self.line(*cells)
+        for more in words[1:]:
+            below = Text(row.below[: self._widths[0]], "dim")
+            yield self.line(below, Text.assemble("  ", more), Text(), Text())
+        for note in row.notes:
+            yield from self._note(row, note)
+
+    def line(self, *cells: Text) -> Text:
+        """Return a line of cells, each in its column."""
+        return widths.table_line(cells, self._widths)
+
+    def _note(self, row: TreeRow, note: Note) -> Iterator[Text]:
+        if note.is_command:
+            yield from self._command(row, note.text)
+            return
+        mark, style = ("✗ ", "red") if note.alarm else ("  ", "dim")
+        room = max(self._width - len(row.below) - len(mark), _NOTE)
+        for number, part in enumerate(hanging(Text(note.text, style), room, 0)):
+            first = Text("  " if number else mark, style)
+            yield Text.assemble((row.below, "dim"), first, part)
+
+    def _command(self, row: TreeRow, command: str) -> Iterator[Text]:
+        """Yield a command on one line, whatever its width: a broken one cannot be pasted."""
+        told = Text.assemble((f"{row.below}  what to do:", "dim"))
+        whole = Text.assemble(told, (f" {command}", "dim"))
+        yield from [whole] if whole.cell_len <= self._width else [told, Text(command, "dim")]
+
+    def _called(self, row: TreeRow) -> str:
+        return row.short if self._short else row.name
+
+    def _room(self, row: TreeRow) -> tuple[str, int]:
+        """Return a row's name, and the columns that its guide leaves for the name."""
+        return self._called(row), max(self._widths[0] - len(row.guide), _NAME)
+
+    def _name(self, row: TreeRow) -> Text:
+        kind, slash, rest = self._names[self._room(row)].partition("/")
+        return Text.assemble((row.guide, "dim"), (kind + slash, "dim"), (rest, "bold"))
+
+
+def _words(row: TreeRow) -> Text:
+    mark, style = _MARKS[row.verdict]
+    return Text(mark + row.words, style)

@@ -1,0 +1,108 @@
+"""Watch, as typed: `hedgerow watch [KIND]`, what is added, updated and deleted, and by whom."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import anyio
+import typer
+
+from hedgerow.cli import exits
+from hedgerow.cli.candidates import kinds
+from hedgerow.cli.connecting import Context, Kubeconfig, connected
+from hedgerow.cli.options import Namespace, all_namespaces_option, output_option, selector_option
+from hedgerow_tools.interrupts import EXIT_BY_SIGNAL, until_signal
+
+if TYPE_CHECKING:
+    from hedgerow.kube.cluster import Cluster
+    from hedgerow_tools.watch.lines import Scope, WatchLines
+
+WatchFormat = Literal["text", "json"]
+
+Kind = Annotated[
+    str,
+    typer.Argument(
+        metavar="KIND",
+        autocompletion=kinds,
+        help="What to watch, as kubectl takes it: pods, deploy, deployments.apps, certificates.",
+    ),
+]
+AllNamespaces = Annotated[bool, all_namespaces_option("Watch in all namespaces.")]
+Selector = Annotated[str, selector_option("Watch only objects", default="all")]
+Output = Annotated[WatchFormat, output_option("json is one object a line, for programs.")]
+
+
+def watch_command(
+    kind: Kind = "pods",
+    *,
+    namespace: Namespace = None,
+    all_namespaces: AllNamespaces = False,
+    selector: Selector = "",
+    output: Output = "text",
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Print each object that is added, updated or deleted, with what changed and by whom.
+
+    The command goes on until Ctrl-C. First it reads the existing objects and prints `synced`. An
+    update names the changed fields, and the field managers that wrote them if the managed fields
+    record them. After a lost connection, a restarted server or an expired version the command lists
+    the objects again: it prints each deletion that happened meanwhile once, and invents none. It
+    never prints values.
+
+    - `kubectl get deployments --watch -o yaml --show-managed-fields` shows whole objects to compare
+    """
+    if namespace and all_namespaces:
+        raise typer.BadParameter("--namespace and --all-namespaces exclude each other")
+    if "/" in kind or not kind:
+        raise typer.BadParameter(f"{kind!r} is no KIND, such as pods; choose objects by --selector")
+
+    async def carry_out() -> int:
+        from hedgerow.cli.targets import found_kind
+        from hedgerow_tools.watch.lines import Scope
+
+        async with connected(kubeconfig, context) as cluster:
+            api = await found_kind(cluster, kind)
+            everywhere = all_namespaces or not api.namespaced
+            scope = Scope(api, "" if everywhere else namespace or cluster.namespace)
+            return await _watch(cluster, scope, selector, _lines(scope, output))
+
+    number = anyio.run(carry_out)
+    if number:
+        raise typer.Exit(EXIT_BY_SIGNAL + number)
+
+
+def _lines(scope: Scope, output: WatchFormat) -> WatchLines:
+    from hedgerow_tools.watch.lines import JsonLines, Sentences
+
+    return JsonLines(scope) if output == "json" else Sentences(scope)
+
+
+async def _watch(cluster: Cluster, scope: Scope, selector: str, lines: WatchLines) -> int:
+    """Print until a signal, and return its number; 0 if nobody reads the output any more."""
+    # ruff: noqa: PLC0415
+    from hedgerow.kube.errors import Invalid
+    from hedgerow.runtime.clock import SystemClock, unique
+    from hedgerow_tools.watch.informer import inform
+    from hedgerow_tools.watch.lines import Printer
+    from hedgerow_tools.watch.memory import Memory
+
+    memory = Memory(unique())
+    printer = Printer(lines, memory, SystemClock())
+
+    async def watch() -> None:
+        await inform(
+            cluster, scope.api, scope.namespace, labels=selector, memory=memory, printer=printer
+        )
+
+    number = 0
+    try:
+        number = await until_signal(watch)
+    except BrokenPipeError:
+        exits.silence()
+    except Invalid as error:
+        if selector and error.code == HTTPStatus.BAD_REQUEST:
+            raise typer.BadParameter(f"--selector: {error.message}") from error
+        raise
+    return number

@@ -1,5 +1,0 @@
-module hedgerow/tests/controllers/cronjob/schedule/robfig
-
-go 1.26
-
-require github.com/robfig/cron/v3 v3.0.1

@@ -1,0 +1,231 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import assume, event, given, settings
+from hypothesis import strategies as st
+
+from hedgerow.fields.paths import path_of
+from hedgerow.fields.sets import ABSENT, Values, declaring
+from hedgerow.objects import CONTROLLER_LABEL
+from hedgerow.plan.field_patterns import steps_of
+from hedgerow.plan.yield_and_claim import LONGEST, YIELD, field_policy_of
+from hedgerow_tools.fields.giving_up import given_up, left_over, release
+from hedgerow_tools.moving.transfers import MoveRefused, changes, holdings
+from model.programs import APPLIERS, opened, programs
+from model.subjects import SUBJECTS
+from support.objects.judged import OURS, item, live, want
+
+Object = dict[str, Any]
+LEAF: Object = {}
+C = 'k:{"name":"c"}'
+MARKS = {
+    "f:finalizers": {'v:"x"': LEAF},
+    "f:labels": {f"f:{CONTROLLER_LABEL}": LEAF, "f:a": LEAF},
+    "f:ownerReferences": {'k:{"uid":"o"}': LEAF},
+}
+SPEC = {"f:replicas": LEAF, "f:paused": LEAF, "f:containers": {C: item("name", "image")}}
+BODY = {
+    "spec": {"replicas": 5, "paused": True, "containers": [{"name": "c", "image": "i"}]},
+}
+IMAGE = '.spec.containers[name="c"].image'
+
+
+def child(*others: tuple[str, Object]) -> Object:
+    obj = live(want(**BODY), (OURS, {"f:metadata": MARKS, "f:spec": SPEC}), *others)
+    obj["metadata"]["labels"] = {CONTROLLER_LABEL: "test", "a": "b"}
+    return obj
+
+
+def owner(text: str | None = None, *contested: Object) -> Object:
+    notes = {"annotations": {YIELD: text}} if text is not None else {}
+    status = {"status": {"contested": list(contested)}} if contested else {}
+    return {"kind": "BlueGreen", "metadata": {"name": "demo", **notes}, **status}
+
+
+def paths(*fields: str, resource: Object | None = None, obj: Object | None = None) -> list[str]:
+    found = release(obj or child(), resource or owner(), OURS, fields)
+    return [path_of(field_path) for field_path in found.leaves]
+
+
+class TestLeaves:
+    def test_all_are_released_but_marks_and_the_keys_of_items(self):
+        assert paths() == [".metadata.labels.a", ".spec.replicas", ".spec.paused", IMAGE]
+
+    def test_those_asked_for_are(self):
+        assert paths("spec.replicas") == [".spec.replicas"]
+        assert paths("spec.*", ".metadata.labels.a") == [
+            ".metadata.labels.a", ".spec.replicas", ".spec.paused"
+        ]  # fmt: skip
+        assert paths("spec.containers[*].**") == [IMAGE]
+
+    @pytest.mark.parametrize(
+        ("fields", "told"),
+        [
+            (["spec.x"], "hedgerow-test holds nothing of Deployment/x that is called spec.x"),
+            (["spec"], "--field 'spec.**'"),
+            (["spec.containers"], "--field 'spec.containers.**'"),
+            (["metadata.ownerReferences.**"], "holds nothing"),
+            (["a..b"], "no path"),
+        ],
+    )
+    def test_what_names_none_is_refused(self, fields, told):
+        with pytest.raises(MoveRefused) as refused:
+            paths(*fields)
+
+        assert told in str(refused.value)
+
+    def test_what_others_hold_the_content_of_is_not_ours_to_release(self):
+        tree = {"f:spec": {"f:selector": LEAF, "f:paused": LEAF}}
+        obj = live(want(**BODY), (OURS, tree), ("x", {"f:spec": {"f:selector": {"f:a": LEAF}}}))
+
+        assert paths(obj=obj) == [".spec.paused"]
+
+    def test_where_we_hold_nothing_there_is_nothing_to_release(self):
+        for fields in ([], ["spec.replicas"]):
+            with pytest.raises(MoveRefused, match="that could be released"):
+                paths(*fields, obj=live(want(**BODY), ("other", {"f:spec": SPEC})))
+
+
+class TestFates:
+    def test_what_others_hold_they_keep_and_the_rest_is_sole(self):
+        obj = child(("scaler", {"f:spec": {"f:replicas": LEAF}}))
+
+        found = release(obj, owner(), OURS, ["spec.*"])
+
+        assert [(m.path, m.value, m.fate, m.to) for m in found.moves] == [
+            (".spec.replicas", 5, "kept", ("scaler",)),
+            (".spec.paused", True, "unowned", ()),
+        ]
+        assert found.sole == (("f:spec", "f:paused"),)
+
+    def test_with_a_new_holder_it_takes_what_is_sole(self):
+        (_, paused) = release(
+            child(("s", {"f:spec": {"f:replicas": LEAF}})), owner(), OURS, ["spec.*"], "team"
+        ).moves
+
+        assert (paused.fate, paused.to) == ("taken", ("team",))
+
+    def test_our_own_name_under_update_is_another_s(self):
+        obj = child((f"{OURS}/Update", {"f:spec": {"f:replicas": LEAF}}))
+
+        assert release(obj, owner(), OURS, ["spec.replicas"]).sole == ()
+
+
+class TestYielding:
+    def field_policy(self, resource: Object, *fields: str) -> str:
+        return release(child(), resource, OURS, fields).field_policy
+
+    def test_fields_are_yielded_as_asked_for(self):
+        assert self.field_policy(owner(), ".spec.replicas", "spec.paused") == (
+            "Deployment/x: spec.replicas, spec.paused"
+        )
+
+    def test_all_are_yielded_by_their_tops_and_the_terms_cover_just_them(self):
+        text = self.field_policy(owner())
+
+        assert text == "Deployment/x: metadata.labels.a, spec.**"
+        field_policy = field_policy_of({YIELD: text})
+        assert all(field_policy.yielded("Deployment", "x", steps_of(path)) for path in paths())
+        ours = ("f:metadata", "f:labels", f"f:{CONTROLLER_LABEL}")
+        assert not field_policy.yielded("Deployment", "x", ours)
+
+    def test_tops_of_every_shape_are_covered(self):
+        tree = {"f:type": LEAF, "f:subsets": {'v:"x"': LEAF}}
+        obj = live(want(type="A", subsets=["x"]), (OURS, tree))
+
+        text = release(obj, owner(), OURS, []).field_policy
+
+        assert text == "Deployment/x: type, subsets.**"
+        assert field_policy_of({YIELD: text}).yielded("Deployment", "x", ("f:subsets", 'v:"x"'))
+
+    def test_what_is_yielded_besides_stays_so(self):
+        assert self.field_policy(owner("Service/*: a;\n"), "spec.paused") == (
+            "Service/*: a; Deployment/x: spec.paused"
+        )
+
+    def test_what_is_yielded_already_is_not_said_twice(self):
+        assert self.field_policy(owner("*/*: spec.*"), "spec.paused") == ""
+
+    @pytest.mark.parametrize("text", ["nonsense", "", "A/x: " + ",".join(["a"] * 64)])
+    def test_what_cannot_be_added_to_is_told(self, text):
+        if text == "":
+            assert self.field_policy(owner(text), "spec.paused") == "Deployment/x: spec.paused"
+            return
+        with pytest.raises(MoveRefused, match="the annotation of BlueGreen"):
+            self.field_policy(owner(text), "spec.paused")
+
+    def test_what_would_be_too_long_is_told(self):
+        with pytest.raises(MoveRefused, match="longer than"):
+            self.field_policy(owner("A/" + "a" * (LONGEST - 10) + ": a"), "spec.paused")
+
+    CONTESTED = {"object": "Deployment/x", "path": ".spec.minReadySeconds"}
+
+    def test_what_is_contested_and_not_held_is_yielded_too(self):
+        found = release(child(), owner(None, self.CONTESTED), OURS, ["spec.minReadySeconds"])
+
+        assert (found.leaves, found.field_policy) == ((), "Deployment/x: spec.minReadySeconds")
+
+    def test_what_is_contested_of_another_child_is_not(self):
+        other = {"object": "Deployment/y", "path": ".spec.minReadySeconds"}
+        bare = {"object": "Deployment/x"}
+
+        with pytest.raises(MoveRefused):
+            release(child(), owner(None, other, bare), OURS, ["spec.minReadySeconds"])
+
+
+class TestGivenUp:
+    def test_the_rest_is_declared_again_to_this_very_version(self):
+        body = given_up(child(), OURS, [("f:spec", "f:paused")])
+
+        assert body["spec"] == {"replicas": 5, "containers": [{"name": "c", "image": "i"}]}
+        assert body["metadata"]["resourceVersion"] == "7"
+        assert body["metadata"]["uid"] == "u"
+        assert body["metadata"]["labels"] == {CONTROLLER_LABEL: "test", "a": "b"}
+
+    def test_who_holds_nothing_has_nothing_to_give_up(self):
+        assert given_up(child(), "another", [("f:spec", "f:paused")]) is None
+
+    def test_what_is_left_over_is_what_is_held_still(self):
+        places = [("f:spec", "f:paused"), ("f:spec", "f:gone")]
+
+        assert left_over(child(), OURS, places) == (("f:spec", "f:paused"),)
+        assert left_over(child(), "another", places) == ()
+
+
+class TestNoValueChanges:
+    @pytest.mark.parametrize("kind", sorted(SUBJECTS))
+    @settings(max_examples=settings().max_examples // 2)
+    @given(data=st.data())
+    def test_after_any_history_what_is_released_to_another_stays_as_it_is(self, kind, data):
+        world, target = opened(kind)
+        for request in data.draw(programs(SUBJECTS[kind])):
+            request.run(world, target)
+        before = world.server.get(target)
+        assume(before is not None)
+        ours, to = APPLIERS[0], "team"
+        try:
+            found = release(before, owner(), ours, [], to)
+        except MoveRefused:
+            event("nothing to release")
+            return
+        now = before
+        if found.sole:
+            now = world.server.apply(declaring(now, to, found.sole), to)[0]
+        after = world.server.apply(given_up(now, ours, found.leaves), ours)[0]
+
+        assert changes(before, after, found.leaves) == ()
+        assert left_over(after, ours, found.leaves) == ()
+        for field_path in found.leaves:
+            is_there = is_filled(Values(before).at(field_path))
+            # Of a map that we declared empty, the other one may hold what was filled in.
+            inside = (one[: len(field_path)] == field_path for one in holdings(after))
+            assert not is_there or any(inside)
+
+
+def is_filled(value: Any) -> bool:
+    """Whether there is anything in a value: nobody can hold an empty list."""
+    if isinstance(value, dict):
+        return any(map(is_filled, value.values()))
+    return value not in (ABSENT, None, [])

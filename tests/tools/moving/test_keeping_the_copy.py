@@ -1,0 +1,76 @@
+"""No command replaces client-side apply's copy of a manifest, whoever gets the fields."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.commands.gardens import CHILD, NAME, Garden
+
+COPY = "kubectl.kubernetes.io/last-applied-configuration"
+CLIENT_SIDE = "kubectl-client-side-apply"
+TWO = "hedgerow-two-bluegreen"
+TO = ("--to", "kubectl")
+
+
+@pytest.fixture
+def garden(garden: Garden) -> Garden:
+    """A child that somebody applied on the client side, and fields that only hedgerow holds."""
+    garden.declare(replicas=5)
+    meta = {**garden.target["metadata"], "annotations": {COPY: "{}"}}
+    garden.store.apply({**garden.target, "metadata": meta, "spec": {"paused": True}}, CLIENT_SIDE)
+    live = garden.live
+    for entry in live["metadata"]["managedFields"]:
+        entry["operation"] = "Update" if entry["manager"] == CLIENT_SIDE else "Apply"
+    garden.store.put(live)
+    garden.also(TWO, minReadySeconds=7)
+    return garden
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("adopt", CHILD, "--from", CLIENT_SIDE, *TO, "--field", "spec.paused"),
+        ("adopt", CHILD, "--from", CLIENT_SIDE, *TO, "--field", "spec.paused", "--dry-run"),
+        ("release", CHILD, "--field", "spec.replicas", *TO, "--wait", "0s"),
+        ("release", CHILD, "--unowned", "--field", "spec.progressDeadlineSeconds", *TO),
+        ("release", "--all", "--instance", "two", *TO, "--yes", "--system-namespace", "default"),
+    ],
+)
+def test_what_would_be_applied_as_kubectl_is_refused(garden, typing, words):
+    before = garden.live
+    code, out, err = typing(*words)
+
+    assert code == 1
+    assert f"Deployment/{NAME} has client-side apply's copy of its manifest" in out + err
+    assert (garden.live, garden.writes) == (before, [])
+
+
+@pytest.mark.parametrize("is_new", [False, True], ids=["with managed fields", "without"])
+def test_an_adoption_relabels_entries_instead(garden, typing, is_new):
+    live = garden.live
+    if is_new:
+        live["metadata"]["managedFields"] = []
+        garden.store.put(live)
+
+    words = ("adopt", CHILD, "--from", CLIENT_SIDE, *TO)
+    assert "nothing was changed. --yes does it" in typing(*words)[1]
+    assert typing(*words, "--yes")[0] == 0
+
+    assert garden.held("paused") == {"kubectl"}
+    assert [sent.manager for sent in garden.writes if sent.verb == "apply"] == (
+        ["hedgerow-cli"] if is_new else []
+    )
+    assert garden.live["metadata"]["annotations"] == {COPY: "{}"}
+
+
+@pytest.mark.parametrize("to", ["team", "kubectl"])
+def test_where_there_is_none_or_for_others_it_is_applied(garden, typing, to):
+    if to == "kubectl":
+        live = garden.live
+        del live["metadata"]["annotations"]
+        garden.store.put(live)
+
+    words = ("release", CHILD, "--field", "spec.replicas", "--to", to, "--wait", "0s")
+
+    assert typing(*words)[0] == 0
+    assert garden.held("replicas") == {to}

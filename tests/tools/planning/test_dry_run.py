@@ -1,0 +1,150 @@
+"""DryRunCluster: it meets an apply's own conditions as a server does, and comes to an end."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+
+from hedgerow.contract import Apply, Controller, Desired, Notice
+from hedgerow.kube.errors import AlreadyExists, Stale
+from hedgerow.objects import metadata
+from hedgerow.plan.conditions import ready
+from hedgerow_schemas.bluegreen import BlueGreenStatus
+from hedgerow_schemas.builtin import Service
+from hedgerow_tools.planning.dry_run import DryRunCluster
+from hedgerow_tools.planning.forecaster import Forecaster
+from runtime.scenes import settled
+from runtime.world import CONTROLLER, NS, World
+from support.server.connected import connected
+from tools.planning.asked import asked
+
+pytestmark = pytest.mark.anyio
+
+Object = dict[str, Any]
+MANAGER = "hedgerow-bluegreen"
+
+
+def service(name: str = "demo", **meta: Any) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": name, "namespace": NS, **meta},
+        "spec": {"ports": [{"name": "http", "port": 80, "protocol": "TCP"}]},
+    }
+
+
+async def dry_run_cluster(world: World | None = None) -> DryRunCluster:
+    return DryRunCluster(connected(asked((world or await settled()).server)))
+
+
+class TestConditions:
+    async def test_what_is_there_is_not_created(self):
+        made = await dry_run_cluster()
+        with pytest.raises(AlreadyExists):
+            await made.apply(Service.api, service(resourceVersion="1"), manager=MANAGER)
+
+    async def test_what_is_another_one_is_not_changed(self):
+        made = await dry_run_cluster()
+        with pytest.raises(Stale):
+            await made.apply(Service.api, service(uid="other"), manager=MANAGER)
+
+    async def test_what_is_gone_is_not_changed(self):
+        made = await dry_run_cluster()
+        with pytest.raises(Stale):
+            await made.apply(Service.api, service("new", uid="x"), manager=MANAGER)
+
+
+class TestFedBack:
+    async def test_what_was_made_can_be_read_and_changed(self):
+        made = await dry_run_cluster()
+        new = service("new", resourceVersion="1")
+        first = await made.apply(Service.api, new, manager=MANAGER)
+        uid = metadata(first.object)["uid"]
+        second = await made.apply(Service.api, service("new", uid=uid), manager=MANAGER)
+
+        assert (first.created, second.created) == (True, False)
+        assert metadata(second.object)["uid"] == uid
+        assert await made.read(Service.api, "new", NS) == second.object
+
+    async def test_what_was_deleted_is_gone_and_can_be_made_anew(self):
+        made = await dry_run_cluster()
+        live = await made.read(Service.api, "demo", NS)
+        assert live is not None
+        uid = metadata(live)["uid"]
+
+        assert await made.delete(Service.api, "demo", NS, uid="other") is False
+        assert await made.delete(Service.api, "demo", NS, uid=uid) is True
+        assert await made.delete(Service.api, "demo", NS, uid=uid) is False
+        assert await made.read(Service.api, "demo", NS) is None
+        again = await made.apply(Service.api, service(resourceVersion="1"), manager=MANAGER)
+        [objects] = made.objects.values()
+        assert again.created
+        assert objects.merged == "it would be created again after its deletion"
+
+
+class TestEnd:
+    async def test_a_controller_that_is_not_pure_is_given_up(self):
+        world = await settled()
+        count = 0
+
+        def restless(bg: Any, _observed: Any) -> Desired:
+            nonlocal count
+            count += 1
+            return Desired(children=(Apply(Service, f"{bg.metadata.name}-{count}", SPEC),))
+
+        controller = Controller(
+            "bluegreen",
+            CONTROLLER.resource,
+            restless,
+            (Service,),
+            child_names={Service: ("{}-*",)},
+        )
+        cluster = connected(asked(world.server))
+        found = await Forecaster(cluster, world.clock).of_name(controller, "demo", NS)
+
+        assert found is not None
+        assert found.unchecked == (ENDLESS,)
+
+    async def test_nor_does_one_that_changes_its_mind_at_every_look(self):
+        world = await settled()
+        colours = itertools.cycle("ab")
+
+        def restless(bg: Any, _observed: Any) -> Desired:
+            events = (Notice("Again", next(colours)),)
+            again = BlueGreenStatus(conditions=(ready(False, f"R{next(count)}"),))
+            return Desired(status=again, events=events)
+
+        count = itertools.count()
+        controller = type(CONTROLLER)("bluegreen", CONTROLLER.resource, restless, ())
+        cluster = connected(asked(world.server))
+        found = await Forecaster(cluster, world.clock).of_name(controller, "demo", NS)
+
+        assert found is not None
+        assert found.unchecked == (ENDLESS,)
+
+    async def test_one_that_never_rests_is_given_up_too(self):
+        """It is pure, but each pass undoes what the one before declared."""
+        world = await settled()
+
+        def restless(bg: Any, observed: Any) -> Desired:
+            last = max([int(one.name[5:]) for one in observed.all(Service) if one.name[5:]] or [0])
+            return Desired(children=(Apply(Service, f"{bg.metadata.name}-{last + 1}", SPEC),))
+
+        controller = Controller(
+            "bluegreen",
+            CONTROLLER.resource,
+            restless,
+            (Service,),
+            child_names={Service: ("{}-*",)},
+        )
+        cluster = connected(asked(world.server))
+        found = await Forecaster(cluster, world.clock).of_name(controller, "demo", NS)
+
+        assert found is not None
+        assert found.unchecked == (ENDLESS,)
+
+
+ENDLESS = "the plan does not settle: the operator would write again and again, without end"
+SPEC: Object = {"spec": service()["spec"]}

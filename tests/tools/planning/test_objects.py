@@ -1,0 +1,475 @@
+"""Objects of any kind, planned over the cluster in memory: what is foretold, and what is asked."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from dataclasses import replace
+from typing import Any
+
+import httpx
+import pytest
+
+from hedgerow.kube.errors import Unreachable
+from hedgerow_testing.memory.kind import custom
+from hedgerow_tools.fields.forecast import Forecast
+from hedgerow_tools.planning.forecaster import Forecaster
+from hedgerow_tools.planning.listing import listed
+from hedgerow_tools.planning.objects import (
+    CHANGED_KIND,
+    NO_KIND,
+    NO_NAME,
+    NO_VERSION,
+    ObjectForecaster,
+)
+from hedgerow_tools.planning.submission import FORCED, NOT_SHOWN, UserApply
+from runtime.world import NS, World, pods
+from support.objects.drawn import WIDGET
+from support.server.apiserver import Act, Exchange, Reply, refusal
+from support.server.connected import connected
+from tools.planning.asked import asked, conflict, invalid
+from tools.planning.test_command import printed
+
+pytestmark = pytest.mark.anyio
+
+Object = dict[str, Any]
+HELM = UserApply("helm", server_side=True, migrates=False)
+FORCE = replace(HELM, takes=True)
+WIDGETS = "plan.example.com/v1"
+GROUP, DISCOVERY = "/apis/plan.example.com", f"/apis/{WIDGETS}"
+NOT_LIKE_THIS = invalid("not like this")
+
+
+def of_kind(version: str, kind: str, name: str | None, more: Object, **meta: Any) -> Object:
+    named = {"name": name} if name is not None else {}
+    return {"apiVersion": version, "kind": kind, "metadata": {**named, **meta}, **more}
+
+
+def settings(data: Object, name: str = "settings", **meta: Any) -> Object:
+    return of_kind("v1", "ConfigMap", name, {"data": data}, **meta)
+
+
+def widget(spec: Object, name: str = "w", version: str = WIDGETS, **meta: Any) -> Object:
+    return of_kind(version, "Widget", name, {"spec": spec}, **meta)
+
+
+def definition(version: str = "v1", **more: Any) -> Object:
+    [known] = WIDGET["spec"]["versions"]
+    return {**WIDGET, "spec": {**WIDGET["spec"], "versions": [{**known, "name": version}], **more}}
+
+
+def ordered(*names: str) -> Object:
+    """Return the spec of a Deployment whose initContainers and variables have this order."""
+    labels = {"app": "order"}
+    containers = [{"name": "c", "image": "i", "env": [{"name": n, "value": "x"} for n in names]}]
+    init = [{"name": name, "image": "i"} for name in names]
+    pod = {"containers": containers, "initContainers": init}
+    return {
+        "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": pod},
+    }
+
+
+class Plan:
+    """A plan of several objects in turn."""
+
+    def __init__(self, *lacks: str, applier: UserApply = HELM, served: bool = True) -> None:
+        self.world = World()
+        self.server = self.world.server
+        self.server.serve(*([custom(WIDGET)] if served else []))
+        self.api = asked(self.server, *lacks)
+        self.forecaster = ObjectForecaster(
+            Forecaster(connected(self.api), self.world.clock, applier=applier), NS
+        )
+
+    async def of(self, *manifests: Object) -> list[Forecast]:
+        version = self.server.version
+        found = [await self.forecaster.of(manifest) for manifest in manifests]
+        assert self.server.version == version
+        assert [str(s) for s in self.api.exchanges if s.writes or s.force] == []
+        return found
+
+    async def last(self, *manifests: Object) -> Forecast:
+        return (await self.of(*manifests))[-1]
+
+
+def causes(forecast: Forecast) -> str:
+    assert forecast.verdict == "failed"
+    assert [found.action for found in forecast.objects] == ["refused"]
+    return "; ".join(cause for refusal in forecast.refusals for cause in refusal.causes)
+
+
+class TestApplied:
+    async def test_a_new_object_an_equal_one_and_a_changed_one(self):
+        plan = Plan()
+        plan.server.apply(settings({"a": "1", "b": "1"}, namespace=NS), "helm")
+        same, changed, new = await plan.of(
+            settings({"a": "1", "b": "1"}), settings({"a": "2"}), settings({}, "other")
+        )
+
+        assert [one.verdict for one in (same, changed, new)] == ["nothing", "changes", "changes"]
+        assert [(line.kind, line.path) for line in changed.objects[0].lines] == [
+            ("changed", ".data.a"), ("removed", ".data.b"),
+        ]  # fmt: skip
+        assert new.objects[0].action == "created"
+        assert (changed.controller, changed.field_manager) == ("", "helm")
+
+    async def test_items_in_another_order_are_a_change_by_a_move(self):
+        plan = Plan()
+        [before, after] = (
+            of_kind("apps/v1", "Deployment", "order", {"spec": ordered(*names)}, namespace=NS)
+            for names in (("migrate", "seed"), ("seed", "migrate"))
+        )
+        plan.server.apply(before, "helm")
+        found = await plan.last(after)
+
+        assert found.verdict == "changes"
+        assert [(line.kind, line.path) for line in found.objects[0].lines] == [
+            ("moved", '.spec.template.spec.containers[name="c"].env'),
+            ("moved", ".spec.template.spec.initContainers"),
+        ]
+        said = " ".join(printed(found).split())
+        assert (
+            "~ Deployment default/order would be changed ↕ .spec.template.spec.containers" in said
+        )
+        assert 'initContainers: [name="seed"] moves before [name="migrate"] helm' in said
+        [told] = listed([found])["resources"][0]["objects"]
+        assert [one["change"] for one in told["fields"]] == ["moved", "moved"]
+        assert told["fields"][1]["new"] == ['[name="seed"]', '[name="migrate"]']
+
+    async def test_holding_a_field_as_well_is_a_change(self):
+        plan = Plan()
+        plan.server.apply(settings({"a": "1"}, namespace=NS), "argo")
+        found = await plan.last(settings({"a": "1"}))
+
+        assert found.verdict == "changes"
+        assert [line.kind for line in found.objects[0].lines] == ["shared"]
+
+    async def test_every_holder_of_a_contested_field_is_told(self):
+        plan = Plan()
+        for manager in ("argo", "flux"):
+            plan.server.apply(settings({"a": "1", "b": "1"}, namespace=NS), manager)
+        found = await plan.last(settings({"a": "2", "b": "1"}))
+
+        assert found.verdict == "conflicts"
+        assert {(held.path, held.manager) for held in found.contested} == {
+            (".data.a", "argo"), (".data.a", "flux"),
+        }  # fmt: skip
+        assert {(held.declared, held.live) for held in found.contested} == {('"2"', '"1"')}
+
+    async def test_what_force_takes_is_told_with_whom_from(self):
+        plan = Plan(applier=FORCE)
+        for manager in ("argo", "flux"):
+            plan.server.apply(settings({"a": "1", "b": "1"}, namespace=NS), manager)
+        found = await plan.last(settings({"a": "2"}))
+
+        assert found.verdict == "changes"
+        assert {(held.path, held.manager) for held in found.claims} == {
+            (".data.a", "argo"), (".data.a", "flux"),
+        }  # fmt: skip
+        [line] = found.objects[0].lines
+        assert [holder.manager for holder in line.after] == ["helm"]
+        assert found.objects[0].forced == (".data.a",)
+
+    @pytest.mark.parametrize("answers", [True, False])
+    async def test_where_managed_fields_were_emptied_the_server_tells_who_holds_them(self, answers):
+        plan = Plan(applier=FORCE)
+        spec = {"ports": [{"port": 80, "protocol": "TCP", "name": "a"}]}
+        body = of_kind("v1", "Service", "s", {"spec": spec}, namespace=NS)
+        stored, _ = plan.server.apply(body, "argo")
+        stored["metadata"]["managedFields"] = []
+        plan.server.put(stored)
+
+        def reluctant(exchange: Exchange, act: Act) -> Reply:
+            is_answered = answers or "spec" in exchange.body
+            return act() if is_answered else refusal(503, "ServiceUnavailable", "not now")
+
+        plan.api.answers["apply Service"] = reluctant
+        spec = {"ports": [{"port": 80, "protocol": "TCP", "name": "b"}]}
+        found = await plan.last(of_kind("v1", "Service", "s", {"spec": spec}))
+
+        path = '.spec.ports[port=80,protocol="TCP"].name'
+        assert [(held.path, held.manager) for held in (found.claims or found.contested)] == [
+            (path, "before-first-apply")
+        ]
+        assert found.verdict == ("changes" if answers else "conflicts")
+        assert "taken from before-first-apply" in printed(found) or not answers
+
+    async def test_a_conflict_whose_place_is_not_known_stays_one_even_if_forced(self):
+        plan = Plan(applier=FORCE)
+        plan.server.apply(settings({"a": "1"}, namespace=NS), "argo")
+        plan.api.refuse("ConfigMap", conflict(".spec.elsewhere", "argo"))
+        found = await plan.last(settings({"a": "2"}))
+
+        assert found.verdict == "conflicts"
+        assert [(held.path, held.manager) for held in found.contested] == [
+            (".spec.elsewhere", "argo")
+        ]
+
+    async def test_where_an_apply_without_what_is_taken_is_not_valid_it_is_merged(self):
+        plan = Plan(applier=FORCE)
+        plan.server.apply(settings({"a": "1"}, namespace=NS), "argo")
+
+        def picky(exchange: Exchange, act: Act) -> Reply:
+            return NOT_LIKE_THIS if exchange.body["data"]["a"] == "1" else act()
+
+        plan.api.answers["apply ConfigMap"] = picky
+        found = await plan.last(settings({"a": "2"}))
+
+        assert found.objects[0].merged == f"{FORCED}: not like this"
+        [line] = found.objects[0].lines
+        assert (line.new, [holder.manager for holder in line.after]) == ("2", ["helm"])
+
+    @pytest.mark.parametrize("protocol", [{}, {"protocol": "TCP"}])
+    async def test_if_what_is_taken_does_not_make_it_valid_the_servers_answer_stands(
+        self, protocol
+    ):
+        plan = Plan(applier=FORCE)
+        port = {"port": 80, "protocol": "TCP", "name": "a"}
+        body = of_kind("v1", "Service", "s", {"spec": {"ports": [port]}}, namespace=NS)
+        plan.server.apply(body, "argo")
+
+        def picky(exchange: Exchange, act: Act) -> Reply:
+            is_old = exchange.body["spec"]["ports"][0]["name"] == "a"
+            return NOT_LIKE_THIS if is_old else act()
+
+        plan.api.answers |= {"apply Service": picky, "patch Service": invalid("nor like that")}
+        port = {"port": 80, "name": "b", **protocol}
+        found = await plan.last(of_kind("v1", "Service", "s", {"spec": {"ports": [port]}}))
+
+        assert causes(found) == "not like this"
+
+    async def test_what_may_not_be_taken_even_by_force_is_refused(self):
+        plan = Plan(applier=FORCE)
+        body = {
+            "spec": {
+                "selector": {"matchLabels": {"app": "x"}},
+                "template": {"metadata": {"labels": {"app": "x"}}, "spec": pods("a")},
+            }
+        }
+        plan.server.apply(of_kind("apps/v1", "Deployment", "d", body, namespace=NS), "argo")
+        other = {"matchLabels": {"app": "y"}}
+        spec = {"selector": other, "template": {"metadata": {"labels": {"app": "y"}}}}
+        found = await plan.last(of_kind("apps/v1", "Deployment", "d", {"spec": spec}))
+
+        assert "immutable" in causes(found)
+
+    async def test_hedgerows_own_kinds_go_on_with_the_operators_passes(self):
+        plan = Plan()
+        spec = {"routeTo": "Blue", "blueSpec": pods("blue")}
+        own = of_kind("app.demo.kakao.com/v1", "BlueGreen", "demo", {"spec": spec})
+        found = await plan.last(own)
+
+        assert found.controller == "bluegreen"
+        assert {str(each.ref) for each in found.objects} >= {"BlueGreen/demo", "Service/demo"}
+
+    async def test_what_the_user_takes_of_them_by_force_is_told(self):
+        plan = Plan(applier=FORCE)
+        spec = {"routeTo": "Blue", "blueSpec": pods("blue"), "greenSpec": pods("green")}
+        own = of_kind("app.demo.kakao.com/v1", "BlueGreen", "demo", {"spec": spec}, namespace=NS)
+        plan.server.apply(own, "argo")
+        found = await plan.last({**own, "spec": {**spec, "routeTo": "Green"}})
+
+        assert [(held.object, held.path) for held in found.claims] == [
+            ("BlueGreen/demo", ".spec.routeTo")
+        ]
+        assert found.objects[0].forced == (".spec.routeTo",)
+
+
+class TestInTurn:
+    async def test_a_namespace_that_comes_before(self):
+        ns = of_kind("v1", "Namespace", "new", {})
+        inside = settings({"a": "1"}, namespace="new")
+        before = await Plan().last(ns, inside)
+        after = await Plan().last(inside)
+
+        assert (before.verdict, before.objects[0].merged) == (
+            "changes", "its namespace does not exist yet",
+        )  # fmt: skip
+        assert "make it first, or earlier in the files" in causes(after)
+
+    async def test_a_kind_that_is_defined_before(self):
+        found = await Plan(served=False).last(definition(), widget({"size": 2}))
+
+        assert (found.verdict, found.objects[0].merged) == ("changes", NO_KIND)
+        assert found.owner.namespace == NS
+        assert "the server does not serve Widget of plan.example.com/v1" in causes(
+            (await Plan(served=False).of(widget({"size": 2}), definition()))[0]
+        )
+
+    async def test_a_version_that_is_defined_before(self):
+        plan = Plan()
+        plan.server.apply(widget({"size": 2}, namespace=NS), "helm")
+        version = "plan.example.com/v2"
+        old, new = (
+            await plan.of(definition("v2"), widget({"size": 3}, version=version)),
+            await plan.last(widget({"size": 3}, "other", version=version)),
+        )
+
+        assert (old[-1].objects[0].action, old[-1].objects[0].merged) == ("configured", NO_VERSION)
+        assert (new.objects[0].action, new.objects[0].merged) == ("created", NO_VERSION)
+
+    async def test_a_kind_whose_definition_changes_before(self):
+        accepted, refused = (
+            (await Plan().of(definition(), widget({"size": 2})))[1],
+            (await Plan().last(definition(), widget({"nope": 1}))),
+        )
+
+        assert "the server knows the present one" in accepted.unchecked[0]
+        assert refused.verdict == "changes"
+        assert refused.objects[0].merged.startswith(f"{CHANGED_KIND}: ")
+
+
+class TestNotAtAll:
+    @pytest.mark.parametrize(
+        ("manifest", "said"),
+        [
+            (of_kind("v1", "Pod", None, {}, generateName="x-"), "takes no generateName (x-)"),
+            (of_kind("v1", "Pod", "..", {}), "Pod/..: .. is no name"),
+            (of_kind("v1", "Pod", "x", {}, namespace=".."), "metadata.namespace is no string"),
+            (of_kind("v1", "Pod", "x", {}, labels=7), "metadata.labels has what is no string"),
+            ({"a": "b"}, "it has no apiVersion or no kind"),
+            (of_kind("v1", "Pod", "a/b", {}), "Pod/a/b: a/b is no name"),
+            (of_kind("../v1", "Pod", "x", {}), "the server does not serve Pod of ../v1"),
+            (of_kind("v1", "Nope", "x", {}), "the server does not serve Nope of v1"),
+        ],
+    )
+    async def test_what_cannot_be_applied_is_refused_by_itself(self, manifest, said):
+        refused, new = await Plan().of(manifest, settings({}))
+
+        assert said in causes(refused)
+        assert new.verdict == "changes"
+
+    async def test_it_is_named_as_far_as_it_has_a_name(self):
+        found = await Plan().last(of_kind("v1", "Pod", None, {}, generateName="x-"))
+
+        assert found.owner.name == NO_NAME
+
+    @pytest.mark.parametrize(
+        ("answer", "said"),
+        [
+            (refusal(500, "InternalError", "failed calling webhook"), "failed calling webhook"),
+            (refusal(403, "Forbidden", "not here"), "not here"),
+            (invalid("no", field="spec.x", message="wrong"), "spec.x: wrong"),
+        ],
+    )
+    async def test_what_the_server_refuses_is_told_in_its_words(self, answer, said):
+        plan = Plan()
+        plan.api.refuse("ConfigMap", answer)
+
+        assert causes(await plan.last(settings({}))) == said
+
+    async def test_without_an_answer_there_is_no_plan(self):
+        plan = Plan()
+        plan.api.refuse("ConfigMap", httpx.ConnectError("nobody there"))
+        with pytest.raises(Unreachable):
+            await plan.of(settings({}))
+
+        plan.api.answers[DISCOVERY] = httpx.ConnectError("nobody there")
+        with pytest.raises(Unreachable):
+            await plan.of(widget({}))
+
+    async def test_a_group_that_gives_no_answer_is_asked_once(self):
+        plan, asked = Plan(), list[int]()
+        told = refusal(503, "ServiceUnavailable", "the aggregated server is down")
+        plan.api.answers[DISCOVERY] = told
+        for name in ("w", "other"):
+            assert "the aggregated server is down" in causes(await plan.last(widget({}, name)))
+            asked.append([one.key for one in plan.api.exchanges].count(DISCOVERY))
+        assert asked[0] == asked[1] > 0
+
+    async def test_without_the_right_to_look_it_is_refused(self):
+        assert "you cannot get configmaps" in causes(
+            await Plan("get configmaps").last(settings({}))
+        )
+
+    async def test_without_the_right_to_patch_it_is_merged_conflicts_included(self):
+        plan, forced = Plan("patch configmaps"), Plan("patch configmaps", applier=FORCE)
+        for each in (plan, forced):
+            each.server.apply(settings({"a": "1"}, namespace=NS), "argo")
+        new, contested = await plan.of(settings({}, "other"), settings({"a": "2"}))
+        taken = await forced.last(settings({"a": "2"}))
+
+        assert {one.objects[0].merged for one in (new, contested, taken)} == {
+            "you may not patch it"
+        }
+        assert contested.verdict == "conflicts"
+        assert [(held.path, held.manager) for held in taken.claims] == [(".data.a", "argo")]
+        assert [h.manager for h in taken.objects[0].lines[0].after] == ["helm"]
+
+    async def test_a_webhook_that_cannot_be_asked_in_a_dry_run_refuses_nothing(self):
+        plan = Plan()
+        words = 'admission webhook "x.example" does not support dry run'
+        plan.api.refuse("ConfigMap", refusal(400, "BadRequest", words))
+        found = await plan.last(settings({}))
+
+        assert (found.verdict, found.objects[0].merged) == (
+            "changes", f"{words}, and so cannot be asked",
+        )  # fmt: skip
+
+    async def test_that_it_is_being_deleted_is_told(self):
+        plan = Plan()
+        body = settings({"a": "1"}, namespace=NS, finalizers=["x.example/y"])
+        plan.server.apply(body, "helm")
+        plan.server.delete(body)
+
+        assert "it is being deleted" in (await plan.last(body)).unchecked[0]
+
+
+class TestUnserved:
+    """Managed fields of API versions that are no longer served."""
+
+    def plan(self, *served: str) -> Plan:
+        plan = Plan()
+        versions = {"versions": [{"groupVersion": one} for one in served]}
+        plan.api.answers[GROUP] = Reply(200, versions) if served else refusal(404, "NotFound")
+        stored, _ = plan.server.apply(widget({"size": 2}, namespace=NS), "old")
+        stored["metadata"]["managedFields"][0]["apiVersion"] = "plan.example.com/v1alpha1"
+        plan.server.put(stored)
+        plan.api.refuse("Widget", refusal(500, "InternalError", "request to convert CR"))
+        return plan
+
+    async def test_that_they_are_in_the_way_is_told_with_the_remedy(self):
+        told = causes(await self.plan(WIDGETS).last(widget({"size": 3})))
+
+        assert told.startswith("request to convert CR; ")
+        assert "recorded in plan.example.com/v1alpha1, which the server does not serve" in told
+        assert f"`hedgerow adopt --repair widget.plan.example.com/w -n {NS} --yes`" in told
+
+    @pytest.mark.parametrize("served", [(WIDGETS, "plan.example.com/v1alpha1"), ()])
+    async def test_those_that_are_served_or_may_be_are_not(self, served):
+        plan = self.plan(*served)
+
+        assert causes(await plan.last(widget({"size": 3}))) == "request to convert CR"
+
+
+class TestSecrets:
+    def secret(self, value: str) -> Object:
+        return of_kind(
+            "v1", "Secret", "s", {"data": {"a": b64encode(value.encode()).decode()}}, namespace=NS
+        )
+
+    async def test_no_value_is_told(self):
+        plan, forced = Plan(), Plan(applier=FORCE)
+        for each in (plan, forced):
+            each.server.apply(
+                of_kind("v1", "Secret", "s", {"data": {"a": "cGFzc3dvcmQ="}}, namespace=NS), "argo"
+            )
+        body = of_kind("v1", "Secret", "s", {"data": {"a": "b3RoZXI="}}, namespace=NS)
+        told = repr(await plan.last(body)) + repr(await forced.last(body))
+
+        assert "(hidden)" in told
+        assert "b3RoZXI=" not in told
+        assert "cGFzc3dvcmQ=" not in told
+
+    async def test_not_in_the_servers_words_either(self):
+        plan = Plan()
+        plan.api.warnings = ("hunter2 is a bad password",)
+        warned = await plan.last(self.secret("hunter2"))
+        plan.api.refuse("Secret", refusal(403, "Forbidden", "hunter2 is a bad password"))
+        refused = await plan.last(self.secret("hunter2"))
+
+        assert warned.objects[0].warnings == (NOT_SHOWN,)
+        assert "hunter2" not in repr(warned)
+        assert "refused with 403" in causes(refused)
+        assert "hunter2" not in repr(refused)
+        assert "aHVudGVyMg" not in repr(warned) + repr(refused)
