@@ -152,6 +152,8 @@ def publishers(root: Path) -> Checkout:
         filled = f'{key} = "{value}"'
         checkout.edit("pyproject.toml", lambda text, *of: text.replace(*of), f'{key} = ""', filled)
     checkout.edit("Taskfile.yml", others_in_place)
+    for change in (root / "changes").glob("*.*.md"):
+        change.unlink()
     (root / "changes/named.fixed.md").write_text("What was wrong\nis right.\n", "utf-8")
     return begun(checkout)
 
