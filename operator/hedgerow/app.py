@@ -26,7 +26,7 @@ from hedgerow.runtime.events.recorder import Limits
 from hedgerow.runtime.logs import configure
 from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.namespaces import Namespaces
-from hedgerow.runtime.observation import ResourcePlanner
+from hedgerow.runtime.passes.observation import ResourcePlanner
 from hedgerow.runtime.runner import ControllerRunner
 from hedgerow.threads import tune_for_event_loop
 from hedgerow.version import untested, user_agent, version

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hedgerow_testing.audit_log import AuditLog, must_be_unforced_applies
     from hedgerow_testing.memory.inmemory import InMemory
     from hedgerow_testing.process import OperatorProcess, StartOperator
-    from hedgerow_testing.silence import assert_no_writes, assert_settled
+    from hedgerow_testing.settled import assert_no_writes, assert_settled
     from hedgerow_testing.somebody import SomebodyElse, holders, target
     from hedgerow_testing.virtual import VirtualClock, VirtualLoop
     from hedgerow_testing.waiting import eventually

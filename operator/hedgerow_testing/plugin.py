@@ -112,7 +112,7 @@ def somebody_else(sandbox: Sandbox) -> Iterator[SomebodyElse]:
 @pytest.fixture
 def assert_settled(audit_log: AuditLog) -> Callable[..., None]:
     """Wait until nothing is written any more: `hedgerow_testing.assert_settled` of the sandbox."""
-    from hedgerow_testing.silence import assert_settled  # noqa: PLC0415
+    from hedgerow_testing.settled import assert_settled  # noqa: PLC0415
 
     return partial(assert_settled, audit_log)
 
@@ -120,7 +120,7 @@ def assert_settled(audit_log: AuditLog) -> Callable[..., None]:
 @pytest.fixture
 def assert_no_writes(audit_log: AuditLog) -> Callable[..., None]:
     """Fail if anything is written: `hedgerow_testing.assert_no_writes` of the sandbox."""
-    from hedgerow_testing.silence import assert_no_writes  # noqa: PLC0415
+    from hedgerow_testing.settled import assert_no_writes  # noqa: PLC0415
 
     return partial(assert_no_writes, audit_log)
 

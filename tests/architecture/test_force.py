@@ -18,7 +18,7 @@ def test_the_applier_forces_for_claims_and_else_only_promote_and_rollback():
     ]
 
     assert asked == [
-        ("hedgerow/runtime/applier.py", "bool(write.claims)"),
+        ("hedgerow/runtime/passes/applier.py", "bool(write.claims)"),
         ("hedgerow_tools/switch/command.py", "True"),
     ]
 
@@ -44,4 +44,4 @@ def test_only_planning_a_child_gives_a_write_its_claims():
         and any(keyword.arg == "claims" for keyword in node.keywords)
     ]
 
-    assert given == ["hedgerow/plan/plan.py"]
+    assert given == ["hedgerow/plan/children.py"]

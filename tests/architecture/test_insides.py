@@ -16,8 +16,8 @@ import pytest
 TESTS = Path(__file__).parents[1]
 RUNTIME = "hedgerow.runtime"
 PUBLIC = (
-    *("clock", "logs", "metrics", "metric_names", "namespaces", "turns"),
-    *("workqueue", "cache.door", "cache.store", "leaderelection"),
+    *("clock", "logs", "metrics", "metric_names", "namespaces", "passes.turns"),
+    *("workqueue", "cache.door", "cache.store"),
     *("events.recorder", "events.notices"),
 )
 """The modules of the runtime that have tests of their own, or that tests use as they are."""
@@ -32,15 +32,19 @@ GOING = {
     "runtime/cache/test_store.py": "_indices",
     "runtime/shop.py": "insides",
     "runtime/test_effort.py": "ResourcePlanner _pass _reconciler insides",
-    "runtime/test_observation.py": "ResourcePlanner ResourceState _entries _reconciler insides",
-    "runtime/test_reconciler.py": "_reconciler insides",
-    "runtime/test_refusals.py": "Reaction RefusalKind RefusalRule RequestKind TABLE refusals",
-    "runtime/test_slow_compose.py": "SILENCE SlowCompose _loop _meter _meters _runners",
-    "runtime/test_state.py": "MOST_ONCE ResourceState",
+    "runtime/passes/test_observation.py": (
+        "ResourcePlanner ResourceState _entries _reconciler insides"
+    ),
+    "runtime/passes/test_reconciler.py": "_reconciler insides",
+    "runtime/passes/test_refusals.py": (
+        "Reaction RefusalKind RefusalRule RequestKind TABLE refusals"
+    ),
+    "runtime/passes/test_slow_compose.py": "SILENCE SlowCompose _loop _meter _meters _runners",
+    "runtime/passes/test_state.py": "MOST_ONCE ResourceState",
     "runtime/test_store_histories.py": "_indices",
     "runtime/world.py": "ControllerRunner",
 }
-"""What is tested by parts until the ledger, and the bound at the door, take the parts away."""
+"""What is tested by its parts."""
 FOREIGN = {
     "cluster/conftest.py": "_get_local_constants",
 }
@@ -143,7 +147,7 @@ def test_the_exceptions_are_all_needed():
     [
         (insides, "from hedgerow.runtime.runner import ControllerRunner", {"ControllerRunner"}),
         (insides, "from hedgerow.runtime import reads, logs", {"reads"}),
-        (insides, "import hedgerow.runtime.state", {"hedgerow.runtime.state"}),
+        (insides, "import hedgerow.runtime.passes.state", {"hedgerow.runtime.passes.state"}),
         (insides, "from hedgerow.runtime.workqueue import WorkQueue", set()),
         (insides, "world.insides.queue", {"insides"}),
         (private, "world.server._objects", {"_objects"}),

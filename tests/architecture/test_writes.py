@@ -69,7 +69,7 @@ class TestWrites:
 
         assert named == {
             "dry_run_create": planning
-            | {"hedgerow_tools/planning/dry_run.py", "hedgerow/runtime/applier.py"},
+            | {"hedgerow_tools/planning/dry_run.py", "hedgerow/runtime/passes/applier.py"},
             "dry_run_patch": planning,
         }
 

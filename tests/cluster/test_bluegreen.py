@@ -15,7 +15,7 @@ from hedgerow.workloads import missing_port
 from hedgerow_testing.api import Api, Object
 from hedgerow_testing.audit_log import AuditLog, must_be_unforced_applies
 from hedgerow_testing.sandbox.cluster import Sandbox
-from hedgerow_testing.silence import Silence
+from hedgerow_testing.settled import Silence
 from hedgerow_testing.waiting import eventually
 from support.cluster.bluegreens import FIELD_MANAGER, USER, World, pods, prepare
 from support.objects.ports import HTTP, PORTS

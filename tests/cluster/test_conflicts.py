@@ -15,7 +15,7 @@ from hedgerow.plan.yield_and_claim import CLAIM, allows_claims
 from hedgerow_testing.api import Api
 from hedgerow_testing.audit_log import AuditLog
 from hedgerow_testing.sandbox.cluster import Sandbox
-from hedgerow_testing.silence import Silence
+from hedgerow_testing.settled import Silence
 from hedgerow_testing.waiting import eventually
 from support.cluster import bluegreens, memcacheds
 from support.cluster.memcacheds import World

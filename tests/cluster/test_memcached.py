@@ -11,7 +11,7 @@ import pytest
 from hedgerow_testing.api import Api
 from hedgerow_testing.audit_log import AuditLog, must_be_unforced_applies
 from hedgerow_testing.sandbox.cluster import Sandbox
-from hedgerow_testing.silence import Silence
+from hedgerow_testing.settled import Silence
 from hedgerow_testing.waiting import eventually
 from support.cluster.memcacheds import FIELD_MANAGER, RESTRICTED, USER, World, prepare
 from support.operator.running import Operator, RunAs

@@ -12,7 +12,7 @@ import pytest
 from hedgerow_testing.api import Api, Object
 from hedgerow_testing.audit_log import AuditLog
 from hedgerow_testing.sandbox.cluster import Sandbox
-from hedgerow_testing.silence import Silence
+from hedgerow_testing.settled import Silence
 from hedgerow_testing.waiting import eventually
 from support.cluster import bluegreens, cronjobs, memcacheds
 from support.cluster.rights import grant

@@ -17,9 +17,9 @@ from controllers.worlds import SUBJECTS, SWITCHING
 from hedgerow.contract import Apply, Create, Desired, Observed
 from hedgerow.fields import ownership
 from hedgerow.objects import Installation, ObjectRef
+from hedgerow.plan.children import plan_resource
 from hedgerow.plan.input import PlanInput
 from hedgerow.plan.ledger import LedgerEntry
-from hedgerow.plan.plan import plan
 from hedgerow.plan.writes import Write
 from hedgerow_schemas.base import CustomResource
 from hedgerow_testing.memory import kinds
@@ -170,7 +170,7 @@ class Converger:
         """Make the first planned write or deletion; give whether there was one."""
         self.roll_out()
         desired, plan_input = self.look()
-        planned = in_one_turn(plan(plan_input, desired, self.subject.controller.owns))
+        planned = in_one_turn(plan_resource(plan_input, desired, self.subject.controller.owns))
         assert (planned.contested, planned.problems) == ((), ())
         self.history = dict(planned.judged)
         if planned.writes:

@@ -39,7 +39,7 @@ def named(root: Path) -> Iterator[Mutant]:
 NAMED = (
     Named(
         "a refused status is never tried again",
-        "operator/hedgerow/runtime/report.py",
+        "operator/hedgerow/runtime/passes/report.py",
         "elif not any(ledger.waits(write, this.now, target) for target in (write.id, STATUS)):",
         "elif not ledger.entry(STATUS).attempts:",
     ),
@@ -87,7 +87,7 @@ NAMED = (
     ),
     Named(
         "a deletion is taken for done before it is",
-        "operator/hedgerow/runtime/writer.py",
+        "operator/hedgerow/runtime/passes/writer.py",
         "await self._context.applier.delete(deletion)\n",
         "self._state.ledger.deleted(deletion, self._context.clock.now())\n"
         "        await self._context.applier.delete(deletion)\n",
@@ -130,7 +130,7 @@ NAMED = (
     ),
     Named(
         "a deletion is of whatever has the name",
-        "operator/hedgerow/runtime/applier.py",
+        "operator/hedgerow/runtime/passes/applier.py",
         "uid=ref.uid, version=deletion.version",
         'uid="", version=deletion.version',
     ),
@@ -154,7 +154,7 @@ NAMED = (
     ),
     Named(
         "fields are taken by force",
-        "operator/hedgerow/runtime/applier.py",
+        "operator/hedgerow/runtime/passes/applier.py",
         "force=bool(write.claims)",
         "force=not write.create",
     ),

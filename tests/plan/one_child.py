@@ -7,9 +7,9 @@ from typing import Any
 
 from hedgerow.contract import Apply, Child, Desired
 from hedgerow.objects import Installation, ObjectRef
+from hedgerow.plan.children import Plan, plan_resource
 from hedgerow.plan.input import PlanInput
 from hedgerow.plan.ledger import LedgerEntry
-from hedgerow.plan.plan import Plan, plan
 from hedgerow.plan.writes import ChildId, Write, declare
 from hedgerow.plan.yield_and_claim import NO_FIELD_POLICY, FieldPolicy
 from hedgerow_schemas.base import ApiResource, ContestedField, View
@@ -63,7 +63,7 @@ def plan_input(
 
 
 def planned(made: PlanInput, *children: Child) -> Plan:
-    return in_one_turn(plan(made, Desired(children=children or (CHILD,)), OWNS))
+    return in_one_turn(plan_resource(made, Desired(children=children or (CHILD,)), OWNS))
 
 
 def only_write(made: Plan) -> Write:

@@ -14,9 +14,9 @@ from msgspec.structs import replace
 from hedgerow.contract import Claim, Claimable, Desired
 from hedgerow.fields import managed_fields, ownership
 from hedgerow.objects import Installation, ObjectRef
+from hedgerow.plan.children import Plan, plan_own, plan_resource
 from hedgerow.plan.input import PlanInput
 from hedgerow.plan.ledger import LedgerEntry
-from hedgerow.plan.plan import Plan, plan, plan_own
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION, said
 from hedgerow.plan.writes import ChildId, Write, admitted_digest, judge_admitted, release, unguarded
 from hedgerow.plan.yield_and_claim import NO_FIELD_POLICY, FieldPolicy, field_policy_of
@@ -103,7 +103,7 @@ class Stage:
 
     def plan(self, *claims: Claim, field_policy: FieldPolicy = NO_FIELD_POLICY) -> Plan:
         desired = Desired(claims=claims)
-        planning = plan(self.plan_input(field_policy), desired, (Service,), self.claimable)
+        planning = plan_resource(self.plan_input(field_policy), desired, (Service,), self.claimable)
         made = in_one_turn(planning)
         self.history |= made.judged
         return made
@@ -210,7 +210,7 @@ class TestConflict:
         plan_input = replace(stage.plan_input(), live={ID: live})
 
         desired = Desired(claims=(replicas(3),))
-        made = in_one_turn(plan(plan_input, desired, (), stage.claimable))
+        made = in_one_turn(plan_resource(plan_input, desired, (), stage.claimable))
 
         assert made.requests == ()
         assert [field.reason for field in made.contested] == ["ScaledToZero"]

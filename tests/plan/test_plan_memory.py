@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from hedgerow.contract import Apply, Desired, Keep
 from hedgerow.objects import ObjectRef
+from hedgerow.plan.children import RESTORE_ONCE_IN, plan_resource
 from hedgerow.plan.input import has_no_holder
-from hedgerow.plan.plan import RESTORE_ONCE_IN, plan
 from hedgerow.plan.writes import declare
 from hedgerow.plan.yield_and_claim import field_policy_of
 from hedgerow_schemas.builtin import Deployment, Service
@@ -173,12 +173,12 @@ class TestPruning:
         assert planned(plan_input(live(WANT), old=going)).deletions == ()
 
     def test_a_kind_that_the_controller_does_not_own_is_never_deleted(self):
-        made = in_one_turn(plan(plan_input(old=live(WANT)), Desired(), (Deployment,)))
+        made = in_one_turn(plan_resource(plan_input(old=live(WANT)), Desired(), (Deployment,)))
 
         assert made.deletions == ()
 
     def test_nothing_desired_deletes_all_that_is_owned(self):
-        made = in_one_turn(plan(plan_input(live(WANT), old=live(WANT)), Desired(), OWNS))
+        made = in_one_turn(plan_resource(plan_input(live(WANT), old=live(WANT)), Desired(), OWNS))
 
         assert [deletion.ref.name for deletion in made.deletions] == ["old", "settings"]
 

@@ -8,9 +8,9 @@ import pytest
 
 from hedgerow.contract import Apply, Desired
 from hedgerow.objects import Installation
+from hedgerow.plan.children import Plan, plan_resource
 from hedgerow.plan.input import PlanInput
 from hedgerow.plan.ledger import LedgerEntry
-from hedgerow.plan.plan import Plan, plan
 from hedgerow.plan.writes import declare
 from hedgerow_schemas.builtin import Deployment
 from plan.made import entry, in_one_turn, live, without
@@ -41,7 +41,7 @@ def planned(
         content_versions={demo: 1 if history is None else 2},
         **how,
     )
-    return in_one_turn(plan(plan_input, Desired(children=(child,)), OWNS))
+    return in_one_turn(plan_resource(plan_input, Desired(children=(child,)), OWNS))
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ from pydantic import ValidationError
 
 from hedgerow.fields import ownership
 from hedgerow.objects import ChildId, Installation, ObjectRef
+from hedgerow.plan.children import Plan
 from hedgerow.plan.conditions import Problem, ready
 from hedgerow.plan.input import PlanInput
 from hedgerow.plan.ledger import LedgerEntry
-from hedgerow.plan.plan import Plan
 from hedgerow.plan.status import StatusReport, read, said
 from hedgerow.plan.status import report as made_report
 from hedgerow_schemas.base import ContestedField, Status

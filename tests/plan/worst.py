@@ -19,8 +19,8 @@ from hedgerow.encoding import encode
 from hedgerow.fields import managed_fields, ownership, unions
 from hedgerow.objects import ChildId, Installation, ObjectRef
 from hedgerow.plan import status, stubs, writes
+from hedgerow.plan.children import ChildPlanner, Plan, plan_resource
 from hedgerow.plan.input import PlanInput
-from hedgerow.plan.plan import ChildPlanner, Plan, plan
 from hedgerow.plan.yield_and_claim import field_policy_of
 from hedgerow_schemas.base import Status
 from hedgerow_schemas.bluegreen import BlueGreen
@@ -351,8 +351,10 @@ def refused(case: Case) -> Any:
 
 
 ENTRIES: Mapping[str, Callable[[Case], object]] = {
-    "plan": lambda c: in_one_turn(plan(c.plan_input, Desired(children=(c.child,)), [Deployment])),
-    "plan a child": lambda c: ChildPlanner(c.plan_input, c.child).plan(),
+    "plan": lambda c: in_one_turn(
+        plan_resource(c.plan_input, Desired(children=(c.child,)), [Deployment])
+    ),
+    "plan a child": lambda c: ChildPlanner(c.plan_input, c.child).decide(),
     "declare": lambda c: writes.declare(c.child, c.owner, "bluegreen"),
     "judge": lambda c: ownership.judge(c.want, c.live, MANAGER),
     "judge after admission": lambda c: writes.judge_admitted(c.want, c.live, MANAGER, "x"),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from runtime import test_reconciler_conflicts as conflicts
-from runtime import test_reconciler_going as going
-from runtime import test_reconciler_names as names
-from runtime import test_reconciler_unowned as unowned
+from runtime.passes import test_reconciler_conflicts as conflicts
+from runtime.passes import test_reconciler_going as going
+from runtime.passes import test_reconciler_names as names
+from runtime.passes import test_reconciler_unowned as unowned
 
 REAL = tuple(
     row

@@ -18,7 +18,7 @@ from hedgerow.contract import Apply, Controller, Desired, Observed
 from hedgerow.controllers import memcached as memcacheds
 from hedgerow.fields import ownership
 from hedgerow.kube import errors
-from hedgerow.runtime.observation import ResourcePlanner
+from hedgerow.runtime.passes.observation import ResourcePlanner
 from hedgerow_schemas.base import Resource
 from hedgerow_schemas.bluegreen import BlueGreenStatus
 from hedgerow_schemas.builtin import ConfigMap

@@ -4,7 +4,7 @@ Another leader knows what a new process knows: what is at the API server, withou
 have expired. `tests/runtime/secretsync/test_controller.py` has secretsync's states, and each
 row of the reconciler's tables ends with such a restart. The one
 exception is an object that admission rewrites: it is applied once, which changes nothing
-(`tests/runtime/test_reconciler_policy.py`).
+(`tests/runtime/passes/test_reconciler_policy.py`).
 """
 
 from __future__ import annotations

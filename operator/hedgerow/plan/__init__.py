@@ -1,6 +1,6 @@
 """Plan: the writes that make the cluster match what a controller desires; pure functions.
 
-- `plan`: the plan of one resource and of each child: writes to make, conflicts to show.
+- `children`: the plan of one resource and of each child: writes to make, conflicts to show.
 - `input`, `writes`: what a plan is made from, and the requests that it consists of.
 - `conflict_messages`, `remedies`: how contested fields are reported, and how to settle them.
 - `yield_and_claim`: the annotations `hedgerow.dev/yield` and `hedgerow.dev/claim`.

@@ -13,11 +13,11 @@ from hedgerow.fields.applyconfiguration import extract
 from hedgerow.fields.redaction import is_secret
 from hedgerow.objects import ObjectRef, annotation, identity, metadata
 from hedgerow.plan import status_annotation
+from hedgerow.plan.children import plan_own
 from hedgerow.plan.conditions import conclude, stamp
 from hedgerow.plan.conflict_messages import listed
 from hedgerow.plan.input import has_no_holder
 from hedgerow.plan.ledger import NO_ENTRY, WITHOUT
-from hedgerow.plan.plan import plan_own
 from hedgerow.plan.writes import STATUS, Write, checksum
 from hedgerow_schemas.base import AdmittedChild, ContestedField, Model, Object, Status
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from hedgerow.contract import Controller
+    from hedgerow.plan.children import Claims, Plan
     from hedgerow.plan.conditions import Problem
     from hedgerow.plan.input import PlanInput
     from hedgerow.plan.ledger import LedgerEntry
-    from hedgerow.plan.plan import Claims, Plan
 
 M = TypeVar("M", bound=Model)
 

@@ -8,7 +8,7 @@ from hedgerow.objects import Installation
 from hedgerow.runtime.cache.caches import build
 from hedgerow.runtime.cache.store import RestoredError
 from hedgerow.runtime.metrics import Meters
-from hedgerow.runtime.observation import ResourcePlanner
+from hedgerow.runtime.passes.observation import ResourcePlanner
 from hedgerow.runtime.runner import ControllerRunner
 from hedgerow_testing.memory.feed import Feed
 

@@ -9,8 +9,8 @@ from hedgerow.contract import Apply
 from hedgerow.fields import ownership
 from hedgerow.fields.paths import is_list, is_map
 from hedgerow.objects import ChildId
+from hedgerow.plan.children import ChildPlanner
 from hedgerow.plan.input import contested_field
-from hedgerow.plan.plan import ChildPlanner
 from hedgerow_schemas.base import View, instant
 
 if TYPE_CHECKING:

@@ -18,15 +18,15 @@ from hedgerow.kube.errors import (
 from hedgerow.objects import ObjectRef, metadata
 from hedgerow.plan.status import reader_of
 from hedgerow.plan.writes import declare
-from hedgerow.runtime.applier import Applied, Applier
 from hedgerow.runtime.cache.caches import build
 from hedgerow.runtime.events.publisher import EventPublisher
 from hedgerow.runtime.events.recorder import Recorder
 from hedgerow.runtime.namespaces import Permission
-from hedgerow.runtime.observation import ResourcePlanner
-from hedgerow.runtime.reconciler import Reconciler
-from hedgerow.runtime.resource_pass import Outcome
-from hedgerow.runtime.state import ResourceState
+from hedgerow.runtime.passes.applier import Applied, Applier
+from hedgerow.runtime.passes.observation import ResourcePlanner
+from hedgerow.runtime.passes.reconciler import Reconciler
+from hedgerow.runtime.passes.resource_pass import Outcome
+from hedgerow.runtime.passes.state import ResourceState
 from hedgerow_tools.fields.forecast import rolled_out
 from hedgerow_tools.planning.dry_run import DryRunCluster, EndlessError
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from hedgerow.plan.writes import Write
     from hedgerow.runtime.cache.caches import Source
     from hedgerow.runtime.clock import Clock
-    from hedgerow.runtime.observation import Observation
+    from hedgerow.runtime.passes.observation import Observation
     from hedgerow_schemas.base import Object, Resource
     from hedgerow_tools.fields.forecast import WriteRefusal
 

@@ -14,7 +14,7 @@ from hedgerow.plan.writes import STATUS
 from hedgerow.runtime.events import notices
 from hedgerow.runtime.events.recorder import event_name
 from hedgerow.runtime.metrics import Meter, Meters
-from hedgerow.runtime.refusals import kind_of
+from hedgerow.runtime.passes.refusals import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from hedgerow.plan.writes import Write
     from hedgerow.runtime.events.recorder import Recorder
     from hedgerow.runtime.events.source_warnings import SourceWarning
-    from hedgerow.runtime.observation import Observation, ResourcePlanner
-    from hedgerow.runtime.resource_pass import Pass
+    from hedgerow.runtime.passes.observation import Observation, ResourcePlanner
+    from hedgerow.runtime.passes.resource_pass import Pass
     from hedgerow_schemas.base import ContestedField, View
 
 LOGGED = ChildId("", "log")
@@ -49,68 +49,68 @@ class EventPublisher:
         """Forget which Events were sent."""
         self._recorder.begin_anew()
 
-    async def publish_write(self, this: Pass, write: Write) -> None:
+    async def publish_write(self, current: Pass, write: Write) -> None:
         """Send an Event about the fields that a write restored, and one about those that it took.
 
         Each field and holder is told at most once in ten minutes.
         """
-        ledger, now = this.state.ledger, this.now
+        ledger, now = current.state.ledger, current.now
         at = now.isoformat()
         restored = [
             leaf for leaf in write.restores if ledger.may_tell((write.id, leaf.path, ""), now)
         ]
         if restored:
-            await self._publish(this, notices.restored(write.ref, restored), at)
+            await self._publish(current, notices.restored(write.ref, restored), at)
         claimed = [
             leaf
             for leaf in write.claims
             if ledger.may_tell((write.id, leaf.path, notices.holders(leaf)), now)
         ]
         if claimed:
-            await self._publish(this, notices.claimed(write.ref, claimed), at)
+            await self._publish(current, notices.claimed(write.ref, claimed), at)
 
-    async def publish_taken_over(self, this: Pass, write: Write, paths: Sequence[str]) -> None:
+    async def publish_taken_over(self, current: Pass, write: Write, paths: Sequence[str]) -> None:
         """Send an Event about fields without holder that were taken over, to be removed.
 
         It is sent at most once in ten minutes.
         """
-        now = this.now
-        if this.state.ledger.may_tell((write.id, paths[0], notices.TAKEN_OVER), now):
-            await self._publish(this, notices.taken_over(write.ref, paths), now.isoformat())
+        now = current.now
+        if current.state.ledger.may_tell((write.id, paths[0], notices.TAKEN_OVER), now):
+            await self._publish(current, notices.taken_over(write.ref, paths), now.isoformat())
 
-    async def publish_created(self, this: Pass) -> None:
+    async def publish_created(self, current: Pass) -> None:
         """Send one Event about all children that were created since the last one."""
-        ledger = this.state.ledger
+        ledger = current.state.ledger
         created, ledger.untold = ledger.untold, {}
         if created:
             children = ", ".join(sorted(created))
             notice = Notice("Created", f"created {children}")
-            await self._publish(this, notice, this.now.isoformat())
+            await self._publish(current, notice, current.now.isoformat())
 
     async def publish_warnings(
-        self, this: Pass, report: StatusReport, problems: Iterable[Problem], rewritten: str
+        self, current: Pass, report: StatusReport, problems: Iterable[Problem], rewritten: str
     ) -> None:
         """Send warning Events about what the live status does not say yet, and log conflicts.
 
         The status says all of it afterwards, so that each is tried now, also after one that was
         refused. That one is due again as long as the status does not say it.
         """
-        observation, before = this.observation, this.observation.plan_input.before
+        observation, before = current.observation, current.observation.plan_input.before
         for field in notices.settled(report.contested, before):
             told = f"{field.object}: {field.path}"
-            if this.state.ledger.may_tell((LOGGED, told, field.since), this.now):
+            if current.state.ledger.may_tell((LOGGED, told, field.since), current.now):
                 log.info("field no longer contested", told=told)
-        await self._publish_conflicts(this, report)
+        await self._publish_conflicts(current, report)
         due = notices.due(
             observation.desired, tuple(problems), before, rewritten, observation.plan.ignored
         )
         for notice, occurrence in due:
             if notice.type == "Warning":
-                await self._publish(this, notice, occurrence or _generation(observation))
+                await self._publish(current, notice, occurrence or _generation(observation))
 
-    async def _publish_conflicts(self, this: Pass, report: StatusReport) -> None:
+    async def _publish_conflicts(self, current: Pass, report: StatusReport) -> None:
         """Log and send an Event about each child with newly contested fields."""
-        observation, ledger = this.observation, this.state.ledger
+        observation, ledger = current.observation, current.state.ledger
         owner = observation.plan_input.owner
         told = notices.conflicts(
             owner,
@@ -121,21 +121,23 @@ class EventPublisher:
             program=self._planner.installation.program,
         )
         for event in tuple(told):
-            if not ledger.may_tell((LOGGED, event.words, event.since), this.now):
+            if not ledger.may_tell((LOGGED, event.words, event.since), current.now):
                 continue
             log.warning("field contested", told=event.words)
             # After a crash the version is still the same, so the Event gets the same name again.
             since = event.since or metadata(observation.live)["resourceVersion"]
-            if not await self._publish(this, event.notice, since):
+            if not await self._publish(current, event.notice, since):
                 ledger.untell((LOGGED, event.words, event.since))
 
-    async def publish_source_warnings(self, this: Pass, warnings: Iterable[SourceWarning]) -> None:
+    async def publish_source_warnings(
+        self, current: Pass, warnings: Iterable[SourceWarning]
+    ) -> None:
         """Log and count what is wrong with children of a Namespace, and tell their sources.
 
         It is told again once the source has changed, and a child and reason at most once in ten
         minutes otherwise.
         """
-        namespace = this.controller.home(this.key)
+        namespace = current.controller.home(current.key)
         for found in warnings:
             source, version = found.source, ""
             note = f"in {namespace}: {found.message}" if found.child else found.message
@@ -146,40 +148,40 @@ class EventPublisher:
                     continue
             about = found.child or ChildId("", found.message)
             event = about, found.reason, version
-            if not this.state.ledger.may_tell(event, this.now):
+            if not current.state.ledger.may_tell(event, current.now):
                 continue
             log.warning("problem", reason=found.reason, told=note)
             self._meter.logged()
-            if source is not None and not await self._publish(this, notice, version):
-                this.state.ledger.untell(event)
+            if source is not None and not await self._publish(current, notice, version):
+                current.state.ledger.untell(event)
 
-    async def publish_status_refused(self, this: Pass, error: KubeError) -> None:
+    async def publish_status_refused(self, current: Pass, error: KubeError) -> None:
         """Send a warning Event about a status that the API server refused: nothing else shows it.
 
         It is sent at most once in ten minutes.
         """
-        if this.state.ledger.may_tell((STATUS, "refused"), this.now):
+        if current.state.ledger.may_tell((STATUS, "refused"), current.now):
             notice = Notice("StatusRefused", f"the status was refused: {error.message}", "Warning")
-            await self._publish(this, notice, _generation(this.observation))
+            await self._publish(current, notice, _generation(current.observation))
 
-    async def publish_normal(self, this: Pass) -> None:
+    async def publish_normal(self, current: Pass) -> None:
         """Send the Normal Events that compose returned.
 
         This comes after the status was written, so that the status does not wait for Events.
         """
-        for notice in this.observation.desired.events:
+        for notice in current.observation.desired.events:
             if notice.type == "Normal":
-                await self._publish(this, notice, _generation(this.observation))
+                await self._publish(current, notice, _generation(current.observation))
 
-    async def _publish(self, this: Pass, notice: Notice, occurrence: str) -> bool:
+    async def _publish(self, current: Pass, notice: Notice, occurrence: str) -> bool:
         """Send an Event about the resource or another object, as long as anything may be written.
 
         There are none about a Namespace. Return whether it was not refused.
         """
-        owner = this.observation.plan_input.owner
-        if self._planner.writable(owner.key, this.state) is None:
+        owner = current.observation.plan_input.owner
+        if self._planner.writable(owner.key, current.state) is None:
             return True
-        if notice.regarding is None and this.controller.is_for_namespaces:
+        if notice.regarding is None and current.controller.is_for_namespaces:
             return True
         regarding = owner if notice.regarding is None else _ref(notice.regarding)
         error = await self._recorder.publish(regarding, notice, occurrence)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from hedgerow.contract import Apply
 from hedgerow.objects import ChildId
+from hedgerow.plan.children import WAITING
 from hedgerow.plan.conditions import IGNORED, REWRITTEN, by_admission
-from hedgerow.plan.plan import WAITING
 from hedgerow.plan.status import StatusReport, listed
 from hedgerow.runtime.events import notices
 from hedgerow_schemas.base import Status
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from hedgerow.plan.conditions import Problem
-    from hedgerow.runtime.observation import Observation
+    from hedgerow.runtime.passes.observation import Observation
     from hedgerow_schemas.base import View
 
 

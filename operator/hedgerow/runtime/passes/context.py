@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hedgerow.contract import Controller, Key
-    from hedgerow.runtime.applier import Applier
     from hedgerow.runtime.cache.caches import Cache
+    from hedgerow.runtime.cache.intake import CacheIntake
     from hedgerow.runtime.clock import Clock
     from hedgerow.runtime.events.publisher import EventPublisher
     from hedgerow.runtime.metrics import Meter
-    from hedgerow.runtime.observation import ResourcePlanner
-    from hedgerow.runtime.responses import Responses
-    from hedgerow.runtime.slow_compose import SlowCompose
+    from hedgerow.runtime.passes.applier import Applier
+    from hedgerow.runtime.passes.observation import ResourcePlanner
+    from hedgerow.runtime.passes.slow_compose import SlowCompose
     from hedgerow_schemas.base import Resource
 
 
@@ -33,7 +33,7 @@ class PassContext(Struct, frozen=True, kw_only=True):
     publisher: EventPublisher
     meter: Meter
     slow_compose: SlowCompose
-    responses: Responses
+    intake: CacheIntake
     looked: Callable[[Key], object]
     has_changed: Callable[[Key], bool]
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
+from hedgerow.plan.children import NAME_TAKEN
 from hedgerow.plan.ledger import Ledger
-from hedgerow.plan.plan import NAME_TAKEN
 
 if TYPE_CHECKING:
     from hedgerow.objects import ChildId

@@ -21,10 +21,10 @@ from hedgerow.objects import (
     metadata,
     ref_of,
 )
+from hedgerow.plan.children import Plan, plan_given_back, plan_resource
 from hedgerow.plan.conditions import Problem
 from hedgerow.plan.declaration import check_read, checked, compose_failed
 from hedgerow.plan.input import PlanInput
-from hedgerow.plan.plan import Plan, plan, plan_given_back
 from hedgerow.plan.status import kept, read, reader_of, with_said
 from hedgerow.plan.stubs import excess_of
 from hedgerow.plan.stubs import problem as stub_problem
@@ -36,8 +36,8 @@ from hedgerow.plan.yield_and_claim import (
     claims_refused,
     field_policy_of,
 )
-from hedgerow.runtime.turns import in_turns
-from hedgerow.runtime.unreadable import problem
+from hedgerow.runtime.passes.turns import in_turns
+from hedgerow.runtime.passes.unreadable import problem
 from hedgerow.validation import in_a_line
 from hedgerow_schemas.base import Resource, Status, View
 
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from hedgerow.runtime.cache.caches import Cache
     from hedgerow.runtime.clock import Clock
     from hedgerow.runtime.namespaces import Permission
-    from hedgerow.runtime.state import ResourceState
+    from hedgerow.runtime.passes.state import ResourceState
     from hedgerow_schemas.base import Object
 
 
@@ -179,7 +179,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             found = self.look(key, state, permission=permission)
             if found is None:
                 return None
-            if (planned := await self.plan(found, state)) is not None:
+            if (planned := await self.decide(found, state)) is not None:
                 return planned
 
     async def claim_permission(self, key: Key) -> Permission | None:
@@ -229,7 +229,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             unwatched=dict(unwatched or {}),
         )
 
-    async def plan(
+    async def decide(
         self,
         found: Observation,
         state: ResourceState,
@@ -389,7 +389,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             observation.plan_input,
             name_conflicts=self._name_conflicts(desired, observation),
         )
-        planned = yield from plan(
+        planned = yield from plan_resource(
             plan_input, desired, controller.owns, controller.claimed, shared=controller.shared
         )
         more = [*map(problem, unread), *([hindrance] if hindrance else [])]

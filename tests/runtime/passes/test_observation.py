@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from hedgerow.plan.status import reader_of
-from hedgerow.runtime.observation import ResourcePlanner
-from hedgerow.runtime.state import ResourceState
+from hedgerow.runtime.passes.observation import ResourcePlanner
+from hedgerow.runtime.passes.state import ResourceState
 from runtime.scenes import settled
 from runtime.world import DEMO, World
 

@@ -140,7 +140,7 @@ class ChildPlanner:
         label = installation.label(self.plan_input.controller)
         return declare(self._child, owner, label, live, key=installation.label_key)
 
-    def plan(self) -> Plan:
+    def decide(self) -> Plan:
         """Return at most one write, the contested fields, and the problems."""
         live = self.plan_input.live.get(self.id)
         if live is None:
@@ -453,12 +453,12 @@ def _parted(
 
 
 __all__ = [
-    "RESTORE_ONCE_IN", "Plan", "PlanInput", "claims_of", "has_no_holder", "plan",
-    "plan_given_back", "plan_own",
+    "RESTORE_ONCE_IN", "Plan", "PlanInput", "claims_of", "has_no_holder", "plan_given_back",
+    "plan_own", "plan_resource",
 ]  # fmt: skip
 
 
-def plan(
+def plan_resource(
     plan_input: PlanInput,
     desired: Desired,
     owns: Iterable[type[View]],
@@ -569,7 +569,7 @@ def _planned(plan_input: PlanInput, child: Child) -> Plan:
         case Keep():
             return relabelled(plan_input, child.kind.api, live) if live else Plan()
         case _:
-            return ChildPlanner(plan_input, child).plan()
+            return ChildPlanner(plan_input, child).decide()
 
 
 def relabelled(plan_input: PlanInput, api: ApiResource, live: Object) -> Plan:
@@ -687,7 +687,7 @@ def _claim(
 ) -> Plan:
     """Return the plan to hold these fields of an object, or to give it back if there are none."""
     if fields:
-        return ClaimPlanner(plan_input, api, name, fields, waits).plan()
+        return ClaimPlanner(plan_input, api, name, fields, waits).decide()
     live = plan_input.live.get(ChildId(api.kind, name))
     given = (
         None
@@ -730,6 +730,6 @@ def plan_own(plan_input: PlanInput, claims: Claims, text: str | None = None) -> 
         annotations = {**given, STATUS_ANNOTATION: told}
         fields = {**fields, "metadata": {**meta, "annotations": annotations}}
     if fields:
-        return ClaimPlanner(plan_input, owner.api, owner.name, fields, waits).plan()
+        return ClaimPlanner(plan_input, owner.api, owner.name, fields, waits).decide()
     let_go = release(owner.api, live, plan_input.field_manager) if live else None
     return Plan(writes=(let_go,) if let_go else ())

@@ -1,4 +1,4 @@
-"""Responses: the API server's answers to reads and writes, as the caches take them in."""
+"""Intake: takes the API server's answers to reads and writes into the caches."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
     from hedgerow.objects import ObjectRef
     from hedgerow.runtime.cache.caches import Cache
-    from hedgerow.runtime.observation import ResourcePlanner
+    from hedgerow.runtime.passes.observation import ResourcePlanner
     from hedgerow_schemas.base import Object
 
 
-class Responses(Struct, frozen=True):
+class CacheIntake(Struct, frozen=True):
     """Stores answers in the caches of one controller."""
 
     planner: ResourcePlanner

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hedgerow.runtime import turns
+from hedgerow.runtime.passes import turns
 from runtime.scenes import CREATION
 from runtime.world import World
 

@@ -9,21 +9,21 @@ import structlog
 from hedgerow.kube.errors import Forbidden, Missing
 from hedgerow.objects import metadata
 from hedgerow.plan.status import reader_of
-from hedgerow.runtime.context import PassContext
-from hedgerow.runtime.giving_back import GivingBack
+from hedgerow.runtime.cache.intake import CacheIntake
 from hedgerow.runtime.metrics import Meter, Meters
-from hedgerow.runtime.resource_pass import Outcome, Pass
-from hedgerow.runtime.responses import Responses
-from hedgerow.runtime.slow_compose import SlowCompose
-from hedgerow.runtime.state import ResourceState
+from hedgerow.runtime.passes.context import PassContext
+from hedgerow.runtime.passes.giving_back import GivingBack
+from hedgerow.runtime.passes.resource_pass import Outcome, Pass
+from hedgerow.runtime.passes.slow_compose import SlowCompose
+from hedgerow.runtime.passes.state import ResourceState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hedgerow.contract import Key
-    from hedgerow.runtime.applier import Applier
     from hedgerow.runtime.events.publisher import EventPublisher
-    from hedgerow.runtime.observation import ResourcePlanner
+    from hedgerow.runtime.passes.applier import Applier
+    from hedgerow.runtime.passes.observation import ResourcePlanner
     from hedgerow_schemas.base import Object
 
 log = structlog.get_logger(__name__)
@@ -55,7 +55,7 @@ class Reconciler:
             publisher=publisher,
             meter=meter,
             slow_compose=SlowCompose(planner.clock, meter),
-            responses=Responses(planner, on_restored),
+            intake=CacheIntake(planner, on_restored),
             looked=looked,
             has_changed=has_changed,
         )
@@ -94,14 +94,14 @@ class Reconciler:
             if state.ledger.refused:
                 self._gone[key] = state
 
-    async def _pass(self, this: Pass) -> Outcome:
+    async def _pass(self, current: Pass) -> Outcome:
         """Return how a pass ended; with an empty outcome if nothing may be written, or not yet."""
         try:
-            return await this.run() or Outcome()
+            return await current.run() or Outcome()
         except Forbidden as error:
             if not error.terminating:
                 raise
-            this.state.namespace_terminating = True
+            current.state.namespace_terminating = True
             return Outcome()
         except Missing as error:
             if not error.served:

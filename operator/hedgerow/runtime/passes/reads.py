@@ -16,9 +16,9 @@ from hedgerow.runtime.cache.caches import owner_key
 
 if TYPE_CHECKING:
     from hedgerow.contract import Key
-    from hedgerow.runtime.context import PassContext
-    from hedgerow.runtime.observation import Observation
-    from hedgerow.runtime.state import ResourceState
+    from hedgerow.runtime.passes.context import PassContext
+    from hedgerow.runtime.passes.observation import Observation
+    from hedgerow.runtime.passes.state import ResourceState
     from hedgerow_schemas.base import Object
 
 MOST_READS = 8
@@ -51,7 +51,7 @@ class Reads:
 
     async def child(self, ref: ObjectRef) -> Object | None:
         """Read a child by name, remember whose it is, and return it, or None. Raises KubeError."""
-        if not self._context.responses.is_owned_kind(ref):
+        if not self._context.intake.is_owned_kind(ref):
             return await self._watched(ref)
         state, child = self._state, ChildId(ref.api.kind, ref.name)
         found = await self._named(ref)
@@ -100,16 +100,16 @@ class Reads:
         A child of another resource is neither. It is left to the watch, which would tell that
         resource of no change that is cached already. Raises KubeError.
         """
-        before = self._context.responses.cached(ref)
+        before = self._context.intake.cached(ref)
         found = await self._context.applier.read(ref)
         if found is not None:
             owner = owner_key(self._context.controller, found)
             if not owner or self._key in owner:
-                self._context.responses.absorb(ref, found, before)
+                self._context.intake.absorb(ref, found, before)
             self.note(ref, found)
             return found
         self.unwatched.pop(ChildId(ref.api.kind, ref.name), None)
-        self._context.responses.forget(ref, ref.uid)
+        self._context.intake.forget(ref, ref.uid)
         return None
 
     async def deleted(self, ref: ObjectRef) -> None:
@@ -120,12 +120,12 @@ class Reads:
 
     async def _watched(self, ref: ObjectRef) -> Object | None:
         """Read an object that the watches show anyway, cache it, and return it, or None."""
-        before = self._context.responses.cached(ref)
+        before = self._context.intake.cached(ref)
         found = await self._context.applier.read(ref)
         if found is not None:
-            self._context.responses.absorb(ref, found, before)
+            self._context.intake.absorb(ref, found, before)
         elif ref.uid:
-            self._context.responses.forget(ref, ref.uid)
+            self._context.intake.forget(ref, ref.uid)
         return found
 
     async def _unanswered(self) -> None:
@@ -161,13 +161,13 @@ class Reads:
             ref = ref_of(kind.api, obj)
             found = await self._context.applier.find(ref)
             if found is not None:
-                self._context.responses.store(ref).adopt(found)
+                self._context.intake.store(ref).adopt(found)
 
     def note(self, ref: ObjectRef, obj: Object) -> None:
         """Take in a newer version of an object that no watch shows as ours."""
         target, planner = ChildId(ref.api.kind, ref.name), self._context.planner
         self.unwatched.pop(target, None)
-        if not self._context.responses.is_owned_kind(ref) or planner.is_watched(obj):
+        if not self._context.intake.is_owned_kind(ref) or planner.is_watched(obj):
             return
         if self._key in owner_key(planner.controller, obj):
             found, manager = excess(obj, encode(obj)), self._context.applier.field_manager

@@ -8,7 +8,7 @@ import pytest
 
 from hedgerow.objects import ChildId
 from hedgerow.plan.status import said
-from hedgerow.runtime.state import MOST_ONCE, ResourceState
+from hedgerow.runtime.passes.state import MOST_ONCE, ResourceState
 
 
 def state(**status: Any) -> ResourceState:

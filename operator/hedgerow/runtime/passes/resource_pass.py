@@ -17,14 +17,14 @@ from msgspec.structs import replace
 
 from hedgerow.contract import CLOCKS_DIFFER
 from hedgerow.objects import ChildId, annotation, metadata
+from hedgerow.plan.children import WAITING
 from hedgerow.plan.ledger import RECHECK_NAME, EntryState
-from hedgerow.plan.plan import WAITING
 from hedgerow.plan.status import user_generation
 from hedgerow.plan.writes import STATUS, Write, next_steps
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
-from hedgerow.runtime.reads import Reads
-from hedgerow.runtime.report import report
-from hedgerow.runtime.writer import Writer
+from hedgerow.runtime.passes.reads import Reads
+from hedgerow.runtime.passes.report import report
+from hedgerow.runtime.passes.writer import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from hedgerow.contract import Controller, Desired, Key
     from hedgerow.plan.conditions import Problem
     from hedgerow.plan.writes import Deletion
-    from hedgerow.runtime.context import PassContext
     from hedgerow.runtime.namespaces import Permission
-    from hedgerow.runtime.observation import Observation
-    from hedgerow.runtime.state import ResourceState
+    from hedgerow.runtime.passes.context import PassContext
+    from hedgerow.runtime.passes.observation import Observation
+    from hedgerow.runtime.passes.state import ResourceState
     from hedgerow_schemas.base import Resource
 
 MOST_LOOKS = 128
@@ -107,7 +107,7 @@ class Pass:
             found = await self.observe()
             if found is None:
                 return None
-            steps = await self.plan(found)
+            steps = await self.decide(found)
             if steps is None:
                 continue
             if steps:
@@ -139,14 +139,14 @@ class Pass:
             self.context.looked(self.key)
         return found
 
-    async def plan(self, found: Observation) -> tuple[Write | Deletion, ...] | None:
+    async def decide(self, found: Observation) -> tuple[Write | Deletion, ...] | None:
         """Plan from what was observed; return the next steps, or None to observe again.
 
         That is for what was cached meanwhile: while other work had its turn, or because a child
         that is to be kept had to be read.
         """
         took = self.context.slow_compose.took
-        planned = await self.context.planner.plan(found, self.state, took, self._drops)
+        planned = await self.context.planner.decide(found, self.state, took, self._drops)
         if planned is None:
             return None
         if await self.reads.read_kept_children(planned):

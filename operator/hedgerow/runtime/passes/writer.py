@@ -13,15 +13,15 @@ from hedgerow.kube.errors import Forbidden, Invalid, KubeError, Undecodable
 from hedgerow.objects import ChildId, metadata
 from hedgerow.plan.conditions import Problem
 from hedgerow.plan.writes import Deletion, Write
-from hedgerow.runtime import refusals
 from hedgerow.runtime.cache.store import version_of
-from hedgerow.runtime.refusals import Reaction, RequestKind
+from hedgerow.runtime.passes import refusals
+from hedgerow.runtime.passes.refusals import Reaction, RequestKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from hedgerow.fields.refused import Place
-    from hedgerow.runtime.resource_pass import Pass
+    from hedgerow.runtime.passes.resource_pass import Pass
     from hedgerow_schemas.base import Object
 
 log = structlog.get_logger(__name__)
@@ -30,9 +30,9 @@ log = structlog.get_logger(__name__)
 class Writer:
     """Makes the writes and deletions of one pass."""
 
-    def __init__(self, this: Pass) -> None:
-        self._pass = this
-        self._context, self._state = this.context, this.state
+    def __init__(self, current: Pass) -> None:
+        self._pass = current
+        self._context, self._state = current.context, current.state
 
     async def make(self, step: Write | Deletion) -> None:
         """Make one write or deletion, and record its problem, if any.
@@ -55,17 +55,17 @@ class Writer:
 
         Raises KubeError.
         """
-        this, context, state = self._pass, self._context, self._state
+        current, context, state = self._pass, self._context, self._state
         # A create that is refused carries the whole child; to read its name does not.
-        if write.create and state.ledger.reads_names and this.reads.may_read(write.id):
-            found = await this.reads.child(write.ref)
+        if write.create and state.ledger.reads_names and current.reads.may_read(write.id):
+            found = await current.reads.child(write.ref)
             if found is not None:
                 return False
-        plan_input = this.observation.plan_input
-        before = this.observation.live if write.is_status else plan_input.live.get(write.child)
+        plan_input = current.observation.plan_input
+        before = current.observation.live if write.is_status else plan_input.live.get(write.child)
         applied = await context.applier.apply(write, before)
-        context.responses.absorb(write.ref, applied.obj, before)
-        this.reads.note(write.ref, applied.obj)
+        context.intake.absorb(write.ref, applied.obj, before)
+        current.reads.note(write.ref, applied.obj)
         # With yielded fields the next look decides: we may hold one together with its other holder.
         is_settled = applied.settled and not plan_input.field_policy.yields
         content = self._content(write, applied.obj)
@@ -85,17 +85,17 @@ class Writer:
                 state.ledger.note_created(str(write.ref))
         if not write.is_status:
             log.info("claimed" if write.claims else applied.action, child=str(write.ref))
-        await context.publisher.publish_write(this, write)
+        await context.publisher.publish_write(current, write)
         return is_settled and bool(content)
 
     def _content(self, write: Write, answer: Object) -> str:
         """Return what stands for the content of an answer; empty if it is not cached like that."""
-        responses, ref = self._context.responses, write.ref
-        if not responses.has_cached(ref, answer):
+        intake, ref = self._context.intake, write.ref
+        if not intake.has_cached(ref, answer):
             return ""
         if write.is_status:
             return metadata(answer)["resourceVersion"]
-        number = responses.store(ref).content_version(ref.key)
+        number = intake.store(ref).content_version(ref.key)
         return self._pass.observation.plan_input.content_of(number)
 
     async def _delete(self, deletion: Deletion) -> None:
@@ -147,8 +147,8 @@ class Writer:
         They are ours then, and not declared, so that the next look of the pass plans their removal:
         as a pass does that begins after a crash at this point. A pass does so once for each child.
         """
-        this, context = self._pass, self._context
-        plan_input = this.observation.plan_input
+        current, context = self._pass, self._context
+        plan_input = current.observation.plan_input
         live = plan_input.live.get(write.child)
         if live is None or write.create or write.once or write.foreign:
             return False
@@ -160,12 +160,12 @@ class Writer:
         if not places or any(plan_input.field_policy.yielded(*write.child, at) for at in places):
             return False
         answer = await context.applier.take_over(write.ref, live, places)
-        context.responses.absorb(write.ref, answer, live)
-        this.reads.note(write.ref, answer)
-        this.taken_over.add(write.id)
+        context.intake.absorb(write.ref, answer, live)
+        current.reads.note(write.ref, answer)
+        current.taken_over.add(write.id)
         paths = tuple(map(path_of, places))
         log.info("taken over", child=str(write.ref), fields=paths)
-        await context.publisher.publish_taken_over(this, write, paths)
+        await context.publisher.publish_taken_over(current, write, paths)
         return True
 
     async def _reread(self, step: Write | Deletion) -> bool:

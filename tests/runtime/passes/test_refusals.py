@@ -14,8 +14,8 @@ from hedgerow.contract import Desired
 from hedgerow.kube import errors
 from hedgerow.kube.errors import Cause, KubeError
 from hedgerow.plan.ledger import FIRST_WAIT
-from hedgerow.runtime import refusals
-from hedgerow.runtime.refusals import TABLE, Reaction, RefusalKind, RefusalRule, RequestKind
+from hedgerow.runtime.passes import refusals
+from hedgerow.runtime.passes.refusals import TABLE, Reaction, RefusalKind, RefusalRule, RequestKind
 from hedgerow_testing.memory.cluster import Sent
 from runtime.scenes import everything, refuse, settled, take_image
 from runtime.shop import Shop, quiet
@@ -384,7 +384,7 @@ def test_the_decision_record_shows_the_table_as_it_is():
     for answer, row in TABLE.items():
         cells = [shown(row[request]) for request in RequestKind]
         lines.append(f"| {answer.value} | " + " | ".join(cells) + " |")
-    record = Path(__file__).parents[2] / "docs/adr/0013-every-refusal-has-a-way-back.md"
+    record = Path(__file__).parents[3] / "docs/adr/0013-every-refusal-has-a-way-back.md"
 
     assert "\n".join(lines) in record.read_text("utf-8")
 

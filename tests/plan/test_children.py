@@ -179,7 +179,7 @@ class TestSettled:
         def walked(*_: Any, **__: Any) -> Any:
             raise AssertionError("walked again")
 
-        monkeypatch.setattr("hedgerow.plan.plan.judge_admitted", walked)
+        monkeypatch.setattr("hedgerow.plan.children.judge_admitted", walked)
 
         assert planned(plan_input(seen, history=history, content_version=1)).writes == ()
 

@@ -9,7 +9,7 @@ import pytest
 
 from hedgerow import Apply, Desired
 from hedgerow.runtime.metrics import Meters
-from hedgerow.runtime.slow_compose import SILENCE, SlowCompose
+from hedgerow.runtime.passes.slow_compose import SILENCE, SlowCompose
 from hedgerow_testing import InMemory, target
 from library.greeter import GREETER, ConfigMap
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from hedgerow.objects import metadata, ref_of
 from hedgerow.plan.stubs import excess_of
-from hedgerow.runtime.resource_pass import Outcome, Pass
+from hedgerow.runtime.passes.resource_pass import Outcome, Pass
 
 if TYPE_CHECKING:
     from hedgerow.contract import Claimable
     from hedgerow.plan.writes import Deletion, Write
-    from hedgerow.runtime.observation import Observation
+    from hedgerow.runtime.passes.observation import Observation
     from hedgerow_schemas.base import Object
 
 
@@ -30,7 +30,7 @@ class GivingBack(Pass):
         there = [(claimable, obj) for claimable, obj in found if obj is not None]
         return self.context.planner.given_back(self.key, self.state, there) if there else None
 
-    async def plan(self, found: Observation) -> tuple[Write | Deletion, ...]:
+    async def decide(self, found: Observation) -> tuple[Write | Deletion, ...]:
         """Return the next steps."""
         self.observation = found
         self.state.ledger.keep(found.plan.requests)

@@ -1,0 +1,136 @@
+"""Report: the end of a pass: the resource says what was found.
+
+A custom resource says it in its status, a built-in one in an annotation. A Namespace says nothing:
+Events on the sources of its children do. What is said is one more write, made once no other one is
+due.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hedgerow.kube.errors import Forbidden, Invalid, KubeError
+from hedgerow.plan import status as statuses
+from hedgerow.plan.children import claims_of
+from hedgerow.plan.conditions import by_admission
+from hedgerow.plan.writes import STATUS
+from hedgerow.runtime.events.source_warnings import source_warnings
+from hedgerow.runtime.passes import refusals
+from hedgerow.runtime.passes.refusals import Reaction, RequestKind
+from hedgerow.runtime.passes.writer import Writer
+from hedgerow_schemas.base import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hedgerow.plan.conditions import Problem
+    from hedgerow.plan.status import StatusReport
+    from hedgerow.plan.writes import Write
+    from hedgerow.runtime.passes.resource_pass import Outcome, Pass
+
+
+async def report(current: Pass) -> Outcome | None:
+    """Have the resource say what the pass found, in a write and in Events; return the outcome.
+
+    Return None if the pass is to look again: the write is to be made shorter, or its answer does
+    not settle it, or compose has waited for it. Raises KubeError.
+    """
+    if current.controller.is_for_namespaces:
+        return await _on_sources(current)
+    publisher, ledger = current.context.publisher, current.state.ledger
+    problems, rewritten = current.all_problems(), by_admission(current.observation.plan.rewritten)
+    found = _wanted(current, problems, rewritten)
+    current.context.meter.contest(current.key, (field.manager or "" for field in found.contested))
+    current.context.meter.miss(current.key, current.observation.composed_status)
+    if found.is_news:
+        await publisher.publish_warnings(current, found, problems, rewritten)
+    write = found.write if current.is_writable else None
+    if found.entry is not None:
+        ledger.entries[STATUS] = found.entry
+    elif write is None:
+        ledger.clear(STATUS)
+    elif not any(ledger.waits(write, current.now, target) for target in (write.id, STATUS)):
+        return await _write(current, write, found)
+    if not (found.is_news and current.controller.is_custom):
+        await _stored(current, found)
+    return current.outcome(*([write.id] if write else []))
+
+
+def _wanted(current: Pass, problems: Sequence[Problem], rewritten: str) -> StatusReport:
+    observation, controller = current.observation, current.controller
+    plan_input, desired = observation.plan_input, observation.desired
+    found = plan_input, observation.live, desired.status or Status(), observation.plan, problems
+    if controller.is_custom:
+        shortened = current.state.ledger.shortened
+        return statuses.report(*found, rewritten=rewritten, shortened=shortened)
+    is_known = observation.has_declaration
+    claims = claims_of(plan_input, desired, controller.claimed) if is_known else None
+    return statuses.annotation_report(*found, rewritten=rewritten, claims=claims)
+
+
+async def _write(current: Pass, write: Write, found: StatusReport) -> Outcome | None:
+    ledger = current.state.ledger
+    try:
+        is_settled = await Writer(current).write(write)
+    except KubeError as error:
+        if isinstance(error, Invalid) and error.too_large and not ledger.shortened:
+            ledger.shortened = True  # still report the number of contested fields
+            return None
+        await _refused(current, write, error)
+        return current.outcome()
+    if write.is_status:
+        await current.context.publisher.publish_normal(current)
+    else:
+        ledger.clear(STATUS)
+    if is_settled and await current.is_done():
+        await _stored(current, found)
+        return current.outcome()
+    return None
+
+
+async def _refused(current: Pass, write: Write, error: KubeError) -> None:
+    """Delay what was refused. Raises the error if it ends the pass.
+
+    No condition follows: the status would report itself.
+    """
+    rule = refusals.rule(RequestKind.STATUS, error)
+    if rule.reaction in (Reaction.PUT_OFF, Reaction.END):
+        raise error
+    entry = refusals.record(
+        current.state.ledger,
+        write,
+        error,
+        request=RequestKind.STATUS,
+        clock=current.context.clock,
+        meter=current.context.meter,
+        target=STATUS,
+    )
+    # A conflict is reported in the status itself, once it has been seen; others pass.
+    if write.is_status and entry.attempts > 1 and isinstance(error, Forbidden | Invalid):
+        await current.context.publisher.publish_status_refused(current, error)
+
+
+async def _stored(current: Pass, found: StatusReport) -> None:
+    """Do what follows once the resource says all: what it says is the memory of it."""
+    owner, publisher = str(current.observation.plan_input.owner), current.context.publisher
+    await publisher.publish_created(current)
+    if not current.controller.is_custom:
+        await publisher.publish_normal(current)
+    elif current.observation.has_declaration and not any(
+        field.object == owner for field in found.contested
+    ):
+        # If the status is contested, or could not record them, only this remembers them.
+        current.state.created_once.clear()
+
+
+async def _on_sources(current: Pass) -> Outcome:
+    """Log, count and publish what the pass found; nothing is written to a Namespace."""
+    observation, publisher = current.observation, current.context.publisher
+    contested = observation.plan.contested
+    current.context.meter.contest(current.key, (field.manager or "" for field in contested))
+    program = current.context.planner.installation.program
+    found = source_warnings(observation, current.all_problems(), program)
+    await publisher.publish_source_warnings(current, found)
+    await publisher.publish_created(current)
+    await publisher.publish_normal(current)
+    return current.outcome()
