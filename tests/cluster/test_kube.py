@@ -285,5 +285,5 @@ class TestReflect:
             await world.until(lambda: "after" in world.objects)
 
         assert isinstance(world.problems[0], errors.Unreachable)
-        # A watch that is silent for so long is not resumed: all is listed anew (ADR 24).
+        # A watch that is silent for so long is not resumed: all is listed anew (ADR 0011).
         assert world.snapshots == 2

@@ -50,9 +50,7 @@ def unlisted(text: str) -> str:
 def first_sentence(text: str) -> str:
     """Return the first sentence below a page's title, without its links; it may be empty."""
     for paragraph in text.split("\n\n"):
-        if re.match(r"[\w`*\"]", paragraph) and not paragraph.startswith(
-            ("Superseded", "Supersedes")
-        ):
+        if re.match(r"[\w`*\"]", paragraph):
             plain = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", paragraph.strip())
             return re.split(r"(?<=[.:])\s", plain)[0].rstrip(":")
     return ""

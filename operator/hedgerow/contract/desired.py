@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 class Apply:
     """Declare a child: `fields` is its complete manifest without the identity.
 
-    Children are written at the same time, unless they are to be written `after` others: a child
-    waits while a write to a child of these kinds is to be made. One that the server refused does
-    not hold it up; `Observed.is_refused` tells of that.
+    Children are written one after another, in the order in which they are declared. One that comes
+    `after` other kinds is planned anew once children of these kinds are written. One of them that
+    the server refused does not hold it up; `Observed.is_refused` tells of that.
 
     A child is made `anew` if the live one has a value that cannot be changed: it is deleted, and
     created once it is gone. While the API server would not create the new one, or others hold a

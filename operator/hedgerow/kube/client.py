@@ -1,7 +1,7 @@
 """Client: a logged-in connection to one cluster.
 
 Requests go to transports of ours, one for requests and one for watches, without the layers of kr8s
-and `httpx.AsyncClient` in between, which take more CPU than the rest of a request (ADR 29). kr8s
+and `httpx.AsyncClient` in between, which take more CPU than the rest of a request (ADR 0012). kr8s
 provides the credentials that a plugin has to give (`plugins.py`).
 """
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 CONCURRENCY = 32
 """The most requests at once, about as many as the workers of three controllers in Go have. With
 eight, the API server and etcd need more CPU for the same writes: they gather what arrives together
-(ADR 36)."""
+(ADR 0009)."""
 LOGIN = 60.0
 """Seconds for an exec plugin to answer."""
 KEEP = 60.0

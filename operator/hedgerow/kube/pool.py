@@ -1,7 +1,7 @@
 """Pool: the connections of ours to one server, each for one exchange at a time.
 
 httpcore scans its whole pool for each request, writes head and body apart, and wakes up once for
-each TLS record: 1.3 ms of CPU for a PATCH, where this takes 0.4 (ADR 29).
+each TLS record: 1.3 ms of CPU for a PATCH, where this takes 0.4 (ADR 0012).
 """
 
 from __future__ import annotations

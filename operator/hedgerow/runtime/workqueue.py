@@ -45,7 +45,7 @@ class QueueLine(IntEnum):
 PASSES = {QueueLine.DUE: 128, QueueLine.CHANGED: 16, QueueLine.BACKLOG: 16}
 """The most passes of each line at a time, most of which wait for an answer; of one namespace it is
 one less, so that one is always left for others. Those that are due are many, so that all starts of
-a minute are made before what follows them, such as their statuses, is written (ADR 78)."""
+a minute are made before what follows them, such as their statuses, is written (ADR 0009)."""
 
 
 class Closed(Exception):  # noqa: N818 - a state, not an error

@@ -1,7 +1,7 @@
 """Cron: when a schedule starts, in the dialect of Go's robfig/cron v3 `ParseStandard`.
 
 `parse` reads an expression once and returns a `Schedule`, which then answers for any instant.
-Nothing here reads a clock. ADR 9 says why this is not taken from a library.
+Nothing here reads a clock. ADR 0018 says why this is not taken from a library.
 """
 
 from hedgerow.schedule.errors import ScheduleError
