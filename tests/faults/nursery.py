@@ -79,6 +79,7 @@ class Nursery:
             for text in heard:
                 said = json.loads(text)
                 if "number" in said:
+                    self._ended.pop(said["pid"], None)  # of an earlier process with this pid
                     self._born[said["number"]] = said["pid"]
                 else:
                     self._ended[said["pid"]] = said["code"]
