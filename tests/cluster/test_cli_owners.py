@@ -65,6 +65,26 @@ def test_kinds_may_be_spelled_as_for_kubectl(sandbox, api):
     ]
 
 
+def test_whether_a_list_or_map_is_atomic_is_known_from_the_servers_openapi(api, namespace, typed):
+    """Fact: the server's OpenAPI says of `limits` and `strategy` what its applies then do."""
+    place = {"name": "x", "namespace": namespace}
+    limits = {"limits": [{"type": "Container", "default": {"cpu": "1"}}]}
+    labels = {"app": "x"}
+    pod = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    rolling = {"selector": {"matchLabels": labels}, "template": pod, "strategy": {}}
+    for version, kind, spec in (("v1", "LimitRange", limits), ("apps/v1", "Deployment", rolling)):
+        body = {"apiVersion": version, "kind": kind, "metadata": place, "spec": spec}
+        api.apply(body, "helm").must()
+
+    found = (fields(typed(f"{kind}/x", "-o", "json")) for kind in ("limitrange", "deployment"))
+    range_, deployed = found
+
+    assert [one["manager"] for one in range_[".spec.limits"]["managers"]] == ["helm"]
+    assert not any(path.startswith(".spec.limits[") for path in range_)
+    assert deployed[".spec.strategy.type"]["managers"] == []
+    assert [one["manager"] for one in deployed[".spec.selector"]["managers"]] == ["helm"]
+
+
 class TestTyped:
     def test_the_version_asked_for_is_the_one_read(self, api, namespace, typed):
         """Fact: the server converts an object to the version that is asked for."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hedgerow.fields.sets import FieldPath
     from hedgerow_schemas.base import Object
     from hedgerow_tools.fields.field_tree import Node
+    from hedgerow_tools.fields.structure import Structure
 
 DifferenceKind = Literal["added", "changed", "removed", "moved", "released", "shared"]
 _SHAPES: Final = "\0shapes"
@@ -77,13 +78,19 @@ class Reordering(Struct, frozen=True):
     new: tuple[Node, ...]
 
 
-def difference(before: Object | None, after: Object | None, field_manager: str) -> tuple[Line, ...]:
+def difference(
+    before: Object | None,
+    after: Object | None,
+    field_manager: str,
+    structure: Structure | None = None,
+) -> tuple[Line, ...]:
     """Return the fields that differ between two versions of an object; None: it does not exist.
 
     Its status, its identity and the metadata that only the server sets are left out. Values of a
-    Secret are compared, but hidden in the result.
+    Secret are compared, but hidden in the result. `structure` is that of the object's kind, if
+    known.
     """
-    was, now = fields(before, after), fields(after, before)
+    was, now = fields(before, after, structure), fields(after, before, structure)
     old, new = was.leaves, now.leaves
     places = [*new, *(place for place in old if place not in new)]
     found = [_line(place, old.get(place), new.get(place), field_manager) for place in places]
@@ -170,7 +177,13 @@ def holders(nodes: Iterable[Node]) -> tuple[Holder, ...]:
     return tuple(dict.fromkeys(holder for node in nodes for holder in node.holders))
 
 
-def fields(live: Object | None, other: Object | None, *, whole: bool = False) -> ComparedFields:
+def fields(
+    live: Object | None,
+    other: Object | None,
+    structure: Structure | None = None,
+    *,
+    whole: bool = False,
+) -> ComparedFields:
     """Return the fields to compare; list keys are taken from both versions of the object.
 
     `whole`: with the status, and with what the server sets when a deletion begins.
@@ -186,7 +199,7 @@ def fields(live: Object | None, other: Object | None, *, whole: bool = False) ->
         "metadata": {**meta, "managedFields": [*_managed(live), *lent]},
     }
     found = ComparedFields({}, {})
-    for node in owners(looked).places():
+    for node in owners(looked, structure=structure).places():
         if node.kind == "branch":
             items = {one.field_path[-1]: _honest(one) for one in node.children if _is_item(one)}
             found.lists.update({node.field_path: items} if items else {})

@@ -1,6 +1,7 @@
 """Field tree: a live object as a tree in which each field has its managers.
 
-It needs no schema: as in `ownership`, the fieldsV1 trees tell list keys and atomic fields.
+As in `ownership`, the fieldsV1 trees tell list keys and atomic fields; where they do not, or tell
+what was so before a definition was changed, the server's OpenAPI does.
 """
 
 from __future__ import annotations
@@ -9,12 +10,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
 
-from hedgerow.fields.canonical import builtin
 from hedgerow.fields.managed_fields import Entries, Holder, entries, held, managers
-from hedgerow.fields.ownership import GRANULAR
 from hedgerow.fields.paths import (
     SELF,
     Tree,
+    coin,
     is_list,
     is_map,
     named,
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from hedgerow_schemas.base import Object
+    from hedgerow_tools.fields.structure import Structure
 
 
 _ROOT_IDENTITY: Final = frozenset({"f:apiVersion", "f:kind"})
@@ -115,16 +116,21 @@ class Ownership(Struct, frozen=True):
         return (node for node in self.places() if node.kind != "branch")
 
 
-def owners(live: Object, contested: Mapping[str, str] | None = None) -> Ownership:
+def owners(
+    live: Object,
+    contested: Mapping[str, str] | None = None,
+    structure: Structure | None = None,
+) -> Ownership:
     """Return every place of a live object with its managers; raises nothing.
 
     `contested` maps each path at which a resource declares another value to that resource.
+    `structure` is that of the object's kind, if it is known.
     A Secret's values are hidden, and so are its annotations, which may contain a copy of them.
     """
     marks = dict(contested or {})
-    walk = _Walk(granular=builtin(str(live.get("apiVersion"))), contested=marks)
+    walk = _Walk(marks)
     shown = _shown(live)
-    fields = walk.map((), shown, held(live))
+    fields = walk.map((), shown, held(live), structure)
     found = Ownership(fields, tuple(dict.fromkeys(managers(live))))
     paths = {node.path for node in found.places()} if marks else set[str]()
     missing = tuple(pair for pair in marks.items() if pair[0] not in paths)
@@ -134,62 +140,88 @@ def owners(live: Object, contested: Mapping[str, str] | None = None) -> Ownershi
 class _Walk:
     """One walk over one live object."""
 
-    __slots__ = ("_contested", "_granular")
+    __slots__ = ("_contested",)
 
-    def __init__(self, *, granular: bool, contested: Mapping[str, str]) -> None:
-        """`granular`: take the maps named in GRANULAR as granular even if their tree is `{}`."""
-        self._granular = GRANULAR if granular else frozenset[str]()
+    def __init__(self, contested: Mapping[str, str]) -> None:
         self._contested = contested
 
-    def map(self, field_path: tuple[str, ...], live: Object, there: Entries) -> tuple[Node, ...]:
+    def map(
+        self,
+        field_path: tuple[str, ...],
+        live: Object,
+        there: Entries,
+        structure: Structure | None,
+    ) -> tuple[Node, ...]:
         return tuple(
-            self._node((*field_path, "f:" + name), value, there.below("f:" + name))
+            self._below(field_path, "f:" + name, value, there, structure)
             for name, value in live.items()
         )
 
     def _list(
-        self, field_path: tuple[str, ...], live: list[Any], there: Entries
+        self,
+        field_path: tuple[str, ...],
+        live: list[Any],
+        there: Entries,
+        structure: Structure | None,
     ) -> tuple[Node, ...]:
+        coined = structure.item_element if structure else ""
+        elements = _elements(live, there, coined)
         return tuple(
-            self._node((*field_path, element), item, there.below(element))
-            for element, item in zip(_elements(live, there), live, strict=True)
+            self._below(field_path, element, item, there, structure)
+            for element, item in zip(elements, live, strict=True)
         )
 
-    def _node(self, field_path: tuple[str, ...], value: Any, there: Entries) -> Node:
-        holders = tuple(dict.fromkeys(holder for holder, tree in there.pairs if _is_member(tree)))
+    def _below(
+        self,
+        field_path: tuple[str, ...],
+        element: str,
+        value: Any,
+        there: Entries,
+        structure: Structure | None,
+    ) -> Node:
+        inner = structure.below(element) if structure else None
+        return self._node((*field_path, element), value, there.below(element), inner)
+
+    def _node(
+        self, field_path: tuple[str, ...], value: Any, there: Entries, structure: Structure | None
+    ) -> Node:
+        atomic = structure.is_atomic if structure else None
+        # Who holds a part of what has become atomic holds it, as the next write will record.
+        pairs = [pair for pair in there.pairs if atomic or _is_member(pair[1])]
+        holders = tuple(dict.fromkeys(holder for holder, _ in pairs))
         mark = self._contested.get(path_of(field_path), "") if self._contested else ""
-        if value and self._is_parted(field_path, there, holders):
-            children = self._parts(field_path, value, there)
+        parted = not holders or any(element != SELF for element in there.elements())
+        if value and (parted if atomic is None else not atomic):
+            children = self._parts(field_path, value, there, structure)
             if children:
                 return Node(field_path, "branch", None, holders, children, mark)
         identity = not holders and _is_identity(field_path)
         return Node(field_path, "identity" if identity else "leaf", value, holders, (), mark)
 
-    def _parts(self, field_path: tuple[str, ...], value: Any, there: Entries) -> tuple[Node, ...]:
+    def _parts(
+        self, field_path: tuple[str, ...], value: Any, there: Entries, structure: Structure | None
+    ) -> tuple[Node, ...]:
+        """Return a map or list in parts, as it is shown if it is held in parts, or by nobody."""
         if is_map(value):
-            return self.map(field_path, value, there)
-        return self._list(field_path, value, there) if is_list(value) else ()
-
-    def _is_parted(
-        self, field_path: tuple[str, ...], there: Entries, holders: tuple[Holder, ...]
-    ) -> bool:
-        """Return whether a map or list is shown in parts: it is held in parts, or by nobody."""
-        parted = any(element != SELF for element in there.elements())
-        return parted or not holders or field_path[-1] in self._granular
+            return self.map(field_path, value, there, structure)
+        return self._list(field_path, value, there, structure) if is_list(value) else ()
 
 
 def _is_member(tree: Tree | None) -> bool:
     return not tree or SELF in tree
 
 
-def _elements(items: list[Any], there: Entries) -> list[str]:
+def _elements(items: list[Any], there: Entries, coined: str) -> list[str]:
     """Return the element of each live item; an item nobody holds is named by its siblings' keys.
 
-    Keys may be optional, so the element with the most keys is tried first.
+    `coined` is an element of the keys that the items are known to have, or empty. Keys may be
+    optional, so the element with the most keys is tried first.
     """
     known = dict.fromkeys(element for element in there.elements() if parse(element).kind in "kv")
     ranked = sorted(known, key=lambda element: -len(parse(element).names))
-    return [element or f"i:{index}" for index, element in enumerate(named(items, ranked))]
+    more = [coined] if coined and not ranked else []
+    found = named(items, ranked) if ranked else [coin(item, more) for item in items]
+    return [element or f"i:{index}" for index, element in enumerate(found)]
 
 
 def _is_identity(field_path: tuple[str, ...]) -> bool:

@@ -23,6 +23,7 @@ from hedgerow_tools.fields import selection
 from hedgerow_tools.fields.field_tree import owners
 from hedgerow_tools.fields.selection import NO_DISPUTES, Disputes
 from hedgerow_tools.fields.unserved import unserved
+from hedgerow_tools.objects.openapi import Structures
 from hedgerow_tools.owners import many
 
 if TYPE_CHECKING:
@@ -118,14 +119,16 @@ def owners_command(
 
     async def carry_out() -> tuple[Object, Ownership, Disputes]:
         async with connected(kubeconfig, context) as cluster:
-            live = await _read(cluster, kind, name, namespace or cluster.namespace)
+            ref = await located(cluster, (kind, name), namespace or cluster.namespace)
+            live = await read(cluster, ref)
             versions.extend(await _unserved(cluster, live))
+            structure = await Structures(cluster).of(ref.api)
             found = await _declarer(cluster, live, hidden, required=contested)
             if found is None:
-                return live, owners(live), NO_DISPUTES
+                return live, owners(live, structure=structure), NO_DISPUTES
             controller, resource = found
             reader = reader_of(controller)
-            whole = owners(live, selection.contested_in(live, resource, reader))
+            whole = owners(live, selection.contested_in(live, resource, reader), structure)
             told = selection.disputes(
                 live,
                 resource,
@@ -150,11 +153,6 @@ async def _unserved(cluster: Cluster, live: Object) -> list[str]:
         return []
     gone = unserved(written, set(await group_versions(cluster)))
     return sorted({entry["apiVersion"] for entry in gone})
-
-
-async def _read(cluster: Cluster, kind: str, name: str, namespace: str) -> Object:
-    ref = await located(cluster, (kind, name), namespace)
-    return await read(cluster, ref)
 
 
 async def _declarer(

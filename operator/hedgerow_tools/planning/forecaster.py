@@ -31,6 +31,7 @@ from hedgerow_tools.fields.forecast import (
     held_by,
     yielded,
 )
+from hedgerow_tools.objects.openapi import Structures
 from hedgerow_tools.planning.dry_run import DryRunCluster, is_gone
 from hedgerow_tools.planning.passes import Simulation
 from hedgerow_tools.planning.submission import Submission, Submitted, UserApply
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from hedgerow.kube.cluster import Cluster
     from hedgerow.runtime.clock import Clock
     from hedgerow_schemas.base import ContestedField, CustomResource, Object
+    from hedgerow_tools.fields.structure import Structure
     from hedgerow_tools.planning.dry_run import DryRunObject
 
 
@@ -47,7 +49,7 @@ _COPY = ("f:metadata", "f:annotations", f"f:{LAST_APPLIED}")
 """The copy of the last manifest that client-side apply keeps, or the server for it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Forecaster:
     """Makes forecasts for one cluster, with one user's rights; writes nothing."""
 
@@ -55,6 +57,11 @@ class Forecaster:
     clock: Clock
     installation: Installation = field(default_factory=Installation)
     applier: UserApply = field(default_factory=UserApply)
+    structures: Structures = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Begin without having read what the server publishes of its kinds."""
+        self.structures = Structures(self.cluster)
 
     async def of_name(
         self, controller: Controller[CustomResource], name: str, namespace: str
@@ -161,7 +168,7 @@ class Forecaster:
             ref,
             controller.name,
             self.installation.field_manager(controller.name),
-            (self._own(ref, stored, submitted), *_written(simulation)),
+            (await self._own(ref, stored, submitted), *await self._written(simulation)),
             contested=after.contested,
             claims=(*submitted.taken, *_claims(simulation)),
             yields=tuple(yielded(observation.plan_input, observation.desired))
@@ -177,17 +184,51 @@ class Forecaster:
             again_in=outcome.requeue_after,
             annotations=meta.get("annotations") or {},
         )
-        return replace(forecast, later=await _later(simulation))
+        return replace(forecast, later=await self._later(simulation))
 
-    def _own(self, ref: ObjectRef, stored: Object | None, submitted: Submitted) -> ObjectForecast:
+    async def _own(
+        self, ref: ObjectRef, stored: Object | None, submitted: Submitted
+    ) -> ObjectForecast:
         """Return the forecast of the resource itself."""
-        found = difference(stored, submitted.live, self.applier.manager)
+        structure = await self.structures.of(ref.api)
+        found = difference(stored, submitted.live, self.applier.manager, structure)
         lines = tuple(line for line in found if line.field_path != _COPY)
         # Changed holders alone do not count: they depend on how the user applies the resource.
         changed = any(line.is_change for line in lines)
         action = "created" if stored is None else "configured" if changed else "unchanged"
         forced = submitted.forced
         return ObjectForecast(ref, action, lines, submitted.merged, forced, submitted.warnings)
+
+    async def _written(self, simulation: Simulation) -> list[ObjectForecast]:
+        return [
+            _forecast(found, simulation.field_manager, await self.structures.of(ref.api))
+            for ref, found in simulation.cluster.objects.items()
+            if ref.api != simulation.ref.api
+            and (found.written or found.refused)
+            and not (found.stored is None and found.live is None and not found.refused)
+        ]
+
+    async def _later(self, simulation: Simulation) -> tuple[ObjectForecast, ...]:
+        """Return what more would be written if every Deployment rolled out."""
+        objects = simulation.cluster.objects
+        if simulation.cluster.refusals or not simulation.roll_out():
+            return ()
+        before = {ref: found.live for ref, found in objects.items()}
+        for found in objects.values():
+            found.written = False
+        await simulation.run()
+        return tuple(
+            [
+                _further(
+                    found,
+                    before.get(ref, found.stored),
+                    simulation.field_manager,
+                    await self.structures.of(ref.api),
+                )
+                for ref, found in objects.items()
+                if ref.api != simulation.ref.api and found.written
+            ]
+        )
 
 
 def _judged(
@@ -212,23 +253,16 @@ def _judged(
     return Submitted(None, refusals=(WriteRefusal(target, (answer["status"]["message"],)),))
 
 
-def _written(simulation: Simulation) -> list[ObjectForecast]:
-    return [
-        _forecast(found, simulation.field_manager)
-        for ref, found in simulation.cluster.objects.items()
-        if ref.api != simulation.ref.api
-        and (found.written or found.refused)
-        and not (found.stored is None and found.live is None and not found.refused)
-    ]
-
-
-def _forecast(found: DryRunObject, field_manager: str) -> ObjectForecast:
+def _forecast(
+    found: DryRunObject, field_manager: str, structure: Structure | None
+) -> ObjectForecast:
     forced = tuple(leaf.path for leaf in found.claims)
     if is_gone(found):
-        return ObjectForecast(found.ref, "deleted", difference(found.stored, None, field_manager))
+        lines = difference(found.stored, None, field_manager, structure)
+        return ObjectForecast(found.ref, "deleted", lines)
     if found.refused:
         return ObjectForecast(found.ref, "refused", warnings=found.warnings)
-    lines = difference(found.stored, found.live, field_manager)
+    lines = difference(found.stored, found.live, field_manager, structure)
     action = "created" if found.stored is None else "configured" if lines else "unchanged"
     return ObjectForecast(found.ref, action, lines, found.merged, forced, found.warnings)
 
@@ -241,24 +275,11 @@ def _claims(simulation: Simulation) -> list[ContestedField]:
     ]
 
 
-async def _later(simulation: Simulation) -> tuple[ObjectForecast, ...]:
-    """Return what more would be written if every Deployment rolled out."""
-    objects = simulation.cluster.objects
-    if simulation.cluster.refusals or not simulation.roll_out():
-        return ()
-    before = {ref: found.live for ref, found in objects.items()}
-    for found in objects.values():
-        found.written = False
-    await simulation.run()
-    return tuple(
-        _further(found, before.get(ref, found.stored), simulation.field_manager)
-        for ref, found in objects.items()
-        if ref.api != simulation.ref.api and found.written
-    )
-
-
-def _further(found: DryRunObject, before: Object | None, field_manager: str) -> ObjectForecast:
+def _further(
+    found: DryRunObject, before: Object | None, field_manager: str, structure: Structure | None
+) -> ObjectForecast:
     if found.live is None or is_terminating(found.live):
-        return ObjectForecast(found.ref, "deleted", difference(before, None, field_manager))
-    lines = difference(before, found.live, field_manager)
+        lines = difference(before, None, field_manager, structure)
+        return ObjectForecast(found.ref, "deleted", lines)
+    lines = difference(before, found.live, field_manager, structure)
     return ObjectForecast(found.ref, "configured" if before else "created", lines, found.merged)

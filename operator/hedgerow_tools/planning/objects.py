@@ -24,6 +24,7 @@ from hedgerow_tools.planning.submission import Submission, Submitted
 
 if TYPE_CHECKING:
     from hedgerow_schemas.base import Object
+    from hedgerow_tools.fields.structure import Structure
     from hedgerow_tools.planning.forecaster import Forecaster
     from hedgerow_tools.planning.submission import UserApply
 
@@ -99,7 +100,9 @@ class ObjectForecaster:
             unchecked.append(BEING_DELETED)
         if submitted.refusals and stored is not None:
             submitted = await self._with_remedy(ref, stored, submitted)
-        found = replace(self._forecast(ref, stored, submitted), unchecked=tuple(unchecked))
+        structure = await self.forecaster.structures.of(ref.api)
+        forecast = self._forecast(ref, stored, submitted, structure)
+        found = replace(forecast, unchecked=tuple(unchecked))
         self._remember(manifest, found)
         return found
 
@@ -156,8 +159,14 @@ class ObjectForecaster:
         now = self.forecaster.clock.now()
         return Submission(ref, manifest, stored, self.applier, now, coming=coming)
 
-    def _forecast(self, ref: ObjectRef, stored: Object | None, submitted: Submitted) -> Forecast:
-        lines = difference(stored, submitted.live, self.applier.manager)
+    def _forecast(
+        self,
+        ref: ObjectRef,
+        stored: Object | None,
+        submitted: Submitted,
+        structure: Structure | None = None,
+    ) -> Forecast:
+        lines = difference(stored, submitted.live, self.applier.manager, structure)
         action = "created" if stored is None else "configured" if lines else "unchanged"
         if submitted.live is None:
             action, lines = "refused", ()

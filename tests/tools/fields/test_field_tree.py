@@ -124,18 +124,13 @@ class TestMaps:
         assert at(found, ".spec.labels").holders == (ONE,)
         assert at(found, ".spec.labels.a").holders == (TWO,)
 
-    @pytest.mark.parametrize(
-        ("version", "leaves"),
-        [("apps/v1", {".spec.strategy.type": "Recreate"}), ("x.example/v1", None)],
-    )
-    def test_a_bare_mark_on_a_map_known_to_be_granular_holds_no_defaults_in_it(
-        self, version: str, leaves: Object | None
-    ) -> None:
-        strategy = {"type": "Recreate"}
-        found = owners(spec({"f:strategy": {}}, version=version, strategy=strategy))
+    @pytest.mark.parametrize("name", ["strategy", "limits", "blob"])
+    @pytest.mark.parametrize("value", [{"type": "Recreate"}, [{"type": "Recreate"}]])
+    def test_of_a_bare_mark_no_name_says_that_it_is_not_atomic(self, name: str, value: Any) -> None:
+        found = must_account(spec({f"f:{name}": {}}, **{name: value}))
 
-        assert told(found) == (leaves or {".spec.strategy": strategy})
-        assert at(found, ".spec.strategy").holders == (ONE,)
+        assert told(found) == {f".spec.{name}": value}
+        assert at(found, f".spec.{name}").holders == (ONE,)
 
     def test_what_nobody_holds_is_told_in_parts(self) -> None:
         found = must_account(spec(a={"b": [{"c": 1}, 2]}))
