@@ -21,8 +21,8 @@ from hedgerow.plan.yield_and_claim import ALLOW_CLAIMS, CLAIM, allows_claims
 from hedgerow.runtime.namespaces import NAMESPACES
 from hedgerow.serving.admission import review as admission
 from hedgerow.serving.admission.review import Review, ReviewedKind, ReviewedResource
+from hedgerow_tools.fields.allocated import foreseen
 from hedgerow_tools.fields.client_side_apply import LAST_APPLIED
-from hedgerow_tools.fields.diff import difference
 from hedgerow_tools.fields.forecast import (
     Forecast,
     ObjectForecast,
@@ -191,7 +191,7 @@ class Forecaster:
     ) -> ObjectForecast:
         """Return the forecast of the resource itself."""
         structure = await self.structures.of(ref.api)
-        found = difference(stored, submitted.live, self.applier.manager, structure)
+        found = foreseen(stored, submitted.live, self.applier.manager, structure)
         lines = tuple(line for line in found if line.field_path != _COPY)
         # Changed holders alone do not count: they depend on how the user applies the resource.
         changed = any(line.is_change for line in lines)
@@ -258,11 +258,11 @@ def _forecast(
 ) -> ObjectForecast:
     forced = tuple(leaf.path for leaf in found.claims)
     if is_gone(found):
-        lines = difference(found.stored, None, field_manager, structure)
+        lines = foreseen(found.stored, None, field_manager, structure)
         return ObjectForecast(found.ref, "deleted", lines)
     if found.refused:
         return ObjectForecast(found.ref, "refused", warnings=found.warnings)
-    lines = difference(found.stored, found.live, field_manager, structure)
+    lines = foreseen(found.stored, found.live, field_manager, structure)
     action = "created" if found.stored is None else "configured" if lines else "unchanged"
     return ObjectForecast(found.ref, action, lines, found.merged, forced, found.warnings)
 
@@ -279,7 +279,7 @@ def _further(
     found: DryRunObject, before: Object | None, field_manager: str, structure: Structure | None
 ) -> ObjectForecast:
     if found.live is None or is_terminating(found.live):
-        lines = difference(before, None, field_manager, structure)
+        lines = foreseen(before, None, field_manager, structure)
         return ObjectForecast(found.ref, "deleted", lines)
-    lines = difference(before, found.live, field_manager, structure)
+    lines = foreseen(before, found.live, field_manager, structure)
     return ObjectForecast(found.ref, "configured" if before else "created", lines, found.merged)

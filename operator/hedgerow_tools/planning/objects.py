@@ -15,7 +15,7 @@ from hedgerow.kube.errors import KubeError
 from hedgerow.objects import ObjectRef, is_terminating, metadata
 from hedgerow.texts import command_line, within
 from hedgerow_schemas.base import ApiResource
-from hedgerow_tools.fields.diff import difference
+from hedgerow_tools.fields.allocated import foreseen
 from hedgerow_tools.fields.forecast import Forecast, ObjectForecast, WriteRefusal
 from hedgerow_tools.fields.unserved import unserved
 from hedgerow_tools.planning.files import flaw
@@ -166,7 +166,7 @@ class ObjectForecaster:
         submitted: Submitted,
         structure: Structure | None = None,
     ) -> Forecast:
-        lines = difference(stored, submitted.live, self.applier.manager, structure)
+        lines = foreseen(stored, submitted.live, self.applier.manager, structure)
         action = "created" if stored is None else "configured" if lines else "unchanged"
         if submitted.live is None:
             action, lines = "refused", ()

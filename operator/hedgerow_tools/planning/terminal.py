@@ -25,6 +25,7 @@ from hedgerow.terminal import Terminal, one_line
 from hedgerow.texts import numbered, printable
 from hedgerow_schemas.base import View
 from hedgerow_tools.fields import client_side_apply
+from hedgerow_tools.fields.allocated import UNKNOWN
 from hedgerow_tools.fields.diff import change_of, moved_items
 from hedgerow_tools.fields.forecast import facts
 from hedgerow_tools.owners.report import age, worded
@@ -58,7 +59,6 @@ _TONES: dict[str, Tone] = {
     "created": "added", "configured": "changed", "deleted": "removed", "unchanged": "faint",
     "refused": "alarm",
 }  # fmt: skip
-_UNKNOWN = "(known once it exists)"
 _OWNERS = ("f:metadata", "f:ownerReferences")
 _FIRST_SHOWN = 3
 _LONGEST_ITEM = 60
@@ -341,7 +341,7 @@ def _path(line: Line) -> str:
 
 
 def _known(text: str) -> str:
-    return text.replace(PLACEHOLDER, _UNKNOWN)
+    return text.replace(PLACEHOLDER, UNKNOWN)
 
 
 def _contested(forecast: Forecast, now: datetime) -> Iterator[PlanRow]:

@@ -132,8 +132,8 @@ class TestObjects:
         lines = [Line("added", steps, None, some, (), (OURS,)) for some in (owner, other)]
         out = printed(of("created", *lines))
 
-        assert '[uid="(known once it exists)"]: BlueGreen/demo, its controller\n' in out
-        assert '[uid="(known once it exists)"]: BlueGreen/demo\n' in out
+        assert '[uid="(known once applied)"]: BlueGreen/demo, its controller\n' in out
+        assert '[uid="(known once applied)"]: BlueGreen/demo\n' in out
         assert PLACEHOLDER not in out
 
     def test_of_what_goes_it_is_told_who_holds_how_much(self):

@@ -1,0 +1,56 @@
+"""Allocated: what of a forecast only the server knows, and a dry run makes up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
+
+from hedgerow.fields.paths import is_list, is_map
+from hedgerow.objects import PLACEHOLDER, metadata
+from hedgerow_tools.fields.diff import difference
+
+if TYPE_CHECKING:
+    from hedgerow_schemas.base import Object
+    from hedgerow_tools.fields.diff import Line
+    from hedgerow_tools.fields.structure import Structure
+
+UNKNOWN: Final = "(known once applied)"
+_SERVICE: Final = ("v1", "Service")
+_ADDRESSES: Final = frozenset({"f:clusterIP", "f:clusterIPs", "f:healthCheckNodePort"})
+"""What a Service gets besides node ports: pkg/registry/core/service/storage/alloc.go."""
+
+
+def foreseen(
+    before: Object | None,
+    after: Object | None,
+    field_manager: str,
+    structure: Structure | None = None,
+) -> tuple[Line, ...]:
+    """Return the difference to what a dry run made; what will have another value is UNKNOWN.
+
+    That is what the server allocates where nobody declares it. A new object's own uid, which may be
+    in its labels too, is PLACEHOLDER.
+    """
+    uid = "" if before or not after else metadata(after).get("uid", "")
+    known = _without(after, uid) if uid else after
+    lines = difference(before, known, field_manager, structure)
+    if ((after or {}).get("apiVersion"), (after or {}).get("kind")) != _SERVICE:
+        return lines
+    return tuple(replace(line, new=UNKNOWN) if _is_allocated(line) else line for line in lines)
+
+
+def _is_allocated(line: Line) -> bool:
+    if line.kind not in {"added", "changed"} or line.after or line.field_path[0] != "f:spec":
+        return False
+    name = line.field_path[1]
+    return name in _ADDRESSES or (name == "f:ports" and line.field_path[-1] == "f:nodePort")
+
+
+def _without(value: Any, uid: str) -> Any:
+    """Return a value with the placeholder for a uid that it contains."""
+    if is_map(value):
+        return {name: _without(inner, uid) for name, inner in value.items()}
+    if is_list(value):
+        return [_without(inner, uid) for inner in value]
+    return value.replace(uid, PLACEHOLDER) if isinstance(value, str) else value
