@@ -355,6 +355,41 @@ class TestAsManager:
         assert [e["requestURI"] for e in asked if "dryRun=All" not in e["requestURI"]] == []
         assert not api.get(gadgets).ok
 
+    def test_what_a_dry_run_makes_up_is_not_told(self, api, namespace, typed):
+        """Fact: a dry run gives another node port and address than the apply."""
+        spec = {"type": "NodePort", "selector": {"a": "b"}, "ports": [{"port": 80}]}
+        service = of_kind("v1", "Service", "np", {"spec": spec}, namespace=namespace)
+        made_up = api.apply(service, "helm", dry_run=True).must()["spec"]
+        code, out, _ = typed(service, *self.HELM, "-o", "json")
+        told = {
+            line["path"]: line for line in json.loads(out)["resources"][0]["objects"][0]["fields"]
+        }
+        real = api.apply(service, "helm").must()["spec"]
+
+        assert code == 2
+        assert real["clusterIP"] != made_up["clusterIP"]
+        for path in (".spec.clusterIP", '.spec.ports[port=80,protocol="TCP"].nodePort'):
+            assert told[path]["new"] == "(known once applied)"
+
+    def test_a_refusal_names_what_is_in_the_way_and_what_removes_it(self, api, namespace, typed):
+        """Fact: the default of a strategy stays, until somebody holds it and leaves it out."""
+        labels = {"app": "x"}
+        pod = {
+            "metadata": {"labels": labels},
+            "spec": {"containers": [{"name": "c", "image": "i"}]},
+        }
+        spec = {"selector": {"matchLabels": labels}, "template": pod}
+        rolling = of_kind("apps/v1", "Deployment", "web", {"spec": spec}, namespace=namespace)
+        api.apply(rolling, "helm").must()
+        recreate = {**rolling, "spec": {**spec, "strategy": {"type": "Recreate"}}}
+        code, out, _ = typed(recreate, "--as-manager", "argo")
+
+        assert code == 1
+        assert "spec.strategy.rollingUpdate: Forbidden: may not be specified when" in out
+        assert "spec.strategy.rollingUpdate stays in the object, since nobody holds it" in out
+        assert "release deployment.apps/web" in out
+        assert "--unowned --to argo --field spec.strategy.rollingUpdate" in out
+
     def test_what_blocks_every_apply_is_told_with_the_remedy(self, api, namespace, typed):
         """Fact: the server refuses applies to objects with entries of an unserved version."""
         version = "relic.example.com/{}"

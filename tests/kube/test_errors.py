@@ -252,6 +252,67 @@ class TestKubeError:
         assert errors.Throttled("x", after=2.0).after == 2.0
 
 
+class TestWithheld:
+    """Of a write to a Secret, words that may repeat a value are not shown; others are."""
+
+    OWN = 'Secret "s" is invalid: data: Forbidden: field is immutable when `immutable` is set'
+
+    @staticmethod
+    def of(message: str, *reasons: str, code: int = 422) -> errors.KubeError:
+        causes = [{"field": "data", "message": message, "reason": one} for one in reasons]
+        error = errors.from_status(
+            {"message": message, "code": code, "details": {"causes": causes}}
+        )
+        error.withhold()
+        return error
+
+    @pytest.mark.parametrize(
+        ("message", "reasons"),
+        [
+            ('namespaces "shop" not found', ()),
+            (
+                (
+                    'secrets "s" is forbidden: User "u:x" cannot patch resource "secrets" in API group'
+                    ' "" in the namespace "shop"'
+                ),
+                (),
+            ),
+            (OWN, ("FieldValueForbidden",)),
+            (OWN, ("FieldValueRequired", "FieldValueTooLong")),
+        ],
+    )
+    def test_the_servers_own_are_shown(self, message: str, reasons: tuple[str, ...]) -> None:
+        assert self.of(message, *reasons).details == (
+            tuple(dict.fromkeys(f"data: {message}" for _ in reasons)) or (message,)
+        )
+
+    @pytest.mark.parametrize(
+        ("message", "reasons"),
+        [
+            ("hunter2 is a bad password", ()),
+            ('namespaces "hunter2 is bad" not found', ()),
+            ('admission webhook "w" denied the request: namespaces "hunter2" not found', ()),
+            (f'admission webhook "w" denied the request: hunter2 {OWN}', ("FieldValueForbidden",)),
+            (
+                (
+                    'secrets "s" is forbidden: User "u" cannot patch resource "secrets" in API group ""'
+                    ' in the namespace "shop": hunter2'
+                ),
+                (),
+            ),
+            ('Secret "s" is invalid: hunter2', ()),
+            ('Secret "s" is invalid: data: Invalid value: "hunter2"', ("FieldValueInvalid",)),
+            (f"hunter2 {OWN}", ("FieldValueForbidden",)),
+            ('Secret.x.example "s" is invalid: hunter2', ("FieldValueForbidden",)),
+        ],
+    )
+    def test_all_others_are_not(self, message: str, reasons: tuple[str, ...]) -> None:
+        found = self.of(message, *reasons)
+
+        assert "hunter2" not in f"{found}{found.details}{found.causes}{found.status}{found.args}"
+        assert found.message.startswith("refused with 422")
+
+
 class TestDetails:
     def test_each_cause_is_there_once_uncut_and_in_order(self):
         causes = [

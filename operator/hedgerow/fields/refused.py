@@ -20,6 +20,7 @@ MOST_CAUSES: Final = 64
 """The most causes of one refusal that are followed."""
 SPELLED: Final = {
     "spec.LoadBalancerSourceRanges": "spec.loadBalancerSourceRanges",
+    "spec.conversion.conversionReviewVersions": "spec.conversion.webhook.conversionReviewVersions",
     "spec.conversion.webhookClientConfig": "spec.conversion.webhook.clientConfig",
 }
 """Causes with a name that a field has only within the API server, and its path for clients."""

@@ -71,20 +71,28 @@ def in_the_way(
     something of a field that is in the way, the result is empty: taking over the rest would not
     help. So it is if no managed fields are recorded: the next apply books all fields to a manager.
     """
+    found = obstacles(causes, want, live, manager)
+    holders = chain.from_iterable(entries.pairs for entries in found.values())
+    if not all(holder.is_applier(manager, "") for holder, _ in holders):
+        return ()
+    return tuple(field_path for field_path, entries in found.items() if not entries.pairs)
+
+
+def obstacles(
+    causes: Iterable[str], want: Object, live: Object, manager: str
+) -> dict[FieldPath, Entries]:
+    """Return the fields of `in_the_way`, whoever holds them, each with the entries that do.
+
+    There are none if no managed fields are recorded.
+    """
     there = held(live)
     if not there.pairs:
-        return ()
+        return {}
     refusal = _Refusal(manager, is_builtin=builtin(str(live.get("apiVersion", ""))))
     top = _Place("", (), want, live, there)
     asked = followed(causes)
-    found = {
-        place.field_path: [holder for holder, _ in place.there.pairs]
-        for place in chain.from_iterable(refusal.excluded(top, cause) for cause in asked)
-    }
-    holders = chain.from_iterable(found.values())
-    if not all(holder.is_applier(manager, "") for holder in holders):
-        return ()
-    return tuple(field_path for field_path, holders in found.items() if not holders)
+    places = chain.from_iterable(refusal.excluded(top, cause) for cause in asked)
+    return {place.field_path: place.there for place in places}
 
 
 class _Place(Struct, frozen=True):

@@ -60,6 +60,17 @@ _PASSING = {
 }
 
 
+_NAME: Final = r'"[^"\s]*+"'
+_WITHOUT_VALUES: Final = re.compile(
+    rf"[a-z]++ {_NAME} not found"
+    rf"|secrets {_NAME} is forbidden: User {_NAME} cannot [a-z]++ resource {_NAME} in API"
+    rf" group {_NAME}(?: in the namespace {_NAME}| at the cluster scope)"
+)
+"""What the API server says of a right, an object or a namespace that is not there."""
+_VALUELESS: Final = frozenset({"FieldValueForbidden", "FieldValueRequired", "FieldValueTooLong"})
+"""Reasons of a validation that names a field and a rule; others quote what they refuse."""
+
+
 class Cause(Struct, frozen=True):
     """One of `details.causes[]` of a Status; `manager` only for a field manager conflict."""
 
@@ -109,7 +120,7 @@ class KubeError(Exception):
         They are an admission webhook's or a validation's, and may repeat values of the object in
         any spelling. A conflict, and what was never answered, has no such words.
         """
-        if not self.code or isinstance(self, Conflict):
+        if not self.code or isinstance(self, Conflict) or self._has_no_value():
             return
         fields = ", ".join(dict.fromkeys(one.field for one in self.causes[:_SHOWN] if one.field))
         what = " ".join(filter(None, (f"refused with {self.code}", self.reason)))
@@ -118,6 +129,21 @@ class KubeError(Exception):
         self.args = (self.message,)
         self.status = {"reason": self.reason}
         self.causes = tuple(replace(one, message="") for one in self.causes)
+
+    def _has_no_value(self) -> bool:
+        """Return whether the words about a Secret are the API server's own, which repeat no value.
+
+        Those of webhooks and policies begin otherwise, whatever reason they give.
+        """
+        text = str(self.status.get("message", ""))
+        if _WITHOUT_VALUES.fullmatch(text):
+            return True
+        is_validation = text.startswith('Secret "') and '" is invalid: ' in text
+        return (
+            is_validation
+            and bool(self.causes)
+            and all(one.reason in _VALUELESS for one in self.causes)
+        )
 
     @property
     def details(self) -> tuple[str, ...]:

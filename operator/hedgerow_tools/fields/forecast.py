@@ -41,10 +41,15 @@ def held_by(target: ObjectRef, leaf: Leaf, holder: Holder | None = None) -> Cont
 
 @dataclass(frozen=True, slots=True)
 class WriteRefusal:
-    """Why the server would refuse a write; each of the causes is a line."""
+    """Why the server would refuse a write."""
 
     object: str
     causes: tuple[str, ...]
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The causes; one of several lines, as a webhook may write it, is as many."""
+        return tuple(line for cause in self.causes for line in cause.strip().splitlines())
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ from hedgerow_tools.fields.client_side_apply import ANNOTATIONS_LIMIT, LAST_APPL
 from hedgerow_tools.fields.forcing import contested, names_all_keys
 from hedgerow_tools.fields.forecast import WriteRefusal, held_by
 from hedgerow_tools.fields.merge import merge, taken
+from hedgerow_tools.planning import obstacles
 from hedgerow_tools.planning.dry_run import NO_NAMESPACE, NO_RIGHTS
 
 if TYPE_CHECKING:
@@ -49,6 +50,10 @@ MIGRATED = (
 NOTHING_GOES = (
     "`kubectl apply` has not applied this object before, and keeps the fields that the file"
     " leaves out; with --server-side it removes those that it holds"
+)
+MANAGED_FIELDS = (
+    "metadata.managedFields: the server takes no apply with it; leave it out of the file, as"
+    " `kubectl get -o yaml` does"
 )
 FORCED = "what --force takes was worked out here, since an apply that takes nothing is refused"
 NOT_SHOWN = "a warning of the server that may repeat values, and is not shown"
@@ -130,6 +135,8 @@ class Submission:
         )
         if size > ANNOTATIONS_LIMIT:
             return self._refused(_too_long(size))
+        if self.applier.server_side and metadata(self.manifest).get("managedFields") is not None:
+            return self._refused(MANAGED_FIELDS)
         if absent and self.coming:
             return self.merged(NO_NAMESPACE)
         try:
@@ -156,7 +163,13 @@ class Submission:
             case Missing():
                 return self._refused(f"{error.message}: make it first, or earlier in the files")
             case _:
-                return self._refused(*self._causes(error))
+                return self._refused(*self._causes(error), *self._obstacles(error))
+
+    def _obstacles(self, error: KubeError) -> Iterable[str]:
+        """Return what is in the way of a server-side apply, beside the server's words."""
+        if not self.applier.server_side or self.stored is None:
+            return ()
+        return obstacles.told(self.ref, error, self.manifest, self.stored, self.field_manager)
 
     def _causes(self, error: KubeError) -> tuple[str, ...]:
         """Return why the server refuses a write; for a Secret without what may repeat values."""

@@ -103,9 +103,9 @@ def sections(forecast: Forecast, now: datetime) -> Iterator[PlanSection]:
     own, claims = _parted_claims(forecast)
     yield from (_object(found) for found in forecast.objects if _is_told(found))
     refusals = (
-        PlanRow(f"{refusal.object}: {printable(cause, LONGEST_CAUSE)}", "alarm")
+        PlanRow(f"{refusal.object}: {printable(line, LONGEST_CAUSE)}", "alarm")
         for refusal in forecast.refusals
-        for cause in refusal.causes
+        for line in refusal.lines
     )
     yield from _section("Refused by the server", "alarm", refusals)
     yield from _section("Contested: these stay as they are", "alarm", _contested(forecast, now))
@@ -163,7 +163,7 @@ def _plain(forecast: Forecast, now: datetime) -> Iterator[PlanSection]:
 
 def _plain_rows(forecast: Forecast, found: ObjectForecast, now: datetime) -> Iterator[PlanRow]:
     for refusal in forecast.refusals:
-        yield from (PlanRow(printable(c, LONGEST_CAUSE), "alarm") for c in refusal.causes)
+        yield from (PlanRow(printable(line, LONGEST_CAUSE), "alarm") for line in refusal.lines)
     for held in forecast.contested:
         differs = ": ".join(filter(None, (printable(held.path), values(held, program_name()))))
         yield PlanRow(differs, "alarm", _since(held, now))

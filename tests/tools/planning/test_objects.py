@@ -21,7 +21,7 @@ from hedgerow_tools.planning.objects import (
     NO_VERSION,
     ObjectForecaster,
 )
-from hedgerow_tools.planning.submission import FORCED, NOT_SHOWN, UserApply
+from hedgerow_tools.planning.submission import FORCED, MANAGED_FIELDS, NOT_SHOWN, UserApply
 from runtime.world import NS, World, pods
 from support.objects.drawn import WIDGET
 from support.server.apiserver import Act, Exchange, Reply, refusal
@@ -67,6 +67,18 @@ def ordered(*names: str) -> Object:
         "selector": {"matchLabels": labels},
         "template": {"metadata": {"labels": labels}, "spec": pod},
     }
+
+
+FIELD = {"fieldRef": {"fieldPath": "metadata.name"}}
+
+
+def with_variable(value: Object) -> Object:
+    """Return a Deployment with a variable of this value, which may be one of two fields."""
+    spec = ordered()
+    spec["template"]["spec"] = {
+        "containers": [{"name": "c", "image": "i", "env": [{"name": "A", **value}]}]
+    }
+    return of_kind("apps/v1", "Deployment", "d", {"spec": spec}, namespace=NS)
 
 
 class Plan:
@@ -442,6 +454,65 @@ class TestUnserved:
         assert causes(await plan.last(widget({"size": 3}))) == "request to convert CR"
 
 
+class TestBesideTheServersWords:
+    """What hedgerow knows of a refusal: why it comes, who holds what is in the way, what to do."""
+
+    async def test_a_file_with_managed_fields_is_refused_with_the_remedy(self):
+        plan = Plan()
+        body = of_kind("v1", "Secret", "s", {"data": {"a": "aHVudGVyMg=="}}, managedFields=[])
+
+        assert causes(await plan.last(body)) == MANAGED_FIELDS
+        assert [exchange for exchange in plan.api.exchanges if exchange.writes] == []
+
+    @pytest.mark.parametrize("applier", [HELM, FORCE])
+    @pytest.mark.parametrize(
+        ("writer", "spec", "said"),
+        [
+            (
+                "argo",
+                {"value": "x"},
+                '.env[name="A"].value stays in the object, since argo holds it: `hedgerow adopt'
+                " deployment.apps/d -n default --from argo --to helm --field",
+            ),
+            ("helm", {"value": "x"}, ""),
+        ],
+    )
+    async def test_what_is_in_the_way_has_its_holder_and_a_remedy(
+        self, applier, writer, spec, said
+    ):
+        plan = Plan(applier=applier)
+        plan.server.apply(with_variable(spec), writer)
+        where = "spec.template.spec.containers[0].env[0].valueFrom"
+        plan.api.refuse("Deployment", invalid("no", field=where, message="Invalid value"))
+        told = causes(await plan.last(with_variable({"valueFrom": FIELD})))
+
+        assert told.startswith(f"{where}: Invalid value")
+        assert said in told
+        assert bool(said) == ("stays in the object" in told)
+
+    async def test_so_has_what_nobody_holds(self):
+        plan = Plan()
+        body = with_variable({"value": "x"})
+        stored, _ = plan.server.apply(body, "argo")
+        [entry] = stored["metadata"]["managedFields"]
+        items = entry["fieldsV1"]["f:spec"]["f:template"]["f:spec"]["f:containers"]
+        del items['k:{"name":"c"}']["f:env"]
+        plan.server.put(stored)
+        where = "spec.template.spec.containers[0].env[0].valueFrom"
+        plan.api.refuse("Deployment", invalid("no", field=where, message="Invalid value"))
+        told = causes(await plan.last(with_variable({"valueFrom": FIELD})))
+
+        assert "since nobody holds it: `hedgerow release deployment.apps/d -n default" in told
+        assert "--unowned --to helm --field" in told
+
+    async def test_words_of_several_lines_are_several_lines(self):
+        plan = Plan()
+        plan.api.refuse("ConfigMap", refusal(400, "BadRequest", "policy says:\n- no\n- never\n"))
+        out = printed(await plan.last(settings({})))
+
+        assert "\n    policy says:\n    - no\n    - never\n" in out
+
+
 class TestSecrets:
     def secret(self, value: str) -> Object:
         return of_kind(
@@ -473,3 +544,11 @@ class TestSecrets:
         assert "refused with 403" in causes(refused)
         assert "hunter2" not in repr(refused)
         assert "aHVudGVyMg" not in repr(warned) + repr(refused)
+
+    async def test_a_reason_that_cannot_hold_one_is_told(self):
+        plan = Plan()
+        words = 'secrets "s" is forbidden: User "x" cannot patch resource "secrets" in API group ""'
+        said = f'{words} in the namespace "default"'
+        plan.api.refuse("Secret", refusal(403, "Forbidden", said))
+
+        assert causes(await plan.last(self.secret("hunter2"))) == said
