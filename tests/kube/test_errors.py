@@ -252,6 +252,9 @@ class TestKubeError:
         assert errors.Throttled("x", after=2.0).after == 2.0
 
 
+PATCH = 'cannot patch resource "secrets" in API group'
+
+
 class TestWithheld:
     """Of a write to a Secret, words that may repeat a value are not shown; others are."""
 
@@ -271,10 +274,7 @@ class TestWithheld:
         [
             ('namespaces "shop" not found', ()),
             (
-                (
-                    'secrets "s" is forbidden: User "u:x" cannot patch resource "secrets" in API group'
-                    ' "" in the namespace "shop"'
-                ),
+                f'secrets "s" is forbidden: User "u:x" {PATCH} "" in the namespace "shop"',
                 (),
             ),
             (OWN, ("FieldValueForbidden",)),
@@ -294,10 +294,7 @@ class TestWithheld:
             ('admission webhook "w" denied the request: namespaces "hunter2" not found', ()),
             (f'admission webhook "w" denied the request: hunter2 {OWN}', ("FieldValueForbidden",)),
             (
-                (
-                    'secrets "s" is forbidden: User "u" cannot patch resource "secrets" in API group ""'
-                    ' in the namespace "shop": hunter2'
-                ),
+                f'secrets "s" is forbidden: User "u" {PATCH} "" in the namespace "shop": hunter2',
                 (),
             ),
             ('Secret "s" is invalid: hunter2', ()),

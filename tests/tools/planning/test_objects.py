@@ -471,8 +471,10 @@ class TestBesideTheServersWords:
             (
                 "argo",
                 {"value": "x"},
-                '.env[name="A"].value stays in the object, since argo holds it: `hedgerow adopt'
-                " deployment.apps/d -n default --from argo --to helm --field",
+                (
+                    '.env[name="A"].value stays in the object, since argo holds it: `hedgerow adopt'
+                    " deployment.apps/d -n default --from argo --to helm --field"
+                ),
             ),
             ("helm", {"value": "x"}, ""),
         ],
