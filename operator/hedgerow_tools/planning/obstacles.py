@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hedgerow.fields.managed_fields import Holder
     from hedgerow.fields.paths import Tree
     from hedgerow.fields.sets import FieldPath
-    from hedgerow.kube.errors import KubeError
+    from hedgerow.kube.errors import Cause, KubeError
     from hedgerow.objects import ObjectRef
     from hedgerow_schemas.base import Object
 
@@ -27,13 +27,18 @@ def told(
 
     An apply removes only what its manager alone holds: a default and what others hold stay.
     """
-    causes = (cause.field for cause in error.causes)
+    causes = (cause.field for cause in error.causes if _is_of_presence(cause))
     for place, there in obstacles(causes, manifest, stored, manager).items():
         others = [
             (holder, tree) for holder, tree in there.pairs if not holder.is_applier(manager, "")
         ]
         if others or not there.pairs:
             yield _sentence(ref, place, others, manager)
+
+
+def _is_of_presence(cause: Cause) -> bool:
+    """Return whether a field must not be there, rather than have another value."""
+    return cause.reason == "FieldValueForbidden" or "may not be specified" in cause.message
 
 
 def _sentence(
