@@ -80,7 +80,6 @@ class TestWrites:
         assert named == {
             "replace_managed_fields": [
                 CLIENT,
-                "hedgerow_tools/moving/adopt.py",
                 "hedgerow_tools/moving/bulk.py",
             ],
             "kube.adoption": [CLIENT],

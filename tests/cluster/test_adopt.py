@@ -53,7 +53,7 @@ class TestMoves:
         """Fact: the server takes a JSON patch of managed fields, and stores what is left."""
         before = contested.live()
 
-        told = typed("adopt", CHILD, "--from", "manager")
+        told = typed("adopt", CHILD, "--from", "manager", "--yes")
 
         assert told.code == 0, told.err
         after = contested.live()
@@ -85,14 +85,13 @@ class TestSeveralEntries:
         """Fact: the server keeps apply, update and scale of one manager in three entries."""
         mark = audit_log.mark()
 
-        assert typed("adopt", CHILD, "--from", "kubectl").code == 0
+        assert typed("adopt", CHILD, "--from", "kubectl", "--yes").code == 0
 
         assert others(scaled.live()) == [(FIELD_MANAGER, "Apply")]
         assert scaled.live()["spec"]["replicas"] == 4
         writes = audit_log.writes(mark, namespace=scaled.namespace)
         assert [w["requestURI"].partition("?")[2].partition("&")[0] for w in writes] == [
-            f"fieldManager={FIELD_MANAGER}",
-            "fieldManager=hedgerow-cli",
+            "fieldManager=hedgerow-cli"
         ]
 
 
@@ -104,7 +103,7 @@ class TestStatus:
         garden.api.put(live, "manager", "status").must()
         garden.contest(".status.routeTo", of="BlueGreen/demo")
 
-        told = typed("adopt", "bluegreen/demo", "--from", "manager")
+        told = typed("adopt", "bluegreen/demo", "--from", "manager", "--yes")
 
         assert told.code == 0, told.err
         after = garden.api.get(garden.owner_target).must()
@@ -131,7 +130,7 @@ class TestClientSide:
         garden.declare()
         before = garden.live()
 
-        told = typed("adopt", CHILD, "--from", "kubectl-client-side-apply")
+        told = typed("adopt", CHILD, "--from", "kubectl-client-side-apply", "--yes")
 
         assert told.code == 0, told.err
         assert body(garden.live()) == body(before)
@@ -142,28 +141,92 @@ class TestClientSide:
         assert "kubectl apply --server-side" in told.out
 
 
-class TestEmptied:
-    @pytest.fixture
-    def emptied(self, garden: Garden) -> Garden:
-        """A child whose records somebody wiped."""
-        garden.original()
-        patch = [{"op": "replace", "path": "/metadata/managedFields", "value": [{}]}]
-        garden.api.merge(garden.target, patch, "x", kind="json").must()
-        assert "managedFields" not in garden.live()["metadata"]
-        return garden
+class TestFields:
+    """Items of a list go along with single fields of theirs."""
 
-    def test_what_is_contested_of_it_is_taken_and_the_rest_is_nobody_s(self, emptied, typed):
-        """Fact: the server books emptied records to before-first-apply when somebody applies."""
-        emptied.contest(IMAGE, manager="before-first-apply")
-        before = emptied.live()
+    def hook(self, name: str, **more: Any) -> Object:
+        config = {"url": "https://127.0.0.1:1/a", **more}
+        rule = {"apiGroups": ["none.example.com"], "apiVersions": ["v1"], "resources": [name]}
+        return {
+            "name": f"{name}.example.com",
+            "sideEffects": "None",
+            "admissionReviewVersions": ["v1"],
+            "failurePolicy": "Ignore",
+            "clientConfig": config,
+            "rules": [{**rule, "operations": ["CREATE"]}],
+        }
 
-        shown = typed("adopt", CHILD, "--from", "before-first-apply", "--dry-run", "-o", "json")
-        assert shown.rows()[IMAGE] == f"taken {FIELD_MANAGER}"
-        told = typed("adopt", CHILD, "--from", "before-first-apply")
+    def test_an_item_goes_with_its_key_and_is_removed_by_who_has_it_then(
+        self, api, namespace, typed
+    ):
+        """Fact: the server removes an item that an apply leaves out, if nobody else holds it."""
+        kind = {
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "ValidatingWebhookConfiguration",
+        }
+        target = {**kind, "metadata": {"name": namespace}}
+        both = [self.hook("a"), self.hook("b")]
+        api.apply({**target, "webhooks": both}, "helm").must()
+        bundle = {"name": "a.example.com", "clientConfig": {"caBundle": "LS0t"}}
+        # The injector's update holds the item's key, as no other field of the item.
+        api.apply({**target, "webhooks": [bundle]}, "injector").must()
+        words = (
+            "adopt",
+            f"validatingwebhookconfiguration/{namespace}",
+            "--from",
+            "injector",
+            "--to",
+            "helm",
+        )
+        path = "webhooks[*].clientConfig.caBundle"
+        before = api.get(target).must()
+        try:
+            told = typed(*words, "--field", path, "--yes")
+
+            assert told.code == 0, told.err
+            after = api.get(target).must()
+            assert body(after) == body(before)
+            assert others(after) == [("helm", "Apply")]
+            left = api.apply({**target, "webhooks": both[1:]}, "helm").must()
+            assert [one["name"] for one in left["webhooks"]] == ["b.example.com"]
+        finally:
+            api.delete(before).must()
+
+    def test_it_is_in_both_entries_if_both_have_something_of_it(
+        self, api, namespace, typed, tmp_path
+    ):
+        """Fact: the server keeps an item in an entry that gets one field of it by a patch."""
+        target = {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": "web", "namespace": namespace},
+        }
+        labels = {"a": "b"}
+        container = {"name": "c", "image": "x:1", "args": ["a"]}
+        pod = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+        api.apply(
+            {**target, "spec": {"selector": {"matchLabels": labels}, "template": pod}}, "old"
+        ).must()
+        former = api.get(target).must()
+
+        saved = str(tmp_path / "undo")
+        words = ("adopt", "deploy/web", "--from", "old", "--to", "new")
+        field = ("--field", "spec.template.spec.containers[*].image")
+        told = typed(*words, *field, "--yes", "--save", saved)
 
         assert told.code == 0, told.err
-        assert body(emptied.live()) == body(before)
-        assert others(emptied.live()) == [(FIELD_MANAGER, "Apply")]
+        held = {
+            e["manager"]: e["fieldsV1"]["f:spec"]["f:template"]["f:spec"]
+            for e in api.get(target).must()["metadata"]["managedFields"]
+        }
+        item = 'k:{"name":"c"}'
+        key = {".": {}, "f:name": {}}
+        assert held["new"]["f:containers"] == {item: {**key, "f:image": {}}}
+        assert held["old"]["f:containers"] == {item: {**key, "f:args": {}}}
+        assert typed("adopt", "--undo", saved, "--yes").code == 0
+        assert body(api.get(target).must()) == body(former)
+        now = api.get(target).must()["metadata"]["managedFields"]
+        assert now == former["metadata"]["managedFields"]
 
 
 class TestTheOneWrite:

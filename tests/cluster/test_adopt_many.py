@@ -310,7 +310,7 @@ class TestRefused:
         kubeconfig = anyio.run(sandbox.kubeconfig_for, user)
         words = ("adopt", "-l", "app=web", "--from", managers, "--to", "helm")
 
-        tried = typed(*words, "--dry-run", kubeconfig=kubeconfig)
+        tried = typed(*words, kubeconfig=kubeconfig)
         assert [holders(api, obj) == [("helm", "Apply")] for obj in release] == [False] * 3
         told = typed(*words, "--yes", kubeconfig=kubeconfig)
 

@@ -247,7 +247,7 @@ class TestWhatWasRouted:
         waits = "False/WaitingForAvailability"
         eventually(lambda: world.condition("Ready") == waits, what=waits)
         whole = ("svc/demo", "--from", "kubectl", "--field", "spec.selector")
-        adopted = typed("adopt", *whole, "--to", FIELD_MANAGER)
+        adopted = typed("adopt", *whole, "--to", FIELD_MANAGER, "--yes")
         assert adopted.code == 0, adopted.err
         eventually(lambda: world.condition("Ready") == waits, what=waits)
         assert (world.get("Service", "demo") or {})["spec"]["selector"] == {"app": "shop"}

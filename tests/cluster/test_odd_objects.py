@@ -416,7 +416,7 @@ def test_no_command_writes_what_it_cannot_read(
     Odd(api).create(target, ODD["deep"])
     before = api.get(target).must()["metadata"]["resourceVersion"]
     words = ("adopt", "configmap/written", "--from", "odd", "--to", "me", "-n", TENANT)
-    done = answer(capsys, *words, "--kubeconfig", str(cluster.kubeconfig))
+    done = answer(capsys, *words, "--yes", "--kubeconfig", str(cluster.kubeconfig))
     assert done.code == 1
-    assert "cannot be decoded: its JSON has bytes that are no UTF-8" in done.err
+    assert "cannot be decoded: its JSON has bytes that are no UTF-8" in done.out
     assert api.get(target).must()["metadata"]["resourceVersion"] == before

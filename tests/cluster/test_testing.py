@@ -75,7 +75,15 @@ class TestAnOperatorOfKopf:
         assert [c["status"] for c in status["conditions"] if c["type"] == "Ready"] == ["True"]
         assert "contested" not in status
 
-        words = ["adopt", "configmap/hello", "--from", "OpenAPI-Generator", "-n", namespace]
+        words = [
+            "adopt",
+            "configmap/hello",
+            "--from",
+            "OpenAPI-Generator",
+            "-n",
+            namespace,
+            "--yes",
+        ]
         adopt = [sys.executable, GREETER, *words, "--kubeconfig", sandbox.kubeconfig]
         subprocess.run(adopt, check=True)
         text = holders(kube.get(child).must(), "data", "text")

@@ -79,7 +79,7 @@ def adopts(nodes_sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> Callab
     def adopt(namespace: str, manager: str, *targets: str) -> None:
         typed = typing(nodes_sandbox.kubeconfig, namespace, capsys)
         for target in targets:
-            told = typed("adopt", target, "--from", manager)
+            told = typed("adopt", target, "--from", manager, "--yes")
             assert told.code == 0, told.err
 
     return adopt

@@ -2,7 +2,8 @@
 
 An apply cannot remove what another field manager holds. This write can do only that: it changes
 `metadata.managedFields` alone, of exactly one version of one object. What its entries hold
-afterwards, they held before, under other names perhaps.
+afterwards, they held before, under other names perhaps; or they held it before a write that is
+undone.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ def request(
     edits: Mapping[int, Sequence[Object]],
     manager: str = FIELD_MANAGER,
     *,
+    restoring: bool = False,
     dry_run: bool = False,
 ) -> Request:
     """Return the request that puts other entries in the place of some of a live object's.
@@ -40,7 +42,8 @@ def request(
     `edits` maps the index of an entry to the entries that take its place; none removes it. The
     server refuses the request unless uid, version and each of these entries are as in `live`.
     Raises ValueError if there is no such entry, if a place would be held that none of the changed
-    entries holds, or if no entry would be left: the server takes an empty list for a reset. Raises
+    entries holds, unless a record is `restoring` it, or if no entry would be left: the server takes
+    an empty list for a reset. Raises
     Invalid if the request is too large. The request is for the object even if the fields are in its
     status: the status endpoint ignores it for custom resources (seen on 1.36).
     """
@@ -52,7 +55,8 @@ def request(
     new = [one for index, entry in enumerate(old) for one in edits.get(index, (entry,))]
     if new == old or not any(entry.get("fieldsV1") for entry in new):
         raise ValueError("nothing is changed, or no entry would be left")
-    if _held(one for some in edits.values() for one in some) - _held(old[i] for i in edits):
+    held = _held(one for some in edits.values() for one in some)
+    if not restoring and held - _held(old[index] for index in edits):
         raise ValueError("the entries would hold more than before")
     tests = [_test("/metadata/uid", meta["uid"])]
     tests.append(_test("/metadata/resourceVersion", meta["resourceVersion"]))

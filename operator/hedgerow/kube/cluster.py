@@ -145,6 +145,7 @@ class Cluster:
         edits: Mapping[int, Sequence[Object]],
         *,
         manager: str = adoption.FIELD_MANAGER,
+        restoring: bool = False,
         dry_run: bool = False,
     ) -> Object:
         """Relabel, narrow or remove managed fields entries: the one write that is not an apply.
@@ -152,7 +153,7 @@ class Cluster:
         Return the object. See `hedgerow.kube.adoption.request`. Raises Stale if the object is no
         longer as in `live`.
         """
-        request = adoption.request(api, live, edits, manager, dry_run=dry_run)
+        request = adoption.request(api, live, edits, manager, restoring=restoring, dry_run=dry_run)
         sender = self._session if dry_run else self._writes
         try:
             answer = await sender.send(request, seconds=10.0)

@@ -1,29 +1,30 @@
 """Relabelling plan: managed fields entries of one object that get another manager or version.
 
-An adoption of many objects works as the upgrade in client-go (util/csaupgrade) does, which kubectl
-and Helm 4 use: the entry of the new manager's applies gets all that the other entries hold, and
-these are removed, in one write without any value.
+An adoption works as the upgrade in client-go (util/csaupgrade) does, which kubectl and Helm 4 use:
+the entry of the new manager's applies gets what the other entries hold, or some fields of theirs,
+and these lose it, in one write without any value.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from hedgerow.fields.managed_fields import Holder, entries
-from hedgerow.fields.paths import path_of
-from hedgerow.fields.sets import ABSENT, Values, leaves, members, subtree, union
+from hedgerow.fields.managed_fields import Holder, entries, held
+from hedgerow.fields.paths import SELF, path_of
+from hedgerow.fields.sets import ABSENT, Values, is_key, leaves, members, subtree, union
 from hedgerow.objects import annotation, metadata
 from hedgerow_tools.fields.unserved import unserved
-from hedgerow_tools.moving.transfers import MoveRefused
+from hedgerow_tools.moving.transfers import Move, MoveRefused, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from hedgerow.fields.managed_fields import Holder
+    from hedgerow.fields.managed_fields import Entries
     from hedgerow.fields.paths import Tree
     from hedgerow.fields.sets import FieldPath
     from hedgerow_schemas.base import Object
+    from hedgerow_tools.moving.transfers import Fate
 
 APPLY: Final = "Apply"
 UPDATE: Final = "Update"
@@ -35,8 +36,8 @@ BEFORE_FIRST_APPLY: Final = "before-first-apply"
 """Who holds what was there before managed fields: client-side apply, defaults and all others."""
 HELM: Final = frozenset({"Helm", "helm"})
 """Names of Helm 3, which updates; Helm 4 applies as `helm`."""
-_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
-_COPY: Final = ("f:metadata", "f:annotations", f"f:{_LAST_APPLIED}")
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+_COPY: Final = ("f:metadata", "f:annotations", f"f:{LAST_APPLIED}")
 """Whoever updates this annotation, applies on the client side; kubectl tells them by it too."""
 
 
@@ -58,7 +59,7 @@ def replaces_copy(live: Object, manager: str) -> bool:
     managedfields/internal/lastappliedupdater.go). `kubectl apply` then finds our few fields in the
     copy, with `uid` and `resourceVersion`, and sends nulls for them: refused, whatever its file is.
     """
-    return manager == KUBECTL and bool(annotation(live, _LAST_APPLIED))
+    return manager == KUBECTL and bool(annotation(live, LAST_APPLIED))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ class Takeover:
         """Return whether what an object without managed fields has is taken over."""
         if metadata(live).get("managedFields"):
             return False
-        is_applied = bool(annotation(live, _LAST_APPLIED))
+        is_applied = bool(annotation(live, LAST_APPLIED))
         return BEFORE_FIRST_APPLY in self.managers or (CLIENT_SIDE in self.managers and is_applied)
 
     def _is_other_name(self, holder: Holder, tree: Tree) -> bool:
@@ -105,8 +106,8 @@ class Takeover:
 class Relabelling:
     """What a write does: `edits` maps an entry's index to the entries in its place.
 
-    `sources` are the holders of the entries that get another label, with the number of their
-    fields. `before` and `after` are all entries of the managers that take part.
+    `sources` are the holders of the entries that lose fields, with the number of these.
+    `before` and `after` are all entries of the managers that take part.
     """
 
     edits: Mapping[int, Sequence[Object]]
@@ -115,28 +116,109 @@ class Relabelling:
     after: tuple[Object, ...]
 
 
-def takeover(live: Object, asked: Takeover, served: Collection[str]) -> Relabelling | None:
-    """Return how entries become the new manager's; None if there are none.
+FieldFate = Literal["moved", "let go", "kept"]
+_NOTHING: Final[Tree] = {}
 
-    Raises MoveRefused if ownership would be lost, and ValuesNeeded for an object of metadata alone
-    if its values have to be looked at.
+
+def takeover(
+    live: Object,
+    asked: Takeover,
+    served: Collection[str],
+    where: Callable[[FieldPath], FieldFate] | None = None,
+) -> Relabelling | None:
+    """Return how entries, or the fields that `where` sorts, become the new manager's.
+
+    None if there is nothing to do. Raises MoveRefused if ownership would be lost, and ValuesNeeded
+    for an object of metadata alone if its values have to be looked at.
     """
     found = _entries(live)
     holders = [(holder, tree) for holder, _, tree in entries(live)]
-    taken = [index for index, one in enumerate(holders) if asked.takes(*one)]
-    if not taken:
+    parts: dict[int, tuple[Tree, Tree]] = {}
+    lost: dict[int, int] = {}
+    for index, (holder, tree) in enumerate(holders):
+        if not asked.takes(holder, tree):
+            continue
+        moved, kept = _parted(tree, where) if where else (tree, _NOTHING)
+        count = _count(tree) - _count(kept)
+        if count or where is None:
+            lost[index] = count
+            parts[index] = moved, kept
+    if not parts:
         return None
     if why := refusal(live, served):
         raise MoveRefused(why)
-    edits: dict[int, Sequence[Object]] = {}
-    for endpoint in dict.fromkeys(_endpoint(holders[index][0]) for index in taken):
+    edits: dict[int, Sequence[Object]] = {
+        index: ({**found[index], "fieldsV1": kept},) if kept else ()
+        for index, (_, kept) in parts.items()
+    }
+    for endpoint in dict.fromkeys(_endpoint(holders[index][0]) for index in parts):
+        here = [n for n in parts if _endpoint(holders[n][0]) == endpoint and parts[n][0]]
+        if not here:
+            continue
         own = [n for n, (holder, _) in enumerate(holders) if holder.is_applier(asked.to, endpoint)]
-        joined = [*own, *(n for n in taken if _endpoint(holders[n][0]) == endpoint)]
-        some = [found[index] for index in joined]
+        some = [found[n] for n in own]
+        some += [{**found[n], "fieldsV1": parts[n][0]} for n in here]
         label = {"manager": asked.to, "operation": APPLY, "apiVersion": _version(live, some)}
-        edits |= dict.fromkeys(joined, ())
-        edits[joined[0]] = (_labelled(some, label, endpoint),)
-    return _relabelling(found, edits, taken)
+        edits |= dict.fromkeys(own, ())
+        at = (*own, *here)[0]
+        edits[at] = (_labelled(some, label, endpoint), *edits[at])
+    return _relabelling(found, edits, lost)
+
+
+def _parted(
+    tree: Tree, where: Callable[[FieldPath], FieldFate], above: FieldPath = ()
+) -> tuple[Tree, Tree]:
+    """Return the parts of a tree that move and that stay; what is let go is in neither.
+
+    A map or list item goes along with what is in it, and so do the keys of an item. They are in
+    both parts if something of it is in both.
+    """
+    along = {element for element in tree if element == SELF or is_key((*above, element))}
+    if len(along) == len(tree):
+        along &= {SELF}
+    moved: Object = {}
+    kept: Object = {}
+    for element in (element for element in tree if element not in along):
+        below, place = tree[element], (*above, element)
+        if any(inner != SELF for inner in below):
+            inner_moved, inner_kept = _parted(below, where, place)
+            moved |= {element: inner_moved} if inner_moved else {}
+            kept |= {element: inner_kept} if inner_kept else {}
+        elif (destination := where(place)) != "let go":
+            (moved if destination == "moved" else kept)[element] = below
+    for part in (moved, kept):
+        part |= {element: tree[element] for element in along if part}
+    return moved, kept
+
+
+def moves(live: Object, change: Relabelling) -> tuple[Move, ...]:
+    """Return each field that a holder loses, with its value and who holds it then."""
+    found = _entries(live)
+    then = [one for index, old in enumerate(found) for one in change.edits.get(index, (old,))]
+    before, after, values = held(live), held(_having(then)), Values(live)
+
+    def told() -> Iterator[Move]:
+        for holder, _, tree in entries(live):
+            for field_path in leaves(tree):
+                now, was = _members(after, field_path), _members(before, field_path)
+                if _who(holder) in now:
+                    continue
+                new = [who[0] for who in now if who not in was]
+                to = tuple(dict.fromkeys(new or (manager for manager, *_ in now)))
+                fate: Fate = "taken" if new else "kept" if to else "unowned"
+                yield Move(field_path, shown(values, field_path), holder, fate, to)
+
+    return tuple(told())
+
+
+def _members(there: Entries, field_path: FieldPath) -> dict[tuple[str, ...], None]:
+    """Return who holds a place itself, each as its manager, operation and subresource."""
+    pairs = there.at(field_path).pairs
+    return dict.fromkeys(_who(holder) for holder, tree in pairs if not tree or SELF in tree)
+
+
+def _who(holder: Holder) -> tuple[str, ...]:
+    return holder.manager, holder.operation, holder.subresource
 
 
 def refusal(live: Object, served: Collection[str]) -> str:
@@ -171,7 +253,8 @@ def repair(live: Object, version: str, served: Collection[str]) -> Relabelling |
         one = {**some[0], "fieldsV1": _joined(some)} if len(some) > 1 else some[0]
         if one != found[index]:
             edits[index] = (one,)
-    return _relabelling(found, edits, lost) if gone else None
+    counts = {index: _count(_tree(found[index])) for index in lost}
+    return _relabelling(found, edits, counts) if gone else None
 
 
 def restoration(
@@ -187,11 +270,12 @@ def restoration(
     now = _content(found[index] for index in present)
     if now == _content(before):
         return None
-    if now != _content(after) or not present:
+    if now != _content(after) or not found:
         names = ", ".join(sorted(str(name) for name in managers))
         raise MoveRefused(f"one of its managers has written it since ({names}): it stays as it is")
     edits: dict[int, Sequence[Object]] = dict.fromkeys(present, ())
-    edits[present[0]] = tuple(before)
+    # Where the managers hold nothing any more, their entries come beside another one.
+    edits[(*present, 0)[0]] = tuple(before) if present else (found[0], *before)
     lost = [found[n] for n in present if _content([found[n]]) - _content(before)]
     sources = tuple((holder, _count(tree)) for holder, _, tree in entries(_having(lost)))
     return Relabelling(edits, sources, tuple(found[n] for n in present), tuple(before))
@@ -205,15 +289,15 @@ def changed(live: Object, relabelling: Relabelling) -> tuple[Object, ...] | None
 
 
 def _relabelling(
-    found: Sequence[Object], edits: Mapping[int, Sequence[Object]], relabelled: Iterable[int]
+    found: Sequence[Object], edits: Mapping[int, Sequence[Object]], lost: Mapping[int, int]
 ) -> Relabelling:
     given = [one for some in edits.values() for one in some]
     managers = {entry.get("manager") for entry in (*given, *(found[index] for index in edits))}
     new = [one for index, entry in enumerate(found) for one in edits.get(index, (entry,))]
-    lost = [found[index] for index in relabelled]
+    holders = [holder for holder, *_ in entries(_having(found))]
     return Relabelling(
         edits,
-        tuple((holder, _count(tree)) for holder, _, tree in entries(_having(lost))),
+        tuple((holders[index], count) for index, count in lost.items()),
         tuple(entry for entry in found if entry.get("manager") in managers),
         tuple(entry for entry in new if entry.get("manager") in managers),
     )

@@ -1,22 +1,16 @@
-"""Adopt: `hedgerow adopt KIND/NAME --from MANAGER`, fields moved over from another manager."""
+"""Adopt: `hedgerow adopt`, fields moved over from other managers, and their records repaired."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import anyio
 import typer
-from msgspec import structs
 
 from hedgerow.cli import targets
-from hedgerow.cli.candidates import objects
-from hedgerow.cli.connecting import Context, Kubeconfig, connected
-from hedgerow.cli.exits import CommandError, Exit
+from hedgerow.cli.connecting import Context, Kubeconfig  # noqa: TC001 - typer reads the annotations
 from hedgerow.cli.options import (
     AllNamespaces,
-    DryRun,
     Files,
     Instance,
     Namespace,
@@ -24,49 +18,46 @@ from hedgerow.cli.options import (
     Selector,
     check_manager,
     field_option,
-    kustomize_option,
 )
-from hedgerow.cli.program import field_manager, program_name, typed
-from hedgerow.cli.targets import joined
-from hedgerow.fields.managed_fields import managers
-from hedgerow.fields.ownership import BEFORE_FIRST_APPLY
-from hedgerow.kube.discovery import group_versions
-from hedgerow.kube.errors import Conflict
-from hedgerow.kube.withholding import withholding
-from hedgerow.objects import identity, metadata, renamed
-from hedgerow.runtime.clock import SystemClock
-from hedgerow.texts import numbered, printable
-from hedgerow_tools.fields.adoption import Adoption, AdoptRequest, NewManager, adopt, left_over
-from hedgerow_tools.fields.relabelling import CLIENT_SIDE, KUBECTL, Takeover, refusal
+from hedgerow.cli.program import program_name
+from hedgerow.fields.managed_fields import entries, managers
+from hedgerow.objects import metadata
+from hedgerow.texts import printable
+from hedgerow_tools.fields.relabelling import (
+    BEFORE_FIRST_APPLY,
+    CLIENT_SIDE,
+    KUBECTL,
+    LAST_APPLIED,
+    STATUS,
+    Takeover,
+    moves,
+    repair,
+    takeover,
+)
 from hedgerow_tools.fields.selection import contested_in
-from hedgerow_tools.moving import report
-from hedgerow_tools.moving.adopt_many import CLIENT_SIDE_LATER, AdoptOrder, Objects
-from hedgerow_tools.moving.adopt_many import carry_out as carry_out_order
-from hedgerow_tools.moving.transfers import MoveRefused, changes
-from hedgerow_tools.moving.writing import ATTEMPTS, Subject, keep_copy, subject, until_settled
+from hedgerow_tools.fields.sorting import sorting
+from hedgerow_tools.fields.unserved import unserved
+from hedgerow_tools.moving.bulk import PlannedChange
+from hedgerow_tools.moving.orders import MoveOrder, Save, Undo, Yes, carry_out, undoing
+from hedgerow_tools.moving.transfers import MoveRefused
+from hedgerow_tools.objects.selection import ChosenObjects, Everything, Kustomize, Targets, named
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from hedgerow.kube.cluster import Cluster
+    from hedgerow.kube.discovery import ServedKinds
+    from hedgerow.objects import ObjectRef
     from hedgerow_schemas.base import Object
+    from hedgerow_tools.moving.bulk import Plan
+    from hedgerow_tools.moving.writing import ObjectOutcome
 
-_OF_MANY = "Many objects"
-
-Target = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="[KIND/NAME]...",
-        autocompletion=objects,
-        help="The object, its kind as kubectl takes it: deploy/web, bluegreen/demo; or as two"
-        " words: deploy web. Several with --repair, or with several managers.",
-        show_default=False,
-    ),
-]
 From = Annotated[
     str,
     typer.Option(
         "--from",
         metavar="MANAGER,…",
-        help="The field manager whose fields are adopted, as `hedgerow owners` names it; of many"
-        " objects several, with commas.",
+        help="The field managers whose fields are adopted, as `hedgerow owners` names them.",
         show_default=False,
     ),
 ]
@@ -91,13 +82,8 @@ Subresource = Annotated[
         metavar="NAME",
         help="Adopt only fields that were written through this subresource: status, scale, or ''"
         " for none.",
-        show_default="any",
+        show_default="any but the status",
     ),
-]
-Kustomize = Annotated[str | None, kustomize_option("the objects of its manifests", _OF_MANY)]
-Everything = Annotated[
-    bool,
-    typer.Option("--all", help="All objects of the namespace.", rich_help_panel=_OF_MANY),
 ]
 Repair = Annotated[
     bool,
@@ -105,85 +91,40 @@ Repair = Annotated[
         "--repair",
         help="Relabel managed fields of API versions that the server no longer has, which block"
         " every apply; who holds them stays.",
-        rich_help_panel=_OF_MANY,
     ),
 ]
-Save = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Record in this file what --undo needs, before each write; only you may read it.",
-        show_default=False,
-        rich_help_panel=_OF_MANY,
-    ),
-]
-Undo = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Give back what is recorded in this file, where no manager of it wrote since.",
-        show_default=False,
-        rich_help_panel=_OF_MANY,
-    ),
-]
-Yes = Annotated[
-    bool, typer.Option("--yes", help="Do it, instead of showing it.", rich_help_panel=_OF_MANY)
-]
-
-
-NOTHING = Takeover(frozenset(), "")
-
-
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """One adoption: the object, what is wanted, and the new manager."""
-
-    subject: Subject
-    asked: AdoptRequest
-    target: NewManager
 
 
 def adopt_command(
-    target: Target = None,
+    target: Targets = None,
     *,
     manager: From = "",
     to: To = "",
     field: Fields = None,
     operation: Operation = None,
     subresource: Subresource = None,
-    dry_run: DryRun = False,
-    output: Output = "text",
-    namespace: Namespace = None,
     instance: Instance = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
     filename: Files = None,
     kustomize: Kustomize = None,
     selector: Selector = None,
     everything: Everything = False,
+    namespace: Namespace = None,
     all_namespaces: AllNamespaces = False,
     repair: Repair = False,
     save: Save = None,
     undo: Undo = None,
     yes: Yes = False,
+    output: Output = "text",
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
 ) -> None:
     """Move fields from other field managers to one; no value changes.
 
-    For a child of a hedgerow resource, the controller gets the fields that it declares. Nobody
-    holds the other fields after that; they keep their values. For the status of a resource, the
-    controller gets all fields. The running operator then applies what it declares without a
-    conflict, and removes status fields that it does not declare. With --to, the named field manager
-    gets all fields.
+    The command shows what would move, and the API server checks it; with --yes it is done. Each
+    object is one write of metadata.managedFields, which an apply cannot do, with your rights; the
+    operator never does this.
 
-    The command uses your rights; the operator never does this. After the fields have their new
-    holder, the command removes the entries of the other manager from metadata.managedFields, which
-    an apply cannot do.
-
-    Many objects of any kind, such as those of a release that goes from client-side apply or Helm 3
-    to server-side apply, are shown first and written with --yes. So is one object that kubectl
-    gets, with `--to kubectl`.
-
-    - `hedgerow adopt -f release.yaml --from kubectl-client-side-apply --to helm`
+    - `hedgerow adopt deploy/web --from kubectl-client-side-apply --to helm`
     - `hedgerow adopt -l app=web --from Helm --to helm --yes --save undo.json`
     - `hedgerow adopt -k overlays/prod --from kustomize-controller --to argocd-controller --yes`
     - `hedgerow adopt --undo undo.json --yes`
@@ -191,194 +132,147 @@ def adopt_command(
 
     After that, an apply of the same manifests as the new manager meets no conflict with the former
     ones, and removes what the manifests leave out later. Other names of client-side apply and of
-    Helm 3 are adopted too. Status fields stay with their writer. Run it again after an
-    interruption: what is adopted is left alone.
+    Helm 3 are adopted too. Status fields stay with their writer. An object that a controller made
+    is adopted if it is named, or in a manifest. Run it again after an interruption: what is adopted
+    is left alone.
+
+    Without --to, a child of a hedgerow resource goes to its controller, which gets the fields that
+    it declares. Nobody holds the other fields after that; they keep their values. Of a resource
+    itself, the controller gets the status. The running operator then applies what it declares
+    without a conflict, and removes status fields that it does not declare.
     """
     check_manager("--to", to)
-    words = target or ()
-    managers = [name.strip() for name in manager.split(",") if name.strip()]
-    named = words if all("/" in word for word in words) else (joined(words),)
-    meant = Objects(
-        tuple(named), tuple(filename or ()), kustomize, selector, everything, namespace,
+    chosen = ChosenObjects(
+        named(target), tuple(filename or ()), kustomize, selector, everything, namespace,
         all_namespaces,
     )  # fmt: skip
-    is_many = len(managers) > 1 or len(named) > 1 or meant.given > bool(named)
-    # Many are relabelled without an apply, which as kubectl would replace client-side apply's copy.
-    is_many = is_many or (to == KUBECTL and not field and instance is None)
-    if undo or repair or save or yes or all_namespaces or is_many:
-        if field or instance is not None:
-            raise typer.BadParameter("--field and --instance go with one KIND/NAME, without --yes")
-        asked = Takeover(frozenset(managers), to, operation, subresource)
-        order = _order(meant, asked, repair=repair, undo=undo, save=save)
-        order = replace(order, yes=yes, dry_run=dry_run, output=output)
-        carry_out_order(order, kubeconfig, context)
-        return
-    if not words or not manager:
-        raise typer.BadParameter(
-            "name a KIND/NAME, such as deployment/web, and with --from the manager whose fields are"
-            " adopted; for many objects see --help"
-        )
-    request = AdoptRequest(manager, operation, subresource, tuple(field or ()))
-
-    async def carry_out() -> None:
-        async with connected(kubeconfig, context) as cluster:
-            found = await subject(cluster, words, namespace)
-            done = await _adopted(found, request, instance, to, dry_run=dry_run)
-            report.show(done, output)
-
-    anyio.run(carry_out)
-
-
-def _order(
-    meant: Objects, asked: Takeover, *, repair: bool, undo: Path | None, save: Path | None
-) -> AdoptOrder:
-    """Return what is to be done for the objects that are meant; raises BadParameter."""
+    wanted = frozenset(name.strip() for name in manager.split(",") if name.strip())
+    moved = (wanted, to, field, operation, subresource, instance)
+    is_moved = any(one not in (None, "", frozenset()) for one in moved)
     if undo:
-        if replace(meant, namespace=None) != Objects() or asked != NOTHING or repair or save:
-            raise typer.BadParameter("--undo goes with --yes, --dry-run and --output alone")
-        return AdoptOrder("undo", meant, undone=undo)
-    if meant.given != 1:
-        raise typer.BadParameter("name the objects in one way: KIND/NAME, -f, -k, -l or --all")
-    if meant.all_namespaces and (meant.namespace or not (meant.everything or meant.is_labelled)):
-        raise typer.BadParameter("--all-namespaces goes with -l or --all, and without --namespace")
-    if repair:
-        if asked != NOTHING:
-            raise typer.BadParameter(
-                "--repair goes without --from and --to: who holds fields stays"
-            )
-        return AdoptOrder("repair", meant, save=save)
-    if not asked.managers or not asked.to:
-        raise typer.BadParameter("--from and --to name the managers of many objects")
-    return AdoptOrder("adopt", meant, asked, save=save)
-
-
-async def _adopted(
-    found: Subject, request: AdoptRequest, instance: str | None, to: str, *, dry_run: bool
-) -> report.Transfer:
-    """Adopt fields of one object; raises CommandError, MoveRefused and KubeError."""
-    if why := refusal(found.live, await group_versions(found.cluster)):
-        told = renamed(why, program_name(), typed())
-        raise MoveRefused(f"{found.ref}: {told} {found.ref}")
-    keep_copy(found.live, to, "without --field and --instance, no apply is needed")
-    task = _Task(found, request, await _target(found, instance, to))
-    with withholding(found.ref.api):
-        plan = await _planned(task, found.live) if dry_run else await _carried_out(task)
-    return report.Transfer(found.live, plan.moves, _notes(task, plan, dry_run=dry_run), dry_run)
-
-
-async def _target(found: Subject, instance: str | None, to: str) -> NewManager:
-    """Return who gets the fields: the named manager, or the controller and what it contests."""
-    if to:
-        return NewManager(to)
-    managing = await targets.managing_resource(found.cluster, found.live, instance)
-    if managing is None:
-        raise MoveRefused(
-            f"no {program_name()} resource controls {found.ref}; name its new field manager with"
-            " --to"
-        )
-    if managing.itself:
-        return NewManager(managing.manager, only="status")
-    return NewManager(managing.manager, frozenset(contested_in(found.live, managing.object)))
-
-
-async def _planned(task: _Task, live: Object) -> Adoption:
-    """Return what to do; for an object without managed fields, after the server's first entry."""
-    if not managers(live) and task.asked.manager == BEFORE_FIRST_APPLY.manager:
-        ref = structs.replace(task.subject.ref, uid=metadata(live)["uid"])
-        answer = await task.subject.apply(identity(ref), task.target.manager, dry_run=True)
-        entries: list[Object] = metadata(answer).get("managedFields") or []
-        live = {**live, "metadata": {**metadata(live), "managedFields": entries}}
-    return adopt(live, task.asked, task.target)
-
-
-async def _carried_out(task: _Task) -> Adoption:
-    """Carry the adoption out; return the plan of the first attempt."""
-    plans: list[Adoption] = []
-
-    async def attempt(number: int) -> Object:
-        now = task.subject.live if number == 1 else await task.subject.again()
-        plans.append(await _planned(task, now))
-        # A controller gives up fields that it sees contested or does not declare. So the last
-        # attempt skips co-owning.
-        coown = number < ATTEMPTS or not task.target.is_controller
-        return await _attempted(task, now, plans[-1], coown=coown)
-
-    live = await until_settled(task.subject.ref, attempt)
-
-    async def pick_up(number: int) -> None:
-        """Make the controller hold what nobody holds now, so that it can remove it."""
-        now = live if number == 1 else await task.subject.again()
-        for endpoint, body in left_over(now, plans[-1], task.target).items():
-            await _applied(task, body, endpoint)
-
-    if task.target.only:
-        # A controller declares a child's fields again by itself, but a status may have more fields.
-        await until_settled(task.subject.ref, pick_up)
-    return plans[0]
-
-
-async def _attempted(task: _Task, live: Object, plan: Adoption, *, coown: bool) -> Object:
-    """Make the target hold the fields too, then remove the other manager's entries."""
-    now = live
-    for endpoint in plan.applies if coown else ():
-        now = await _coowned(task, now, endpoint)
-    after = adopt(now, task.asked, task.target) if now is not live else plan
-    entries: list[Object] = metadata(now).get("managedFields") or []
-    edits = {
-        index: ({**entries[index], "fieldsV1": tree},) if tree else ()
-        for index, tree in after.edits.items()
-    }
-    time = f"{SystemClock().now():%Y-%m-%dT%H:%M:%SZ}"
-    for index in _undated(now, task.target.manager) - edits.keys():
-        edits[index] = ({**entries[index], "time": time},)
-    return await task.subject.cluster.replace_managed_fields(
-        task.subject.ref.api, now, edits, manager=field_manager()
+        others = is_moved or repair or save
+        order = undoing(undo, chosen, yes=yes, output=output, others=others)
+        carry_out(order, kubeconfig, context)
+        return
+    chosen.check()
+    if repair and is_moved:
+        raise typer.BadParameter("--repair goes without --from and --to: who holds fields stays")
+    if not repair and not wanted:
+        raise typer.BadParameter("name with --from the managers whose fields are adopted")
+    asked = Takeover(wanted, to, operation, subresource)
+    adopted = _Adoptions(asked, tuple(field or ()), instance)
+    order = (
+        MoveOrder("repair", chosen, _repairs, _is_unserved)
+        if repair
+        else MoveOrder("adopt", chosen, adopted.plan, adopted.is_meant, adopted.notes, asked)
     )
+    carry_out(replace(order, save=save, yes=yes, output=output), kubeconfig, context)
 
 
-def _undated(live: Object, manager: str) -> set[int]:
-    """Return the entries of a manager's applies that changed no value: the server dates none."""
-    found: list[Object] = metadata(live).get("managedFields") or []
-    return {
-        index
-        for index, entry in enumerate(found)
-        if (entry.get("manager"), entry.get("operation")) == (manager, "Apply")
-        if "time" not in entry
-    }
+def _is_unserved(served: ServedKinds, live: Object) -> bool:
+    return bool(unserved(metadata(live).get("managedFields") or [], served.versions))
 
 
-async def _coowned(task: _Task, live: Object, endpoint: str) -> Object:
-    now = await _applied(task, (await _planned(task, live)).applies[endpoint], endpoint)
-    places = [move.field_path for move in adopt(now, task.asked, task.target).moves]
-    lost = changes(live, now, places)
-    if lost:
-        told = "; ".join(map(report.told, lost))
-        raise MoveRefused(
-            f"admission changed values that were applied unchanged, so adoption stops: {told}"
-        )
-    return now
+def _repairs(_: Cluster, served: ServedKinds) -> Plan:
+    async def plan(ref: ObjectRef, live: Object) -> PlannedChange:
+        return PlannedChange(repair(live, ref.api.group_version, served.versions))
+
+    return plan
 
 
-async def _applied(task: _Task, body: Object, endpoint: str) -> Object:
-    try:
-        return await task.subject.apply(body, task.target.manager, subresource=endpoint)
-    except Conflict as conflict:
-        raise CommandError(
-            f"{conflict}; fields adopted so far stay adopted, no value was changed", Exit.CONFLICT
-        ) from None
+@dataclass(frozen=True, slots=True)
+class _Adoptions:
+    """Adoptions of fields; `fields` are paths as in `yield`, none of them means all.
+
+    Without a new manager in `asked` it is the controller of the `instance`.
+    """
+
+    asked: Takeover
+    fields: tuple[str, ...]
+    instance: str | None
+
+    def is_meant(self, _: ServedKinds, live: Object) -> bool:
+        """Return whether an object has an entry that is adopted."""
+        return any(self.asked.takes(holder, tree) for holder, _, tree in entries(live))
+
+    def plan(self, cluster: Cluster, served: ServedKinds) -> Plan:
+        """Return the plan of each object."""
+
+        async def planned(_: ObjectRef, live: Object) -> PlannedChange:
+            asked, declared = self.asked, None
+            if not asked.to:
+                asked, declared = await self._controller(cluster, live)
+            where = sorting(live, self.fields, declared)
+            change = takeover(live, asked, served.versions, where)
+            if change is None:
+                return PlannedChange(why=_others(live, asked, self.fields))
+            gotten = (move for move in moves(live, change) if asked.to in move.to)
+            if declared is not None and next(gotten, None) is None:
+                raise MoveRefused(
+                    f"nothing of what {', '.join(sorted(asked.managers))} holds is declared by"
+                    f" {asked.to}, as far as is known here: let the operator look at it first, or"
+                    " name the manager that gets the fields with --to"
+                )
+            return PlannedChange(change, asked.to)
+
+        return planned
+
+    async def _controller(
+        self, cluster: Cluster, live: Object
+    ) -> tuple[Takeover, frozenset[str] | None]:
+        """Return what the object's controller adopts, and of a child what it contests."""
+        managing = await targets.managing_resource(cluster, live, self.instance)
+        if managing is None:
+            raise MoveRefused(
+                f"no {program_name()} resource controls it; name its new field manager with --to"
+            )
+        asked = replace(self.asked, to=managing.manager)
+        if not managing.itself:
+            return asked, frozenset(contested_in(live, managing.object))
+        if asked.subresource not in (None, STATUS):
+            raise MoveRefused(
+                f"{managing.manager} declares nothing of it but its status; name the new field"
+                " manager with --to"
+            )
+        return replace(asked, subresource=STATUS), None
+
+    def notes(self, changed: Sequence[ObjectOutcome]) -> Iterator[str]:
+        """Yield what people should know of objects whose fields were adopted."""
+        names = {holder.manager for outcome in changed for holder, _ in outcome.sources}
+        if any(move.fate == "unowned" for outcome in changed for move in outcome.moves):
+            yield "What nobody holds stays as it is until somebody applies it."
+        if changed and not self.asked.to:
+            managers = ", ".join(dict.fromkeys(printable(outcome.to) for outcome in changed))
+            yield (
+                f"{managers} applies what it declares there, without a conflict, as soon as the"
+                " operator runs."
+            )
+        if BEFORE_FIRST_APPLY in names:
+            yield (
+                f"{BEFORE_FIRST_APPLY} is everybody who wrote before the first apply, with defaults"
+                " and finalizers: what the manifests leave out, the next apply removes."
+            )
+        if CLIENT_SIDE in names:
+            yield (
+                "A later `kubectl apply` without --server-side takes its fields back without asking"
+                " and removes what its file no longer has: change to `kubectl apply --server-side`."
+            )
+            if not self.fields and self.asked.to != KUBECTL:
+                yield _of_copy(self.asked.to)
 
 
-def _notes(task: _Task, plan: Adoption, *, dry_run: bool) -> list[str]:
-    count, manager = numbered(len(plan.moves), "field"), printable(task.asked.manager)
-    done = ("would move", "would change") if dry_run else ("moved", "changed")
-    notes = [f"{task.subject.ref}: {count} {done[0]} from {manager}, no value {done[1]}"]
-    if any(move.fate == "unowned" for move in plan.moves):
-        notes.append("What nobody holds stays as it is until somebody applies it.")
-    if task.target.is_controller:
-        notes.append(
-            f"{task.target.manager} applies what it declares there, without a conflict, as soon as"
-            " the operator runs."
-        )
-    if task.asked.manager == CLIENT_SIDE:
-        notes.append(CLIENT_SIDE_LATER)
-    return notes
+def _of_copy(to: str) -> str:
+    """Return who holds client-side apply's copy of a manifest from then on."""
+    if to:
+        return f"{printable(to)} gets its annotation {LAST_APPLIED} too: its next apply removes it."
+    return f"Nobody holds its annotation {LAST_APPLIED} then, which stays."
+
+
+def _others(live: Object, asked: Takeover, fields: Sequence[str]) -> str:
+    """Return that there is nothing to adopt, and who holds fields."""
+    names = ", ".join(sorted({holder.manager for holder in managers(live)} - {asked.to}))
+    called = f" that is called {', '.join(fields)}" if fields else ""
+    return (
+        f"{', '.join(sorted(asked.managers))} holds nothing of it{called}; others:"
+        f" {names or 'nobody'}"
+    )

@@ -46,7 +46,7 @@ class Transfer:
 def show(transfer: Transfer, output: str) -> None:
     """Print a transfer."""
     if output == "json":
-        moves = [_listed(move) for move in transfer.moves]
+        moves = [move_data(move) for move in transfer.moves]
         told = {"object": identity_data(transfer.live), "dryRun": transfer.dry_run, "moves": moves}
         echo_data({**told, **transfer.data})
         return
@@ -102,7 +102,8 @@ def source_data(holder: Holder) -> Object:
     return {name: value for name, value in holder_data(holder).items() if name != "time"}
 
 
-def _listed(move: Move) -> Object:
+def move_data(move: Move) -> Object:
+    """Return a move for programs."""
     source = source_data(move.source)
     value = {} if move.value is ABSENT else {"value": move.value}
     return {"path": move.path, **value, "fate": move.fate, "from": source, "to": list(move.to)}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from hedgerow_schemas.base import Object
 
-Fate = Literal["taken", "shared", "kept", "unowned", "removed"]
+Fate = Literal["taken", "kept", "unowned", "removed"]
 
 
 class MoveRefused(OneLineError):  # noqa: N818 - named for the situation
@@ -29,9 +29,9 @@ class MoveRefused(OneLineError):  # noqa: N818 - named for the situation
 class Move(Struct, frozen=True):
     """One field that `source` gives up, and who holds it afterwards.
 
-    taken: the target manager, which did not hold it before. shared: the target manager, which
-    already held it. kept: only other managers. unowned: nobody, and the value stays as it is.
-    removed: nobody, as the value goes. A `source` without a name is nobody.
+    taken: somebody who did not hold it before. kept: only those who held it before. unowned:
+    nobody, and the value stays as it is. removed: nobody, as the value goes. A `source` without a
+    name is nobody.
     """
 
     field_path: FieldPath

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 import anyio
@@ -10,29 +10,22 @@ import anyio
 from hedgerow.backoff import backoff
 from hedgerow.cli import targets
 from hedgerow.cli.program import program_name, typed
-from hedgerow.kube.errors import (
-    Conflict,
-    Forbidden,
-    Garbled,
-    Invalid,
-    Missing,
-    Stale,
-    Unavailable,
-)
+from hedgerow.kube.errors import Stale
 from hedgerow.kube.retry import RetryClock
 from hedgerow.kube.withholding import withholding
 from hedgerow.objects import metadata, renamed
 from hedgerow_tools.fields.relabelling import replaces_copy
 from hedgerow_tools.moving.transfers import MoveRefused
+from hedgerow_tools.objects.selection import OF_ONE
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 
     from hedgerow.fields.managed_fields import Holder
     from hedgerow.kube.cluster import Cluster
     from hedgerow.objects import ObjectRef
     from hedgerow_schemas.base import Object
-    from hedgerow_tools.moving.transfers import Change
+    from hedgerow_tools.moving.transfers import Change, Move
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -41,8 +34,6 @@ ATTEMPTS: Final = 5
 """The most attempts if an object has just changed."""
 LONGEST_PAUSE = 1.0
 """The most seconds between two attempts, and between two reads."""
-ITS_OWN = (Conflict, Forbidden, Garbled, Invalid, Missing, Unavailable)
-"""What may be wrong with one object while all others are served."""
 AT_ONCE: Final = 8
 """The most objects that are handled at the same time."""
 BATCH: Final = 64
@@ -56,7 +47,8 @@ class ObjectOutcome:
     """What happened, or would happen, to one object, or to what is held through its `endpoint`.
 
     `sources` are the holders of the entries that changed, each with the number of its fields.
-    `lost` are values that changed, or would have. `why` it failed, or was kept.
+    `moves` are these fields, where they are shown, and `to` who gets them. `lost` are values that
+    changed, or would have. `why` it failed, or was kept. `data` is for programs.
     """
 
     ref: ObjectRef
@@ -67,6 +59,9 @@ class ObjectOutcome:
     sources: tuple[tuple[Holder, int], ...] = ()
     lost: tuple[Change, ...] = ()
     why: str = ""
+    moves: tuple[Move, ...] = ()
+    to: str = ""
+    data: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def __str__(self) -> str:
         """Return the object's title: `BlueGreen shop/demo status`."""
@@ -157,7 +152,7 @@ async def tried(
         return await until_settled("it", lambda _: attempt())
     except MoveRefused as refusal:
         why = renamed(str(refusal), program_name(), typed())
-    except ITS_OWN as error:
+    except OF_ONE as error:
         why = error.message
     except ValueError as error:
         why = str(error)
@@ -172,7 +167,9 @@ async def pause(number: int) -> None:
     await timing.sleep(backoff(number, timing.draw(), longest=LONGEST_PAUSE))
 
 
-async def for_each(items: Sequence[T], work: Callable[[T], Awaitable[R]]) -> AsyncGenerator[R]:
+async def for_each(
+    items: Sequence[T], work: Callable[[T], Awaitable[R]], at_once: int | None = None
+) -> AsyncGenerator[R]:
     """Work on all items, at most AT_ONCE at the same time; yield the results in order.
 
     What was begun is finished and yielded, even if this is cancelled or other work raises.
@@ -180,7 +177,7 @@ async def for_each(items: Sequence[T], work: Callable[[T], Awaitable[R]]) -> Asy
     for start in range(0, len(items), BATCH):
         batch = items[start : start + BATCH]
         results: dict[int, R] = {}
-        limit = anyio.CapacityLimiter(AT_ONCE)
+        limit = anyio.CapacityLimiter(at_once or AT_ONCE)
 
         async def one(number: int, item: T) -> None:
             async with limit:  # noqa: B023 - each batch ends before the next one begins

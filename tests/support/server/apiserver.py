@@ -162,8 +162,8 @@ class ApiServer:
         return [(one.api.kind, one.namespace, one.name) for one in found]
 
     def refuse(self, kind: str, answer: Answer) -> None:
-        """Answer whatever is applied, or tried as client-side apply does, to a kind with this."""
-        self.answers |= {f"{verb} {kind}": answer for verb in ("apply", "create", "patch")}
+        """Answer whatever is applied to a kind, tried as client-side apply does, or edited."""
+        self.answers |= {f"{verb} {kind}": answer for verb in ("apply", "create", "patch", "edit")}
 
     async def through(self, exchange: Exchange, act: Act) -> Reply:
         """Carry a request out, unless there is an answer for it."""

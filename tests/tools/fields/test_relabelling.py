@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
-from hedgerow.fields.sets import members
+from hedgerow.fields.sets import is_key, members
 from hedgerow.kube import adoption
 from hedgerow_schemas.base import ApiResource
 from hedgerow_tools.fields.relabelling import (
@@ -14,15 +14,16 @@ from hedgerow_tools.fields.relabelling import (
     Takeover,
     ValuesNeeded,
     changed,
+    moves,
     refusal,
     repair,
     restoration,
     takeover,
 )
+from hedgerow_tools.fields.sorting import sorting
 from hedgerow_tools.moving.transfers import MoveRefused
-from model.programs import APPLIERS, UPDATERS, programs
+from model.programs import APPLIERS, UPDATERS, opened, programs
 from model.subjects import SUBJECTS
-from tools.fields.test_adoption import opened
 
 Object = dict[str, Any]
 SERVED = {"apps/v1", "apps/v2"}
@@ -49,10 +50,10 @@ def live(*entries: Object) -> Object:
     return {"apiVersion": "apps/v1", "metadata": {**meta, "managedFields": list(entries)}}
 
 
-def written(obj: Object, change: Relabelling | None) -> list[Object]:
+def written(obj: Object, change: Relabelling | None, **how: bool) -> list[Object]:
     """Return the entries after the write, which must be one that can be sent."""
     assert change is not None
-    assert adoption.request(API, obj, change.edits).content
+    assert adoption.request(API, obj, change.edits, **how).content
     entries = obj["metadata"]["managedFields"]
     return [one for n, old in enumerate(entries) for one in change.edits.get(n, (old,))]
 
@@ -180,6 +181,108 @@ class TestTakeover:
         assert takeover({"metadata": {"managedFields": None}}, asked("a"), SERVED) is None
 
 
+C, D = 'k:{"name":"c"}', 'k:{"name":"d"}'
+KEY = {".": {}, "f:name": {}}
+
+
+def items(**more: Object) -> Object:
+    """Return a tree of list items with their keys: `c=("image",)`."""
+    found = {"c": C, "d": D}
+    return {
+        "f:spec": {"f:list": {found[n]: KEY | {f"f:{f}": {} for f in fs} for n, fs in more.items()}}
+    }
+
+
+def sorted_by(**names: str) -> Any:
+    """Return where a field goes, by its last name; others stay."""
+    return lambda place: names.get(place[-1].removeprefix("f:"), "kept").replace("_", " ")
+
+
+class TestSorted:
+    """Some fields of an entry move, and others are let go or stay."""
+
+    @pytest.mark.parametrize(
+        ("tree", "where", "moved", "kept"),
+        [
+            (spec("x", "y"), {"x": "moved"}, spec("x"), spec("y")),
+            (spec("x", "y"), {"x": "moved", "y": "let_go"}, spec("x"), {}),
+            (spec("x", "y"), {"y": "let_go"}, {}, spec("x")),
+            (items(c=["a"]), {"a": "moved"}, items(c=["a"]), {}),
+            (items(c=["a"]), {"a": "let_go"}, {}, {}),
+            (items(c=["a", "b"]), {"a": "moved"}, items(c=["a"]), items(c=["b"])),
+            (items(c=["a"], d=["b"]), {"a": "moved"}, items(c=["a"]), items(d=["b"])),
+            (items(c=[]), {"a": "moved"}, None, None),
+            (items(c=[]), {"name": "moved"}, items(c=[]), {}),
+            ({"f:m": {".": {}, "f:x": {}}}, {"x": "moved"}, {"f:m": {".": {}, "f:x": {}}}, {}),
+            ({"f:m": {".": {}}, **spec("x")}, {"m": "moved"}, {"f:m": {".": {}}}, spec("x")),
+        ],
+    )
+    def test_an_item_goes_with_its_keys_and_a_map_with_what_is_in_it(
+        self, tree, where, moved, kept
+    ):
+        obj = live(entry("a/Update", tree), entry("z", spec("z")))
+
+        found = takeover(obj, asked("a"), SERVED, sorted_by(**where))
+
+        if moved is None:
+            assert found is None
+            return
+        new = [("helm", moved), ("a/Update", kept)]
+        parts = [entry(who, part) for who, part in new if part]
+        assert written(obj, found) == [*parts, entry("z", spec("z"))]
+
+    def test_what_moves_joins_the_new_managers_entry_and_is_told(self):
+        obj = live(
+            entry("helm", spec("w")), entry("a/Update", spec("x", "y", "z", "u")),
+            entry("z", spec("z")),
+        )  # fmt: skip
+        obj = {**obj, "kind": "Deployment", "spec": {"x": 1, "y": 2}}
+
+        found = takeover(obj, asked("a"), SERVED, sorted_by(x="moved", y="let_go", z="let_go"))
+
+        assert written(obj, found) == [
+            entry("helm", spec("w", "x")), entry("a/Update", spec("u")), entry("z", spec("z"))
+        ]  # fmt: skip
+        assert found is not None
+        assert [(holder.manager, count) for holder, count in found.sources] == [("a", 3)]
+        told = {move.path: (move.fate, move.to) for move in moves(obj, found)}
+        assert told == {
+            ".spec.x": ("taken", ("helm",)),
+            ".spec.y": ("unowned", ()),
+            ".spec.z": ("kept", ("z",)),
+        }
+
+
+class TestSortingByFilters:
+    PLACES: ClassVar = {
+        "image": ("f:spec", "f:list", C, "f:image"),
+        "tty": ("f:spec", "f:list", C, "f:tty"),
+        "item": ("f:spec", "f:list", C),
+    }
+
+    @pytest.mark.parametrize(
+        ("fields", "declared", "found"),
+        [
+            (["spec.list[*].image"], None, "moved kept kept"),
+            (['spec.list[name="c"].**'], None, "moved moved kept"),
+            ([], {'.spec.list[name="c"].image'}, "moved let go let go"),
+            ([], {'.spec.list[name="c"]'}, "moved moved moved"),
+            ([], {".spec"}, "moved moved moved"),
+            (["spec.list[*].tty"], {".spec.list"}, "kept moved kept"),
+        ],
+    )
+    def test_a_field_goes_where_the_filters_say(self, fields, declared, found):
+        where = sorting({**live(), "kind": "Deployment"}, fields, declared)
+
+        assert where is not None
+        assert " ".join(map(where, self.PLACES.values())) == found
+
+    def test_without_filters_all_moves(self):
+        assert sorting(live(), [], None) is None
+        with pytest.raises(MoveRefused, match="no path"):
+            sorting({**live(), "kind": "Deployment"}, ["a..b"], None)
+
+
 class TestRepair:
     def test_nothing_is_done_where_all_are_served(self):
         assert repair(live(entry("a", spec("x")), entry("b", {})), "apps/v1", SERVED) is None
@@ -248,9 +351,14 @@ class TestRestoration:
         with pytest.raises(MoveRefused, match=r"has written it since \(a, helm\)"):
             restoration(live(*now, entry("z", spec("z"))), self.BEFORE, self.AFTER)
 
-    def test_a_record_that_somebody_emptied_is_none(self):
-        with pytest.raises(MoveRefused, match=r"has written it since \(a, helm\)"):
-            restoration(live(entry("z", spec("z"))), self.BEFORE, ())
+    def test_managers_that_hold_nothing_any_more_get_their_entries_back(self):
+        obj = live(entry("z", spec("z")))
+
+        found = restoration(obj, self.BEFORE, ())
+
+        assert written(obj, found, restoring=True) == [entry("z", spec("z")), *self.BEFORE]
+        with pytest.raises(MoveRefused, match="has written it since"):
+            restoration(live(), self.BEFORE, ())
 
     def test_what_the_server_made_of_it_is_told_if_it_is_something_else(self):
         obj = live(*self.BEFORE)
@@ -285,6 +393,7 @@ class TestAnyHistory:
             return
         now = written(obj, found)
         assert held(now) == held(entries)
+        assert {move.fate for move in moves(obj, found)} <= {"taken", "kept"}
         left = [one for one in now if one["manager"] in managers - {to}]
         assert all(one.get("subresource") == "status" for one in left)
         after = {**obj, "metadata": {**obj["metadata"], "managedFields": now}}
@@ -292,6 +401,51 @@ class TestAnyHistory:
         key = str
         assert sorted(written(after, again), key=key) == sorted(entries, key=key)
         assert takeover(after, Takeover(managers, to), served) is None
+
+    @pytest.mark.parametrize("kind", sorted(SUBJECTS))
+    @settings(max_examples=settings().max_examples // 2)
+    @given(data=st.data())
+    def test_what_moves_in_part_is_held_once_more_or_less_and_can_be_undone(self, kind, data):
+        world, target = opened(kind)
+        for request in data.draw(programs(SUBJECTS[kind])):
+            request.run(world, target)
+        obj = world.server.get(target)
+        assume(obj is not None)
+        entries = obj["metadata"].get("managedFields") or []
+        ways = st.sampled_from(["moved", "moved", "kept", "let go"])
+        where = {place: data.draw(ways) for place in sorted(held(entries))}
+        request = Takeover(frozenset({*APPLIERS, *UPDATERS}), "team")
+        served = {one["apiVersion"] for one in entries}
+        found = takeover(obj, request, served, where.__getitem__)
+        assume(found is not None)
+        assert found is not None
+        assume(any(one["fieldsV1"] for one in now_of(obj, found)))
+
+        now = written(obj, found)
+
+        lost = held(entries) - held(now)
+        assert all(where[place] == "let go" for place in lost if not is_along(place, lost))
+        team = held([one for one in now if one["manager"] == "team"])
+        told = {m.field_path: m for m in moves(obj, found)}
+        assert all(
+            place in team
+            for place, m in told.items()
+            if where[place] == "moved" and not is_key(place)
+        )
+        after = {**obj, "metadata": {**obj["metadata"], "managedFields": now}}
+        again = restoration(after, found.before, found.after)
+        restored = written(after, again, restoring=True)
+        assert sorted(restored, key=str) == sorted(entries, key=str)
+
+
+def is_along(place: tuple[str, ...], lost: set[tuple[str, ...]]) -> bool:
+    """Return whether a place only goes along with others: a key, or what others are in."""
+    return is_key(place) or any(one[: len(place)] == place != one for one in lost)
+
+
+def now_of(obj: Object, change: Relabelling) -> list[Object]:
+    entries = obj["metadata"]["managedFields"]
+    return [one for n, old in enumerate(entries) for one in change.edits.get(n, (old,))]
 
 
 def held(entries: list[Object]) -> set[tuple[str, ...]]:

@@ -29,8 +29,6 @@ def garden(garden: Garden) -> Garden:
 @pytest.mark.parametrize(
     "words",
     [
-        ("adopt", CHILD, "--from", CLIENT_SIDE, *TO, "--field", "spec.paused"),
-        ("adopt", CHILD, "--from", CLIENT_SIDE, *TO, "--field", "spec.paused", "--dry-run"),
         ("release", CHILD, "--field", "spec.replicas", *TO, "--wait", "0s"),
         ("release", CHILD, "--unowned", "--field", "spec.progressDeadlineSeconds", *TO),
         ("release", "--all", "--instance", "two", *TO, "--yes", "--system-namespace", "default"),
@@ -46,13 +44,14 @@ def test_what_would_be_applied_as_kubectl_is_refused(garden, typing, words):
 
 
 @pytest.mark.parametrize("is_new", [False, True], ids=["with managed fields", "without"])
-def test_an_adoption_relabels_entries_instead(garden, typing, is_new):
+@pytest.mark.parametrize("field", [(), ("--field", "spec.paused")])
+def test_an_adoption_relabels_entries_instead(garden, typing, is_new, field):
     live = garden.live
     if is_new:
         live["metadata"]["managedFields"] = []
         garden.store.put(live)
 
-    words = ("adopt", CHILD, "--from", CLIENT_SIDE, *TO)
+    words = ("adopt", CHILD, "--from", CLIENT_SIDE, *TO, *field)
     assert "nothing was changed. --yes does it" in typing(*words)[1]
     assert typing(*words, "--yes")[0] == 0
 

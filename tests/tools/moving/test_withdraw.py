@@ -12,6 +12,7 @@ from hedgerow.kube.retry import RetryClock
 from hedgerow.process.leaderelection.record import micro_time
 from hedgerow.runtime.clock import SystemClock
 from hedgerow_tools.moving import writing
+from hedgerow_tools.objects import selection
 from support.commands.gardens import NAME, OURS, Garden
 
 TWO = "hedgerow-two-bluegreen"
@@ -198,9 +199,9 @@ class TestAsDone:
     @pytest.mark.parametrize(
         ("error", "verb"),
         [
-            *((error, "read") for error in writing.ITS_OWN),
+            *((error, "read") for error in selection.OF_ONE),
             # An apply that is refused as invalid keeps what it was to give up: see below.
-            *((error, "apply") for error in writing.ITS_OWN if error is not errors.Invalid),
+            *((error, "apply") for error in selection.OF_ONE if error is not errors.Invalid),
         ],
     )
     def test_what_is_wrong_with_one_object_leaves_the_rest(self, garden, typed, error, verb):

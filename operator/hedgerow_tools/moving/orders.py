@@ -1,0 +1,271 @@
+"""Orders: fields of one object or many that change managers: shown first, done with `--yes`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+import typer
+
+from hedgerow.cli.connecting import connected
+from hedgerow.cli.exits import Exit
+from hedgerow.cli.output import echo, echo_data, echo_lines
+from hedgerow.cli.program import say, typed
+from hedgerow.kube.discovery import served as discovered
+from hedgerow.texts import numbered, printable
+from hedgerow_tools import interrupts
+from hedgerow_tools.moving import bulk, report, undo_file
+from hedgerow_tools.moving.bulk import Task
+from hedgerow_tools.moving.undo_file import UndoFile
+from hedgerow_tools.moving.writing import for_each
+from hedgerow_tools.objects.listing import say_unread
+from hedgerow_tools.objects.selection import ChosenObjects, found
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+
+    from hedgerow.kube.cluster import Cluster
+    from hedgerow.kube.discovery import ServedKinds
+    from hedgerow_schemas.base import Object
+    from hedgerow_tools.fields.relabelling import Takeover
+    from hedgerow_tools.moving.bulk import Plan
+    from hedgerow_tools.moving.undo_file import AdoptedObject
+    from hedgerow_tools.moving.writing import ObjectOutcome
+
+Action = Literal["adopt", "release", "repair", "undo"]
+
+Save = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="With --yes: record in this file what --undo needs, before each write; only you may"
+        " read it.",
+        show_default=False,
+    ),
+]
+Undo = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Give back what is recorded in this file, where no manager of it wrote since.",
+        show_default=False,
+    ),
+]
+Yes = Annotated[bool, typer.Option("--yes", help="Do it, instead of showing it.")]
+
+_HEADERS: Final = ("OBJECT", "FIELDS", "FROM")
+_WIDEST: Final = (60, 6, 60)
+_DONE: Final[Mapping[Action, str]] = {
+    "adopt": "adopted",
+    "release": "released",
+    "repair": "repaired",
+    "undo": "restored",
+}
+"""What is told of an object, by action."""
+_TOLD: Final = ("changed", "failed", "kept")
+"""The outcomes that people are told of one by one; of others they are told how many there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class MoveOrder:
+    """The request: what is done to which objects, or what of a file is `undone`.
+
+    `asked` is set for an adoption. `is_meant` tells which of all objects are, by their metadata.
+    `notes` are what people should know of the outcomes.
+    """
+
+    action: Action
+    chosen: ChosenObjects
+    plan: Callable[[Cluster, ServedKinds], Plan] | None = None
+    is_meant: Callable[[ServedKinds, Object], bool] | None = None
+    notes: Callable[[Sequence[ObjectOutcome]], Iterable[str]] | None = None
+    asked: Takeover | None = None
+    undone: Path | None = None
+    save: Path | None = None
+    yes: bool = False
+    output: str = "text"
+
+
+def undoing(
+    undo: Path, chosen: ChosenObjects, *, yes: bool, output: str, others: object
+) -> MoveOrder:
+    """Return the order to undo what a file records; raises BadParameter if there are `others`."""
+    if chosen.given or chosen.all_namespaces or others:
+        raise typer.BadParameter("--undo goes with --yes and --output alone")
+    return MoveOrder("undo", chosen, undone=undo, yes=yes, output=output)
+
+
+def carry_out(order: MoveOrder, kubeconfig: str | None, context: str | None) -> None:
+    """Show what would be done, or do it; raises Exit, BadParameter, CommandError and KubeError."""
+
+    async def work() -> None:
+        records = undo_file.read(order.undone) if order.undone else []
+        async with connected(kubeconfig, context) as cluster:
+            if code := await _show(order, await _begun(cluster, order, records)):
+                raise typer.Exit(code)
+
+    interrupts.run(work)
+
+
+@dataclass(frozen=True, slots=True)
+class _Handled:
+    """The objects of a command: how many, what becomes of each, and kinds that were not read."""
+
+    total: int
+    outcomes: AsyncIterator[ObjectOutcome]
+    unread: Mapping[str, str] = field(default_factory=dict[str, str])
+    controlled: int = 0
+
+
+async def _begun(cluster: Cluster, order: MoveOrder, records: Sequence[AdoptedObject]) -> _Handled:
+    """Find the objects, which are handled while the outcomes are iterated over."""
+    record = UndoFile(order.save) if order.save and order.yes else None
+    task = partial(Task, cluster, dry_run=not order.yes, record=record, asked=order.asked)
+    if order.plan is None or order.is_meant is None:
+        by_object: dict[str, list[AdoptedObject]] = {}
+        for one in records:
+            by_object.setdefault(one.uid, []).append(one)
+        undone = partial(bulk.undo, task(restoring=True, whole=len(by_object) == 1))
+        return _Handled(len(by_object), for_each([*by_object.values()], undone))
+    served = await discovered(cluster)
+    is_meant = partial(order.is_meant, served)
+    these = await found(
+        cluster, order.chosen, served, is_meant, controlled=order.action == "repair"
+    )
+    total = len(these.objects)
+    one = task(whole=total == 1, required=bool(order.chosen.names))
+    work = partial(one.carry_out, order.plan(cluster, served))
+    # Several children may be released by one resource's annotation.
+    at_once = 1 if order.action == "release" else None
+    outcomes = for_each(these.objects, work, at_once)
+    return _Handled(total, outcomes, these.unread, these.controlled)
+
+
+async def _show(order: MoveOrder, handled: _Handled) -> Exit:
+    """Print each object that is written at once, and the end, also if that comes early."""
+    outcomes: list[ObjectOutcome] = []
+    is_early = True
+    try:
+        async for outcome in handled.outcomes:
+            outcomes.append(outcome)
+            if order.yes and order.output == "text" and outcome.fate in _TOLD:
+                echo(report.outcome_line(outcome, _words(outcome, order)))
+        is_early = False
+    finally:
+        _show_end(order, handled, outcomes, is_early=is_early)
+    fates = {outcome.fate for outcome in outcomes}
+    if "failed" in fates:
+        return Exit.FAILED
+    return Exit.CONFLICT if "kept" in fates else Exit.DONE
+
+
+def _show_end(
+    order: MoveOrder, handled: _Handled, outcomes: Sequence[ObjectOutcome], *, is_early: bool
+) -> None:
+    say_unread(handled.unread)
+    if handled.controlled:
+        objects = numbered(handled.controlled, "object")
+        say(f"{objects} that a controller made left alone: name them to move their fields")
+    if order.output == "json":
+        echo_data(_listed(order, handled, outcomes, is_early=is_early))
+    else:
+        shown = [outcome for outcome in outcomes if outcome.fate in _TOLD]
+        if not order.yes:
+            _show_first(shown)
+        for line in _ending(order, handled, outcomes, is_early=is_early):
+            echo(line)
+    count = Counter(outcome.fate for outcome in outcomes)
+    for fate in ("failed", "kept"):
+        if count[fate]:
+            say(f"{numbered(count[fate], 'object')} {fate}, see above")
+
+
+def _show_first(shown: Sequence[ObjectOutcome]) -> None:
+    """Print what would be done: of a sole object each field, of several their numbers."""
+    if len(shown) == 1 and shown[0].moves:
+        echo_lines(report.table(shown[0].moves))
+    elif shown:
+        echo_lines(report.columns([_HEADERS, *map(_row, shown)], _WIDEST))
+
+
+def _ending(
+    order: MoveOrder, handled: _Handled, outcomes: Sequence[ObjectOutcome], *, is_early: bool
+) -> Iterator[str]:
+    """Yield what is told of all objects together."""
+    for outcome in outcomes:
+        if outcome.fate == "nothing" and outcome.why:
+            yield report.outcome_line(outcome, printable(outcome.why))
+    yield _summary(order, outcomes)
+    if is_early:
+        left = numbered(handled.total - len(outcomes), "object")
+        yield f"It ended early: {left} left. Run the command again to go on."
+    changed = [outcome for outcome in outcomes if outcome.fate == "changed"]
+    if order.save and order.yes and changed:
+        yield (
+            f"{order.save} has what `{typed()} {order.action} --undo` needs. Only you may read it:"
+            " it has no values, but keys of list items and members of sets."
+        )
+    yield from order.notes(changed) if order.notes else ()
+
+
+def _summary(order: MoveOrder, outcomes: Sequence[ObjectOutcome]) -> str:
+    done, count = _DONE[order.action], Counter(outcome.fate for outcome in outcomes)
+    fields = sum(outcome.fields for outcome in outcomes if outcome.fate == "changed")
+    what = f"{numbered(fields, 'field')} of {numbered(count['changed'], 'object')}"
+    managers = {outcome.to for outcome in outcomes if outcome.to}
+    way = "to" if order.action == "release" else "by"
+    to = f" {way} {printable(next(iter(managers)))}" if len(managers) == 1 else ""
+    rest = [
+        f"{numbered(count[fate], 'object')} {words}"
+        for fate, words in (("nothing", "with nothing to do"), ("absent", "not there"))
+        if count[fate]
+    ]
+    more = f" ({', '.join(rest)})" if rest else ""
+    if not count["changed"]:
+        return f"Nothing {'was' if order.yes else 'would be'} {done}{to}{more}."
+    if order.yes:
+        return f"{what} {done}{to}, no value changed{more}."
+    undone = "" if order.action == "undo" else ", and --save FILE keeps what undoes it"
+    return f"{what} would be {done}{to}{more}; nothing was changed. --yes does it{undone}."
+
+
+def _sources(outcome: ObjectOutcome) -> str:
+    return ", ".join(dict.fromkeys(report.holder_words(holder) for holder, _ in outcome.sources))
+
+
+def _row(outcome: ObjectOutcome) -> tuple[str, str, str]:
+    if outcome.fate == "changed":
+        return printable(str(outcome)), str(outcome.fields), _sources(outcome)
+    return printable(str(outcome)), "-", f"{outcome.fate}: {printable(outcome.why)}"
+
+
+def _words(outcome: ObjectOutcome, order: MoveOrder) -> str:
+    fields = numbered(outcome.fields, "field")
+    if outcome.fate == "kept":
+        return f"kept: {printable(outcome.why)}"
+    return f"{fields} {_DONE[order.action]} from {_sources(outcome)}"
+
+
+def _listed(
+    order: MoveOrder, handled: _Handled, outcomes: Iterable[ObjectOutcome], *, is_early: bool
+) -> Object:
+    return {
+        "action": order.action,
+        "dryRun": not order.yes,
+        "complete": not is_early,
+        "objects": [_member(outcome, order) for outcome in outcomes],
+        "unread": [{"kind": kind, "why": why} for kind, why in handled.unread.items()],
+    }
+
+
+def _member(outcome: ObjectOutcome, order: MoveOrder) -> Object:
+    sources = [{**report.source_data(holder), "fields": count} for holder, count in outcome.sources]
+    more: dict[str, Any] = {"fields": outcome.fields, "from": sources} if sources else {}
+    if outcome.moves:
+        more["moves"] = [report.move_data(move) for move in outcome.moves]
+    to = {"to": outcome.to} if outcome.to else {}
+    fate = _DONE[order.action] if outcome.fate == "changed" else outcome.fate
+    return report.outcome_data(outcome, fate, **to, **more, **outcome.data)

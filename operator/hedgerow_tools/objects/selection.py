@@ -1,0 +1,181 @@
+"""Selection: the objects of a command, chosen in the same ways by every command."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hedgerow.cli.candidates import objects
+from hedgerow.cli.options import kustomize_option
+from hedgerow.cli.targets import joined, located, parted
+from hedgerow.kube.errors import Conflict, Forbidden, Garbled, Invalid, Missing, Unavailable
+from hedgerow.manifest import objects_in, sources
+from hedgerow.objects import ObjectRef, controller_of, metadata
+from hedgerow_schemas.base import ApiResource
+from hedgerow_tools.objects.listing import listed
+from hedgerow_tools.planning.files import kustomized
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from hedgerow.kube.cluster import Cluster
+    from hedgerow.kube.discovery import ServedKinds
+    from hedgerow_schemas.base import Object
+
+OF_ONE = (Conflict, Forbidden, Garbled, Invalid, Missing, Unavailable)
+"""What may be wrong with one object while all others are served."""
+
+Targets = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[KIND/NAME]...",
+        autocompletion=objects,
+        help="The objects, their kind as kubectl takes it: deploy/web, bluegreen/demo; one may be"
+        " two words: deploy web.",
+        show_default=False,
+    ),
+]
+Kustomize = Annotated[str | None, kustomize_option("the objects of its manifests")]
+Everything = Annotated[bool, typer.Option("--all", help="All objects of the namespace.")]
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenObjects:
+    """The chosen objects: by exactly one of names, files, a directory, labels, or all."""
+
+    names: Sequence[str] = ()
+    files: Sequence[str] = ()
+    kustomize: str | None = None
+    labels: str | None = None
+    everything: bool = False
+    namespace: str | None = None
+    all_namespaces: bool = False
+
+    @property
+    def given(self) -> int:
+        """The number of ways in which objects are chosen."""
+        ways = (self.names, self.files, self.kustomize is not None, self.labels is not None)
+        return sum(map(bool, (*ways, self.everything)))
+
+    def check(self) -> None:
+        """Raise BadParameter unless the objects are chosen in one way."""
+        if self.given != 1:
+            raise typer.BadParameter("name the objects in one way: KIND/NAME, -f, -k, -l or --all")
+        if self.all_namespaces and (
+            self.namespace or not (self.everything or self.labels is not None)
+        ):
+            raise typer.BadParameter(
+                "--all-namespaces goes with -l or --all, and without --namespace"
+            )
+
+
+def named(words: Sequence[str] | None) -> tuple[str, ...]:
+    """Return KIND/NAME words; a single object may be KIND NAME. Raises BadParameter."""
+    words = words or ()
+    return tuple(words) if all("/" in word for word in words) else (joined(words),)
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownObject:
+    """An object that a manifest declares and that cannot be looked for: `why`."""
+
+    ref: ObjectRef
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class FoundObjects:
+    """The objects of a command; `unread` kinds could not be read, each with why.
+
+    `controlled` of those with these labels, or of all, are left out: a controller made them.
+    """
+
+    objects: Sequence[ObjectRef | UnknownObject]
+    unread: Mapping[str, str] = field(default_factory=dict[str, str])
+    controlled: int = 0
+
+
+async def found(
+    cluster: Cluster,
+    chosen: ChosenObjects,
+    served: ServedKinds,
+    is_meant: Callable[[Object], bool],
+    *,
+    controlled: bool = False,
+) -> FoundObjects:
+    """Return the chosen objects; of labels or of all, those that `is_meant`.
+
+    Unless `controlled`, these are none that a controller made. Raises BadParameter and KubeError.
+    """
+    if chosen.names:
+        refs = [await located(cluster, parted(word), chosen.namespace) for word in chosen.names]
+        return FoundObjects(refs)
+    if chosen.kustomize is not None:
+        texts: Iterable[tuple[str, str]] = [(chosen.kustomize, await kustomized(chosen.kustomize))]
+    elif chosen.files:
+        texts = sources(chosen.files)
+    else:
+        return await _listed(cluster, chosen, served, is_meant, controlled=controlled)
+    manifests = [one for text in texts for one in objects_in(*text)]
+    return await _declared(cluster, manifests, chosen.namespace)
+
+
+async def _declared(
+    cluster: Cluster, manifests: Iterable[Object], namespace: str | None
+) -> FoundObjects:
+    """Return the objects of manifests, each once, in their order."""
+    unknown: list[UnknownObject] = []
+    kinds: dict[tuple[str, str], ApiResource | str] = {}
+    refs: dict[ObjectRef, None] = {}
+    for manifest in manifests:
+        version, kind = key = str(manifest.get("apiVersion")), str(manifest.get("kind"))
+        meta = metadata(manifest)
+        name, within = (meta.get(field) for field in ("name", "namespace"))
+        if key not in kinds:
+            kinds[key] = await _kind(cluster, *key)
+        api = kinds[key]
+        if isinstance(api, str) or not isinstance(name, str) or not name:
+            why = api if isinstance(api, str) else "it has no metadata.name"
+            ref = ObjectRef(ApiResource(version, kind, ""), "", str(name or ""))
+            unknown.append(UnknownObject(ref, why))
+            continue
+        there = str(within or namespace or cluster.namespace)
+        refs[ObjectRef(api, there if api.namespaced else "", name)] = None
+    return FoundObjects([*unknown, *refs])
+
+
+async def _kind(cluster: Cluster, group_version: str, kind: str) -> ApiResource | str:
+    """Return a kind, or why there is none."""
+    try:
+        return await cluster.resource(group_version, kind)
+    except OF_ONE as error:
+        return error.message
+
+
+async def _listed(
+    cluster: Cluster,
+    chosen: ChosenObjects,
+    served: ServedKinds,
+    is_meant: Callable[[Object], bool],
+    *,
+    controlled: bool,
+) -> FoundObjects:
+    left_out: list[str] = []
+
+    def reduce(item: Object) -> Object | None:
+        if not is_meant(item):
+            return None
+        meta = metadata(item)
+        if controller_of(item) and not controlled:
+            left_out.append(meta["uid"])
+            return None
+        return {name: meta.get(name, "") for name in ("namespace", "name")}
+
+    namespace = "" if chosen.all_namespaces else chosen.namespace or cluster.namespace
+    everything = await listed(
+        cluster, served, reduce, namespace=namespace, labels=chosen.labels or ""
+    )
+    refs = [ObjectRef(api, made["namespace"], made["name"]) for api, made in everything.objects]
+    return FoundObjects(refs, everything.unread, len(set(left_out)))
