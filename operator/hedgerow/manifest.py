@@ -65,13 +65,13 @@ def sources(given: Iterable[str]) -> Iterator[tuple[str, str]]:
             yield from texts(Path(each))
 
 
-def texts(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield name and text of a file, or of each YAML and JSON file in a directory.
+def texts(path: Path, *, deep: bool = False) -> Iterator[tuple[str, str]]:
+    """Yield name and text of a file, or of each YAML and JSON file in a directory; `deep`: below.
 
     Raises ManifestError for what is no text, and OSError.
     """
-    files = sorted(p for p in path.iterdir() if p.suffix in _ENDINGS) if path.is_dir() else [path]
-    for file in files:
+    found = (path.rglob("*") if deep else path.iterdir()) if path.is_dir() else [path]
+    for file in sorted(p for p in found if p == path or p.suffix in _ENDINGS):
         with file.open("rb") as opened:
             yield str(file), _text(str(file), opened)
 

@@ -14,7 +14,7 @@ import yaml
 from hedgerow_testing.audit.engine import audit
 from hedgerow_testing.audit.inputs import read_inputs
 from hedgerow_testing.audit.judging.findings import AuditReport
-from hedgerow_testing.audit.machine import Pace
+from hedgerow_testing.audit.judging.quiet import Pace
 from hedgerow_testing.audit_log import AuditLog
 from hedgerow_testing.sandbox.cluster import Options
 from hedgerow_testing.sandboxes import running
@@ -54,7 +54,7 @@ class Case(NamedTuple):
 
 CASES = {
     "forced-apply": Case(
-        (f"reapply-conflict {DEMO} .spec.size", f"forced-writes {DEMO} forced apply"),
+        (f"reapply-conflict {DEMO} .spec.size",),
         ("forced-apply",),
     ),
     "drops-labels": Case(
@@ -68,7 +68,6 @@ CASES = {
     "heartbeat": Case(
         (f"writes-at-rest {DEMO}",), rest=11.0, sometimes=(f"writes-at-restart {DEMO}",)
     ),
-    "excess-right": Case(("unused-rights secrets/* list",), more=(("", "secrets", ["list"]),)),
     "hedgerow": Case(command=OPERATOR, settle=3.0),
 }
 

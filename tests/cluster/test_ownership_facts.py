@@ -221,6 +221,19 @@ class TestConflicts:
         assert (leaf.path, leaf.why, leaf.want, leaf.live) == (".data.a", "lost", "1", "2")
         assert (leaf.holders[0].manager, leaf.holders[0].operation) == ("kubectl-edit", "Update")
 
+    def test_an_update_that_brings_entries_sets_them(self, world: World) -> None:
+        """Fact: both take who holds what from an update, but for what it changes itself."""
+        body = config_map(a="1", b="1")
+        former = world.apply(body, OURS).must()["metadata"]["managedFields"]
+        live = world.merge(body, {"data": {"a": "2", "b": "2"}}, "kubectl-edit").must()
+        live["data"]["a"] = "1"
+
+        live = world.put(with_meta(live, managedFields=former), "kubectl-edit").must()
+        assert entry(live, OURS) == {"f:data": {"f:b": {}}}
+        live = world.put(with_meta(live, managedFields=former), "kubectl-edit").must()
+        assert entry(live, OURS) == {"f:data": {"f:a": {}, "f:b": {}}}
+        assert len(live["metadata"]["managedFields"]) == 1
+
     def test_a_removed_field_belongs_to_nobody(self, world: World) -> None:
         """Fact: both record nobody for a field that an update removed."""
         body = config_map(a="1", b="1")

@@ -46,9 +46,9 @@ def test_a_value_is_put_into_an_item():
     assert OBJECT["spec"]["list"][0]["size"] == 1
 
 
-def test_maps_are_made_where_there_are_none_but_no_items():
+def test_maps_and_items_are_made_where_there_are_none():
     assert with_value(None, ("f:a", "f:b"), 1) == {"a": {"b": 1}}
-    assert with_value({"a": 1}, ("f:a", NAMED, "f:b"), 1) == {"a": []}
+    assert with_value({"a": 1}, ("f:a", NAMED, "f:b"), 1) == {"a": [{"name": "a", "b": 1}]}
 
 
 def test_a_value_is_taken_out():

@@ -40,6 +40,21 @@ class TestHistory:
         assert request.evidence.what == what
         assert request.manager == ("w" if "fieldManager" in query else "")
 
+    def test_a_request_is_shown_with_its_time_and_body(self):
+        body = {"metadata": {"name": "a", "managedFields": [{}]}, "spec": {"text": "x" * 3000}}
+        entries = [
+            entry("update", widget(), body, second=1.5),
+            entry("update", widget(), {"data": {"a": "c2VjcmV0"}}, resource="secrets"),
+            entry("delete", None),
+        ]
+
+        shown, hidden, none = (one.evidence for one, _ in History().take(entries))
+
+        assert shown.at == "2026-11-25T10:00:01.500+00:00"
+        assert shown.body.startswith('{"metadata": {"name": "a"}, "spec": {"text": "xxx')
+        assert len(shown.body) <= 2000
+        assert (hidden.body, none.body) == ("(hidden)", "")
+
     def test_the_last_answer_is_what_was_before_the_next_write(self):
         history, first, second = History(), widget(), widget()
         entries = [entry("create", first), entry("patch", second), entry("get")]
@@ -52,7 +67,7 @@ class TestHistory:
         ]
         assert found[2] is None
         assert history.state(KEY) == second
-        assert history.keys() == (KEY,)
+        assert history.states() == (second,)
         assert len(history.of(KEY)) == 2
 
     def test_what_stored_nothing_is_no_write(self):
@@ -99,10 +114,10 @@ class TestHistory:
 
         list(history.take([entry("create", widget()), entry(verb, {"kind": "Status"})]))
 
-        assert history.keys() == ()
+        assert history.states() == ()
 
     def test_a_subresource_that_answers_another_kind_changes_the_version(self):
-        scale = {"kind": "Scale", "metadata": {"resourceVersion": "9"}}
+        scale = {"kind": "Scale", "metadata": {"resourceVersion": "9"}, "spec": {"replicas": 2}}
         history, live = History(), widget({"replicas": 1})
 
         list(history.take([entry("create", live), entry("patch", scale, subresource="scale")]))
@@ -110,7 +125,7 @@ class TestHistory:
         state = history.state(KEY)
         assert state
         assert state["metadata"]["resourceVersion"] == "9"
-        assert state["spec"] == live["spec"]
+        assert (live["spec"], state["spec"]) == ({"replicas": 1}, {"replicas": 2})
         assert not written(entry("patch", scale, subresource="scale"))[0].after
 
     def test_a_generated_name_is_in_the_answer(self):

@@ -14,7 +14,6 @@ from httpx import HTTPError
 from hedgerow_testing.api import Reply
 from hedgerow_testing.audit import engine
 from hedgerow_testing.audit.inputs import Inputs
-from hedgerow_testing.audit.judging.access import GrantedRights, Role
 from hedgerow_testing.audit.judging.findings import AuditReport
 from hedgerow_testing.audit.machine import AuditEnd
 from support.code.sources import ROOT
@@ -91,6 +90,24 @@ def replaces(api: LoggedApi, widget: Object) -> None:
         api.put({**child, "metadata": {**child["metadata"], **version}}, "widgets")
 
 
+def forces(api: LoggedApi, widget: Object) -> None:
+    """Take a field inside a list back by force, at once and from anybody."""
+    live = api.get(web(widget))
+    if not (live.ok and contains(live.body, web(widget))):
+        api.apply(web(widget), "widgets", force=True)
+
+
+def labels(api: LoggedApi, widget: Object) -> None:
+    """Note in an annotation what was looked at, and have pods that come and go."""
+    silent(api, widget)
+    live = api.get(config(widget))
+    seen = live.ok and live.body["data"].get("message", "")
+    if seen and widget["metadata"].get("annotations", {}).get("seen") != seen:
+        api.merge(widget, {"metadata": {"annotations": {"seen": seen}}}, "widgets")
+        status = {"ready": f"{len(seen)}/9", "pods": [f"demo-{len(seen)}f"], "made": "yes"}
+        api.apply({**identity(widget), "status": status}, "widgets", subresource="status")
+
+
 def silent(api: LoggedApi, widget: Object) -> None:
     """Make the child once, and never look at it again."""
     if widget["metadata"].get("labels", {}).get("done") != "x" and not widget.get("status"):
@@ -110,6 +127,12 @@ def counts(api: LoggedApi, widget: Object) -> None:
 def respells(api: LoggedApi, widget: Object) -> None:
     if widget["spec"].get("interval") == "60s":
         api.merge(widget, {"spec": {"interval": "1m0s"}}, "widgets")
+
+
+def defaults(api: LoggedApi, widget: Object) -> None:
+    """Fill in what the author has removed."""
+    if "mode" not in widget["spec"]:
+        api.merge(widget, {"spec": {"mode": "Slow"}}, "widgets")
 
 
 def reverts(api: LoggedApi, widget: Object) -> None:
@@ -161,8 +184,24 @@ FAULTS = {
             f"child-forced {CONFIG} .data.message",
         ],
     ),
+    "force in a list": (
+        forces,
+        [
+            f"child-fight {WEB} {IMAGE}",
+            f"child-forced {WEB} {IMAGE}",
+        ],
+    ),
+    "silence with an annotation": (
+        labels,
+        [
+            f"child-silent {CONFIG} .data.message apply",
+            f"child-silent {CONFIG} .data.message edit",
+            f"child-not-restored {CONFIG}",
+        ],
+    ),
     "spelling": (respells, [f"reapply-conflict {DEMO} .spec.interval"]),
     "a default": (fills_in, [f"change-conflict {DEMO} .spec.paused"]),
+    "a default after a removal": (defaults, [f"change-conflict {DEMO} .spec.mode"]),
     "a value of its own": (
         reverts,
         [f"reapply-conflict {DEMO} .spec.size", f"change-reverted {DEMO} .spec.size"],
@@ -226,13 +265,12 @@ def test_a_clean_operator_passes_and_its_figures_are_told(tmp_path):
 
     report = machine.audited(environment=type("Box", (), {"environment": lambda _: {"A": "b"}})())
 
-    unchecked = [one.rule.name for one in report.results if one.verdict == "not checked"]
-    assert unchecked == ["unused-rights", "wildcard-rights"]
+    assert {one.verdict for one in report.results} == {"passed"}
     assert report.failing() == ()
     assert report.figures.children == 2
     assert report.figures.fields_tried == 5
     assert report.figures.fields_changed == 5
-    assert machine.happened == ["setup {'A': 'b'}", "start", "start", "kill", "start"]
+    assert machine.happened == ["setup {'A': 'b'}", *["start"] * 3]
     (sample,) = report.samples
     assert [one.path for one in sample.fields][:2] == [".metadata.labels.team", ".spec.interval"]
     assert str(sample.fields[0].after[0]) == "helm (Apply)"
@@ -259,25 +297,34 @@ def test_one_that_becomes_restless_later_is_found(tmp_path):
     assert {"never-quiet", "writes-at-restart"} <= {one.rule for one in machine.audited().findings}
 
 
-def test_without_children_and_connections_nothing_is_said_of_them(tmp_path):
-    machine = Machine(tmp_path, idle, inputs())
-    machine.connections, machine.ends_at_once = 0, False
+def test_without_children_nothing_is_said_of_them(tmp_path):
+    machine = Machine(tmp_path, respells, inputs())
+    machine.ends_at_once = False
 
-    report = machine.audited(GrantedRights((Role("r", "", ()),)))
+    report = machine.audited()
 
+    assert report.partial == ""
     assert report.result("child-fight").why == "it made no object that is still there"
-    assert report.result("writes-after-watch-cut").why == "it had no connection open"
-    assert report.result("unused-rights").verdict == "not checked"
     assert report.notes == ("it did not end in 30 seconds after SIGTERM, and was killed",)
 
 
-def test_the_rights_that_it_used_are_told(tmp_path):
-    rule = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]}
-    access = GrantedRights((Role("r", "", (rule,)),))
+def test_one_that_does_nothing_has_not_passed(tmp_path):
+    report = Machine(tmp_path, idle, inputs()).audited()
 
-    report = Machine(tmp_path, clean, inputs(), access).audited(access)
+    assert report.partial == (
+        "the operator wrote nothing, so nothing is known of how it writes; it printed nothing"
+    )
 
-    assert keys(report) == ["unused-rights configmaps/* list"]
+
+def test_one_that_fails_at_its_work_has_not_passed(tmp_path):
+    machine = Machine(tmp_path, respells, inputs())
+    machine.printed = "its output has 1 line of errors, the last: KeyError: 'spec'"
+    assert machine.audited().partial == f"the operator made no object, and {machine.printed}"
+
+    machine = Machine(tmp_path, clean, inputs())
+    machine.printed = "its output has 1 line of errors, the last: KeyError: 'spec'"
+    report = machine.audited()
+    assert (report.partial, report.notes) == ("", (machine.printed,))
 
 
 def test_a_force_that_the_server_refuses_is_no_fight(tmp_path):
@@ -295,6 +342,53 @@ def test_a_force_that_the_server_refuses_is_no_fight(tmp_path):
     assert rules.isdisjoint({"child-fight", "child-forced"})
 
 
+def test_where_no_change_of_a_child_takes_place_nothing_is_said_of_it(tmp_path):
+    machine = Machine(tmp_path, clean, inputs())
+    apply, put = machine.api.apply, machine.api.put
+
+    def old(reply: Reply, child: Object) -> Reply:
+        """Accept what is sent, and keep what is there, as admission may do."""
+        return Reply(200, machine.api.get(child).body) if reply.ok else reply
+
+    def applied(manifest: Object, manager: str, **how: Any) -> Reply:
+        if not how.get("force") or how.get("dry_run"):
+            return apply(manifest, manager, **how)
+        return old(Reply(200, {}), manifest)
+
+    machine.api.apply = applied
+    machine.api.put = lambda body, manager: old(Reply(200, {}), body)
+    report = machine.audited()
+
+    for rule in ("child-fight", "child-forced", "child-silent"):
+        assert report.result(rule).verdict == "not checked"
+        assert report.result(rule).why == "the API server took no change of a child"
+    assert put is not machine.api.put
+
+
+def test_what_was_changed_is_undone_with_its_holders(tmp_path):
+    machine = Machine(tmp_path, clean, inputs())
+    before = dict[str, Any]()
+    others = set[str]()
+    delete = machine.api.delete
+
+    def deleted(target: Object, **how: Any) -> Reply:
+        if target["kind"] in {"ConfigMap", "Deployment"}:
+            before[target["kind"]] = target
+            others.update(one["manager"] for one in target["metadata"]["managedFields"])
+        return delete(target, **how)
+
+    machine.api.delete = deleted
+    machine.audited()
+
+    assert before["ConfigMap"]["data"]["message"] == "hello"
+    held = {
+        one["manager"]: one["fieldsV1"] for one in before["ConfigMap"]["metadata"]["managedFields"]
+    }
+    assert "f:message" in held["widgets"]["f:data"]
+    assert "f:data" not in held["kubectl-edit"]
+    assert held["platform"]["f:data"] == {"f:audit-applied": {}}
+
+
 def test_a_kind_without_a_sample_is_named(tmp_path):
     names = {"kind": "Gadget", "plural": "gadgets", "singular": "gadget"}
     gadgets = {
@@ -307,40 +401,6 @@ def test_a_kind_without_a_sample_is_named(tmp_path):
     report = Machine(tmp_path, clean, more).audited()
 
     assert "there is no sample of Gadget: nothing of it was tried" in report.notes
-
-
-def test_what_a_kill_leaves_twice_is_found(tmp_path):
-    machine = Machine(tmp_path, idle, inputs())
-
-    def makes(api: LoggedApi, widget: Object) -> None:
-        killed = machine.happened.count("kill")
-        for number in range(3 * killed):
-            named = {"name": f"x-{number}", "namespace": "shop", "generateName": "x-"}
-            child = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": named}
-            if not api.get(child).ok:
-                api.create(child, "widgets")
-
-    machine.reconcile = makes
-
-    assert keys(machine.audited()) == ["writes-after-kill ConfigMap/x-*"]
-
-
-def test_a_child_that_a_kill_leaves_as_it_should_not_be_is_found(tmp_path):
-    machine = Machine(tmp_path, clean, inputs())
-
-    def tears(api: LoggedApi, widget: Object) -> None:
-        torn = {**widget["spec"], "message": "torn"}
-        clean(api, {**widget, "spec": torn} if "kill" in machine.happened else widget)
-
-    machine.reconcile = tears
-
-    found = [one for one in machine.audited().findings if one.rule == "writes-after-kill"]
-    assert [(one.key, one.detail) for one in found] == [
-        (
-            f"writes-after-kill {CONFIG}",
-            "after SIGKILL in the middle of a change it differs from what it is without",
-        )
-    ]
 
 
 def test_an_object_with_a_finalizer_stays_and_is_noted(tmp_path):
@@ -378,11 +438,11 @@ def test_what_another_program_does_is_noted_and_not_held_against_the_operator(tm
 ODD = {
     "a kind that is not served": (
         {**widgets.SAMPLE, "kind": "Gadget"},
-        "the API server does not know the sample's kind: Gadget of example.org/v1",
+        "the API server refused 1 sample: Gadget demo: it does not know the kind Gadget of",
     ),
     "a sample that is not valid": (
         {**widgets.SAMPLE, "spec": {"size": 99}},
-        "the API server refused the sample Widget demo: ",
+        "the API server refused 1 sample: Widget demo: spec.message: Required value",
     ),
 }
 
@@ -393,6 +453,66 @@ def test_a_sample_that_cannot_be_applied_ends_the_audit(tmp_path, sample, told):
 
     assert report.partial.startswith(told)
     assert {one.verdict for one in report.results} == {"not checked"}
+
+
+def test_all_samples_that_are_refused_are_told_with_their_files(tmp_path):
+    bad = {**widgets.SAMPLE, "spec": {"size": 99}}
+    given = replace(inputs(bad, {**widgets.SAMPLE, "kind": "Gadget"}), files=("a.yaml", "b.yaml"))
+
+    told = Machine(tmp_path, clean, given).audited().partial
+
+    assert told.startswith("the API server refused 2 samples: a.yaml: Widget demo: spec.message")
+    assert "; b.yaml: Gadget demo: it does not know the kind" in told
+
+
+def test_a_sample_waits_for_the_operators_webhook(tmp_path):
+    machine = Machine(tmp_path, clean, inputs())
+    apply, is_up = machine.api.apply, [True]
+
+    def admitted(manifest: Object, manager: str, **how: Any) -> Reply:
+        if manifest["kind"] == "Widget" and not (machine.runs and is_up[0]):
+            return Reply(500, {"message": 'failed calling webhook "w": connection refused'})
+        return apply(manifest, manager, **how)
+
+    machine.api.apply = admitted
+    report = machine.audited()
+    assert report.partial == ""
+    assert {one.verdict for one in report.results} == {"passed"}
+
+    is_up[0] = False
+    machine.runs = False
+    told = Machine(tmp_path / "", clean, inputs())
+    told.api.apply = admitted
+    assert told.audited().partial.startswith(
+        'the sample Widget demo waited in vain: failed calling webhook "w"'
+    )
+
+
+def test_the_author_may_have_another_name(tmp_path):
+    report = Machine(tmp_path, fills_in, replace(inputs(), manager="argocd")).audited()
+
+    (sample,) = report.samples
+    assert str(sample.fields[0].before[0]) == "argocd (Apply)"
+    assert keys(report) == [f"change-conflict {DEMO} .spec.paused"]
+
+
+def test_what_it_makes_late_is_waited_for_and_no_unrest(tmp_path):
+    machine = Machine(tmp_path, idle, inputs())
+    looks = [0]
+
+    def makes_late(api: LoggedApi, widget: Object) -> None:
+        looks[0] += 1
+        for number in range(3):
+            child = config({**widget, "spec": {**widget["spec"], "message": "x"}})
+            child["metadata"]["name"] = f"part-{number}"
+            if looks[0] > 3 * number and not api.get(child).ok:
+                api.create(child, "widgets")
+
+    machine.reconcile = makes_late
+    report = machine.audited()
+
+    assert report.of("writes-at-rest") == ()
+    assert report.figures.children == 3
 
 
 def test_a_definition_that_is_refused_or_not_established_ends_it(tmp_path):
@@ -468,11 +588,11 @@ class TestAudit:
         files = widgets.put(tmp_path)
 
         def run(fails: Exception | None = None, *, early: Exception | None = None) -> AuditReport:
-            def machine(given: Inputs, *_: Any, access: Any, **__: Any) -> Iterator[Machine]:
+            def machine(given: Inputs, *_: Any, **__: Any) -> Iterator[Machine]:
                 if fails:
                     raise fails
                 samples = [{**one, "metadata": {**one["metadata"]}} for one in given.samples]
-                yield Machine(tmp_path, clean, inputs(*samples), access)
+                yield Machine(tmp_path, clean, inputs(*samples))
 
             replaced(machine, early)
             names = [str(files / f"{name}.yaml") for name in ("crds", "samples", "rights")]
@@ -506,7 +626,7 @@ class TestAudit:
 
         assert report.partial == ""
         assert report.kubernetes == "1.37.2"
-        assert {one.rule for one in report.findings} == {"unused-rights"}
+        assert report.findings == ()
 
     def test_an_end_before_the_beginning_is_told(self, run):
         assert run(early=AuditEnd("it was interrupted")).partial == "it was interrupted"

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hedgerow.fields.canonical import identical
-from hedgerow_testing.audit.judging.values import MOST, is_required, others, schema_at
+from hedgerow.fields.sets import ABSENT
+from hedgerow_testing.audit.judging.values import MOST, differing, is_required, others, schema_at
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -108,3 +109,22 @@ def test_numbers_keep_to_the_bounds(value, low, width, step, is_open):
 def test_texts_keep_to_the_lengths(value, longest, shortest):
     for one in others(value, {"maxLength": longest, "minLength": shortest}):
         assert shortest <= len(one) <= longest
+
+
+LONG = "a" * 300
+DIFFERING = {
+    "scalars": (1, 2, ((), 1, 2)),
+    "an item": ([{"n": 1}, {"n": 2}], [{"n": 1}, {"n": 3}], (("i:1", "f:n"), 2, 3)),
+    "one item more": ([1], [1, 2], (("i:1",), ABSENT, 2)),
+    "a field that is gone": ({"a": {"b": 1}}, {"a": {}}, (("f:a", "f:b"), 1, ABSENT)),
+    "another type": ({"a": [1]}, {"a": "1"}, (("f:a",), [1], "1")),
+    "the first of several": ({"a": 1, "b": 1}, {"a": 2, "b": 2}, (("f:a",), 1, 2)),
+    "long texts": (f"{LONG}x", f"{LONG}y", ((), f"…{'a' * 60}x", f"…{'a' * 60}y")),
+    "short texts": ("ab", "ac", ((), "ab", "ac")),
+    "the same": ([1], [1], ((), [1], [1])),
+}
+
+
+@pytest.mark.parametrize(("one", "other", "told"), DIFFERING.values(), ids=list(DIFFERING))
+def test_two_values_are_told_by_what_differs(one, other, told):
+    assert differing(one, other) == told

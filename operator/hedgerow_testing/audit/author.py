@@ -24,7 +24,7 @@ from hedgerow_testing.audit.judging.findings import (
     SampleView,
 )
 from hedgerow_testing.audit.judging.history import identified
-from hedgerow_testing.audit.judging.values import is_required, others, schema_at
+from hedgerow_testing.audit.judging.values import differing, is_required, others, schema_at
 from hedgerow_testing.audit.machine import AuditEnd
 from hedgerow_tools.fields.edits import keyed
 
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from hedgerow_testing.audit.judging.recorder import FindingRecorder
     from hedgerow_testing.audit.machine import Machine
 
-AUTHOR: Final = "helm"
-"""The field manager of whoever applies the samples."""
 _MOST_FIELDS: Final = 200
 _LISTED: Final = 15.0
 _TRYING: Final = 60.0
@@ -66,8 +64,10 @@ class Author:
 
     def __init__(self, machine: Machine, recorder: FindingRecorder) -> None:
         self._machine, self._recorder = machine, recorder
-        self._api, self._log = machine.api, machine.log
+        self._api, self._log, self._name = machine.api, machine.log, machine.inputs.manager
         self.samples: list[Sample] = []
+        self._waiting: list[Object] = []
+        """Samples that a webhook of the operator has to admit."""
         self._changed = 0
         self._good: dict[int, dict[FieldPath, Any]] = {}
         """For each sample the fields whose change met no conflict, with another value."""
@@ -99,34 +99,78 @@ class Author:
         raise AuditEnd(f"the definition {name} was not established: {why or 'no reason is given'}")
 
     def begin(self) -> None:
-        """Apply the samples as their author, before the operator runs. Raises AuditEnd."""
-        named = {one["metadata"].get("namespace", "") for one in self._machine.inputs.samples}
-        made = {o["metadata"]["name"] for o in self._machine.inputs.samples if _is_namespace(o)}
+        """Apply the samples as their author, before the operator runs; tell all that are refused.
+
+        Those that wait for a webhook are left for `begin_rest`. Raises AuditEnd.
+        """
+        inputs = self._machine.inputs
+        named = {one["metadata"].get("namespace", "") for one in inputs.samples}
+        made = {o["metadata"]["name"] for o in inputs.samples if _is_namespace(o)}
         for namespace in sorted(named - made - {""}):
             self._api.namespace(namespace)
-        for manifest in self._machine.inputs.samples:
-            self.samples.append(self._begun(manifest))
+        self._waiting = list(inputs.samples)
+        refused: list[str] = []
+        for number, manifest in enumerate(inputs.samples):
+            said = self._refusal(manifest)
+            if said and not _is_unreached(said):
+                title = f"{manifest['kind']} {manifest['metadata']['name']}"
+                file = f"{inputs.files[number]}: " if inputs.files else ""
+                refused.append(f"{file}{title}: {said}")
+        if refused:
+            words = numbered(len(refused), "sample")
+            raise AuditEnd(f"the API server refused {words}: {'; '.join(refused)}")
+        self._begin_some()
 
-    def _begun(self, manifest: Object) -> Sample:
-        kind, version = manifest["kind"], manifest["apiVersion"]
-        title = f"{kind} {manifest['metadata']['name']}"
-        resource = self._resource(version, kind)
-        if resource is None:
-            raise AuditEnd(
-                f"the API server does not know the sample's kind: {kind} of {version};"
-                " --crds names the directory of its definition"
+    def begin_rest(self) -> None:
+        """Apply the samples that had to wait for a webhook of the operator. Raises AuditEnd."""
+        self._machine.until(self._machine.pace.start, self._begin_some)
+        for manifest in self._waiting:
+            title = f"{manifest['kind']} {manifest['metadata']['name']}"
+            said = self._refusal(manifest) or "it was refused"
+            raise AuditEnd(f"the sample {title} waited in vain: {said}{self._machine.tail()}")
+
+    def _refusal(self, manifest: Object) -> str:
+        """Return why the API server would not take a sample; empty if it would.
+
+        A namespace is made, since nothing in it could be tried otherwise.
+        """
+        version, kind = manifest["apiVersion"], manifest["kind"]
+        if self._resource(version, kind) is None:
+            return (
+                f"it does not know the kind {kind} of {version}; --crds names the directory of its"
+                " definition"
             )
-        if not resource["namespaced"]:
-            meta = {k: v for k, v in manifest["metadata"].items() if k != "namespace"}
-            manifest = {**manifest, "metadata": meta}
-        reply = self._api.apply(manifest, AUTHOR)
-        if not reply.ok:
-            raise AuditEnd(f"the API server refused the sample {title}: {_said(reply)}")
-        live = reply.body
-        group = version.rpartition("/")[0]
+        dry = not _is_namespace(manifest)
+        reply = self._api.apply(self._served(manifest), self._name, dry_run=dry)
+        return "" if reply.ok else _said(reply)
+
+    def _served(self, manifest: Object) -> Object:
+        """Return a sample as it is served: one of a cluster-scoped kind has no namespace."""
+        resource = self._resource(manifest["apiVersion"], manifest["kind"])
+        if resource is None or resource["namespaced"]:
+            return manifest
+        meta = {k: v for k, v in manifest["metadata"].items() if k != "namespace"}
+        return {**manifest, "metadata": meta}
+
+    def _begin_some(self) -> bool:
+        """Apply the samples that wait, and return whether none does any more."""
+        left: list[Object] = []
+        for manifest in map(self._served, self._waiting):
+            reply = self._api.apply(manifest, self._name)
+            if reply.ok:
+                self.samples.append(self._begun(manifest, reply.body))
+            else:
+                left.append(manifest)
+        self._waiting = left
+        return not left
+
+    def _begun(self, manifest: Object, live: Object) -> Sample:
+        version, kind = manifest["apiVersion"], manifest["kind"]
+        resource = self._resource(version, kind) or {}
         meta = manifest["metadata"]
-        key = (group, resource["name"], meta.get("namespace", ""), meta["name"])
-        fields = dict(islice(held_fields(live, AUTHOR), _MOST_FIELDS))
+        group = version.rpartition("/")[0]
+        key = (group, str(resource.get("name")), meta.get("namespace", ""), meta["name"])
+        fields = dict(islice(held_fields(live, self._name), _MOST_FIELDS))
         return Sample(
             manifest=manifest,
             key=key,
@@ -134,8 +178,19 @@ class Author:
             schema=self._machine.inputs.schema(version, kind),
             fields=fields,
             before={place: _holders(live, place) for place in fields},
-            wanted=keyed(manifest, [entry(live, AUTHOR) or {}]),
+            wanted=keyed(manifest, [entry(live, self._name) or {}]),
         )
+
+    def _apply(self, manifest: Object, *, dry_run: bool = False) -> Reply:
+        """Apply as the author, once the operator's webhook can be reached, as after a restart."""
+        found: list[Reply] = []
+
+        def answered() -> bool:
+            found[:] = [self._api.apply(manifest, self._name, dry_run=dry_run)]
+            return found[0].ok or not _is_unreached(_said(found[0]))
+
+        self._machine.until(_LISTED, answered)
+        return found[0]
 
     def _resource(self, version: str, kind: str) -> Object | None:
         """Return how a kind is served; a new one is listed a moment after it is established."""
@@ -156,8 +211,8 @@ class Author:
     def reapply(self) -> None:
         """Apply the samples again, unchanged and unforced."""
         for sample in self.samples:
-            reply = self._api.apply(sample.manifest, AUTHOR)
-            self._conflicts(sample, reply, "reapply-conflict")
+            reply = self._apply(sample.manifest)
+            self._conflicts(sample, reply, "reapply-conflict", is_lost=True)
         self._recorder.checked("reapply-conflict", numbered(len(self.samples), "sample"))
 
     def try_changes(self) -> None:
@@ -194,7 +249,7 @@ class Author:
     ) -> bool:
         for other in others(value, schema_at(sample.schema, place)):
             body = with_value(sample.wanted, place, other)
-            reply = self._api.apply(body, AUTHOR, dry_run=True)
+            reply = self._apply(body, dry_run=True)
             if reply.status == HTTPStatus.CONFLICT:
                 self._conflicts(sample, reply, "change-conflict")
                 return True
@@ -207,29 +262,36 @@ class Author:
         """Look whether a field that is left out would be gone; a default of the schema is."""
         if is_required(sample.schema, place):
             return False
-        reply = self._api.apply(without(sample.wanted, place), AUTHOR, dry_run=True)
+        reply = self._removed(sample, place, dry_run=True)
         if not reply.ok:
             return False
         left = Values(reply.body).at(place)
-        others_hold = any(h.manager != AUTHOR for h in _holders(reply.body, place))
+        others_hold = any(h.manager != self._name for h in _holders(reply.body, place))
         if left is not ABSENT and identical(left, value) and others_hold:
             self._found(
                 sample, "removal-kept", place, reply.body, detail="it stays when it is removed"
             )
         return True
 
+    def _removed(self, sample: Sample, place: FieldPath, *, dry_run: bool = False) -> Reply:
+        """Apply a sample without a field; where the server takes no empty map, without that too."""
+        reply = self._apply(without(sample.wanted, place), dry_run=dry_run)
+        if reply.ok or reply.status == HTTPStatus.CONFLICT:
+            return reply
+        return self._apply(without(sample.wanted, place, keep_empty=False), dry_run=dry_run)
+
     def _try_additions(self, sample: Sample) -> int:
         """Set each field of the spec that the operator has filled in, in a dry run."""
         tried = 0
         live = self._api.get(sample.manifest).body
-        for place in _filled_in(live, sample):
+        for place in self._filled_in(live, sample):
             value = Values(live).at(place)
             write = taker(self._log.history.of(sample.key), place, self._user)
             if write is None:
                 continue
             for other in others(value, schema_at(sample.schema, place)):
                 body = with_value(sample.wanted, place, other)
-                reply = self._api.apply(body, AUTHOR, dry_run=True)
+                reply = self._apply(body, dry_run=True)
                 if reply.ok or reply.status == HTTPStatus.CONFLICT:
                     tried += 1
                     self._conflicts(sample, reply, "change-conflict")
@@ -249,13 +311,15 @@ class Author:
                 if turn < len(chosen[number])
             ]
             done: list[tuple[Sample, FieldPath, Any]] = []
-            mark = self._log.writes
+            mark = self._log.changes
             for number, sample, place in places:
                 body = with_value(sample.wanted, place, self._good[number][place])
-                reply = self._api.apply(body, AUTHOR)
-                if reply.ok:
-                    # The server itself may spell it in another way, as quantities of its own kinds.
-                    done.append((sample, place, Values(reply.body).at(place)))
+                before = Values(self._api.get(sample.manifest).body).at(place)
+                reply = self._apply(body)
+                # The server itself may spell it in another way, as quantities of its own kinds.
+                now = Values(reply.body).at(place)
+                if reply.ok and not identical(now, before):
+                    done.append((sample, place, now))
                     self._changed += 1
             self._machine.attendant.progress(
                 "changing " + ", ".join(f"{path_of(place)}" for _, _, place in places)
@@ -275,39 +339,31 @@ class Author:
             detail = f"it was set to {_text(sample, place, value)}, and the operator wrote it again"
             self._found(sample, "change-reverted", place, live, detail=detail, before=value)
         body = with_value(sample.wanted, place, value)
-        self._conflicts(sample, self._api.apply(body, AUTHOR, dry_run=True), "reapply-conflict")
+        reply = self._apply(body, dry_run=True)
+        self._conflicts(sample, reply, "reapply-conflict", is_lost=True)
 
     def remove(self) -> None:
         """Remove one field of each sample, look what is left of it, and restore it."""
         for number, sample in enumerate(self.samples):
             for place in spread(self._good.get(number, {}), _MOST_FIELDS):
-                body = without(sample.wanted, place)
-                optional = not is_required(sample.schema, place)
-                if optional and place[0] != "f:metadata" and self._api.apply(body, AUTHOR).ok:
+                if is_required(sample.schema, place) or place[0] == "f:metadata":
+                    continue
+                if self._removed(sample, place).ok:
                     self._machine.attendant.progress(f"removing {path_of(place)}")
                     break
         self._machine.settle()
-        self.restore()
+        # What was filled in meanwhile is held by others: that is no conflict of the same manifest.
+        self.restore("change-conflict")
 
-    def restore(self) -> None:
+    def restore(self, rule: str = "reapply-conflict") -> None:
         """Apply the samples as they were, and wait until the operator is quiet."""
         for sample in self.samples:
-            reply = self._api.apply(sample.wanted, AUTHOR)
-            self._conflicts(sample, reply, "reapply-conflict")
+            for _ in range(2):  # without the fields that are refused, the others are applied
+                reply = self._apply(sample.wanted)
+                self._conflicts(sample, reply, rule, is_lost=True)
+                if reply.ok:
+                    break
         self._machine.settle()
-
-    def change_something(self) -> bool:
-        """Change one field of a sample, and return whether there is one; do not wait."""
-        for number, sample in enumerate(self.samples):
-            for place in spread(self._good.get(number, {}), 1):
-                body = with_value(sample.wanted, place, self._good[number][place])
-                return self._api.apply(body, AUTHOR).ok
-        return False
-
-    def change_back(self) -> None:
-        """Apply the samples as they were, and do not wait."""
-        for sample in self.samples:
-            self._api.apply(sample.wanted, AUTHOR)
 
     def delete(self) -> list[str]:
         """Delete the samples, and return those that are still there after a while."""
@@ -334,7 +390,7 @@ class Author:
     def _view(self, sample: Sample) -> SampleView:
         live = self._api.get(sample.manifest).body
         places = dict.fromkeys(
-            [*sample.fields, *_filled_in(live, sample, ("f:spec", "f:metadata"))]
+            [*sample.fields, *self._filled_in(live, sample, ("f:spec", "f:metadata"))]
         )
         values = Values(live)
         fields = (
@@ -359,22 +415,24 @@ class Author:
     def _user(self) -> str:
         return self._log.user
 
-    def _conflicts(self, sample: Sample, reply: Reply, rule: str) -> None:
-        """Record each field of a conflict; from then on the author does without it."""
+    def _conflicts(self, sample: Sample, reply: Reply, rule: str, *, is_lost: bool = False) -> None:
+        """Record each field of a conflict; from then on the author does without what is lost."""
         if reply.status != HTTPStatus.CONFLICT:
             return
         self._log.poll()
         live = self._api.get(sample.manifest).body
-        known = {path_of(place): place for place in (*sample.fields, *_filled_in(live, sample))}
+        known = {
+            path_of(place): place for place in (*sample.fields, *self._filled_in(live, sample))
+        }
         for path in reply.conflicts:
             place = known.get(path) or next(
                 (known[one] for one in known if one.startswith(path) or path.startswith(one)), None
             )
             if place is None:
-                self._recorder.add((Finding(rule, sample.object, "it conflicts", path),))
+                self._recorder.add(Finding(rule, sample.object, "it conflicts", path))
                 continue
             self._found(sample, rule, place, live)
-            if rule == "reapply-conflict" and place not in sample.lost:
+            if is_lost and place not in sample.lost:
                 sample.lost.add(place)
                 sample.wanted = without(sample.wanted, place)
 
@@ -396,12 +454,12 @@ class Author:
         was = sample.fields.get(place, ABSENT) if before is ABSENT else before
         if write and before is ABSENT:
             was = Values(write.before or {}).at(place)
-        holder = next((h for h in _holders(live, place) if h.manager != AUTHOR), None)
+        holder = next((h for h in _holders(live, place) if h.manager != self._name), None)
         if write is None and (holder is None or not self._is_own(holder)):
             who = holder or "another program than the operator"
             self._recorder.notes[f"{path} of {sample.object} was taken by {who}"] = None
             return
-        text, present = (None if one is ABSENT else _text(sample, place, one) for one in (was, now))
+        text, present = _texts(sample, place, was, now)
         finding = Finding(
             rule,
             sample.object,
@@ -413,24 +471,23 @@ class Author:
             write.request.evidence if write else None,
             causes(write, place),
         )
-        self._recorder.add((finding,))
+        self._recorder.add(finding)
+
+    def _filled_in(
+        self, live: Object, sample: Sample, parts: tuple[str, ...] = ("f:spec",)
+    ) -> Iterator[FieldPath]:
+        """Yield the fields of an object that others hold, and the author did not set."""
+        managers = {holder.manager for holder, _ in held(live).pairs} - {self._name}
+        for place in _leaves(live, managers):
+            own = any(place[: len(o)] == o or o[: len(place)] == place for o in sample.fields)
+            if place[0] in parts and not own:
+                yield place
 
     def _is_own(self, holder: FieldHolder) -> bool:
         return (holder.manager, holder.operation) in self._log.managers
 
     def _taker(self, sample: Sample, place: FieldPath) -> Any:
         return taker(self._log.history.of(sample.key), place, self._user)
-
-
-def _filled_in(
-    live: Object, sample: Sample, parts: tuple[str, ...] = ("f:spec",)
-) -> Iterator[FieldPath]:
-    """Yield the fields of an object that others hold, and the author did not set."""
-    managers = {holder.manager for holder, _ in held(live).pairs} - {AUTHOR}
-    for place in _leaves(live, managers):
-        own = any(place[: len(one)] == one or one[: len(place)] == place for one in sample.fields)
-        if place[0] in parts and not own:
-            yield place
 
 
 def _leaves(live: Object, managers: set[str]) -> Iterator[FieldPath]:
@@ -452,6 +509,26 @@ def _holders(live: Object, place: FieldPath) -> tuple[FieldHolder, ...]:
 
 def _text(sample: Sample, place: FieldPath, value: Any) -> str:
     return shown(sample.object.kind, place, value)
+
+
+def _texts(sample: Sample, place: FieldPath, was: Any, now: Any) -> tuple[str | None, str | None]:
+    """Return two values as texts, those of lists and maps by what differs: `[0].size: 1Gi`."""
+    if ABSENT in (was, now) or identical(was, now):
+        inside, one, other = (), was, now
+    else:
+        inside, one, other = differing(was, now)
+    where = f"{path_of(inside)}: " if inside else ""
+    texts = (
+        None if value is ABSENT else f"{where}{_text(sample, (*place, *inside), value)}"
+        for value in (one, other)
+    )
+    before, after = texts
+    return before, after
+
+
+def _is_unreached(said: str) -> bool:
+    """Return whether the API server could not ask a webhook."""
+    return "failed calling webhook" in said or "failed to call webhook" in said
 
 
 def _is_namespace(manifest: Object) -> bool:

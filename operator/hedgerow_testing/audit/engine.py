@@ -3,37 +3,34 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from httpx import HTTPError
 
-from hedgerow.fields.canonical import identical
-from hedgerow.texts import numbered, printable
+from hedgerow.texts import printable
 from hedgerow_testing.audit.author import Author
 from hedgerow_testing.audit.inputs import look_for_program, read_inputs
-from hedgerow_testing.audit.judging.access import GrantedRights
-from hedgerow_testing.audit.judging.findings import Figures, Finding
-from hedgerow_testing.audit.judging.history import identified
+from hedgerow_testing.audit.judging.findings import Figures
+from hedgerow_testing.audit.judging.quiet import Pace
 from hedgerow_testing.audit.judging.recorder import FindingRecorder
 from hedgerow_testing.audit.judging.rules import BY_NAME
 from hedgerow_testing.audit.judging.traffic import by_object
-from hedgerow_testing.audit.machine import Attendant, AuditEnd, Pace, machine, raised
+from hedgerow_testing.audit.machine import Attendant, AuditEnd, machine, raised
 from hedgerow_testing.audit.others import Others
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hedgerow_testing.audit.inputs import Inputs
-    from hedgerow_testing.audit.judging.findings import AuditedObject, AuditReport
+    from hedgerow_testing.audit.judging.findings import AuditReport
     from hedgerow_testing.audit.machine import Machine
     from hedgerow_testing.sandbox.cluster import Sandbox
 
 _CALM: Final = Pace()
-_AFTER_CUT: Final = 6.0
+_LATE: Final = 5
+"""How often it may make something while it is watched at rest, and is waited for again."""
 
 
 def audit(
@@ -44,41 +41,37 @@ def audit(
     kubernetes: str = "",
     sandbox: tuple[Sandbox, Path] | None = None,
     account: str = "operator",
+    keep: Path | None = None,
 ) -> AuditReport:
     """Audit an operator, on a cluster of its own or on the given one with its audit log.
 
     Whatever happens, a report is returned, and nothing that was started lives on; `partial` says
-    why the report is not whole. Raises AuditError for rights that the server refuses, and for a
-    program that is not there, before anything starts; SandboxError if there can be no cluster.
+    why the report is not whole. `keep` is a directory that takes what the report comes from: the
+    operator's output, the audit log and the objects. Raises AuditError for rights that the server
+    refuses, and for a program that is not there, before anything starts; SandboxError if there can
+    be no cluster.
     """
     look_for_program(inputs)
     attendant, recorder = attendant or Attendant(), FindingRecorder()
     version = ""
-    with ExitStack() as stack:
-        try:
+    try:
+        with ExitStack() as stack:
             attendant.progress("starting a cluster")
             where, log = sandbox or stack.enter_context(raised(attendant, kubernetes))
-            access = None if inputs.roles is None else GrantedRights(inputs.roles)
             made = stack.enter_context(
-                machine(
-                    inputs,
-                    where,
-                    log,
-                    attendant=attendant,
-                    pace=pace,
-                    access=access,
-                    account=account,
-                )
+                machine(inputs, where, log, attendant=attendant, pace=pace, account=account)
             )
             version = made.version
+            if keep:
+                stack.callback(made.keep, keep)
             if inputs.setup:
                 recorder.notes[f"--setup was run before the samples: {inputs.setup}"] = None
-            Phases(made, recorder, access, where).run()
-        except AuditEnd as end:
-            recorder.partial = str(end)
-        except (AssertionError, HTTPError) as error:
-            # Of the API server, or of what the operator made of it.
-            recorder.partial = f"the cluster did not answer as it should: {printable(str(error))}"
+            Phases(made, recorder, where).run()
+    except AuditEnd as end:
+        recorder.partial = str(end)
+    except (AssertionError, HTTPError, OSError) as error:
+        # Of the API server, or of what the operator made of it; or the machine cannot do more.
+        recorder.partial = f"the cluster did not answer as it should: {printable(str(error))}"
     return recorder.report(inputs.command, version)
 
 
@@ -132,14 +125,8 @@ def run_audit(
 class Phases:
     """The phases of an audit, in the order in which they disturb the operator least."""
 
-    def __init__(
-        self,
-        made: Machine,
-        recorder: FindingRecorder,
-        access: GrantedRights | None,
-        sandbox: Sandbox,
-    ) -> None:
-        self._machine, self._recorder, self._access = made, recorder, access
+    def __init__(self, made: Machine, recorder: FindingRecorder, sandbox: Sandbox) -> None:
+        self._machine, self._recorder = made, recorder
         self._sandbox = sandbox
         self._author = Author(made, recorder)
         self._others = Others(made, recorder, self._author)
@@ -166,9 +153,9 @@ class Phases:
         progress("starting the operator")
         if not self._started():
             return self._of_a_restless_one()
-        self._children = self._others.find()
         progress(f"it is quiet; watching it at rest for {self._machine.pace.rest:.0f} seconds")
         self._at_rest()
+        self._children = self._others.find()
         self._recorder.samples = self._author.views()
         progress("adding labels, annotations and keys of others to its objects")
         self._others.add()
@@ -180,9 +167,19 @@ class Phases:
         self._others.delete()
         self._author.restore()
         self._at_restart()
-        self._at_cut()
-        self._at_kill()
-        return self._at_deletion()
+        self._at_deletion()
+        return self._refuse_idleness()
+
+    def _refuse_idleness(self) -> None:
+        """Raise AuditEnd if the operator did nothing that could be judged, or fails at its work."""
+        errors = self._machine.errors()
+        if not self._machine.log.changes:
+            raise AuditEnd(
+                "the operator wrote nothing, so nothing is known of how it writes"
+                f"{self._machine.tail()}"
+            )
+        if errors and not self._children:
+            raise AuditEnd(f"the operator made no object, and {errors}")
 
     def _started(self) -> bool:
         """Start the operator, and return whether it became quiet."""
@@ -190,12 +187,14 @@ class Phases:
         watches, requests = log.watches, log.traffic.requests
         self._machine.start()
         self._machine.ready(watches, requests)
+        self._author.begin_rest()
+        ready = time.monotonic()
         settled = self._machine.settle(self._machine.pace.first)
         self._recorder.checked("never-quiet", f"{self._machine.pace.limit:.0f} seconds at most")
         if settled is None:
             return False
         if self._quiet_after is None:
-            self._quiet_after = time.monotonic() - began - self._machine.pace.first
+            self._quiet_after = ready - began + settled
         return True
 
     def _of_a_restless_one(self) -> None:
@@ -215,104 +214,44 @@ class Phases:
         written = self._machine.log.since(0)
         begin = written[-1].request.at - self._machine.pace.limit / 2 if written else 0.0
         recent = [write for write in written if write.request.at > begin]
-        self._recorder.add(by_object("never-quiet", recent, f"without an end {when}"))
+        self._recorder.add(*by_object("never-quiet", recent, f"without an end {when}"))
 
     def _at_rest(self) -> None:
-        """Look whether it writes while nothing happens; dry runs are tried meanwhile."""
-        traffic, rest = self._machine.log.traffic, self._machine.pace.rest
-        traffic.rest(begins=True)
-        began = time.monotonic()
-        mark = self._machine.log.writes
+        """Look whether it writes while nothing happens; dry runs are tried meanwhile.
+
+        What it makes meanwhile it had not made yet: it is waited for, and watched again.
+        """
+        log, pace = self._machine.log, self._machine.pace
+        began, mark, made = time.monotonic(), log.changes, len(log.children)
         self._author.reapply()
         self._author.try_changes()
-        self._machine.until(rest - (time.monotonic() - began), lambda: False)
-        if self._machine.log.writes > mark:
-            # It may have been late with what it was at: only what goes on is told.
-            began, mark = time.monotonic(), self._machine.log.writes
-            self._machine.until(rest, lambda: False)
+        for _ in range(_LATE):
+            left = pace.rest - (time.monotonic() - began)
+            if not self._machine.until(left, lambda made=made: len(log.children) > made):
+                break
+            self._machine.settle(pace.first)
+            began, mark, made = time.monotonic(), log.changes, len(log.children)
+        if log.changes > mark:
+            self._machine.until(pace.rest, lambda: False)  # what is done once is not told
         took = time.monotonic() - began
-        traffic.rest(begins=False)
-        written = self._machine.log.since(mark)
         when = f"in {took:.0f} seconds in which nothing happened"
-        self._recorder.add(by_object("writes-at-rest", written, when, took))
+        self._recorder.add(*by_object("writes-at-rest", log.since(mark), when, least=2))
         self._recorder.checked("writes-at-rest", f"{took:.0f} seconds")
 
     def _at_restart(self) -> None:
+        """Start it again, twice: what was left of the changes of others is settled by the first."""
         self._machine.attendant.progress("restarting it")
-        if self._machine.terminate() is None:
-            self._recorder.notes["it did not end in 30 seconds after SIGTERM, and was killed"] = (
-                None
-            )
-        mark = self._machine.log.writes
-        if not self._started():
-            self._restless("after a restart")
-        written = self._machine.log.since(mark)
-        self._recorder.add(by_object("writes-at-restart", written, "by a restart"))
+        for is_judged in (False, True):
+            if self._machine.terminate() is None:
+                note = "it did not end in 30 seconds after SIGTERM, and was killed"
+                self._recorder.notes[note] = None
+            mark = self._machine.log.changes
+            if not self._started():
+                self._restless("after a restart")
+            if is_judged:
+                written = self._machine.log.since(mark)
+                self._recorder.add(*by_object("writes-at-restart", written, "by a restart"))
         self._recorder.checked("writes-at-restart", "1 restart")
-
-    def _at_cut(self) -> None:
-        self._machine.attendant.progress("cutting its watches")
-        log = self._machine.log
-        mark, watches = log.writes, log.watches
-        cut = self._machine.cut()
-        if not cut:
-            return self._recorder.unchecked("writes-after-watch-cut", "it had no connection open")
-        self._machine.until(_AFTER_CUT, lambda: log.watches > watches)
-        self._machine.settle()
-        written = log.since(mark)
-        self._recorder.add(
-            by_object("writes-after-watch-cut", written, "after its watches were cut")
-        )
-        return self._recorder.checked("writes-after-watch-cut", numbered(cut, "connection"))
-
-    def _at_kill(self) -> None:
-        """Kill it at its first write after a change, and look where it ends after a start.
-
-        The same change without a kill comes first: where that does not lead back to what was there,
-        nothing can be told of the child.
-        """
-        was = self._others.contents()
-        if not self._author.change_something():
-            return self._recorder.unchecked(
-                "writes-after-kill", "there was no change that the author could make"
-            )
-        self._machine.settle()
-        self._author.change_back()
-        self._machine.settle()
-        whole = self._others.contents()
-        self._machine.attendant.progress("killing it in the middle of a change")
-        self._author.change_something()
-        self._machine.settle()
-        before = self._generated()
-        log = self._machine.log
-        mark = log.writes
-        self._author.change_back()
-        self._machine.until(_FIRST_WRITE, lambda: log.writes > mark)
-        self._machine.kill()
-        if not self._started():
-            self._restless("after it was killed in the middle of a change")
-        for about, count in (self._generated() - before).items():
-            if count > 1:
-                detail = f"SIGKILL in the middle of one change left {count} more of them"
-                self._recorder.add((Finding("writes-after-kill", about, detail, count=count),))
-        now = self._others.contents()
-        for about, content in whole.items():
-            if identical(was.get(about), content) and not identical(now.get(about), content):
-                how = "is gone" if now.get(about) is None else "differs from what it is without"
-                detail = f"after SIGKILL in the middle of a change it {how}"
-                self._recorder.add((Finding("writes-after-kill", about, detail),))
-        return self._recorder.checked("writes-after-kill", "1 change")
-
-    def _generated(self) -> Counter[AuditedObject]:
-        """Count the objects with generated names: only of them can there be more than is meant."""
-        self._machine.log.poll()
-        history = self._machine.log.history
-        found = (
-            replace(identified(state, key), name="")
-            for key in self._machine.log.children
-            if (state := history.state(key)) is not None
-        )
-        return Counter(one for one in found if one.generated)
 
     def _at_deletion(self) -> None:
         """Delete the samples, so that the operator cleans up while it is looked at."""
@@ -328,11 +267,12 @@ class Phases:
         traffic = log.traffic
         if log.is_flooded:
             self._restless("until the audit was given up")
-        recorder.add(traffic.findings())
+        recorder.add(*traffic.findings())
         if traffic.requests:
             for rule in _OF_THE_LOG:
                 recorder.checked(rule, f"{traffic.requests} requests")
-        self._judge_rights()
+        if errors := self._machine.errors():
+            recorder.notes[errors] = None
         if self._children == 0:
             for rule in BY_NAME:
                 if BY_NAME[rule].group == "others":
@@ -342,31 +282,11 @@ class Phases:
             seconds=round(time.monotonic() - self._machine.began, 1),
             requests=traffic.requests,
             writes=traffic.writes,
-            most_per_second=traffic.most_per_second,
             quiet_after=None if self._quiet_after is None else round(self._quiet_after, 1),
             children=self._children or 0,
             fields_tried=tried,
             fields_changed=changed,
         )
 
-    def _judge_rights(self) -> None:
-        if self._access is None:
-            why = "without --rights it may do everything"
-            for rule in ("unused-rights", "wildcard-rights"):
-                self._recorder.unchecked(rule, why)
-        elif self._machine.log.traffic.requests:
-            self._recorder.add(self._access.findings())
-            for rule in ("unused-rights", "wildcard-rights"):
-                self._recorder.checked(rule, f"{self._access.count} rights")
 
-
-_FIRST_WRITE: Final = 2.0
-_OF_THE_LOG: Final = (
-    "empty-writes",
-    "repeated-requests",
-    "request-burst",
-    "refused-requests",
-    "delete-without-uid",
-    "update-without-version",
-    "forced-writes",
-)
+_OF_THE_LOG: Final = ("empty-writes", "refused-requests")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from shutil import which
 from typing import TYPE_CHECKING, Any, Final
@@ -12,7 +11,6 @@ from hedgerow.errors import OneLineError
 from hedgerow.fields.paths import is_map
 from hedgerow.manifest import objects_in, texts
 from hedgerow.texts import printable
-from hedgerow_testing.audit.judging.access import Role
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -25,11 +23,30 @@ KUBECONFIG: Final = "{kubeconfig}"
 """In a word of the command it stands for the path of the kubeconfig."""
 _SKIPPED: Final = frozenset({"Kustomization", "Component"})
 _DEFINITION: Final = "CustomResourceDefinition"
-_MOST_SAMPLES: Final = 50
+_KUSTOMIZATIONS: Final = frozenset({"kustomization.yaml", "kustomization.yml"})
+"""Files that kustomize reads; their kind may be left out."""
+AUTHOR: Final = "helm"
+"""The field manager of whoever applies the samples, if no other is given."""
 
 
 class AuditError(OneLineError):
     """Why an audit cannot begin, or cannot go on, in one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """One Role or ClusterRole of a file of rights; without a namespace it counts in all."""
+
+    name: str
+    namespace: str
+    rules: tuple[Object, ...]
+
+    @property
+    def title(self) -> str:
+        """Its kind and name, as a message tells it."""
+        return (
+            f"Role {self.namespace}/{self.name}" if self.namespace else f"ClusterRole {self.name}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +63,10 @@ class Inputs:
     """Fields of each sample that are really changed."""
     directory: Path | None = None
     """Where the command is run; None: here."""
+    manager: str = AUTHOR
+    """The field manager of whoever applies the samples."""
+    files: tuple[str, ...] = ()
+    """The file of each sample, if they come from files."""
 
     @property
     def untried(self) -> tuple[str, ...]:
@@ -80,33 +101,32 @@ def read_inputs(
     fields: int = 6,
     directory: Path | None = None,
     namespace: str = NAMESPACE,
+    manager: str = AUTHOR,
 ) -> Inputs:
     """Read all that an audit is given. Raises AuditError, ManifestError, OSError."""
     if not command:
         raise AuditError("no command is given; put the operator's own command after `--`")
-    definitions = [one for one in _all_objects(crds) if one["kind"] == _DEFINITION]
+    definitions = [one for _, one in _all_objects(crds) if one["kind"] == _DEFINITION]
     if not definitions:
         raise AuditError(
             f"{_named(crds)} has no {_DEFINITION}; --crds names the directory of the operator's own"
         )
-    found = [one for one in _all_objects(samples) if one["kind"] != _DEFINITION]
+    found = [(file, one) for file, one in _all_objects(samples) if one["kind"] != _DEFINITION]
     if not found:
         raise AuditError(
             f"{_named(samples)} has no object; --samples names the directory of examples"
         )
-    if len(found) > _MOST_SAMPLES:
-        raise AuditError(
-            f"{_named(samples)} has {len(found)} objects; an audit takes up to {_MOST_SAMPLES}"
-            " samples"
-        )
+    found.sort(key=_rank)
     return Inputs(
         command=tuple(command),
         definitions=tuple(definitions),
-        samples=tuple(_ordered(_placed(one, namespace) for one in found)),
+        samples=tuple(_placed(one, namespace) for _, one in found),
         roles=None if rights is None else tuple(_roles(rights)),
         setup=setup,
         fields=fields,
         directory=directory,
+        manager=manager,
+        files=tuple(file for file, _ in found),
     )
 
 
@@ -134,11 +154,15 @@ def _named(given: Path | Sequence[Path]) -> str:
     return ", ".join(map(str, _paths(given)))
 
 
-def _all_objects(given: Path | Sequence[Path]) -> Iterator[Object]:
-    for name, text in chain.from_iterable(map(texts, _paths(given))):
-        for obj in objects_in(name, text):
-            if obj.get("kind") not in _SKIPPED:
-                yield _named_object(name, obj)
+def _all_objects(given: Path | Sequence[Path]) -> Iterator[tuple[str, Object]]:
+    """Yield the objects of files and of what is below directories, each with its file."""
+    for path in _paths(given):
+        for name, text in texts(path, deep=True):
+            if Path(name).name in _KUSTOMIZATIONS:
+                continue
+            for obj in objects_in(name, text):
+                if obj.get("kind") not in _SKIPPED:
+                    yield name, _named_object(name, obj)
 
 
 def _named_object(file: str, obj: Object) -> Object:
@@ -158,15 +182,15 @@ def _placed(sample: Object, namespace: str) -> Object:
     return {**sample, "metadata": {**meta, "namespace": namespace}}
 
 
-def _ordered(samples: Iterator[Object]) -> list[Object]:
-    """Return namespaces first, then what others may need, then the rest as it came."""
+def _rank(found: tuple[str, Object]) -> int:
+    """Return the place of a sample: namespaces first, then what others may need, then the rest."""
     first = {"Namespace": 0, "Secret": 1, "ConfigMap": 1, "ServiceAccount": 1}
-    return sorted(samples, key=lambda one: first.get(one["kind"], 2))
+    return first.get(found[1]["kind"], 2)
 
 
 def _roles(given: Path | Sequence[Path]) -> Iterator[Role]:
     """Yield the roles of files; if there are bindings too, those bound to a ServiceAccount."""
-    objects, path = list(_all_objects(given)), _named(given)
+    objects, path = [one for _, one in _all_objects(given)], _named(given)
     found = {
         (o["kind"], o["metadata"]["name"], _home(o) if o["kind"] == "Role" else ""): o
         for o in objects

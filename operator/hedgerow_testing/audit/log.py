@@ -14,12 +14,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hedgerow_schemas.base import Object
-    from hedgerow_testing.audit.judging.access import GrantedRights
     from hedgerow_testing.audit.judging.history import AuditKey, LoggedWrite
 
 MOST_REQUESTS: Final = 50_000
-MOST_WRITES: Final = 5000
-"""Requests and writes of the operator after which an audit is given up."""
+MOST_CHANGES: Final = 5000
+"""Requests and changes of the operator after which an audit is given up."""
 _CREATED: Final = 201
 _PIECE: Final = 8 * 2**20
 
@@ -27,8 +26,8 @@ _PIECE: Final = 8 * 2**20
 class Log:
     """The audit log from now on; `poll` reads what has come since."""
 
-    def __init__(self, path: Path, user: str, access: GrantedRights | None = None) -> None:
-        self._path, self.user, self._access = path, user, access
+    def __init__(self, path: Path, user: str) -> None:
+        self.path, self.user = path, user
         # From the last byte on: the end of a line, or a part of one, which is left out.
         self._offset, self._rest = max(path.stat().st_size - 1, 0) if path.exists() else 0, b""
         self._is_whole = not self._offset
@@ -39,16 +38,16 @@ class Log:
         """Objects that the operator has created."""
         self.managers: set[tuple[str, str]] = set()
         """The field managers that the operator writes as, each with its operation."""
-        self.events = 0
-        """Events that the operator has written."""
-        self.writes = 0
-        """Writes of the operator so far, without those of Leases and Events."""
-        self._last: deque[tuple[int, LoggedWrite]] = deque(maxlen=MOST_WRITES)
+        self.warnings = 0
+        """Events of the type Warning that the operator has written."""
+        self.changes = 0
+        """Writes of the operator that changed something, without those of Leases and Events."""
+        self._last: deque[tuple[int, LoggedWrite]] = deque(maxlen=MOST_CHANGES)
 
     def poll(self) -> int:
-        """Read on, and return how many writes of the operator there were."""
-        before = self.writes
-        with self._path.open("rb") as file:
+        """Read on, and return how many changes of the operator there were."""
+        before = self.changes
+        with self.path.open("rb") as file:
             file.seek(self._offset)
             while piece := file.read(_PIECE):
                 self._offset += len(piece)
@@ -58,15 +57,15 @@ class Log:
                     del lines[0]
                     self._is_whole = True
                 self._take([decode(line) for line in lines if line])
-        return self.writes - before
+        return self.changes - before
 
     @property
     def is_flooded(self) -> bool:
         """Whether there is more than an audit can bear."""
-        return self.traffic.requests > MOST_REQUESTS or self.writes > MOST_WRITES
+        return self.traffic.requests > MOST_REQUESTS or self.changes > MOST_CHANGES
 
     def since(self, mark: int) -> list[LoggedWrite]:
-        """Return the writes of the operator after a mark, which is what `writes` was then."""
+        """Return the changes of the operator after a mark, which is what `changes` was then."""
         return [write for number, write in self._last if number >= mark]
 
     def _take(self, entries: list[Object]) -> None:
@@ -77,23 +76,22 @@ class Log:
             if request.user != self.user:
                 continue
             self.traffic.take(request, write)
-            if self._access:
-                self._access.take(request)
             if write is not None:
                 self._written(write)
 
     def _written(self, write: LoggedWrite) -> None:
         request = write.request
-        if request.key[1] == "events":
-            self.events += 1
+        if request.key[1] == "events" and (write.after or {}).get("type") == "Warning":
+            self.warnings += 1
         if not is_counted(write):
             return
         if request.code == _CREATED and not request.subresource:
             group, resource, namespace, name = request.key
             self.children[group, resource, namespace, name or write.object.name] = None
         self.managers.update(writers(write))
-        self._last.append((self.writes, write))
-        self.writes += 1
+        if write.is_change:
+            self._last.append((self.changes, write))
+            self.changes += 1
 
     def _is_watch(self, entry: Object) -> bool:
         user: Object = entry.get("user") or {}

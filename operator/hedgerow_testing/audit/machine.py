@@ -3,40 +3,36 @@
 from __future__ import annotations
 
 import os
-import secrets
+import re
 import shutil
-import signal
 import tempfile
 import time
 from concurrent.futures import CancelledError
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from subprocess import DEVNULL, STDOUT, Popen
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
 
 import yaml
 from anyio.from_thread import start_blocking_portal
 
+from hedgerow.fields.redaction import HIDDEN, concealed
 from hedgerow.files import opened, overwrite
-from hedgerow.texts import printable
+from hedgerow.manifest import to_yaml
+from hedgerow.texts import numbered, printable
 from hedgerow_testing.api import Api
 from hedgerow_testing.audit.inputs import KUBECONFIG, OPERATOR, AuditError
+from hedgerow_testing.audit.judging.quiet import Quiet
 from hedgerow_testing.audit.log import Log
-from hedgerow_testing.audit.passthrough import passing
+from hedgerow_testing.audit.supervisor import Supervised
 from hedgerow_testing.sandbox.cluster import Options, Sandbox
-from hedgerow_testing.sandbox.leash import MARK, Leash, end, marked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
 
-    from anyio.from_thread import BlockingPortal
-
     from hedgerow_testing.audit.inputs import Inputs
-    from hedgerow_testing.audit.judging.access import GrantedRights
-    from hedgerow_testing.audit.passthrough import PassThrough
+    from hedgerow_testing.audit.judging.quiet import Pace
 
 _STEP: Final = 0.05
 MOST_OUTPUT: Final = 100 * 2**20
@@ -45,6 +41,13 @@ SETUP: Final = 300.0
 GRACE: Final = 30.0
 _TAIL: Final = 4000
 _LINES: Final = 6
+_BUSY: Final = 0.2
+"""The part of a CPU from which on the operator is at work."""
+_ERROR: Final = re.compile(
+    r"Traceback|^panic:|\b(?:ERROR|FATAL|CRITICAL|SEVERE)\b|\blevel=(?:error|fatal)"
+    r"|\"level\":\s*\"(?:error|fatal)|^[EF]\d{4} |^\w[\w.]*(?:Error|Exception)\b"
+)
+"""A line of an operator's output that reports an error, as logging in most languages spells it."""
 _TOKEN_SECONDS: Final = 24 * 3600
 _HINTS: Final = (
     (
@@ -64,24 +67,6 @@ _HINTS: Final = (
 
 class AuditEnd(Exception):  # noqa: N818 - it need be no error
     """Why an audit ends before it is whole, in one sentence."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """How long the audit waits, in seconds."""
-
-    settle: float = 2.0
-    """Without a write for so long, the operator is taken to be quiet."""
-    first: float = 5.0
-    """The same after it was started."""
-    limit: float = 45.0
-    """The most that it gets to become quiet."""
-    rest: float = 25.0
-    """How long nothing happens, to see whether it writes."""
-    start: float = 60.0
-    """The most that it gets until its first request."""
-    watch: float = 20.0
-    """The most that it gets, started again, until it watches."""
 
 
 @dataclass(slots=True)
@@ -137,79 +122,69 @@ class Machine:
         *,
         attendant: Attendant,
         pace: Pace,
-        cutter: tuple[BlockingPortal, PassThrough],
         directory: Path,
         kubeconfig: Path,
     ) -> None:
         self.inputs, self.api, self.log = inputs, api, log
         self.attendant, self.pace = attendant, pace
-        self._portal, self._passthrough = cutter
         self.output = directory / "operator.log"
         self._kubeconfig = kubeconfig
-        self._mark = secrets.token_hex(16)
-        self._process: Popen[bytes] | None = None
-        self.looked = 0.0
+        self._setup: Supervised | None = None
+        self._process: Supervised | None = None
+        self.looked = self._taken = 0.0
         self.began = time.monotonic()
+        self._wait = Quiet(pace, self.began, pace.settle)
         self.version = str(api.raw("GET", "/version").body.get("gitVersion", "")).removeprefix("v")
 
     def setup(self, environment: Mapping[str, str]) -> None:
-        """Run the command that prepares the cluster. Raises AuditEnd if it fails."""
+        """Run the command that prepares the cluster. Raises AuditEnd if it fails.
+
+        What it leaves running runs until the end of the audit.
+        """
         self.attendant.progress(f"setting up: {self.inputs.setup}")
         shell = ["/bin/sh", "-c", self.inputs.setup]
-        self._process = process = self._popen(shell, {**os.environ, **environment})
+        self._setup = process = self._run(shell, environment)
         deadline = time.monotonic() + SETUP
-        while process.poll() is None:
+        while (code := process.code()) is None:
             self.attendant.wait()
             if time.monotonic() > deadline:
                 raise AuditEnd(f"--setup did not end in {SETUP:.0f} seconds{self.tail()}")
-        if process.returncode:
-            raise AuditEnd(f"--setup failed with exit code {process.returncode}{self.tail()}")
-        self._process = None
+        if code:
+            raise AuditEnd(f"--setup failed with exit code {code}{self.tail()}")
 
     def start(self) -> None:
         """Start the operator. Raises AuditEnd if its command cannot be run."""
         command = [part.replace(KUBECONFIG, str(self._kubeconfig)) for part in self.inputs.command]
         variables = {"KUBECONFIG": str(self._kubeconfig), "PYTHONUNBUFFERED": "1"}
+        self._process, self._taken = self._run(command, variables), 0.0
+
+    def _run(self, command: Sequence[str], environment: Mapping[str, str]) -> Supervised:
         try:
-            self._process = self._popen(command, {**os.environ, **variables})
+            return Supervised(
+                command, {**os.environ, **environment}, self.inputs.directory, self.output
+            )
         except OSError as error:
             raise AuditEnd(
                 f"the command does not start: {printable(command[0])}: {error.strerror}"
             ) from None
 
-    def _popen(self, command: Sequence[str], environment: Mapping[str, str]) -> Popen[bytes]:
-        with opened(self.output, "ab") as output:
-            return Popen(
-                command,
-                stdin=DEVNULL,
-                stdout=output,
-                stderr=STDOUT,
-                env={**environment, MARK: self._mark},
-                cwd=self.inputs.directory,
-                start_new_session=True,
-            )
-
     def terminate(self) -> float | None:
         """Send SIGTERM, and return after how many seconds it ended; None: it had to be killed."""
-        process, began = self._started(), time.monotonic()
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGTERM)  # a shell or a runner before it, too
-        while process.poll() is None and time.monotonic() - began < GRACE:
+        if self._process is None:
+            raise AssertionError("the operator was not started")
+        process, began = self._process, time.monotonic()
+        process.terminate()
+        while process.code() is None and time.monotonic() - began < GRACE:
             self.attendant.wait()
-        took = None if process.poll() is None else time.monotonic() - began
+        took = None if process.code() is None else time.monotonic() - began
         self.kill()
         return took
 
     def kill(self) -> None:
         """Send SIGKILL to it and to all that it has started."""
-        end(self._mark)
         if self._process is not None:
-            self._process.wait(GRACE)
+            self._process.end()
             self._process = None
-
-    def cut(self) -> int:
-        """Cut its connections to the API server; return how many there were."""
-        return self._portal.call(self._passthrough.cut)
 
     def ready(self, watches: int, requests: int) -> None:
         """Wait until it watches again, or, if it never watches, for its first requests."""
@@ -226,19 +201,20 @@ class Machine:
                     f" or take `{{kubeconfig}}` as an argument?{self.tail()}"
                 )
 
-    def settle(self, seconds: float = 0.0, within: float = 0.0) -> float | None:
-        """Wait until it has written nothing for a while; return when it began to be quiet.
+    def settle(self, seconds: float = 0.0) -> float | None:
+        """Wait until it is quiet, and return when it began to be, in seconds from now.
 
-        That is in seconds from now; None: it did not become quiet within the limit.
+        None: it did not become quiet within the limit.
         """
-        seconds, within = seconds or self.pace.settle, within or self.pace.limit
-        began = last = time.monotonic()
-        while (now := time.monotonic()) - last < seconds:
-            if now - began > within:
+        now = time.monotonic()
+        self._wait = wait = Quiet(self.pace, now, max(seconds, self.pace.settle), self._wait.gap)
+        while not wait.is_reached(time.monotonic(), is_idle=not self.log.changes):
+            if wait.is_missed(time.monotonic()):
                 return None
+            children = len(self.log.children)
             if self.look():
-                last = time.monotonic()
-        return last - began
+                wait.change(time.monotonic(), is_made=len(self.log.children) > children)
+        return wait.last - wait.began
 
     def until(self, seconds: float, done: Callable[[], object]) -> bool:
         """Wait until something is so, at most so long; return whether it is."""
@@ -250,36 +226,63 @@ class Machine:
         return True
 
     def look(self) -> int:
-        """Wait a moment, and return how much the operator wrote. Raises AuditEnd if it is over."""
+        """Wait a moment, and return how much the operator changed. Raises AuditEnd."""
         self.attendant.wait()
         found = self.log.poll()
         now = time.monotonic()
         if self.log.is_flooded:
-            asked, wrote = self.log.traffic.requests, self.log.writes
-            raise AuditEnd(f"it floods the API server: {asked} requests, {wrote} of them writes")
+            asked, wrote = self.log.traffic.requests, self.log.changes
+            raise AuditEnd(f"it floods the API server: {asked} requests, {wrote} changes")
         if now - self.looked > 1:
+            self._watch_over(now - self.looked)
             self.looked = now
-            self._watch_over()
         return found
 
-    def _watch_over(self) -> None:
+    def _watch_over(self, seconds: float) -> None:
         """Raise AuditEnd if the operator ended, forks without end, or fills the disk."""
         if self.output.exists() and self.output.stat().st_size > MOST_OUTPUT:
             raise AuditEnd(f"it printed more than {MOST_OUTPUT // 2**20} MiB")
         process = self._process
         if process is None:
             return
-        running = len(marked(self._mark))
-        if running > MOST_PROCESSES:
-            raise AuditEnd(f"it forks without end: it runs {running} processes")
-        if process.poll() is None:
+        running = process.processes()
+        taken = sum(running.values())
+        if taken - self._taken > _BUSY * seconds:
+            self._wait.work(time.monotonic())
+        self._taken = taken
+        if len(running) > MOST_PROCESSES:
+            raise AuditEnd(f"it forks without end: it runs {len(running)} processes")
+        code = process.code()
+        if code is None:
             return
         if running:
             raise AuditEnd(
-                f"the command ended with exit code {process.returncode} and left processes behind;"
+                f"the command ended with exit code {code} and left processes behind;"
                 " start the operator in the foreground"
             )
-        raise AuditEnd(f"the operator ended with exit code {process.returncode}{self.tail()}")
+        raise AuditEnd(f"the operator ended with exit code {code}{self.tail()}")
+
+    def errors(self) -> str:
+        """Return how many lines of its output report an error, and the last of them."""
+        count, last = 0, list[str]()
+        if self.output.exists():
+            with self.output.open(errors="replace") as lines:
+                for line in lines:
+                    if _ERROR.search(line):
+                        count, last = count + 1, [*last[1 - _LINES :], printable(line.strip(), 300)]
+        told = " | ".join(last)
+        return (
+            f"its output has {numbered(count, 'line')} of errors, the last: {told}" if last else ""
+        )
+
+    def keep(self, directory: Path) -> None:
+        """Copy its output and the audit log, and write the objects as they are now."""
+        for path, name in ((self.output, self.output.name), (self.log.path, "audit.log")):
+            if path.exists():
+                with path.open("rb") as source, opened(directory / name, "wb", 0o600) as target:
+                    shutil.copyfileobj(source, target)
+        objects = (concealed(one, lambda _: HIDDEN) for one in self.log.history.states())
+        overwrite(directory / "objects.yaml", to_yaml(*objects), 0o600)
 
     def tail(self) -> str:
         """Return the last lines of its output, and what they hint at."""
@@ -294,19 +297,11 @@ class Machine:
         hint = next((h for words, h in _HINTS if any(word in text for word in words)), "")
         return f"{f'; {hint}' if hint else ''}; it printed last: {' | '.join(lines)}"
 
-    def _started(self) -> Popen[bytes]:
-        if self._process is None:
-            raise AssertionError("the operator was not started")
-        return self._process
-
-    @contextmanager
-    def leashed(self) -> Generator[None]:
-        """Whatever happens, nothing that was started lives on after the block."""
-        with Leash(self._mark):
-            try:
-                yield
-            finally:
-                self.kill()
+    def end(self) -> None:
+        """End all that was started."""
+        self.kill()
+        if self._setup is not None:
+            self._setup.end()
 
 
 def account_of(name: str) -> str:
@@ -322,7 +317,6 @@ def machine(
     *,
     attendant: Attendant,
     pace: Pace,
-    access: GrantedRights | None,
     account: str = "operator",
 ) -> Generator[Machine]:
     """Make the operator's account with its rights, and what is around it; start nothing yet."""
@@ -331,22 +325,19 @@ def machine(
         api = Api(sandbox.kubeconfig)
         stack.callback(api.close)
         grant(api, inputs, account)
-        portal = stack.enter_context(start_blocking_portal())
-        token = portal.call(_token, sandbox, account)
-        port = urlsplit(sandbox.server).port
-        passthrough, near = stack.enter_context(passing(portal, port or 443))
-        kubeconfig = through(token, near, directory / "kubeconfig")
+        with start_blocking_portal() as portal:
+            token = portal.call(_token, sandbox, account)
+        kubeconfig = placed(token, directory / "kubeconfig")
         made = Machine(
             inputs,
             api,
-            Log(log, account_of(account), access),
+            Log(log, account_of(account)),
             attendant=attendant,
             pace=pace,
-            cutter=(portal, passthrough),
             directory=directory,
             kubeconfig=kubeconfig,
         )
-        stack.enter_context(made.leashed())
+        stack.callback(made.end)
         yield made
 
 
@@ -354,10 +345,9 @@ async def _token(sandbox: Sandbox, account: str) -> Path:
     return await sandbox.kubeconfig_for_service_account(OPERATOR, account, seconds=_TOKEN_SECONDS)
 
 
-def through(kubeconfig: Path, port: int, path: Path) -> Path:
-    """Write a kubeconfig that leads through a port of this machine."""
+def placed(kubeconfig: Path, path: Path) -> Path:
+    """Write a kubeconfig whose namespace is the operator's."""
     config: dict[str, Any] = yaml.safe_load(kubeconfig.read_text("utf-8"))
-    config["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{port}"
     config["contexts"][0]["context"]["namespace"] = OPERATOR
     overwrite(path, yaml.safe_dump(config), 0o600)
     return path

@@ -1,15 +1,18 @@
-"""Others: how the operator treats what other managers do to the objects that it has made."""
+"""Others: how the operator treats what other managers do to the objects that it has made.
+
+Each change is judged only if the API server's answer shows that it took place, and is undone before
+the next one, ownership included.
+"""
 
 from __future__ import annotations
 
 import re
-import time
+from collections import Counter
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from hedgerow.encoding import encode
 from hedgerow.fields.canonical import identical
 from hedgerow.fields.managed_fields import held
 from hedgerow.fields.paths import is_list, is_map, path_of
@@ -17,19 +20,19 @@ from hedgerow.fields.redaction import shown
 from hedgerow.fields.sets import ABSENT, Values, is_hollow, is_key, leaves
 from hedgerow.objects import metadata
 from hedgerow.texts import numbered
-from hedgerow_testing.audit.judging.causes import causes, taker, writers
+from hedgerow_testing.audit.judging.causes import causes, taker, takes, writers
 from hedgerow_testing.audit.judging.edits import with_value, without
 from hedgerow_testing.audit.judging.findings import Finding
 from hedgerow_testing.audit.judging.history import identified
 from hedgerow_testing.audit.judging.values import others
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from hedgerow.fields.sets import FieldPath
     from hedgerow_schemas.base import Object
     from hedgerow_testing.audit.author import Author
-    from hedgerow_testing.audit.judging.findings import AuditedObject
+    from hedgerow_testing.audit.judging.findings import AuditedObject, AuditedRequest
     from hedgerow_testing.audit.judging.history import AuditKey, LoggedWrite
     from hedgerow_testing.audit.judging.recorder import FindingRecorder
     from hedgerow_testing.audit.machine import Machine
@@ -49,23 +52,64 @@ _SYSTEM: Final = frozenset({"Lease", "Event", "Namespace", "CustomResourceDefini
 _MEANT: Final = frozenset({"f:image", "f:targetPort", "f:schedule", "f:host", "f:maxReplicas"})
 """Fields that no server sets by default, of whole objects that are sent with the defaults in."""
 _OWN: Final = frozenset({"f:ownerReferences", "f:finalizers", "f:managedFields"})
-_INSTANT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
-_AROUND: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
+_CHANGING: Final = re.compile(r"[^\s/]*\d[^\s/]*")
+"""What of a sentence says when, which or how many: times, digests and numbers."""
 _REPLICAS: Final[FieldPath] = ("f:spec", "f:replicas")
 
 
-_Reported = tuple[int, list[bytes]]
-"""What an operator reports: the number of its Events, and the reports in its resources."""
+class Reported(NamedTuple):
+    """What an operator reports: the number of its Warnings, and what each resource's status says.
+
+    A resource is known by its uid.
+    """
+
+    warnings: int
+    statuses: Mapping[str, frozenset[str]]
 
 
 @dataclass(slots=True)
 class WatchedChild:
-    """One object of the operator, and what others have put into it."""
+    """One object of the operator, what others have put into it, and what was there before."""
 
     key: AuditKey
     object: AuditedObject
     uid: str
     foreign: dict[FieldPath, Any] = field(default_factory=dict["FieldPath", Any])
+    before: dict[FieldPath, Any] = field(default_factory=dict["FieldPath", Any])
+    managed: Any = None
+    """The managed fields as they were before a place in `before` was changed."""
+
+    @property
+    def applied(self) -> dict[FieldPath, Any]:
+        """What was added by applies: an apply that leaves it out takes it away."""
+        return {place: value for place, value in self.foreign.items() if value == PLATFORM}
+
+    def remember(self, live: Object, place: FieldPath) -> None:
+        """Note what is at a place, and who holds what, to have it back later."""
+        if not self.before:
+            self.managed = metadata(live).get("managedFields")
+        self.before.setdefault(place, Values(live).at(place))
+
+
+class Change(NamedTuple):
+    """A change of a child by somebody else: the place, and the value; ABSENT removes it."""
+
+    child: WatchedChild
+    place: FieldPath
+    value: Any
+
+    def is_in(self, obj: Object | None) -> bool:
+        """Return whether an object is as the change leaves it."""
+        if obj is None:
+            return False
+        now = Values(obj).at(self.place)
+        return now is self.value or (ABSENT not in (now, self.value) and identical(now, self.value))
+
+    def of(self, obj: Object) -> Object:
+        """Return the object with the change."""
+        if self.value is ABSENT:
+            return without(obj, self.place)
+        return with_value(obj, self.place, self.value)
 
 
 class Others:
@@ -110,20 +154,17 @@ class Others:
             }
             if live["kind"] == "ConfigMap":
                 applied["f:data", "f:audit-applied"] = "platform"
-            body: Object = _identity(live)
-            for place, value in applied.items():
-                body = with_value(body, place, value)
-            if self._api.apply(body, PLATFORM).ok:
-                child.foreign |= applied
             edited: dict[FieldPath, Any] = {
                 ("f:metadata", "f:labels", f"f:{_OF_OTHERS}/edited"): "editor",
                 ("f:metadata", "f:annotations", f"f:{_OF_OTHERS}/edited"): "editor",
             }
-            patch: Object = {}
-            for place, value in edited.items():
-                patch = with_value(patch, place, value)
-            if self._api.merge(live, patch, EDITOR).ok:
-                child.foreign |= edited
+            replies = (
+                self._api.apply(_with(_identity(live), applied), PLATFORM),
+                self._api.merge(live, _with({}, edited), EDITOR),
+            )
+            for places, reply in zip((applied, edited), replies, strict=True):
+                took = all(Change(child, *one).is_in(reply.body) for one in places.items())
+                child.foreign |= places if reply.ok and took else {}
         self._machine.settle()
 
     def look_for_lost(self) -> None:
@@ -134,12 +175,10 @@ class Others:
             live = self._live(child.key)
             if live is None or metadata(live).get("uid") != child.uid:
                 continue
-            values = Values(live)
             for place, value in child.foreign.items():
                 looked += 1
-                now = values.at(place)
-                if now is ABSENT or not identical(now, value):
-                    self._recorder.add(self._lost(child, place, value, now))
+                if not Change(child, place, value).is_in(live):
+                    self._recorder.add(*self._lost(child, place, value, Values(live).at(place)))
         if looked:
             words = numbered(looked, "field of others", "fields of others")
             return self._recorder.checked("foreign-field-lost", words)
@@ -167,205 +206,215 @@ class Others:
 
     def change(self) -> None:
         """Change a field that the operator holds: by an edit, then again and again by force."""
-        found = [(child, self._choose(child)) for child in self.children]
-        chosen = [(child, *edit) for child, edit in found if edit]
-        if not chosen:
+        if not self.children:
             return
         self._machine.attendant.progress("changing fields of children as another manager")
-        reported = self._reported()
-        self._edit(chosen, reported)
-        self._remove(reported)
-        self._apply_by_force(chosen, reported)
-        words = f"{len(chosen)} of {numbered(self._found, 'child', 'children')}"
-        for rule in ("child-fight", "child-forced", "child-silent"):
-            self._recorder.checked(rule, words)
+        chosen = [one for child in self.children if (one := self._choose(child))]
+        before = self._reported()
+        edited = [one for one in chosen if self._is_edited(one)]
+        self._silent(edited, "an edit of this field was left", "edit", before)
+        removed = [one for child in self.children if (one := self._removed(child))]
+        self._silent(removed, "it was removed and stays away", "removal", before)
+        forced = self._fight(chosen, before)
+        self._told(("child-silent",), {one.child.uid for one in (*edited, *removed, *forced)})
+        self._told(("child-fight", "child-forced"), {one.child.uid for one in forced})
 
-    def _choose(self, child: WatchedChild) -> tuple[FieldPath, Any] | None:
+    def _told(self, rules: tuple[str, ...], changed: set[str]) -> None:
+        """Note on how many children rules were checked: on those that were really changed."""
+        for rule in rules:
+            if changed:
+                words = f"{len(changed)} of {numbered(self._found, 'child', 'children')}"
+                self._recorder.checked(rule, words)
+            else:
+                self._recorder.unchecked(rule, "the API server took no change of a child")
+
+    def _choose(self, child: WatchedChild) -> Change | None:
         """Return a field that the operator holds and another value that the server takes."""
         live = self._live(child.key)
         if live is None:
             return None
         values = Values(live)
-        for place in _own_fields(live, self._log.history.of(child.key), self._log.user):
+        for place in self._places(child, live):
             for other in others(values.at(place)):
-                body = with_value(_identity(live), place, other)
-                if self._api.apply(body, PLATFORM, force=True, dry_run=True).ok:
-                    return place, other
+                one = Change(child, place, other)
+                body = one.of(_identity(live))
+                reply = self._api.apply(body, PLATFORM, force=True, dry_run=True)
+                if reply.ok and one.is_in(reply.body):
+                    return one
         return None
 
-    def _edit(self, chosen: list[tuple[WatchedChild, FieldPath, Any]], reported: _Reported) -> None:
-        """Write another value as an editor does, and look whether it is left in silence."""
-        put: list[tuple[WatchedChild, FieldPath, Any]] = []
-        for child, place, other in chosen:
-            live = self._live(child.key)
-            if live and self._api.put(with_value(live, place, other), EDITOR).ok:
-                put.append((child, place, other))
-        self._machine.settle()
-        for child, place, other in put:
-            if self._is_silent(child, place, other, reported):
-                detail = "an edit of this field was left, and neither status nor Event tells of it"
-                self._recorder.add(
-                    (Finding("child-silent", child.object, detail, path_of(place), mark="edit"),)
-                )
+    def _places(self, child: WatchedChild, live: Object) -> Iterator[FieldPath]:
+        return _own_fields(live, self._log.history.of(child.key), self._log.user)
 
-    def _remove(self, reported: _Reported) -> None:
-        """Remove a field that the operator sent, and look whether it stays away in silence."""
-        removed: list[tuple[WatchedChild, FieldPath]] = []
-        for child in self.children:
-            live = self._live(child.key)
-            if live is None:
-                continue
-            places = _own_fields(live, self._log.history.of(child.key), self._log.user)
-            for place in islice(places, 1, 1 + _TRIES):  # the first one was just edited
-                if self._api.put(without(live, place), EDITOR).ok:
-                    removed.append((child, place))
-                    break
-        self._machine.settle()
-        for child, place in removed:
-            if self._is_silent(child, place, ABSENT, reported):
-                detail = "it was removed and stays away, and neither status nor Event tells of it"
-                self._recorder.add(
-                    (Finding("child-silent", child.object, detail, path_of(place), mark="removal"),)
-                )
+    def _is_edited(self, change: Change) -> bool:
+        """Change a child as an editor does, and return whether it is so in the server's answer."""
+        for _ in range(_TRIES):
+            live = self._live(change.child.key)
+            if live is None or change.is_in(live):
+                return False
+            change.child.remember(live, change.place)
+            reply = self._api.put(change.of(live), EDITOR)
+            if reply.status != HTTPStatus.CONFLICT:
+                return reply.ok and change.is_in(reply.body)
+        return False
 
-    def _apply_by_force(
-        self, chosen: list[tuple[WatchedChild, FieldPath, Any]], reported: _Reported
-    ) -> None:
-        """Take the field by a forced apply, as Argo CD may, and again whenever it is taken back."""
-        began = time.monotonic()
-        back: dict[int, int] = {}
-        applied: set[int] = set()
-        active = list(chosen)
-        for _ in range(_FIGHTS):
-            mark = self._log.writes
-            active = [one for one in active if self._is_forced(*one)]
-            applied.update(id(child) for child, _, _ in active)
-            active = self._taken(active, mark)
-            for child, _, _ in active:
-                back[id(child)] = back.get(id(child), 0) + 1
-            if not active:
-                break
-        took = max(time.monotonic() - began, 0.001)
-        self._machine.settle()
-        for child, place, other in chosen:
-            count = back.get(id(child), 0)
-            if count:
-                self._recorder.add(self._taken_back(child, place, count, count * 60 / took))
-            elif id(child) in applied and self._is_silent(child, place, other, reported):
-                detail = (
-                    "another manager's apply was left, and neither status nor Event tells of it"
-                )
-                self._recorder.add(
-                    (Finding("child-silent", child.object, detail, path_of(place), mark="apply"),)
-                )
-        self._release(chosen)
-
-    def _is_forced(self, child: WatchedChild, place: FieldPath, other: Any) -> bool:
-        """Apply a field by force, and return whether the API server took it."""
+    def _removed(self, child: WatchedChild) -> Change | None:
+        """Remove a field that the operator sent; the first one was just edited."""
         live = self._live(child.key)
-        if live is None:
-            return False
-        body = with_value(_identity(live), place, other)
-        return self._api.apply(body, PLATFORM, force=True).ok
+        for place in islice(self._places(child, live), 1, 1 + _TRIES) if live else ():
+            one = Change(child, place, ABSENT)
+            if self._is_edited(one):
+                return one
+        return None
 
-    def _taken(
-        self, active: list[tuple[WatchedChild, FieldPath, Any]], mark: int
-    ) -> list[tuple[WatchedChild, FieldPath, Any]]:
-        """Wait a little, and return those of the fields that a write since the mark took back."""
-        left: list[tuple[WatchedChild, FieldPath, Any]] = []
+    def _silent(self, changes: list[Change], detail: str, how: str, before: Reported) -> None:
+        """Record which changes are left as they are while nothing tells of them; undo them."""
+        if not changes:
+            return self._undo()
+        left: list[Change] = []
 
-        def all_taken() -> bool:
-            left[:] = [one for one in active if self._has(*one)]
+        def none_is_left() -> bool:
+            now = self._reported()
+            left[:] = [
+                one
+                for one in changes
+                if one.is_in(live := self._live(one.child.key))
+                and not self._is_told(live, before, now)
+            ]
             return not left
 
-        def written() -> set[AuditKey]:
-            return {write.request.key for write in self._log.since(mark)}
+        self._machine.settle()
+        self._machine.until(_SOON, none_is_left)
+        for child, place, _ in left:
+            words, last = f"{detail}, and neither status nor Warning tells of it", self._last(child)
+            one = Finding(
+                "child-silent", child.object, words, path_of(place), request=last, mark=how
+            )
+            self._recorder.add(one)
+        return self._undo()
 
-        self._machine.until(_SOON, all_taken)
+    def _last(self, child: WatchedChild) -> AuditedRequest:
+        return self._log.history.of(child.key)[-1].request.evidence
+
+    def _fight(self, chosen: list[Change], before: Reported) -> list[Change]:
+        """Take fields by a forced apply, as Argo CD may, and again whenever they are taken back.
+
+        Returns the changes that took place.
+        """
+        back = Counter[str]()
+        active = forced = [one for one in chosen if self._is_forced(one)]
+        for turn in range(_FIGHTS):
+            if turn:
+                active = [one for one in active if self._is_forced(one)]
+            active = self._taken(active)
+            back.update(one.child.uid for one in active)
+            if not active:
+                break
+        self._machine.settle()
+        for one in forced:
+            if count := back[one.child.uid]:
+                self._recorder.add(*self._taken_back(one, count))
+        left = [one for one in forced if not back[one.child.uid]]
+        self._silent(left, "another manager's apply was left", "apply", before)
+        return forced
+
+    def _is_forced(self, change: Change) -> bool:
+        """Apply a field by force, and return whether it is so in the server's answer."""
+        live = self._live(change.child.key)
+        if live is None or change.is_in(live):
+            return False
+        change.child.remember(live, change.place)
+        body = change.of(_with(_identity(live), change.child.applied))
+        reply = self._api.apply(body, PLATFORM, force=True)
+        return reply.ok and change.is_in(reply.body)
+
+    def _taken(self, active: list[Change]) -> list[Change]:
+        """Wait a little, and return those of the changes that the operator has taken back."""
+        left: list[Change] = []
+
+        def all_taken() -> bool:
+            left[:] = [one for one in active if one.is_in(self._live(one.child.key))]
+            return not left
+
+        if not self._machine.until(_SOON, all_taken):
+            self._machine.settle()
+            all_taken()
         taken = [one for one in active if one not in left]
         # A value is seen before its write is answered, and only then the write is in the log.
-        self._machine.until(_LOGGED, lambda: {child.key for child, _, _ in taken} <= written())
-        return [one for one in taken if one[0].key in written()]
+        self._machine.until(_LOGGED, lambda: all(map(self._taker, taken)))
+        return [one for one in taken if self._taker(one)]
 
-    def _taken_back(
-        self, child: WatchedChild, place: FieldPath, count: int, per_minute: float
-    ) -> Iterable[Finding]:
-        writes = self._log.history.of(child.key)
-        write = taker(writes, place, self._log.user)
+    def _taker(self, change: Change) -> LoggedWrite | None:
+        """Return the write that took a place last if it is the operator's."""
+        writes = reversed(self._log.history.of(change.child.key))
+        last = next((write for write in writes if takes(write, change.place)), None)
+        return last if last and last.request.user == self._log.user else None
+
+    def _taken_back(self, change: Change, count: int) -> Iterator[Finding]:
+        write, (child, place, _) = self._taker(change), change
         if write is None:
             return
-        seconds = _seconds_after(writes, write, self._log.user)
         request, why, where = write.request.evidence, causes(write, place), path_of(place)
-        yield Finding(
-            "child-forced",
-            child.object,
-            f"it took the field back after {seconds:.1f} seconds from a manager that applied it",
-            where,
-            request=request,
-            causes=why,
-            seconds=round(seconds, 1),
-        )
+        told = [("child-forced", "it took the field back from a manager that applied it")]
         if count >= _FIGHTS:
-            yield Finding(
-                "child-fight",
-                child.object,
-                f"it took the field back each of {count} times, {per_minute:.0f} times a minute",
-                where,
-                request=request,
-                causes=why,
-                count=count,
-                per_minute=round(per_minute, 1),
-            )
+            told.append(("child-fight", f"it took the field back each of {count} times"))
+        for rule, detail in told:
+            yield Finding(rule, child.object, detail, where, request=request, causes=why)
 
-    def _release(self, chosen: list[tuple[WatchedChild, FieldPath, Any]]) -> None:
-        """Let go of the fields, and keep what was added before."""
-        for child, _, _ in chosen:
-            live = self._live(child.key)
-            if live is None:
-                continue
-            body = _identity(live)
-            for place, value in child.foreign.items():
-                if str(value) == PLATFORM:
-                    body = with_value(body, place, value)
-            self._api.apply(body, PLATFORM)
+    def _undo(self) -> None:
+        """Put back what was changed and is still there, with its holders; let go of the rest."""
+        for child in self.children:
+            changes = [Change(child, *one) for one in child.before.items()]
+            for _ in range(_TRIES if changes else 0):
+                live = self._live(child.key) or {}
+                if all(one.is_in(live) for one in changes):
+                    self._api.apply(_with(_identity(live), child.applied), PLATFORM)
+                    break
+                for one in changes:
+                    live = one.of(live)
+                reply = self._api.put(live, EDITOR)
+                if reply.ok:  # a value that changes is the writer's, whatever the entries say
+                    meta = {**metadata(reply.body), "managedFields": child.managed}
+                    self._api.put({**reply.body, "metadata": meta}, EDITOR)
+            child.before.clear()
+        self._machine.settle()
 
     # Replicas and deletion.
 
     def scale(self) -> None:
         """Set replicas by the scale subresource, as an autoscaler does."""
-        scaled: list[tuple[WatchedChild, int]] = []
+        scaled: list[Change] = []
         for child in self.children:
             live = self._live(child.key)
             if live is None or live["kind"] not in _SCALED:
                 continue
             now = Values(live).at(_REPLICAS)
             wanted = (now if isinstance(now, int) else 1) + 1
+            child.remember(live, _REPLICAS)
             patch = {"spec": {"replicas": wanted}}
             if self._api.merge(live, patch, "kube-controller-manager", "scale").ok:
-                scaled.append((child, wanted))
+                scaled.append(Change(child, _REPLICAS, wanted))
         if not scaled:
             return self._recorder.unchecked("replicas-taken", "no child has replicas")
         self._machine.settle()
-        for child, wanted in scaled:
-            live = self._live(child.key)
+        for one in scaled:
+            live, write = self._live(one.child.key), self._taker(one)
             now = ABSENT if live is None else Values(live).at(_REPLICAS)
-            write = taker(self._log.history.of(child.key), _REPLICAS, self._log.user)
-            if now == wanted or now is ABSENT or write is None:
+            if now == one.value or now is ABSENT or write is None:
                 continue
             self._recorder.add(
-                (
-                    Finding(
-                        "replicas-taken",
-                        child.object,
-                        f"replicas that an autoscaler set to {wanted} became {now} again",
-                        path_of(_REPLICAS),
-                        str(wanted),
-                        str(now),
-                        request=write.request.evidence if write else None,
-                        causes=causes(write, _REPLICAS) if write else ("unknown",),
-                    ),
+                Finding(
+                    "replicas-taken",
+                    one.child.object,
+                    f"replicas that an autoscaler set to {one.value} became {now} again",
+                    path_of(_REPLICAS),
+                    str(one.value),
+                    str(now),
+                    request=write.request.evidence,
+                    causes=causes(write, _REPLICAS),
                 )
             )
+        self._undo()
         return self._recorder.checked("replicas-taken", numbered(len(scaled), "child", "children"))
 
     def delete(self) -> None:
@@ -383,34 +432,35 @@ class Others:
             uid = str(metadata(live).get("uid"))
             if self._api.delete(live, uid=uid).ok:
                 gone.append((child, uid))
-        if not gone:
-            return self._recorder.unchecked("child-not-restored", "no child is made to stay")
-        self._machine.attendant.progress("deleting children")
+        if gone:
+            self._machine.attendant.progress("deleting children")
 
-        def back(child: WatchedChild, uid: str) -> bool:
+        def is_back(child: WatchedChild, uid: str) -> bool:
             live = self._live(child.key)
             return live is not None and metadata(live).get("uid") != uid
 
-        self._machine.until(_AGAIN, lambda: all(back(*one) for one in gone))
-        for child, uid in gone:
-            if not back(child, uid):
+        if not self._machine.until(_AGAIN, lambda: all(is_back(*one) for one in gone)):
+            self._machine.settle()
+        # What a finalizer holds is not gone yet, and cannot be made again.
+        judged = [
+            (child, live)
+            for child, uid in gone
+            if metadata(live := self._live(child.key) or {}).get("uid") != uid
+        ]
+        for child, live in judged:
+            if not live:
                 detail = f"it was deleted, and not made again in {_AGAIN:.0f} seconds"
-                self._recorder.add((Finding("child-not-restored", child.object, detail),))
+                last = self._last(child)
+                self._recorder.add(
+                    Finding("child-not-restored", child.object, detail, request=last)
+                )
         self._machine.settle()
-        return self._recorder.checked(
-            "child-not-restored", numbered(len(gone), "child", "children")
-        )
+        if not judged:
+            return self._recorder.unchecked("child-not-restored", "no child is made to stay")
+        words = numbered(len(judged), "child", "children")
+        return self._recorder.checked("child-not-restored", words)
 
     # Reading.
-
-    def contents(self) -> dict[AuditedObject, Object]:
-        """Return what each child with a name of its own holds, without metadata and status."""
-        found: dict[AuditedObject, Object] = {}
-        for child in self.children:
-            live = None if child.object.generated else self._live(child.key)
-            if live is not None:
-                found[child.object] = {k: v for k, v in live.items() if k not in _AROUND}
-        return found
 
     def _live(self, key: AuditKey) -> Object | None:
         state = self._log.history.state(key)
@@ -419,50 +469,50 @@ class Others:
         reply = self._api.get(state)
         return reply.body if reply.status == HTTPStatus.OK else None
 
-    def _has(self, child: WatchedChild, place: FieldPath, value: Any) -> bool:
-        """Return whether a field has this value, or is absent if that is the value."""
-        live = self._live(child.key)
-        now = ABSENT if live is None else Values(live).at(place)
-        return live is not None and (now is value or identical(now, value))
-
-    def _is_silent(
-        self, child: WatchedChild, place: FieldPath, value: Any, reported: _Reported
-    ) -> bool:
-        """Return whether a field is left as it is, and a while later nothing tells of it."""
-        self._machine.until(
-            _SOON, lambda: self._reported() != reported or not self._has(child, place, value)
-        )
-        return self._has(child, place, value) and self._reported() == reported
-
-    def _reported(self) -> _Reported:
-        """Return what the operator reports so far: its Events, and the status of the samples."""
+    def _reported(self) -> Reported:
+        """Return what the operator reports so far."""
         lives = (self._api.get(sample.manifest).body for sample in self._author.samples)
-        return self._log.events, [encode(_report(live)) for live in lives]
+        statuses = {_uid(live): frozenset(_words(live.get("status"))) for live in lives}
+        return Reported(self._log.warnings, statuses)
+
+    def _is_told(self, live: Object | None, before: Reported, now: Reported) -> bool:
+        """Return whether a child's owners, or the operator's Warnings, say what they did not."""
+        owners = self._owners(live or {}) & now.statuses.keys() or now.statuses.keys()
+        return now.warnings > before.warnings or any(
+            now.statuses[uid] - before.statuses.get(uid, frozenset()) for uid in owners
+        )
+
+    def _owners(self, live: Object) -> set[str]:
+        """Return the uids of an object's owners, and of theirs."""
+        states = {_uid(state): state for state in self._log.history.states()}
+        found: set[str] = set()
+        left = [live]
+        while left:
+            for one in metadata(left.pop()).get("ownerReferences") or ():
+                uid = str(one.get("uid"))
+                if uid not in found:
+                    found.add(uid)
+                    left += [states[uid]] if uid in states else []
+        return found
 
 
-def _seconds_after(writes: Iterable[LoggedWrite], write: LoggedWrite, user: str) -> float:
-    """Return how soon after somebody else's write of an object the operator's came."""
-    last = 0.0
-    for one in writes:
-        if one is write:
-            return one.request.at - last if last else 0.0
-        if one.request.user != user:
-            last = one.request.at
-    return 0.0
+def _words(value: Any) -> Iterator[str]:
+    """Yield what a status says in words: its conditions, messages, phases; numbers say nothing.
 
-
-def _report(live: Object) -> list[Any]:
-    """Return where an operator reports: the status, and annotations; times tell nothing."""
-    return [_timeless(live.get("status")), metadata(live).get("annotations")]
-
-
-def _timeless(value: Any) -> Any:
+    A condition is one word with its status, so that one that comes true again is none that is new.
+    """
     if is_map(value):
-        found = value.items()
-        return {k: _timeless(inner) for k, inner in found if k != "observedGeneration"}
-    if is_list(value):
-        return [_timeless(inner) for inner in value]
-    return None if isinstance(value, str) and _INSTANT.match(value) else value
+        if "type" in value and "status" in value:
+            parts = (str(value.get(name, "")) for name in ("type", "status", "reason", "message"))
+            yield _CHANGING.sub("#", " ".join(parts))
+        else:
+            for inner in value.values():
+                yield from _words(inner)
+    elif is_list(value):
+        for inner in value:
+            yield from _words(inner)
+    elif isinstance(value, str) and value:
+        yield _CHANGING.sub("#", value)
 
 
 def _own_fields(live: Object, writes: Sequence[LoggedWrite], user: str) -> Iterator[FieldPath]:
@@ -493,6 +543,16 @@ def _identity(live: Object) -> Object:
     meta = metadata(live)
     kept = {name: meta[name] for name in ("name", "namespace") if name in meta}
     return {**{k: live[k] for k in ("apiVersion", "kind") if k in live}, "metadata": kept}
+
+
+def _with(obj: Object, places: Mapping[FieldPath, Any]) -> Object:
+    for place, value in places.items():
+        obj = with_value(obj, place, value)
+    return obj
+
+
+def _uid(obj: Object) -> str:
+    return str(metadata(obj).get("uid"))
 
 
 def _text(child: WatchedChild, place: FieldPath, value: Any) -> str:

@@ -294,7 +294,8 @@ class Server:
         who = Manager("Update", manager, kind.api.group_version, subresource)
         if live is not None and (given == [{}] or (given == [] and kind.builtin)):
             return self._store(kind, key, live, new, {}, subresource)
-        entries = self._entries(live) if live else {}
+        # An update that brings entries sets them, as `kubectl` does to migrate them.
+        entries = self._entries(body if given and not subresource else live) if live else {}
         if live is not None and not entries:
             return self._store(kind, key, live, new, {}, subresource)
         if subresource == "scale" and not any(REPLICAS in e.fields for e in entries.values()):

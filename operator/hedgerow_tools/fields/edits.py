@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import Object
 
 
-def put(value: Any, wants: Mapping[FieldPath, Any], *, add_items: bool = True) -> Any:
+def put(value: Any, wants: Mapping[FieldPath, Any]) -> Any:
     """Return a JSON value with new values at some places; missing parents are created.
 
-    No place may be below another one. Without `add_items`, list items are not created.
+    No place may be below another one.
     """
     if () in wants:
         return wants[()]
@@ -36,16 +36,14 @@ def put(value: Any, wants: Mapping[FieldPath, Any], *, add_items: bool = True) -
         return value
     if next(iter(found)).startswith("f:"):
         fields: Object = value if is_map(value) else {}
-        return fields | {
-            e[2:]: put(fields.get(e[2:]), below, add_items=add_items) for e, below in found.items()
-        }
+        return fields | {e[2:]: put(fields.get(e[2:]), below) for e, below in found.items()}
     items: list[Any] = list(value) if is_list(value) else []
     where = Positions(tuple(items))
     for element, below in found.items():
         at = where.of(element)
         if at:
-            items[at[0]] = put(items[at[0]], below, add_items=add_items)
-        elif add_items:
+            items[at[0]] = put(items[at[0]], below)
+        else:
             items.append(put(_keys(element), below))
     return items
 

@@ -10,12 +10,12 @@ from typing import Any
 from hedgerow.encoding import encode
 from hedgerow_testing.api import Reply
 from hedgerow_testing.audit.engine import Phases
-from hedgerow_testing.audit.inputs import Inputs
-from hedgerow_testing.audit.judging.access import GrantedRights, Role
+from hedgerow_testing.audit.inputs import Inputs, Role
 from hedgerow_testing.audit.judging.findings import AuditReport
+from hedgerow_testing.audit.judging.quiet import Pace
 from hedgerow_testing.audit.judging.recorder import FindingRecorder
 from hedgerow_testing.audit.log import Log
-from hedgerow_testing.audit.machine import Attendant, AuditEnd, Pace
+from hedgerow_testing.audit.machine import Attendant, AuditEnd
 from hedgerow_testing.memory.kind import custom
 from hedgerow_testing.memory.kinds import BUILTIN
 from hedgerow_testing.memory.requests import MemoryApi, MemoryAudit, RequestPlace
@@ -49,7 +49,7 @@ class LoggedApi(MemoryApi):
         def act() -> tuple[Object, bool]:
             live = self._model.scale(target, replicas, manager)
             version = {"resourceVersion": live["metadata"]["resourceVersion"]}
-            return {"kind": "Scale", "metadata": version}, False
+            return {"kind": "Scale", "metadata": version, "spec": patch["spec"]}, False
 
         return self._send("patch", target, act, patch, "scale", {"fieldManager": manager})
 
@@ -89,21 +89,20 @@ class Machine:
         directory: Path,
         reconcile: Callable[[LoggedApi, Object], None],
         inputs: Inputs,
-        access: GrantedRights | None = None,
     ) -> None:
         self.inputs, self.attendant, self.pace = inputs, Attendant(), Pace()
         self.server = Server((*BUILTIN, custom(widgets.DEFINITION)), (NAMESPACE,))
         self.version, self.began = "1.37.2", 0.0
         self.said_of_definitions = ""
         self.established: list[Object] = _ESTABLISHED
-        self.runs, self.starts, self.connections = False, 0, 2
-        self.ends_at_once = True
+        self.runs, self.starts = False, 0
+        self.ends_at_once, self.printed = True, ""
         self.happened: list[str] = []
         self.reconcile = reconcile
         self._file = directory / "audit.log"
         self._file.touch()
         self._seconds = count()
-        self.log = Log(self._file, USER, access)
+        self.log = Log(self._file, USER)
         self.api, self._own = LoggedApi(self, "administrator"), LoggedApi(self, USER)
 
     def write(
@@ -147,13 +146,16 @@ class Machine:
         self.runs = False
         self.happened.append("kill")
 
-    def cut(self) -> int:
-        return self.connections
+    def tail(self) -> str:
+        return "; it printed nothing"
+
+    def errors(self) -> str:
+        return self.printed
 
     def ready(self, _watches: int, _requests: int) -> None:
         self.look()
 
-    def settle(self, _seconds: float = 0.0, _within: float = 0.0) -> float | None:
+    def settle(self, _seconds: float = 0.0) -> float | None:
         return 0.0 if any(not self.look() for _ in range(12)) else None
 
     def until(self, _seconds: float, done: Callable[[], object]) -> bool:
@@ -166,11 +168,11 @@ class Machine:
             self.reconcile(self._own, one)
         return self.log.poll()
 
-    def audited(self, access: GrantedRights | None = None, environment: Any = None) -> AuditReport:
+    def audited(self, environment: Any = None) -> AuditReport:
         """Go through all phases, and return what was found."""
         recorder = FindingRecorder()
         try:
-            Phases(self, recorder, access, environment).run()  # type: ignore[arg-type]
+            Phases(self, recorder, environment).run()  # type: ignore[arg-type]
         except AuditEnd as end:
             recorder.partial = str(end)
         return recorder.report(self.inputs.command, self.version)

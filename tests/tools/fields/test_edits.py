@@ -40,12 +40,6 @@ class TestPlaces:
     def test_a_value_is_taken_away(self, value, field_path, after):
         assert without(value, [field_path]) == after
 
-    def test_no_item_is_made_if_none_is_wanted(self):
-        item = 'k:{"n":"x"}'
-
-        assert put({"a": 1}, {("f:a", item, "f:b"): 1}, add_items=False) == {"a": []}
-        assert put([{"n": "x"}], {(item, "f:b"): 1}, add_items=False) == [{"n": "x", "b": 1}]
-
     def test_what_becomes_empty_stays_if_it_is_to(self):
         live = {"a": {"b": {"c": 1}}, "d": [{"n": "x", "e": {"f": 1}}]}
         places = [("f:a", "f:b", "f:c"), ("f:d", 'k:{"n":"x"}', "f:e", "f:f")]

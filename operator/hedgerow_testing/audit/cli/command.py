@@ -19,9 +19,13 @@ from hedgerow_testing.audit.cli.outputs import (
     deliver,
     destinations,
     judged_by,
+    kept,
 )
 from hedgerow_testing.audit.engine import audit
-from hedgerow_testing.audit.inputs import read_inputs
+from hedgerow_testing.audit.inputs import AUTHOR, read_inputs
+from hedgerow_testing.audit.judging.baseline import varying
+from hedgerow_testing.audit.judging.quiet import Pace
+from hedgerow_testing.audit.judging.recorder import together
 from hedgerow_testing.audit.judging.rules import BY_NAME
 from hedgerow_testing.audit.machine import Attendant
 from hedgerow_testing.progress import progress_shown
@@ -30,11 +34,11 @@ from hedgerow_tools import interrupts
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hedgerow_testing.audit.inputs import Inputs
     from hedgerow_testing.audit.judging.baseline import AuditOutcome
     from hedgerow_testing.audit.judging.findings import AuditReport
 
 ALL = "all"
+PACE = Pace()
 
 Command = Annotated[
     list[str],
@@ -100,6 +104,43 @@ FailOn = Annotated[
         show_default="those marked with ✗",
     ),
 ]
+Manager = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="The field manager of whoever applies the samples, as your deployment names it.",
+    ),
+]
+Settle = Annotated[
+    float,
+    typer.Option(
+        min=1,
+        max=600,
+        metavar="SECONDS",
+        help="Without a change for so long the operator is taken to be quiet: more for one that"
+        " waits for something that takes a while.",
+    ),
+]
+Keep = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        file_okay=False,
+        help="Keep what the report comes from: the operator's output, the objects, and the audit"
+        " log, which has what Secrets hold.",
+        show_default="none",
+    ),
+]
+Repeat = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        max=100,
+        metavar="N",
+        help="Audit so many times, and report what any of them finds; --write-baseline notes what"
+        " varies.",
+    ),
+]
 Kubernetes = Annotated[
     str,
     typer.Option(metavar="VERSION", help="A pinned version, such as 1.37.", show_default="newest"),
@@ -127,8 +168,7 @@ Output = Annotated[
         "-o",
         metavar="FORMAT[=FILE]",
         autocompletion=lambda: list(FORMATS),
-        help="text, json, html or junit, printed or, with `=FILE`, written to a file; may be"
-        " repeated.",
+        help="text, json or html, printed or, with `=FILE`, written to a file; may be repeated.",
         show_default=TEXT,
     ),
 ]
@@ -142,6 +182,10 @@ def audit_command(
     rights: Rights = None,
     setup: Setup = "",
     fields: Fields = 6,
+    manager: Manager = AUTHOR,
+    settle: Settle = PACE.settle,
+    repeat: Repeat = 1,
+    keep: Keep = None,
     fail_on: FailOn = None,
     baseline: Baseline = None,
     write_baseline: WriteBaseline = None,
@@ -151,40 +195,49 @@ def audit_command(
     """Try an operator, in any language, and tell how it treats the fields of others.
 
     The operator runs against a throwaway cluster of real servers on this machine. The samples are
-    applied by the field manager `helm`, again unchanged, and with each field changed or removed;
-    others write to the operator's objects; it is watched at rest, restarted, killed, and its
-    connections are cut. What the API server's audit log says of it is judged by rules. Takes about
-    two minutes. Nothing of it is left, Ctrl-C included.
+    applied by a field manager, again unchanged, and with each field changed or removed;
+    others write to the operator's objects; it is watched at rest, restarted and killed. What the
+    API server's audit log says of it is judged by rules. Takes some minutes. Nothing of it is left,
+    Ctrl-C included.
 
     - `hedgerow audit --crds config/crd/bases --samples config/samples -- bin/manager`
     - `hedgerow audit --crds crds --samples samples --rights config/rbac/role.yaml -- kopf run
       operator.py`
-    - `hedgerow audit --crds crds --samples samples --baseline known.txt -o html=audit.html -o
-      junit=audit.xml -- bin/manager`
+    - `hedgerow audit --crds crds --samples samples --baseline known.txt -o html=audit.html --
+      bin/manager`
 
     Exit codes: 0 no new finding of the rules that fail an audit, 3 some, 1 the report is partial,
     or nothing could be tried, 2 wrong usage, 130 interrupted.
     """
     chosen = _chosen(fail_on)
     wanted, files = destinations(output or ()), baselines(baseline, write_baseline)
-    inputs = read_inputs(command, crds, samples, rights or None, setup=setup, fields=fields)
+    inputs = read_inputs(
+        command, crds, samples, rights or None, setup=setup, fields=fields, manager=manager
+    )
     found: list[AuditReport] = []
+    code = Exit.FAILED
     try:
         with progress_shown() as tell:
-            interrupts.run(lambda: _carried_out(inputs, tell, kubernetes, found))
+            for number in range(repeat):
+                folder = keep and kept(keep / str(number + 1) if repeat > 1 else keep)
+                work = partial(
+                    audit, inputs, pace=Pace.of(settle), kubernetes=kubernetes, keep=folder
+                )
+                interrupts.run(lambda work=work: _carried_out(work, tell, found))
     finally:
-        outcomes = [judged_by(report, files, chosen) for report in found]
-        for report, outcome in zip(found, outcomes, strict=True):
+        if found:
+            report = together(found)
+            outcome = judged_by(report, files, chosen, varying(found))
             deliver(report, outcome, wanted)
-    raise typer.Exit(exit_code(found[0], outcomes[0]))
+            code = exit_code(report, outcome)
+    raise typer.Exit(code)
 
 
 async def _carried_out(
-    inputs: Inputs, tell: Callable[[str], None], kubernetes: str, found: list[AuditReport]
+    work: Callable[..., AuditReport], tell: Callable[[str], None], found: list[AuditReport]
 ) -> None:
-    """Run the audit in a thread; if this is cancelled, it ends early, with a partial report."""
+    """Run an audit in a thread; if this is cancelled, it ends early, with a partial report."""
     attendant = Attendant(tell)
-    work = partial(audit, inputs, attendant, kubernetes=kubernetes)
     async with anyio.create_task_group() as group:
 
         async def stop() -> None:
@@ -194,7 +247,7 @@ async def _carried_out(
                 attendant.stop.set()
 
         group.start_soon(stop)
-        found.append(await anyio.to_thread.run_sync(work))
+        found.append(await anyio.to_thread.run_sync(partial(work, attendant=attendant)))
         group.cancel_scope.cancel()
 
 

@@ -50,7 +50,6 @@ def listed(report: AuditReport, outcome: AuditOutcome) -> Object:
             "seconds": figures.seconds,
             "requests": figures.requests,
             "writes": figures.writes,
-            "mostRequestsPerSecond": figures.most_per_second,
             "quietAfterSeconds": figures.quiet_after,
             "children": figures.children,
             "fieldsTried": figures.fields_tried,
@@ -90,7 +89,6 @@ def _finding(finding: Finding, *, is_known: bool) -> Object:
         ),
         "causes": [{"name": name, "meaning": CAUSES[name]} for name in finding.causes],
         "count": finding.count,
-        **_known(seconds=finding.seconds, perMinute=finding.per_minute),
     }
 
 
@@ -114,6 +112,7 @@ def _request(request: AuditedRequest) -> Object:
         "uri": request.uri,
         "what": request.what,
         "code": request.code,
+        **_known(at=request.at, body=request.body),
     }
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hedgerow_testing.audit.judging.findings import AuditReport
 
 TEXT: Final = "text"
-FORMATS: Final = (TEXT, "json", "html", "junit")
+FORMATS: Final = (TEXT, "json", "html")
 _OPTION: Final = "--output"
 
 
@@ -60,7 +60,7 @@ def _destination(given: str) -> Destination:
         return Destination(name)
     if name == TEXT:
         raise typer.BadParameter(
-            "text is for terminals; json, html and junit go to files", param_hint=_OPTION
+            "text is for terminals; json and html go to files", param_hint=_OPTION
         )
     return Destination(name, writable(Path(file), _OPTION))
 
@@ -110,19 +110,35 @@ def _lines(file: Path) -> dict[str, tuple[str, ...]]:
     return read_baseline(str(file), text)
 
 
-def judged_by(report: AuditReport, files: Baselines, rules: Collection[str] | None) -> AuditOutcome:
+def kept(directory: Path) -> Path:
+    """Return the directory that is to keep what a report comes from. Raises CommandError."""
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise CommandError(f"{directory} cannot be made: {error.strerror}", Exit.USAGE) from None
+    return directory
+
+
+def judged_by(
+    report: AuditReport,
+    files: Baselines,
+    rules: Collection[str] | None,
+    varies: Mapping[str, str] | None = None,
+) -> AuditOutcome:
     """Return what a report means beside the baseline; write the other one, if one is wanted.
 
     What was written is known from then on. A partial report writes none: it has not seen all.
+    `varies` are lines that some audits of several had, each with a comment that says so.
     """
     if files.file is None:
         return compared(report, files.known, rules)
     if report.partial:
         say(f"{files.file} was not written: the report is partial")
         return compared(report, files.known, rules)
-    _write(files.file, baseline(report.findings, files.comments))
+    _write(files.file, baseline(report.findings, files.comments, varies))
     echo(f"{files.file} has the findings of this audit: {len(report.findings)}", err=True)
-    return compared(report, {*files.known, *map(line_of, report.findings)}, rules)
+    known = dict.fromkeys(map(line_of, report.findings), ()) | dict(files.known)
+    return compared(report, known, rules)
 
 
 def deliver(report: AuditReport, outcome: AuditOutcome, wanted: Sequence[Destination]) -> None:
@@ -145,10 +161,6 @@ def _drawn(report: AuditReport, outcome: AuditOutcome, name: str) -> str:
         from hedgerow_testing.audit.cli.listing import listed  # noqa: PLC0415
 
         return encode(listed(report, outcome), indent=2).decode()
-    if name == "junit":
-        from hedgerow_testing.audit.judging.junit import junit  # noqa: PLC0415
-
-        return junit(report, outcome).rstrip("\n")
     from hedgerow_testing.audit.judging.page_html import draw  # noqa: PLC0415
 
     return draw(report, outcome).rstrip("\n")

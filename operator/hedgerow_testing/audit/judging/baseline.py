@@ -6,6 +6,7 @@ lines above a key that begin with `#` are its author's, and stay where the file 
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -14,7 +15,7 @@ from hedgerow.texts import escaped
 from hedgerow_testing.audit.judging.rules import BY_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from hedgerow_testing.audit.judging.findings import AuditReport, Finding
 
@@ -26,6 +27,8 @@ _HEAD: Final = (
     "# that begin with # may say above a finding why it is here.",
     "",
 )
+VARIES: Final = "# varies:"
+"""How a comment begins of a finding that not every audit of the same operator has."""
 _WORDS: Final = FIRST.rpartition(" ")[0]
 
 
@@ -83,29 +86,55 @@ def _other(name: str, first: str) -> str:
     return f"{name} is no baseline: its first line is not `{FIRST}`; --write-baseline writes one"
 
 
+def varying(reports: Collection[AuditReport]) -> dict[str, str]:
+    """Return the lines that some of several reports have and others have not, with a comment."""
+    found = Counter(line for one in reports for line in set(map(line_of, one.findings)))
+    total = len(reports)
+    return {
+        line: f"{VARIES} in {count} of {total} audits"
+        for line, count in found.items()
+        if count < total
+    }
+
+
 def baseline(
-    findings: Iterable[Finding], comments: Mapping[str, tuple[str, ...]] | None = None
+    findings: Iterable[Finding],
+    comments: Mapping[str, tuple[str, ...]] | None = None,
+    varies: Mapping[str, str] | None = None,
 ) -> str:
     """Return the text of a baseline with these findings; comments of lines that remain stay."""
-    told = comments or {}
+    told, changing = comments or {}, varies or {}
     lines = sorted({line_of(one) for one in findings})
-    parts = (part for line in lines for part in (*told.get(line, ()), line))
+
+    def above(line: str) -> Iterator[str]:
+        yield from (one for one in told.get(line, ()) if not one.startswith(VARIES))
+        yield from (changing[line],) if line in changing else ()
+
+    parts = (part for line in lines for part in (*above(line), line))
     return "\n".join((*_HEAD, *parts, ""))
 
 
 def compared(
-    report: AuditReport, known: Collection[str] = (), rules: Iterable[str] | None = None
+    report: AuditReport,
+    known: Mapping[str, tuple[str, ...]] | None = None,
+    rules: Iterable[str] | None = None,
 ) -> AuditOutcome:
-    """Return what fails an audit, beside the lines of a baseline.
+    """Return what fails an audit, beside the lines of a baseline, each with its comments.
 
     Findings of `rules` fail; by default those of the rules that fail an audit. A finding is gone
-    only if its rule was checked: of a report that is partial nothing is.
+    only if its rule was checked, and if it did not vary: of a report that is partial nothing is.
     """
+    known = known or {}
     found = {line_of(one) for one in report.findings}
     checked = {one.rule.name for one in report.results if one.verdict != "not checked"}
     gone = () if report.partial else sorted(set(known) - found)
     return AuditOutcome(
         tuple(one for one in report.failing(rules) if line_of(one) not in known),
         tuple(one for one in report.findings if line_of(one) in known),
-        tuple(line for line in gone if line.partition(" ")[0] in checked),
+        tuple(
+            line
+            for line in gone
+            if line.partition(" ")[0] in checked
+            and not any(one.startswith(VARIES) for one in known[line])
+        ),
     )

@@ -27,12 +27,13 @@ _LONGEST: Final = 200
 def taker(writes: Sequence[LoggedWrite], field_path: FieldPath, user: str) -> LoggedWrite | None:
     """Return the last write of a user that took a place: its value, or a part in holding it."""
     for write in reversed(writes):
-        if write.request.user == user and _takes(write, field_path):
+        if write.request.user == user and takes(write, field_path):
             return write
     return None
 
 
-def _takes(write: LoggedWrite, field_path: FieldPath) -> bool:
+def takes(write: LoggedWrite, field_path: FieldPath) -> bool:
+    """Return whether a write changed the value at a place, or who has a part in holding it."""
     before, after = (_value(one, field_path) for one in (write.before, write.after))
     return not _equal(before, after) or bool(
         _holders(write.after, field_path) - _holders(write.before, field_path)

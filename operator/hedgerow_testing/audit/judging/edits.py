@@ -28,13 +28,13 @@ def held_fields(live: Object, manager: str) -> tuple[tuple[FieldPath, Any], ...]
 
 
 def with_value(obj: Any, field_path: FieldPath, value: Any) -> Any:
-    """Return a copy with another value at a place; maps above it are made, but no list items."""
-    return edits.put(obj, {field_path: value}, add_items=False)
+    """Return a copy with another value at a place; maps and list items above it are made."""
+    return edits.put(obj, {field_path: value})
 
 
-def without(obj: Any, field_path: FieldPath) -> Any:
+def without(obj: Any, field_path: FieldPath, *, keep_empty: bool = True) -> Any:
     """Return a copy without the value at a place; what is above it stays, if it is empty too."""
-    return edits.without(obj, [field_path], keep_empty=True)
+    return edits.without(obj, [field_path], keep_empty=keep_empty)
 
 
 def spread(places: Iterable[FieldPath], most: int) -> tuple[FieldPath, ...]:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 RuleVerdict = Literal["passed", "failed", "noted", "not checked"]
 """failed and noted have findings: of a rule that matters to the author, and of one that informs."""
 RuleGroup = Literal["author", "others", "quiet", "rights"]
-VERSION = 1
+VERSION = 2
 """The version of the report as JSON; it changes if a field is renamed, removed or means another."""
 
 
@@ -28,7 +28,7 @@ class AuditRule:
     remedy: str
     """How to mend the operator."""
     fails: bool = True
-    """Whether findings fail the audit, without `--fail-on`."""
+    """Whether findings fail the audit, without `--fail-on`; of what depends on time they do not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +76,10 @@ class AuditedRequest:
     what: str = ""
     """What kind of write it is: "whole-object update", "forced apply", "JSON patch" and so on."""
     code: int = 0
+    at: str = ""
+    """When the API server received it, RFC 3339."""
+    body: str = ""
+    """What was sent, as JSON that may be cut; what Secrets hold is hidden."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +88,7 @@ class Finding:
 
     `before` and `after` are values as text, those of Secrets hidden; None: there is none. `holder`
     is who has the field afterwards. `causes` are names of `rules.CAUSES`, the one that explains
-    most first. `seconds` is how soon it happened, `per_minute` how often.
+    most first.
     """
 
     rule: str
@@ -97,8 +101,6 @@ class Finding:
     request: AuditedRequest | None = None
     causes: tuple[str, ...] = ()
     count: int = 1
-    seconds: float | None = None
-    per_minute: float | None = None
     mark: str = ""
     """What tells it from other findings about the same object and path."""
 
@@ -153,7 +155,6 @@ class Figures:
     seconds: float = 0.0
     requests: int = 0
     writes: int = 0
-    most_per_second: int = 0
     quiet_after: float | None = None
     """Seconds from the operator's start until it wrote nothing any more; None: never."""
     children: int = 0

@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections import deque
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, urlsplit
 
 from hedgerow.fields.paths import is_map
+from hedgerow.fields.redaction import HIDDEN, is_secret, worded
 from hedgerow.objects import metadata
 from hedgerow_testing.audit.judging.findings import AuditedObject, AuditedRequest
 
@@ -27,10 +28,14 @@ _VIRTUAL: Final = frozenset({"authentication.k8s.io", "authorization.k8s.io"})
 _KEPT: Final = 100
 """Writes of one object that are kept, to find the one that took a field."""
 _SUCCESS: Final = 300
+_LONGEST: Final = 2000
+"""Characters of a body that a finding shows."""
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _UUID_LENGTH: Final = 36
 _POD: Final = re.compile(r"[b-df-hj-np-tv-xz24-9]{5}")
 """The end of a Pod's name, after its ReplicaSet's digest."""
+_REPLICAS: Final = re.compile(r"[b-df-hj-np-tv-xz24-9]{5,10}")
+"""The digest of a ReplicaSet: it need not have a digit."""
 _RANDOM: Final = re.compile(r"[0-9a-f]{6,64}|[b-df-hj-np-tv-xz24-9]{5,10}")
 """A digest, or what the API server makes of generateName, if it has a digit too."""
 
@@ -95,7 +100,19 @@ class LoggedRequest:
     @property
     def evidence(self) -> AuditedRequest:
         """The request as a finding shows it."""
-        return AuditedRequest(self.verb, self.uri, self.what, self.code)
+        at = datetime.fromtimestamp(self.at, UTC).isoformat(timespec="milliseconds")
+        return AuditedRequest(self.verb, self.uri, self.what, self.code, at, self._text)
+
+    @property
+    def _text(self) -> str:
+        """The body as a finding shows it: without managed fields, and without what Secrets hold."""
+        body = self.body
+        if body is None or is_secret(self.key[1]):
+            return "" if body is None else HIDDEN
+        if is_map(body) and "managedFields" in metadata(body):
+            left = {k: v for k, v in metadata(body).items() if k != "managedFields"}
+            body = {**body, "metadata": left}
+        return worded(body, _LONGEST)
 
     @property
     def _is_dry_run(self) -> bool:
@@ -114,14 +131,16 @@ class LoggedWrite:
     after: Object | None
 
     @property
-    def is_empty(self) -> bool:
-        """Whether it changed nothing: the object has the version that it had before."""
-        before, after = (metadata(one or {}).get("resourceVersion") for one in self._both)
-        return after is not None and before == after
+    def is_change(self) -> bool:
+        """Whether it changed something: the object has another version than before, or is gone."""
+        both = (self.before, self.after)
+        before, after = (metadata(one or {}).get("resourceVersion") for one in both)
+        return after is None or before != after
 
     @property
-    def _both(self) -> tuple[Object | None, Object | None]:
-        return self.before, self.after
+    def is_empty(self) -> bool:
+        """Whether it was to change something, and did not; a second delete is none."""
+        return not self.is_change and self.request.verb != "delete"
 
     @property
     def object(self) -> AuditedObject:
@@ -151,9 +170,9 @@ class History:
         """Return an object as the last write left it; None if it is gone, or was never written."""
         return self._states.get(key)
 
-    def keys(self) -> tuple[AuditKey, ...]:
-        """Return all objects that were written and are there."""
-        return tuple(self._states)
+    def states(self) -> tuple[Object, ...]:
+        """Return all objects that were written and are there, as the last write left them."""
+        return tuple(self._states.values())
 
     def _written(self, request: LoggedRequest, answer: Any) -> LoggedWrite | None:
         if not (request.is_write and request.is_done):
@@ -184,7 +203,10 @@ class History:
         if before is None:
             return None
         version = metadata(body).get("resourceVersion") or "?"
-        return {**before, "metadata": {**metadata(before), "resourceVersion": version}}
+        after = {**before, "metadata": {**metadata(before), "resourceVersion": version}}
+        if request.subresource == "scale":
+            after["spec"] = {**(before.get("spec") or {}), **(body.get("spec") or {})}
+        return after
 
 
 def _is_held(body: Object) -> bool:
@@ -229,15 +251,32 @@ def moment(text: str) -> float:
 
 
 def identified(obj: Object, key: AuditKey, version: str = "v1") -> AuditedObject:
-    """Return which object it is; of one that is not known, what its address tells."""
+    """Return which object it is; of one that is not known, what its address tells.
+
+    A Pod is the same in every run, whatever has made it and whether it was read or only addressed.
+    """
     group, resource, namespace, name = key
     meta = metadata(obj)
+    is_pod = (group, resource) == ("", "pods")
+    name = str(meta.get("name") or name)
+    made = "" if is_pod else str(meta.get("generateName") or "")
     return AuditedObject(
         api_version=str(obj.get("apiVersion") or (f"{group}/{version}" if group else version)),
-        kind=str(obj.get("kind") or resource),
-        name=str(meta.get("name") or name),
+        kind=str(obj.get("kind") or ("Pod" if is_pod else resource)),
+        name=name,
         namespace=str(meta.get("namespace") or namespace),
-        generated=str(meta.get("generateName") or _generated(str(meta.get("name") or name))),
+        generated=made or (_of_a_pod(name) if is_pod else _generated(name)),
+    )
+
+
+def _of_a_pod(name: str) -> str:
+    """Return the part of a Pod's name before what was made up, the ReplicaSet's digest too."""
+    first, dash, last = name.rpartition("-")
+    if not _POD.fullmatch(last):
+        return _generated(name)
+    above, also, digest = first.rpartition("-")
+    return (
+        above + also if also and _REPLICAS.fullmatch(digest) else _generated(first) or first + dash
     )
 
 
@@ -246,6 +285,5 @@ def _generated(name: str) -> str:
     if _UUID.fullmatch(name[-_UUID_LENGTH:]):
         return name[:-_UUID_LENGTH]
     first, dash, last = name.rpartition("-")
-    above = _generated(first) if _POD.fullmatch(last) else ""
     is_random = any(map(str.isdigit, last)) and _RANDOM.fullmatch(last)
-    return above or (first + dash if is_random else "")
+    return first + dash if is_random else ""

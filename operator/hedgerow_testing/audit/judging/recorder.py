@@ -9,7 +9,7 @@ from hedgerow_testing.audit.judging.findings import AuditReport, Figures
 from hedgerow_testing.audit.judging.rules import RULES, judged
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     from hedgerow_testing.audit.judging.findings import Finding, SampleView
 
@@ -26,7 +26,7 @@ class FindingRecorder:
         self.figures = Figures()
         self.partial = ""
 
-    def add(self, findings: Iterable[Finding]) -> None:
+    def add(self, *findings: Finding) -> None:
         """Take findings; of two about the same, the first is kept."""
         for one in findings:
             self._findings.setdefault(one.key, one)
@@ -61,3 +61,23 @@ class FindingRecorder:
             notes=tuple(self.notes),
             figures=replace(self.figures),
         )
+
+
+def together(reports: Sequence[AuditReport]) -> AuditReport:
+    """Return what several audits of one operator have found as one report; figures are the last's.
+
+    It is partial if any of them is.
+    """
+    *_, last = reports
+    recorder = FindingRecorder()
+    for one in reports:
+        recorder.add(*one.findings)
+        recorder.notes |= dict.fromkeys(one.notes)
+        recorder.partial = recorder.partial or one.partial
+        for result in one.results:
+            if result.verdict == "not checked":
+                recorder.unchecked(result.rule.name, result.why)
+            else:
+                recorder.checked(result.rule.name, result.checked)
+    recorder.samples, recorder.figures = last.samples, last.figures
+    return recorder.report(last.command, last.kubernetes)

@@ -7,11 +7,12 @@ server's to say, so several are offered.
 from __future__ import annotations
 
 import re
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
 from hedgerow.fields.canonical import identical
 from hedgerow.fields.paths import is_list, is_map
+from hedgerow.fields.sets import ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -24,6 +25,8 @@ MOST: Final = 4
 _ANY: Final[Mapping[str, Any]] = {}
 _NUMBER: Final = re.compile(r"[0-9]{1,15}")
 _LARGEST: Final = 2**31 - 1
+_BEFORE: Final = 60
+"""Characters of a text that are shown before what differs."""
 
 
 def schema_at(schema: Mapping[str, Any], field_path: FieldPath) -> Mapping[str, Any]:
@@ -140,3 +143,25 @@ def _is_between(value: float, schema: Mapping[str, Any]) -> bool:
         return False
     step = schema.get("multipleOf")
     return not step or value % step == 0
+
+
+def differing(one: Any, other: Any, above: FieldPath = ()) -> tuple[FieldPath, Any, Any]:
+    """Return the first place at which two values differ, and what each has there, or ABSENT.
+
+    Of long texts their ends are returned, from a little before the difference on.
+    """
+    pairs: list[tuple[str, Any, Any]] = []
+    if is_map(one) and is_map(other):
+        pairs = [(f"f:{k}", one.get(k, ABSENT), other.get(k, ABSENT)) for k in {**one, **other}]
+    elif is_list(one) and is_list(other):
+        both = enumerate(zip_longest(one, other, fillvalue=ABSENT))
+        pairs = [(f"i:{index}", *values) for index, values in both]
+    for element, mine, its in pairs:
+        if ABSENT in (mine, its) or not identical(mine, its):
+            return differing(mine, its, (*above, element))
+    if isinstance(one, str) and isinstance(other, str):
+        characters = enumerate(zip_longest(one, other))
+        at = next((index for index, (mine, its) in characters if mine != its), 0)
+        if at > _BEFORE:
+            one, other = (f"…{text[at - _BEFORE :]}" for text in (one, other))
+    return above, one, other

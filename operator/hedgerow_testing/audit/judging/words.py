@@ -23,8 +23,6 @@ MARKS: Final[Mapping[RuleVerdict, str]] = {
     "failed": "✗", "noted": "!", "passed": "✓", "not checked": "·",
 }  # fmt: skip
 _ABSENT: Final = "(absent)"
-_SHORTEST: Final = 0.05
-"""Seconds; less is no time that was measured."""
 
 
 def title(report: AuditReport) -> str:
@@ -40,7 +38,6 @@ def figures(report: AuditReport) -> str:
         f"Kubernetes {report.kubernetes}" if report.kubernetes else "",
         f"{found.seconds:.0f} s",
         f"{numbered(found.requests, 'request')}, {numbered(found.writes, 'write')}",
-        f"at most {numbered(found.most_per_second, 'request')} in a second",
         "never quiet" if quiet is None else f"quiet after {quiet:.1f} s",
         numbered(found.children, "child", "children"),
         f"{numbered(found.fields_tried, 'field')} tried, {found.fields_changed} of them changed",
@@ -74,6 +71,7 @@ def _facts(finding: Finding) -> Iterator[tuple[str, str]]:
     yield "holder", "" if holder in finding.detail else holder
     yield "cause", why(finding)
     yield "request", _request(finding)
+    yield "sent", finding.request.body if finding.request else ""
     yield "when", _when(finding)
 
 
@@ -102,11 +100,6 @@ def _request(finding: Finding) -> str:
 
 
 def _when(finding: Finding) -> str:
-    seconds, rate = finding.seconds, finding.per_minute
     is_told = str(finding.count) in finding.detail
-    parts = (
-        f"{finding.count} times" if finding.count > 1 and not is_told else "",
-        f"after {seconds:.1f} s" if seconds is not None and seconds >= _SHORTEST else "",
-        f"{rate:.1f} a minute" if rate is not None else "",
-    )
-    return ", ".join(filter(None, parts))
+    times = f"{finding.count} times" if finding.count > 1 and not is_told else ""
+    return ", ".join(filter(None, (finding.request.at if finding.request else "", times)))

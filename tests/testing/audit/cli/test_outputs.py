@@ -18,7 +18,7 @@ from hedgerow_testing.audit.cli.outputs import (
     judged_by,
 )
 from hedgerow_testing.audit.judging.baseline import BaselineError, baseline, compared, line_of
-from testing.audit.reports import BURST, CLEAN, EVIL, ORDINARY, RESTLESS, TIMEOUT, hostile, report
+from testing.audit.reports import CLEAN, EVIL, ORDINARY, RESTLESS, TIMEOUT, VAIN, hostile, report
 
 GONE = "never-quiet Service/old .spec.ports"
 
@@ -30,19 +30,19 @@ class TestTargets:
         assert destinations(()) == (Destination("text"),)
         assert destinations(("json",)) == (Destination("json"),)
         assert destinations((f"html={file}",)) == (Destination("html", file), Destination("text"))
-        assert destinations((f"html={file}", "junit")) == (
+        assert destinations((f"html={file}", "json")) == (
             Destination("html", file),
-            Destination("junit"),
+            Destination("json"),
         )
 
     @pytest.mark.parametrize(
         ("given", "expected"),
         [
-            (["pdf"], "there is no format 'pdf'; there are text, json, html, junit"),
+            (["pdf"], "there is no format 'pdf'; there are text, json, html"),
             (["text=a"], "text is for terminals"),
             (["html="], "is a directory; name a file"),
             (["html=/"], "is a directory"),
-            (["junit=nowhere/a.xml"], "nowhere is not there"),
+            (["json=nowhere/a.json"], "nowhere is not there"),
             (["json", "html"], "only one format can be printed; give the others files: html=FILE"),
         ],
     )
@@ -71,24 +71,21 @@ class TestTargets:
 
 class TestDelivery:
     def test_each_file_has_its_format_and_the_page_is_printed(self, tmp_path, capsys):
-        names = ("json", "html", "junit")
+        names = ("json", "html")
         wanted = destinations(f"{name}={tmp_path / name}" for name in names)
-        deliver(ORDINARY, compared(ORDINARY, (line_of(TIMEOUT), GONE)), wanted)
+        deliver(ORDINARY, compared(ORDINARY, dict.fromkeys((line_of(TIMEOUT), GONE), ())), wanted)
 
         found = json.loads((tmp_path / "json").read_text())
         assert found["gone"] == [GONE]
         assert [one["known"] for one in found["findings"]] == [True, False, False, False, False]
         assert (tmp_path / "html").read_text().startswith("<!doctype html>")
-        assert (tmp_path / "junit").read_text().startswith("<?xml")
         printed = capsys.readouterr().out
         assert "known: .spec.timeout: 60s → 1m0s; manager (Update) holds it" in printed
         assert f"Gone: these lines of the baseline can be removed.\n    {GONE}\n" in printed
         assert "1 findings are known" not in printed
         assert "1 finding is known" in printed
 
-    @pytest.mark.parametrize(
-        ("name", "begins"), [("json", "{"), ("html", "<!doctype"), ("junit", "<?xml")]
-    )
+    @pytest.mark.parametrize(("name", "begins"), [("json", "{"), ("html", "<!doctype")])
     def test_any_format_is_printed(self, capsys, name, begins):
         deliver(hostile(), compared(hostile()), (Destination(name),))
 
@@ -110,7 +107,7 @@ class TestBaselines:
         return tmp_path / "known.txt"
 
     def test_known_findings_do_not_fail_and_new_ones_do(self, file):
-        file.write_text(baseline((TIMEOUT, BURST)))
+        file.write_text(baseline((TIMEOUT, VAIN)))
         outcome = judged_by(ORDINARY, baselines(file, None), None)
 
         assert exit_code(ORDINARY, outcome) == Exit.CONFLICT

@@ -1,0 +1,148 @@
+"""Supervisor: runs one command, and ends all that came of it once its holder lets go, or is gone.
+
+It is a program of its own and a child subreaper: whatever a process below it does with its
+environment, session or parents, it stays below it. It needs only the standard library.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import signal
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from subprocess import DEVNULL, PIPE, STDOUT, Popen, TimeoutExpired
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_SUBREAPER: Final = 36
+"""PR_SET_CHILD_SUBREAPER of prctl(2)."""
+_TERMINATE: Final = b"t"
+_LINE: Final = 200
+_STEP: Final = 0.05
+PATIENCE: Final = 10.0
+"""Seconds after which what cannot be killed, such as a program of another user, is left."""
+
+
+class Supervised:
+    """One command under a supervisor; its output is appended to a file. Raises OSError."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        directory: Path | None,
+        output: Path,
+    ) -> None:
+        self._process = Popen(
+            [sys.executable, "-I", "-S", __file__, str(output), *command],
+            stdin=PIPE,
+            stdout=PIPE,
+            env=environment,
+            cwd=directory,
+            start_new_session=True,
+            bufsize=0,
+        )
+        assert self._process.stdin  # noqa: S101 - as it was asked for
+        assert self._process.stdout  # noqa: S101
+        self._told, self._said = self._process.stdin, self._process.stdout
+        self._code: int | None = None
+        refused = self._said.readline().decode().strip()
+        os.set_blocking(self._said.fileno(), False)
+        if refused:
+            self.end()
+            raise OSError(0, refused)
+
+    def code(self) -> int | None:
+        """Return the command's exit code; None while it runs."""
+        if self._code is None and (line := self._said.read(_LINE)):
+            self._code = int(line)
+        return self._process.poll() if self._code is None else self._code
+
+    def terminate(self) -> None:
+        """Send SIGTERM to the command and what shares its process group: a shell before it, too."""
+        with suppress(BrokenPipeError):
+            self._told.write(_TERMINATE)
+
+    def processes(self) -> dict[int, float]:
+        """Return the processes that came of it, with the seconds of CPU that each has taken."""
+        return descendants(self._process.pid)
+
+    def end(self) -> None:
+        """Kill all of it; what cannot be killed is left."""
+        self._told.close()
+        with suppress(TimeoutExpired):
+            self._process.wait(2 * PATIENCE)
+        self._process.kill()
+        self._process.wait()
+        self._said.close()
+
+
+def descendants(pid: int) -> dict[int, float]:
+    """Return the processes below one, each with its seconds of CPU; zombies are none."""
+    below: dict[int, list[tuple[int, float]]] = {}
+    tick = os.sysconf("SC_CLK_TCK")
+    for path in Path("/proc").glob("[1-9]*/stat"):
+        with suppress(OSError):
+            # The name before the last parenthesis may have any characters.
+            state, parent, *more = path.read_text(errors="replace").rpartition(")")[2].split()
+            taken = sum(map(int, more[9:13])) / tick
+            if state != "Z":
+                below.setdefault(int(parent), []).append((int(path.parent.name), taken))
+    found: dict[int, float] = {}
+    left = [pid]
+    while left:
+        for child, taken in below.get(left.pop(), ()):
+            found[child] = taken
+            left.append(child)
+    return found
+
+
+def main(output: str, *command: str) -> None:
+    """Run a command until standard input ends; tell on standard output if it ends before."""
+    ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
+    try:
+        told = os.open(output, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        child = Popen(command, stdin=DEVNULL, stdout=told, stderr=STDOUT, start_new_session=True)
+    except OSError as error:
+        _say(error.strerror or "it cannot be run")
+        return
+    _say("")
+    while True:
+        if select.select([0], [], [], _STEP)[0]:
+            if os.read(0, 1) != _TERMINATE:
+                break
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(child.pid, signal.SIGTERM)
+        _reap(child.pid)
+    deadline = time.monotonic() + PATIENCE
+    while _reap(child.pid) and time.monotonic() < deadline:
+        for pid in descendants(os.getpid()):
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(_STEP / 10)
+
+
+def _reap(first: int) -> bool:
+    """Collect what has ended, and tell how the first one did; return whether any is left."""
+    try:
+        while (found := os.waitpid(-1, os.WNOHANG))[0]:
+            if found[0] == first:
+                _say(str(os.waitstatus_to_exitcode(found[1])))
+    except ChildProcessError:
+        return False
+    return True
+
+
+def _say(line: str) -> None:
+    with suppress(BrokenPipeError):
+        os.write(1, f"{line}\n".encode())
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
