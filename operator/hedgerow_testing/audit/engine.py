@@ -222,15 +222,15 @@ class Phases:
         What it makes meanwhile it had not made yet: it is waited for, and watched again.
         """
         log, pace = self._machine.log, self._machine.pace
-        began, mark, made = time.monotonic(), log.changes, len(log.children)
+        began, mark, made = time.monotonic(), log.changes, log.made
         self._author.reapply()
         self._author.try_changes()
         for _ in range(_LATE):
             left = pace.rest - (time.monotonic() - began)
-            if not self._machine.until(left, lambda made=made: len(log.children) > made):
+            if not self._machine.until(left, lambda made=made: log.made > made):
                 break
             self._machine.settle(pace.first)
-            began, mark, made = time.monotonic(), log.changes, len(log.children)
+            began, mark, made = time.monotonic(), log.changes, log.made
         if log.changes > mark:
             self._machine.until(pace.rest, lambda: False)  # what is done once is not told
         took = time.monotonic() - began

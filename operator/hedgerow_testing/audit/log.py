@@ -36,6 +36,8 @@ class Log:
         """Watches that the operator has opened."""
         self.children: dict[AuditKey, None] = {}
         """Objects that the operator has created."""
+        self.made = 0
+        """How often it has created one, the same one again included."""
         self.managers: set[tuple[str, str]] = set()
         """The field managers that the operator writes as, each with its operation."""
         self.warnings = 0
@@ -87,6 +89,7 @@ class Log:
             return
         if request.code == _CREATED and not request.subresource:
             group, resource, namespace, name = request.key
+            self.made += 1
             self.children[group, resource, namespace, name or write.object.name] = None
         self.managers.update(writers(write))
         if write.is_change:

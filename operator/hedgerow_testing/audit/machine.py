@@ -211,9 +211,9 @@ class Machine:
         while not wait.is_reached(time.monotonic(), is_idle=not self.log.changes):
             if wait.is_missed(time.monotonic()):
                 return None
-            children = len(self.log.children)
+            made = self.log.made
             if self.look():
-                wait.change(time.monotonic(), is_made=len(self.log.children) > children)
+                wait.change(time.monotonic(), is_made=self.log.made > made)
         return wait.last - wait.began
 
     def until(self, seconds: float, done: Callable[[], object]) -> bool:
