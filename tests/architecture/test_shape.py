@@ -208,8 +208,11 @@ def test_nothing_blocks_the_loop_by_sleeping():
         if isinstance(node, ast.Attribute) and ast.unparse(node) == "time.sleep"
     }
 
-    # The leash runs as a program of its own, without a loop.
-    assert sleepers == {"hedgerow_testing/sandbox/leash.py"}
+    # These run as programs of their own, without a loop.
+    assert sleepers == {
+        "hedgerow_testing/audit/supervisor.py",
+        "hedgerow_testing/sandbox/leash.py",
+    }
 
 
 def test_nothing_sets_an_attribute_of_a_frozen_value():

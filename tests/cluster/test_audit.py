@@ -22,6 +22,7 @@ from support.objects import widgets
 
 DEMO = "Widget.example.org/demo"
 CONFIG, DEPLOYMENT = "ConfigMap/demo-widget", "Deployment.apps/demo-widget"
+IMAGE = '.spec.template.spec.containers[name="main"].image'
 FOREIGN = (
     ".data.audit-applied",
     *(
@@ -48,8 +49,8 @@ class Case(NamedTuple):
     settle: float = 1.2
     sometimes: tuple[str, ...] = ()
     """Findings that come on a slow machine: a beat of ten seconds falls into another phase."""
-    more: tuple[tuple[str, str, list[str]], ...] = ()
-    """Rights beyond those that it needs, of an operator without a fault: it gets no others."""
+    is_limited: bool = False
+    """Whether it has no rights but those that it needs."""
 
 
 CASES = {
@@ -65,8 +66,30 @@ CASES = {
         ),
         ("whole-object-update",),
     ),
+    "takes-back": Case(
+        tuple(
+            f"{rule} {child}"
+            for rule in ("child-fight", "child-forced")
+            for child in (f"{CONFIG} .data.message", f"{DEPLOYMENT} {IMAGE}")
+        ),
+        ("forced-apply",),
+    ),
+    "looks-away": Case(
+        (
+            *(
+                f"child-silent {child} {how}"
+                for how in ("apply", "edit")
+                for child in (f"{CONFIG} .data.message", f"{DEPLOYMENT} {IMAGE}")
+            ),
+            f"child-silent {CONFIG} .data.interval removal",
+            f"child-silent {DEPLOYMENT} .metadata.labels.widget removal",
+        ),
+    ),
     "heartbeat": Case(
-        (f"writes-at-rest {DEMO}",), rest=11.0, sometimes=(f"writes-at-restart {DEMO}",)
+        (f"writes-at-rest {DEMO}",),
+        rest=11.0,
+        sometimes=(f"writes-at-restart {DEMO}",),
+        is_limited=True,
     ),
     "hedgerow": Case(command=OPERATOR, settle=3.0),
 }
@@ -99,16 +122,15 @@ def found(
         case, account = CASES[name], name.replace(" ", "-")
         directory = root / account
         directory.mkdir()
-        files = widgets.put(directory, *case.more)
+        files = widgets.put(directory)
         if name == "hedgerow":
             put_own(files)
-        program = [sys.executable, widgets.PROGRAM, f"shop-{account}"]
-        program += [] if case.more else [name]
+        program = [sys.executable, widgets.PROGRAM, f"shop-{account}", name]
         inputs = read_inputs(
             case.command or list(map(str, program)),
             files / "crds.yaml",
             files / "samples.yaml",
-            files / "rights.yaml" if case.more else None,
+            files / "rights.yaml" if case.is_limited else None,
             fields=2,
             namespace=f"shop-{account}",
         )

@@ -75,8 +75,8 @@ def test_the_workflow_runs_as_it_stands(nodes_binaries: None, tmp_path: Path):
 
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     for command in commands[1:]:
-        done = run(["/bin/sh", "-ec", command], cwd=tmp_path, env={**os.environ, "PATH": path})
-        assert done.returncode == 0
+        shell = ["/bin/sh", "-ec", command]
+        run(shell, check=True, cwd=tmp_path, env={**os.environ, "PATH": path})
 
     kept = {file.name for file in (tmp_path / "audit").iterdir()}
     assert kept == {"audit.log", "objects.yaml", "operator.log", "report.html", "report.json"}

@@ -156,13 +156,11 @@ def _named(given: Path | Sequence[Path]) -> str:
 
 def _all_objects(given: Path | Sequence[Path]) -> Iterator[tuple[str, Object]]:
     """Yield the objects of files and of what is below directories, each with its file."""
-    for path in _paths(given):
-        for name, text in texts(path, deep=True):
-            if Path(name).name in _KUSTOMIZATIONS:
-                continue
-            for obj in objects_in(name, text):
-                if obj.get("kind") not in _SKIPPED:
-                    yield name, _named_object(name, obj)
+    found = (one for path in _paths(given) for one in texts(path, deep=True))
+    for name, text in found:
+        if Path(name).name not in _KUSTOMIZATIONS:
+            objects = (one for one in objects_in(name, text) if one.get("kind") not in _SKIPPED)
+            yield from ((name, _named_object(name, one)) for one in objects)
 
 
 def _named_object(file: str, obj: Object) -> Object:

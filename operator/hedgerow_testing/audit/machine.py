@@ -206,9 +206,9 @@ class Machine:
 
         None: it did not become quiet within the limit.
         """
-        now = time.monotonic()
+        now, is_first = time.monotonic(), bool(seconds)
         self._wait = wait = Quiet(self.pace, now, max(seconds, self.pace.settle), self._wait.gap)
-        while not wait.is_reached(time.monotonic(), is_idle=not self.log.changes):
+        while not wait.is_reached(time.monotonic(), is_idle=is_first and not self.log.changes):
             if wait.is_missed(time.monotonic()):
                 return None
             made = self.log.made

@@ -91,7 +91,7 @@ class WatchedChild:
         self.before.setdefault(place, Values(live).at(place))
 
 
-class Change(NamedTuple):
+class Disturbance(NamedTuple):
     """A change of a child by somebody else: the place, and the value; ABSENT removes it."""
 
     child: WatchedChild
@@ -163,7 +163,7 @@ class Others:
                 self._api.merge(live, _with({}, edited), EDITOR),
             )
             for places, reply in zip((applied, edited), replies, strict=True):
-                took = all(Change(child, *one).is_in(reply.body) for one in places.items())
+                took = all(Disturbance(child, *one).is_in(reply.body) for one in places.items())
                 child.foreign |= places if reply.ok and took else {}
         self._machine.settle()
 
@@ -177,7 +177,7 @@ class Others:
                 continue
             for place, value in child.foreign.items():
                 looked += 1
-                if not Change(child, place, value).is_in(live):
+                if not Disturbance(child, place, value).is_in(live):
                     self._recorder.add(*self._lost(child, place, value, Values(live).at(place)))
         if looked:
             words = numbered(looked, "field of others", "fields of others")
@@ -228,7 +228,7 @@ class Others:
             else:
                 self._recorder.unchecked(rule, "the API server took no change of a child")
 
-    def _choose(self, child: WatchedChild) -> Change | None:
+    def _choose(self, child: WatchedChild) -> Disturbance | None:
         """Return a field that the operator holds and another value that the server takes."""
         live = self._live(child.key)
         if live is None:
@@ -236,7 +236,7 @@ class Others:
         values = Values(live)
         for place in self._places(child, live):
             for other in others(values.at(place)):
-                one = Change(child, place, other)
+                one = Disturbance(child, place, other)
                 body = one.of(_identity(live))
                 reply = self._api.apply(body, PLATFORM, force=True, dry_run=True)
                 if reply.ok and one.is_in(reply.body):
@@ -246,7 +246,7 @@ class Others:
     def _places(self, child: WatchedChild, live: Object) -> Iterator[FieldPath]:
         return _own_fields(live, self._log.history.of(child.key), self._log.user)
 
-    def _is_edited(self, change: Change) -> bool:
+    def _is_edited(self, change: Disturbance) -> bool:
         """Change a child as an editor does, and return whether it is so in the server's answer."""
         for _ in range(_TRIES):
             live = self._live(change.child.key)
@@ -258,20 +258,20 @@ class Others:
                 return reply.ok and change.is_in(reply.body)
         return False
 
-    def _removed(self, child: WatchedChild) -> Change | None:
+    def _removed(self, child: WatchedChild) -> Disturbance | None:
         """Remove a field that the operator sent; the first one was just edited."""
         live = self._live(child.key)
         for place in islice(self._places(child, live), 1, 1 + _TRIES) if live else ():
-            one = Change(child, place, ABSENT)
+            one = Disturbance(child, place, ABSENT)
             if self._is_edited(one):
                 return one
         return None
 
-    def _silent(self, changes: list[Change], detail: str, how: str, before: Reported) -> None:
+    def _silent(self, changes: list[Disturbance], detail: str, how: str, before: Reported) -> None:
         """Record which changes are left as they are while nothing tells of them; undo them."""
         if not changes:
             return self._undo()
-        left: list[Change] = []
+        left: list[Disturbance] = []
 
         def none_is_left() -> bool:
             now = self._reported()
@@ -296,7 +296,7 @@ class Others:
     def _last(self, child: WatchedChild) -> AuditedRequest:
         return self._log.history.of(child.key)[-1].request.evidence
 
-    def _fight(self, chosen: list[Change], before: Reported) -> list[Change]:
+    def _fight(self, chosen: list[Disturbance], before: Reported) -> list[Disturbance]:
         """Take fields by a forced apply, as Argo CD may, and again whenever they are taken back.
 
         Returns the changes that took place.
@@ -318,7 +318,7 @@ class Others:
         self._silent(left, "another manager's apply was left", "apply", before)
         return forced
 
-    def _is_forced(self, change: Change) -> bool:
+    def _is_forced(self, change: Disturbance) -> bool:
         """Apply a field by force, and return whether it is so in the server's answer."""
         live = self._live(change.child.key)
         if live is None or change.is_in(live):
@@ -328,9 +328,9 @@ class Others:
         reply = self._api.apply(body, PLATFORM, force=True)
         return reply.ok and change.is_in(reply.body)
 
-    def _taken(self, active: list[Change]) -> list[Change]:
+    def _taken(self, active: list[Disturbance]) -> list[Disturbance]:
         """Wait a little, and return those of the changes that the operator has taken back."""
-        left: list[Change] = []
+        left: list[Disturbance] = []
 
         def all_taken() -> bool:
             left[:] = [one for one in active if one.is_in(self._live(one.child.key))]
@@ -344,13 +344,13 @@ class Others:
         self._machine.until(_LOGGED, lambda: all(map(self._taker, taken)))
         return [one for one in taken if self._taker(one)]
 
-    def _taker(self, change: Change) -> LoggedWrite | None:
+    def _taker(self, change: Disturbance) -> LoggedWrite | None:
         """Return the write that took a place last if it is the operator's."""
         writes = reversed(self._log.history.of(change.child.key))
         last = next((write for write in writes if takes(write, change.place)), None)
         return last if last and last.request.user == self._log.user else None
 
-    def _taken_back(self, change: Change, count: int) -> Iterator[Finding]:
+    def _taken_back(self, change: Disturbance, count: int) -> Iterator[Finding]:
         write, (child, place, _) = self._taker(change), change
         if write is None:
             return
@@ -364,7 +364,7 @@ class Others:
     def _undo(self) -> None:
         """Put back what was changed and is still there, with its holders; let go of the rest."""
         for child in self.children:
-            changes = [Change(child, *one) for one in child.before.items()]
+            changes = [Disturbance(child, *one) for one in child.before.items()]
             for _ in range(_TRIES if changes else 0):
                 live = self._live(child.key) or {}
                 if all(one.is_in(live) for one in changes):
@@ -383,7 +383,7 @@ class Others:
 
     def scale(self) -> None:
         """Set replicas by the scale subresource, as an autoscaler does."""
-        scaled: list[Change] = []
+        scaled: list[Disturbance] = []
         for child in self.children:
             live = self._live(child.key)
             if live is None or live["kind"] not in _SCALED:
@@ -393,7 +393,7 @@ class Others:
             child.remember(live, _REPLICAS)
             patch = {"spec": {"replicas": wanted}}
             if self._api.merge(live, patch, "kube-controller-manager", "scale").ok:
-                scaled.append(Change(child, _REPLICAS, wanted))
+                scaled.append(Disturbance(child, _REPLICAS, wanted))
         if not scaled:
             return self._recorder.unchecked("replicas-taken", "no child has replicas")
         self._machine.settle()

@@ -36,22 +36,22 @@ RULES = (
 )
 
 
-def role(*more: tuple[str, str, list[str]]) -> Object:
-    """Return the ClusterRole of the operator, with further rules."""
+def role() -> Object:
+    """Return the ClusterRole of the operator."""
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRole",
         "metadata": {"name": "widgets"},
         "rules": [
             {"apiGroups": [group], "resources": [resource], "verbs": verbs}
-            for group, resource, verbs in (*RULES, *more)
+            for group, resource, verbs in RULES
         ],
     }
 
 
-def put(directory: Path, *more: tuple[str, str, list[str]]) -> Path:
+def put(directory: Path) -> Path:
     """Write the files that an audit takes: crds.yaml, samples.yaml and rights.yaml."""
-    found = {"crds": DEFINITION, "samples": SAMPLE, "rights": role(*more)}
+    found = {"crds": DEFINITION, "samples": SAMPLE, "rights": role()}
     for name, content in found.items():
         (directory / f"{name}.yaml").write_text(yaml.safe_dump(content))
     return directory
