@@ -27,7 +27,7 @@ from hedgerow_testing.audit.judging.history import identified
 from hedgerow_testing.audit.judging.values import others
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from hedgerow.fields.sets import FieldPath
     from hedgerow_schemas.base import Object
@@ -89,6 +89,20 @@ class WatchedChild:
         if not self.before:
             self.managed = metadata(live).get("managedFields")
         self.before.setdefault(place, Values(live).at(place))
+
+    def is_as_before(self, live: Object) -> bool:
+        """Return whether all that was changed is as it was."""
+        return all(Disturbance(self, *one).is_in(live) for one in self.before.items())
+
+    def as_before(self, live: Object) -> Object:
+        """Return the object with all that was changed as it was."""
+        for one in self.before.items():
+            live = Disturbance(self, *one).of(live)
+        return live
+
+    def held_as_before(self, live: Object) -> Object:
+        """Return the object with its former holders: a value that is put is the writer's."""
+        return {**live, "metadata": {**metadata(live), "managedFields": self.managed}}
 
 
 class Disturbance(NamedTuple):
@@ -248,15 +262,22 @@ class Others:
 
     def _is_edited(self, change: Disturbance) -> bool:
         """Change a child as an editor does, and return whether it is so in the server's answer."""
+        live = self._live(change.child.key)
+        if live is None or change.is_in(live):
+            return False
+        change.child.remember(live, change.place)
+        return change.is_in(self._put(change.child, change.of))
+
+    def _put(self, child: WatchedChild, changed: Callable[[Object], Object]) -> Object | None:
+        """Replace a child as an editor does, and return the answer; None if it is refused."""
         for _ in range(_TRIES):
-            live = self._live(change.child.key)
-            if live is None or change.is_in(live):
-                return False
-            change.child.remember(live, change.place)
-            reply = self._api.put(change.of(live), EDITOR)
+            live = self._live(child.key)
+            if live is None:
+                break
+            reply = self._api.put(changed(live), EDITOR)
             if reply.status != HTTPStatus.CONFLICT:
-                return reply.ok and change.is_in(reply.body)
-        return False
+                return reply.body if reply.ok else None
+        return None
 
     def _removed(self, child: WatchedChild) -> Disturbance | None:
         """Remove a field that the operator sent; the first one was just edited."""
@@ -293,8 +314,12 @@ class Others:
             self._recorder.add(one)
         return self._undo()
 
-    def _last(self, child: WatchedChild) -> AuditedRequest:
-        return self._log.history.of(child.key)[-1].request.evidence
+    def _last(self, child: WatchedChild) -> AuditedRequest | None:
+        """Return what was done to a child last by somebody else, and was left so."""
+        requests = (write.request for write in reversed(self._log.history.of(child.key)))
+        names = {PLATFORM, EDITOR}
+        found = (one for one in requests if one.manager in names or one.verb == "delete")
+        return next((one.evidence for one in found), None)
 
     def _fight(self, chosen: list[Disturbance], before: Reported) -> list[Disturbance]:
         """Take fields by a forced apply, as Argo CD may, and again whenever they are taken back.
@@ -364,18 +389,12 @@ class Others:
     def _undo(self) -> None:
         """Put back what was changed and is still there, with its holders; let go of the rest."""
         for child in self.children:
-            changes = [Disturbance(child, *one) for one in child.before.items()]
-            for _ in range(_TRIES if changes else 0):
-                live = self._live(child.key) or {}
-                if all(one.is_in(live) for one in changes):
-                    self._api.apply(_with(_identity(live), child.applied), PLATFORM)
-                    break
-                for one in changes:
-                    live = one.of(live)
-                reply = self._api.put(live, EDITOR)
-                if reply.ok:  # a value that changes is the writer's, whatever the entries say
-                    meta = {**metadata(reply.body), "managedFields": child.managed}
-                    self._api.put({**reply.body, "metadata": meta}, EDITOR)
+            live = self._live(child.key) if child.before else None
+            if live and not child.is_as_before(live):
+                self._put(child, child.as_before)
+                self._put(child, child.held_as_before)
+            if live:
+                self._api.apply(_with(_identity(live), child.applied), PLATFORM)
             child.before.clear()
         self._machine.settle()
 
