@@ -32,7 +32,7 @@ _PLACES = {
     "audit_log": ("AuditLog", "must_be_unforced_applies"),
     "memory.inmemory": ("InMemory",),
     "process": ("OperatorProcess", "StartOperator"),
-    "silence": ("assert_no_writes", "assert_settled"),
+    "settled": ("assert_no_writes", "assert_settled"),
     "somebody": ("SomebodyElse", "holders", "target"),
     "virtual": ("VirtualClock", "VirtualLoop"),
     "waiting": ("eventually",),

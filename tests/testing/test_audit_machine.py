@@ -235,7 +235,7 @@ class TestMachine:
 
         assert machine.output.read_text().split() == [str(tmp_path / "kubeconfig")] * 2
         assert machine.version == "1.37.2"
-        assert machine.terminate() is not None
+        assert machine.terminate()
 
     def test_one_that_does_not_hear_is_killed(self, started, monkeypatch):
         monkeypatch.setattr(module, "GRACE", 0.2)
@@ -243,7 +243,7 @@ class TestMachine:
         machine.start()
         eventually(lambda: machine.output.exists() and "up" in machine.output.read_text())
 
-        assert machine.terminate() is None
+        assert not machine.terminate()
 
     ENDS = {
         "a crash": ("echo tls.crt is missing; exit 3", "exit code 3; it seems to want a webhook's"),

@@ -68,7 +68,7 @@ class Author:
         self.samples: list[Sample] = []
         self._waiting: list[Object] = []
         """Samples that a webhook of the operator has to admit."""
-        self._changed = 0
+        self.tried = self.changed = 0
         self._good: dict[int, dict[FieldPath, Any]] = {}
         """For each sample the fields whose change met no conflict, with another value."""
 
@@ -238,7 +238,7 @@ class Author:
             ] = None
         if left:
             self._recorder.notes[f"there was no time to try {numbered(left, 'field')}"] = None
-        self._tried = tried
+        self.tried = tried
         if tried:
             self._recorder.checked("change-conflict", numbered(tried, "field"))
         if removed:
@@ -286,7 +286,7 @@ class Author:
         live = self._api.get(sample.manifest).body
         for place in self._filled_in(live, sample):
             value = Values(live).at(place)
-            write = taker(self._log.history.of(sample.key), place, self._user)
+            write = taker(self._log.history.of(sample.key), place, self._log.user)
             if write is None:
                 continue
             for other in others(value, schema_at(sample.schema, place)):
@@ -320,22 +320,22 @@ class Author:
                 now = Values(reply.body).at(place)
                 if reply.ok and not identical(now, before):
                     done.append((sample, place, now))
-                    self._changed += 1
+                    self.changed += 1
             self._machine.attendant.progress(
                 "changing " + ", ".join(f"{path_of(place)}" for _, _, place in places)
             )
             self._machine.settle()
             for change in done:
                 self._after_change(*change, mark)
-        if self._changed:
-            self._recorder.checked("change-reverted", numbered(self._changed, "field"))
+        if self.changed:
+            self._recorder.checked("change-reverted", numbered(self.changed, "field"))
 
     def _after_change(self, sample: Sample, place: FieldPath, value: Any, mark: int) -> None:
         live = self._api.get(sample.manifest).body
         now = Values(live).at(place)
         since = [write for write in self._log.since(mark) if write.request.key == sample.key]
         is_kept = now is not ABSENT and identical(now, value)
-        if not is_kept and taker(since, place, self._user) is not None:
+        if not is_kept and taker(since, place, self._log.user) is not None:
             detail = f"it was set to {_text(sample, place, value)}, and the operator wrote it again"
             self._found(sample, "change-reverted", place, live, detail=detail, before=value)
         body = with_value(sample.wanted, place, value)
@@ -403,17 +403,6 @@ class Author:
             for place in places
         )
         return SampleView(sample.object, tuple(fields))
-
-    @property
-    def figures(self) -> tuple[int, int]:
-        """How many fields were tried, and how many were really changed."""
-        return self._tried, self._changed
-
-    _tried = 0
-
-    @property
-    def _user(self) -> str:
-        return self._log.user
 
     def _conflicts(self, sample: Sample, reply: Reply, rule: str, *, is_lost: bool = False) -> None:
         """Record each field of a conflict; from then on the author does without what is lost."""
@@ -487,7 +476,7 @@ class Author:
         return (holder.manager, holder.operation) in self._log.managers
 
     def _taker(self, sample: Sample, place: FieldPath) -> Any:
-        return taker(self._log.history.of(sample.key), place, self._user)
+        return taker(self._log.history.of(sample.key), place, self._log.user)
 
 
 def _leaves(live: Object, managers: set[str]) -> Iterator[FieldPath]:

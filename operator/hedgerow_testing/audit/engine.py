@@ -242,7 +242,7 @@ class Phases:
         """Start it again, twice: what was left of the changes of others is settled by the first."""
         self._machine.attendant.progress("restarting it")
         for is_judged in (False, True):
-            if self._machine.terminate() is None:
+            if not self._machine.terminate():
                 note = "it did not end in 30 seconds after SIGTERM, and was killed"
                 self._recorder.notes[note] = None
             mark = self._machine.log.changes
@@ -277,15 +277,14 @@ class Phases:
             for rule in BY_NAME:
                 if BY_NAME[rule].group == "others":
                     recorder.unchecked(rule, "it made no object that is still there")
-        tried, changed = self._author.figures
         recorder.figures = Figures(
             seconds=round(time.monotonic() - self._machine.began, 1),
             requests=traffic.requests,
             writes=traffic.writes,
             quiet_after=None if self._quiet_after is None else round(self._quiet_after, 1),
             children=self._children or 0,
-            fields_tried=tried,
-            fields_changed=changed,
+            fields_tried=self._author.tried,
+            fields_changed=self._author.changed,
         )
 
 

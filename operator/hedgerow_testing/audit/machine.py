@@ -168,23 +168,17 @@ class Machine:
                 f"the command does not start: {printable(command[0])}: {error.strerror}"
             ) from None
 
-    def terminate(self) -> float | None:
-        """Send SIGTERM, and return after how many seconds it ended; None: it had to be killed."""
+    def terminate(self) -> bool:
+        """Send SIGTERM, and return whether it ended; what is left of it is killed."""
         if self._process is None:
             raise AssertionError("the operator was not started")
-        process, began = self._process, time.monotonic()
+        process, deadline = self._process, time.monotonic() + GRACE
         process.terminate()
-        while process.code() is None and time.monotonic() - began < GRACE:
+        while (code := process.code()) is None and time.monotonic() < deadline:
             self.attendant.wait()
-        took = None if process.code() is None else time.monotonic() - began
-        self.kill()
-        return took
-
-    def kill(self) -> None:
-        """Send SIGKILL to it and to all that it has started."""
-        if self._process is not None:
-            self._process.end()
-            self._process = None
+        process.end()
+        self._process = None
+        return code is not None
 
     def ready(self, watches: int, requests: int) -> None:
         """Wait until it watches again, or, if it never watches, for its first requests."""
@@ -299,9 +293,9 @@ class Machine:
 
     def end(self) -> None:
         """End all that was started."""
-        self.kill()
-        if self._setup is not None:
-            self._setup.end()
+        for one in (self._process, self._setup):
+            if one is not None:
+                one.end()
 
 
 def account_of(name: str) -> str:

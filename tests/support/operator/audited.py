@@ -138,13 +138,9 @@ class Machine:
         self.runs, self.starts = True, self.starts + 1
         self.happened.append("start")
 
-    def terminate(self) -> float | None:
+    def terminate(self) -> bool:
         self.runs = False
-        return 0.1 if self.ends_at_once else None
-
-    def kill(self) -> None:
-        self.runs = False
-        self.happened.append("kill")
+        return self.ends_at_once
 
     def tail(self) -> str:
         return "; it printed nothing"

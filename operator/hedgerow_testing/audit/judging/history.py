@@ -30,8 +30,7 @@ _KEPT: Final = 100
 _SUCCESS: Final = 300
 _LONGEST: Final = 2000
 """Characters of a body that a finding shows."""
-_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_UUID_LENGTH: Final = 36
+_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 _POD: Final = re.compile(r"[b-df-hj-np-tv-xz24-9]{5}")
 """The end of a Pod's name, after its ReplicaSet's digest."""
 _REPLICAS: Final = re.compile(r"[b-df-hj-np-tv-xz24-9]{5,10}")
@@ -282,8 +281,8 @@ def _of_a_pod(name: str) -> str:
 
 def _generated(name: str) -> str:
     """Return the part of a name before its random end, such as a digest or a part of a UUID."""
-    if _UUID.fullmatch(name[-_UUID_LENGTH:]):
-        return name[:-_UUID_LENGTH]
+    if uuid := _UUID.search(name):
+        return name[: uuid.start()]
     first, dash, last = name.rpartition("-")
     is_random = any(map(str.isdigit, last)) and _RANDOM.fullmatch(last)
     return first + dash if is_random else ""
