@@ -502,16 +502,12 @@ def _text(sample: Sample, place: FieldPath, value: Any) -> str:
 
 def _texts(sample: Sample, place: FieldPath, was: Any, now: Any) -> tuple[str | None, str | None]:
     """Return two values as texts, those of lists and maps by what differs: `[0].size: 1Gi`."""
-    if ABSENT in (was, now) or identical(was, now):
-        inside, one, other = (), was, now
-    else:
-        inside, one, other = differing(was, now)
+    inside, *values = ((), was, now) if ABSENT in (was, now) else differing(was, now)
     where = f"{path_of(inside)}: " if inside else ""
-    texts = (
+    before, after = (
         None if value is ABSENT else f"{where}{_text(sample, (*place, *inside), value)}"
-        for value in (one, other)
+        for value in values
     )
-    before, after = texts
     return before, after
 
 

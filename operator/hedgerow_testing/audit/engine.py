@@ -174,10 +174,7 @@ class Phases:
         """Raise AuditEnd if the operator did nothing that could be judged, or fails at its work."""
         errors = self._machine.errors()
         if not self._machine.log.changes:
-            raise AuditEnd(
-                "the operator wrote nothing, so nothing is known of how it writes"
-                f"{self._machine.tail()}"
-            )
+            raise AuditEnd(f"the operator wrote nothing that could be judged{self._machine.tail()}")
         if errors and not self._children:
             raise AuditEnd(f"the operator made no object, and {errors}")
 
@@ -269,8 +266,9 @@ class Phases:
             self._restless("until the audit was given up")
         recorder.add(*traffic.findings())
         if traffic.requests:
-            for rule in _OF_THE_LOG:
-                recorder.checked(rule, f"{traffic.requests} requests")
+            recorder.checked("refused-requests", f"{traffic.requests} requests")
+        if traffic.writes:
+            recorder.checked("empty-writes", f"{traffic.writes} writes")
         if errors := self._machine.errors():
             recorder.notes[errors] = None
         if self._children == 0:
@@ -286,6 +284,3 @@ class Phases:
             fields_tried=self._author.tried,
             fields_changed=self._author.changed,
         )
-
-
-_OF_THE_LOG: Final = ("empty-writes", "refused-requests")
