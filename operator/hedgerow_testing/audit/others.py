@@ -387,7 +387,11 @@ class Others:
             yield Finding(rule, child.object, detail, where, request=request, causes=why)
 
     def _undo(self) -> None:
-        """Put back what was changed and is still there, with its holders; let go of the rest."""
+        """Put back what was changed and is still there, with its holders; let go of the rest.
+
+        It takes two writes; what the operator writes between them, the second may have made vain.
+        """
+        self._log.traffic.is_excused = True
         for child in self.children:
             live = self._live(child.key) if child.before else None
             if live and not child.is_as_before(live):
@@ -397,6 +401,7 @@ class Others:
                 self._api.apply(_with(_identity(live), child.applied), PLATFORM)
             child.before.clear()
         self._machine.settle()
+        self._log.traffic.is_excused = False
 
     # Replicas and deletion.
 

@@ -29,6 +29,8 @@ class Traffic:
 
     requests: int = 0
     writes: int = 0
+    is_excused: bool = False
+    """Whether the audit itself makes writes vain at the moment."""
     _groups: dict[str, Finding] = field(default_factory=dict[str, "Finding"])
 
     def take(self, request: LoggedRequest, write: LoggedWrite | None) -> None:
@@ -37,7 +39,7 @@ class Traffic:
         self.writes += write is not None
         if request.code in _REFUSED:
             self._add("refused-requests", request, write, _refused(request))
-        if write and write.is_empty and is_counted(write):
+        if write and write.is_empty and is_counted(write) and not self.is_excused:
             self._add("empty-writes", request, write, "a write changed nothing")
 
     def findings(self) -> Iterator[Finding]:
