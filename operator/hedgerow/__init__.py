@@ -58,7 +58,6 @@ if TYPE_CHECKING:
         Relation,
         Word,
     )
-    from hedgerow.controllers.cronjob.missed import timetable
     from hedgerow.encoding import json_text, read_json
     from hedgerow.fields.applyconfiguration import extract
     from hedgerow.fields.canonical import quantity
@@ -66,7 +65,7 @@ if TYPE_CHECKING:
     from hedgerow.objects import digest, is_manager_of
     from hedgerow.plan.conditions import condition, ready, stalled, unready
     from hedgerow.plan.immutable import degraded, fixed
-    from hedgerow.schedule import Schedule, ScheduleError
+    from hedgerow.schedule import Schedule, ScheduleError, timetable
     from hedgerow.settings import Settings
     from hedgerow.texts import printable
     from hedgerow.validation import FieldError
@@ -141,8 +140,7 @@ _PLACES = {
         "Create", "Desired", "Keep", "Key", "Lag", "Notice", "Observed", "Option", "Relation",
         "Word",
     ),
-    "hedgerow.controllers.cronjob.missed": ("timetable",),
-    "hedgerow.schedule": ("Schedule", "ScheduleError"),
+    "hedgerow.schedule": ("Schedule", "ScheduleError", "timetable"),
     "hedgerow.encoding": ("json_text", "read_json"),
     "hedgerow.fields.applyconfiguration": ("extract",),
     "hedgerow.fields.canonical": ("quantity",),

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from hedgerow.fields.applyconfiguration import declaring
 from hedgerow.fields.paths import path_of
-from hedgerow.fields.sets import ABSENT, FieldPath, Values, declaring
+from hedgerow.fields.sets import ABSENT, FieldPath, Values
 from hedgerow.fields.unions import in_the_way
 from hedgerow_testing.api import Api, Object, Reply
 from hedgerow_testing.waiting import eventually

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from hedgerow.fields.applyconfiguration import leave_out, without_nulls
-from hedgerow.fields.ownership import Leaf
+from hedgerow.fields.applyconfiguration import without_nulls
+from hedgerow.fields.ownership import Leaf, leave_out
 
 MAIN = 'k:{"name":"main"}'
 WANT = {

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
+from hedgerow.fields.applyconfiguration import declaring
 from hedgerow.fields.managed_fields import held
 from hedgerow.fields.sets import (
     ABSENT,
     Values,
     cut,
-    declaring,
     is_hollow,
     is_key,
     leaves,

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
+from hedgerow.fields.applyconfiguration import declaring
 from hedgerow.fields.paths import path_of
 from hedgerow.fields.refused import MOST_CAUSES
-from hedgerow.fields.sets import Values, declaring, leaves
+from hedgerow.fields.sets import Values, leaves
 from hedgerow.fields.unions import in_the_way
 from hedgerow_testing.memory.answers import Refused
 from hedgerow_testing.memory.kinds import BUILTIN

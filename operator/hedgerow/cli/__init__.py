@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
+import typer.completion
 
 from hedgerow.cli import exits
 from hedgerow.cli import program as called
@@ -150,9 +151,7 @@ def main(
     """
     completion = called.completion_variable(name)
     if completion in os.environ:
-        from hedgerow.cli.completion import switch_on  # noqa: PLC0415 - a shell asks, and waits
-
-        switch_on()
+        switch_on_completion()
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = DEBUG in given
     words = [DEBUG, *(word for word in given if word != DEBUG)] if debug else given
@@ -170,6 +169,11 @@ def main(
         error = CommandError(str(end.code)).with_traceback(end.__traceback__)
         code = _tell(error, call, debug=debug)
     sys.exit(code if isinstance(code, int) else Exit.DONE)
+
+
+def switch_on_completion() -> None:
+    """Have typer know the shells; it does so when it makes the options that are not wanted here."""
+    typer.completion.get_completion_inspect_parameters()
 
 
 def _tell(error: Exception, call: ProgramCall, *, debug: bool) -> int:

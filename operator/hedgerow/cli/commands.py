@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from hedgerow.cli.exits import leaving_on_sigterm
+from hedgerow.cli.exits import COMMAND_PATH, leaving_on_sigterm
 from hedgerow.cli.program import program, program_name, typed
 from hedgerow.cli.unfolded import UnfoldedCommand, UnfoldedGroup
 from hedgerow.errors import OneLineError
@@ -25,8 +25,6 @@ ELSEWHERE = (
     "`hedgerow {}` is not part of the operator's image: run it where hedgerow's wheel is installed,"
     " or from a checkout"
 )
-COMMAND_PATH = "command_path"
-"""An attribute of errors without a context: the command that they are about."""
 
 
 class LeftOutError(OneLineError):

@@ -14,8 +14,8 @@ from io import StringIO
 from typing import Annotated, Literal
 
 import typer
-import typer.completion
 
+from hedgerow.cli import app, switch_on_completion
 from hedgerow.cli.output import echo_lines
 from hedgerow.cli.program import completion_variable, program_name
 
@@ -37,11 +37,6 @@ def completion_command(shell: Shell) -> None:
     echo_lines(_answer(f"source_{shell}"), nl=False)
 
 
-def switch_on() -> None:
-    """Have typer know the shells; it does so when it makes the options that are not wanted here."""
-    typer.completion.get_completion_inspect_parameters()
-
-
 def complete_for_kubectl() -> None:
     """Answer `kubectl hedgerow …`'s Tab, as the executable kubectl_complete-hedgerow.
 
@@ -57,11 +52,9 @@ def complete_for_kubectl() -> None:
 
 def _answer(asked: str) -> str:
     """Return what typer tells a shell."""
-    from hedgerow.cli import app  # noqa: PLC0415 - it names this command
-
     variable = completion_variable(program_name())
     os.environ[variable] = asked
-    switch_on()
+    switch_on_completion()
     told = StringIO()
     try:
         with redirect_stdout(told):

@@ -8,8 +8,7 @@ from typing import Any, cast
 import typer
 from pydantic import ValidationError
 
-from hedgerow.cli.commands import COMMAND_PATH
-from hedgerow.cli.exits import CommandError, Exit
+from hedgerow.cli.exits import COMMAND_PATH, CommandError, Exit
 from hedgerow.cli.program import registry
 from hedgerow.cli.targets import not_installed
 from hedgerow.errors import OneLineError

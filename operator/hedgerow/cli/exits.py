@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+COMMAND_PATH = "command_path"
+"""An attribute of errors without a context: the command that they are about."""
+
 
 class Exit(IntEnum):
     """An exit code; scripts may rely on it."""

@@ -1,36 +1,18 @@
-"""Apply configurations: what to send without what others hold, and what a manager sent before."""
+"""Apply configurations: what a manager sent before, and what to send to declare more."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from hedgerow.fields.managed_fields import entry
-from hedgerow.fields.paths import SELF, Positions, Tree, assign, by_element, is_list, is_map, parse
+from hedgerow.fields.paths import SELF, Positions, Tree, is_list, is_map, parse
+from hedgerow.fields.sets import FieldPath, united
 from hedgerow.objects import metadata
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
-    from hedgerow.fields.ownership import Leaf
     from hedgerow_schemas.base import Object
-
-
-_Paths = Mapping[tuple[str, ...], None]
-
-
-_NOTHING: _Paths = MappingProxyType({})
-
-
-def leave_out(want: Object, contested: Iterable[Leaf]) -> Object:
-    """Return `want` without these leaves, so that the server accepts the rest.
-
-    An atomic field is left out as a whole; a leaf in a keyed list item is left out of that item.
-    A map or list that this empties is left out too. One that was declared empty stays, and so do
-    the keys of list items. Raises nothing.
-    """
-    return _from_map(want, dict.fromkeys(leaf.field_path for leaf in contested), keys=())
 
 
 def without_nulls(value: Any) -> Any:
@@ -43,38 +25,6 @@ def without_nulls(value: Any) -> Any:
         }
     if is_list(value):
         return [without_nulls(item) for item in value if item is not None]
-    return value
-
-
-def _from_map(want: Object, paths: _Paths, keys: tuple[str, ...]) -> Object:
-    kept: Object = {}
-    left_out = by_element(paths)
-    for name, value in want.items():
-        below = _NOTHING if name in keys else left_out.get("f:" + name, _NOTHING)
-        if () in below:
-            continue
-        left = _from(value, below) if below else value
-        if left or not value:
-            kept[name] = left
-    return kept
-
-
-def _from_list(want: list[Any], paths: _Paths) -> list[Any]:
-    left_out = by_element(paths)
-    kept: list[Any] = []
-    for item, element in zip(want, assign(want, left_out), strict=True):
-        below = left_out[element] if element else _NOTHING
-        if () not in below:
-            keys = parse(element).names if element else ()
-            kept.append(_from(item, below, keys) if below else item)
-    return kept
-
-
-def _from(value: Any, paths: _Paths, keys: tuple[str, ...] = ()) -> Any:
-    if is_map(value):
-        return _from_map(value, paths, keys)
-    if is_list(value):
-        return _from_list(value, paths)
     return value
 
 
@@ -128,3 +78,29 @@ def _list(live: list[Any], tree: Tree) -> list[Any]:
     where = Positions(live)
     found = {index: element for element in tree for index in where.of(element)}
     return [item(live[i], found[i], tree[found[i]]) for i in sorted(found)]
+
+
+def declaring(
+    live: Object, manager: str, places: Iterable[FieldPath], subresource: str = ""
+) -> Object:
+    """Return the apply that makes a manager hold these places too, with their live values.
+
+    It declares again all that the manager declared before: an apply removes what it leaves out.
+    The server refuses it if the object has another version than `live`.
+    """
+    tree = united(entry(live, manager, subresource) or {}, places)
+    meta = metadata(live)
+    held = {
+        "manager": manager,
+        "operation": "Apply",
+        "subresource": subresource,
+        "fieldsV1": tree,
+    }
+    body = extract({**live, "metadata": {**meta, "managedFields": [held]}}, manager, subresource)
+    return versioned(body or {}, live)
+
+
+def versioned(body: Object, live: Object) -> Object:
+    """Return the apply with `live`'s resourceVersion: refused if the object changed since."""
+    version = metadata(live)["resourceVersion"]
+    return {**body, "metadata": {**body["metadata"], "resourceVersion": version}}

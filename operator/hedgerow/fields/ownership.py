@@ -9,13 +9,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from hedgerow.encoding import to_ascii
-from hedgerow.fields.applyconfiguration import item, leave_out, without_nulls
+from hedgerow.fields.applyconfiguration import item, without_nulls
 from hedgerow.fields.canonical import builtin, canonical, identical, same
 from hedgerow.fields.managed_fields import Entries, Holder, entries, entry, held, managers
 from hedgerow.fields.paths import (
@@ -28,6 +29,7 @@ from hedgerow.fields.paths import (
     is_list,
     is_map,
     named,
+    parse,
     path_of,
 )
 from hedgerow.fields.sets import ABSENT, FieldPath, Values, subtree
@@ -574,3 +576,49 @@ def _leaves(tree: Tree, field_path: tuple[str, ...]) -> Iterator[tuple[str, ...]
             yield from (
                 _leaves(below, (*field_path, element)) if below else ((*field_path, element),)
             )
+
+
+_Paths = Mapping[tuple[str, ...], None]
+_NOTHING: _Paths = MappingProxyType({})
+
+
+def leave_out(want: Object, contested: Iterable[Leaf]) -> Object:
+    """Return `want` without these leaves, so that the server accepts the rest.
+
+    An atomic field is left out as a whole; a leaf in a keyed list item is left out of that item.
+    A map or list that this empties is left out too. One that was declared empty stays, and so do
+    the keys of list items. Raises nothing.
+    """
+    return _from_map(want, dict.fromkeys(leaf.field_path for leaf in contested), keys=())
+
+
+def _from_map(want: Object, paths: _Paths, keys: tuple[str, ...]) -> Object:
+    kept: Object = {}
+    left_out = by_element(paths)
+    for name, value in want.items():
+        below = _NOTHING if name in keys else left_out.get("f:" + name, _NOTHING)
+        if () in below:
+            continue
+        left = _from(value, below) if below else value
+        if left or not value:
+            kept[name] = left
+    return kept
+
+
+def _from_list(want: list[Any], paths: _Paths) -> list[Any]:
+    left_out = by_element(paths)
+    kept: list[Any] = []
+    for member, element in zip(want, assign(want, left_out), strict=True):
+        below = left_out[element] if element else _NOTHING
+        if () not in below:
+            keys = parse(element).names if element else ()
+            kept.append(_from(member, below, keys) if below else member)
+    return kept
+
+
+def _from(value: Any, paths: _Paths, keys: tuple[str, ...] = ()) -> Any:
+    if is_map(value):
+        return _from_map(value, paths, keys)
+    if is_list(value):
+        return _from_list(value, paths)
+    return value

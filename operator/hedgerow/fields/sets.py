@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from hedgerow.fields.applyconfiguration import extract
-from hedgerow.fields.managed_fields import Entries, entry
 from hedgerow.fields.paths import SELF, Positions, Tree, is_list, is_map, parse
-from hedgerow.objects import metadata
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
+    from hedgerow.fields.managed_fields import Entries
     from hedgerow_schemas.base import Object
 
 FieldPath = tuple[str, ...]
@@ -135,29 +133,3 @@ class Values:
     def _positions(self, items: list[Any]) -> Positions:
         # The index keeps its list alive, so no other list can get the same id.
         return self._indexed.setdefault(id(items), Positions(items))
-
-
-def declaring(
-    live: Object, manager: str, places: Iterable[FieldPath], subresource: str = ""
-) -> Object:
-    """Return the apply that makes a manager hold these places too, with their live values.
-
-    It declares again all that the manager declared before: an apply removes what it leaves out.
-    The server refuses it if the object has another version than `live`.
-    """
-    tree = united(entry(live, manager, subresource) or {}, places)
-    meta = metadata(live)
-    held = {
-        "manager": manager,
-        "operation": "Apply",
-        "subresource": subresource,
-        "fieldsV1": tree,
-    }
-    body = extract({**live, "metadata": {**meta, "managedFields": [held]}}, manager, subresource)
-    return versioned(body or {}, live)
-
-
-def versioned(body: Object, live: Object) -> Object:
-    """Return the apply with `live`'s resourceVersion: refused if the object changed since."""
-    version = metadata(live)["resourceVersion"]
-    return {**body, "metadata": {**body["metadata"], "resourceVersion": version}}

@@ -21,9 +21,10 @@ from hedgerow.kube.cluster import Cluster
 from hedgerow.kube.credentials import Bearer
 from hedgerow.kube.errors import ConfigError, one_line
 from hedgerow.kube.fallback import HttpxTransport
+from hedgerow.kube.fence import unheard
 from hedgerow.kube.login import Channel, Login
 from hedgerow.kube.retry import RetryClock
-from hedgerow.kube.session import Session, unheard
+from hedgerow.kube.session import Session
 
 try:
     from hedgerow.kube.pool import Pool

@@ -8,7 +8,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from hedgerow.kube.errors import KubeError, NotLeading, Unreachable
-from hedgerow.kube.session import unheard
 
 if TYPE_CHECKING:
     from hedgerow.kube.wire import Request, Response
@@ -16,6 +15,10 @@ if TYPE_CHECKING:
 Permit = Callable[[], float]
 """Returns the seconds for which writes are permitted; 0 or less: not at all."""
 Hook = Callable[[], object]
+
+
+def unheard(*_: object) -> None:
+    """Do nothing."""
 
 
 class Sender(Protocol):

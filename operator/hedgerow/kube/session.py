@@ -22,6 +22,7 @@ from hedgerow.kube.errors import (
     Unreachable,
     Untrusted,
 )
+from hedgerow.kube.fence import unheard
 from hedgerow.kube.retry import RetryClock, pause
 from hedgerow.kube.server_clock import ServerClock
 from hedgerow.kube.transport import unpacked
@@ -48,10 +49,6 @@ _UNSENT = (
     httpx.LocalProtocolError,
 )
 _LOST = (httpx.RequestError, OSError, anyio.BrokenResourceError, anyio.ClosedResourceError)
-
-
-def unheard(*_: object) -> None:
-    """Do nothing."""
 
 
 class Session:

@@ -7,6 +7,7 @@ Nothing here reads a clock. ADR 0018 says why this is not taken from a library.
 from hedgerow.schedule.errors import ScheduleError
 from hedgerow.schedule.parser import LIMIT, errors, parse
 from hedgerow.schedule.schedule import Every, Missed, Schedule
+from hedgerow.schedule.zoned import ScheduleProblem, schedule_problems, timetable
 from hedgerow.schedule.zones import ZONE_FIELD, repeated, zone
 
 __all__ = [
@@ -16,8 +17,11 @@ __all__ = [
     "Missed",
     "Schedule",
     "ScheduleError",
+    "ScheduleProblem",
     "errors",
     "parse",
     "repeated",
+    "schedule_problems",
+    "timetable",
     "zone",
 ]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from hedgerow.fields.applyconfiguration import extract
+from hedgerow.fields.applyconfiguration import extract, versioned
 from hedgerow.fields.managed_fields import Holder, entry, held, managers
 from hedgerow.fields.ownership import Leaf, leave_out
 from hedgerow.fields.paths import path_of
-from hedgerow.fields.sets import ABSENT, FieldPath, Values, is_hollow, is_key, leaves, versioned
+from hedgerow.fields.sets import ABSENT, FieldPath, Values, is_hollow, is_key, leaves
 from hedgerow.objects import annotation, metadata
 from hedgerow.plan.yield_and_claim import (
     YIELD,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hedgerow.fields.applyconfiguration import extract
+from hedgerow.fields.applyconfiguration import extract, versioned
 from hedgerow.fields.managed_fields import Holder, held, managers
 from hedgerow.fields.paths import SELF, parse, path_of
-from hedgerow.fields.sets import FieldPath, Values, versioned
+from hedgerow.fields.sets import FieldPath, Values
 from hedgerow.objects import metadata
 from hedgerow.texts import printable
 from hedgerow_tools.fields.field_tree import owners

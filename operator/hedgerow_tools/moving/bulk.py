@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from hedgerow.cli.program import field_manager
+from hedgerow.fields.applyconfiguration import versioned
 from hedgerow.fields.managed_fields import entries
-from hedgerow.fields.sets import versioned
 from hedgerow.kube.withholding import withholding
 from hedgerow.objects import ObjectRef, identity, metadata
 from hedgerow_tools.fields.relabelling import ValuesNeeded, changed, moves, restoration

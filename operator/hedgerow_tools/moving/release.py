@@ -16,7 +16,7 @@ from hedgerow.cli.exits import CommandError, Exit
 from hedgerow.cli.options import DryRun, Instance, Namespace, Output, check_manager, field_option
 from hedgerow.cli.output import echo
 from hedgerow.cli.program import field_manager, installation, program_name, registry, say
-from hedgerow.fields.sets import declaring
+from hedgerow.fields.applyconfiguration import declaring
 from hedgerow.kube.errors import Conflict, Forbidden, Invalid, Stale
 from hedgerow.objects import metadata
 from hedgerow.plan.yield_and_claim import YIELD

@@ -9,7 +9,7 @@ import anyio
 
 from hedgerow.cli.exits import CommandError, Exit
 from hedgerow.cli.program import field_manager, typed
-from hedgerow.fields.sets import declaring
+from hedgerow.fields.applyconfiguration import declaring
 from hedgerow.kube.errors import Conflict, Forbidden, Invalid
 from hedgerow.texts import command_line, numbered, printable, within
 from hedgerow_tools.fields.unowned import let_go, unowned

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.output import echo, echo_data
 from hedgerow.cli.program import installation, program_name, say
-from hedgerow.fields.sets import declaring
+from hedgerow.fields.applyconfiguration import declaring
 from hedgerow.kube.errors import Invalid, Missing
 from hedgerow.objects import ObjectRef, metadata
 from hedgerow.plan.installations import STATUS, named, reporters

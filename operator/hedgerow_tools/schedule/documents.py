@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final, cast
 
 from pydantic import ValidationError
 
-from hedgerow.controllers.cronjob.missed import schedule_problems
 from hedgerow.encoding import encode
 from hedgerow.fields.applyconfiguration import without_nulls
 from hedgerow.manifest import QUOTED
+from hedgerow.schedule import schedule_problems
 from hedgerow.validation import field_errors
 from hedgerow_schemas.base import ApiResource
 from hedgerow_schemas.builtin import Deployment, StatefulSet

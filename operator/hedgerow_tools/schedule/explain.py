@@ -17,12 +17,11 @@ from hedgerow.cli.options import Namespace, TableOutput
 from hedgerow.cli.output import echo_data
 from hedgerow.cli.program import say
 from hedgerow.cli.targets import joined, located, parted, read
-from hedgerow.controllers.cronjob.missed import timetable
 from hedgerow.kube.errors import Missing
 from hedgerow.manifest import ManifestError, objects_in, sources
 from hedgerow.objects import ObjectRef
 from hedgerow.runtime.clock import SystemClock
-from hedgerow.schedule import ScheduleError
+from hedgerow.schedule import ScheduleError, timetable
 from hedgerow.schedule.durations import nanoseconds
 from hedgerow.texts import printable
 from hedgerow_schemas.cronjob import CronJob

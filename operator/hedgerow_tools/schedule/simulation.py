@@ -11,8 +11,9 @@ from hedgerow import schedule as cron
 from hedgerow.contract import Create, Desired, Observed
 from hedgerow.controllers.cronjob import starts
 from hedgerow.controllers.cronjob.controller import CONTROLLER, FULL, WAITS
-from hedgerow.controllers.cronjob.missed import LONGEST_LOOK_BACK, timetable
+from hedgerow.controllers.cronjob.starts import LONGEST_LOOK_BACK
 from hedgerow.plan.conditions import conclude, stamp
+from hedgerow.schedule import timetable
 from hedgerow.texts import numbered
 from hedgerow_schemas.job import Job
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from hedgerow.encoding import encode
-from hedgerow.fields.applyconfiguration import extract
-from hedgerow.fields.sets import versioned
+from hedgerow.fields.applyconfiguration import extract, versioned
 from hedgerow.objects import metadata
 from hedgerow.texts import printable
 from hedgerow_schemas.base import View

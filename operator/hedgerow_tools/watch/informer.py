@@ -8,13 +8,13 @@ made anew under the same name, with another uid, is a deletion and an addition.
 from __future__ import annotations
 
 from contextlib import aclosing
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from hedgerow.kube.retry import RetryClock
 from hedgerow.kube.watch import Bookmark, Changed, Snapshot, reflect
 from hedgerow.objects import metadata
 from hedgerow.runtime.cache.store import ANEW_AFTER, RestoredError, Store
+from hedgerow_tools.watch.lines import WatchNotice
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,20 +24,6 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import ApiResource, Object
     from hedgerow_tools.watch.lines import Printer
     from hedgerow_tools.watch.memory import Memory
-
-
-@dataclass(frozen=True, slots=True)
-class WatchNotice:
-    """One object was added, updated or deleted.
-
-    `old` and `new` are what is kept of it. `old` of a deletion is its last known state. `listed`: a
-    list told it, so it happened at an unknown time, and several writes may have been made.
-    """
-
-    type: Literal["ADDED", "UPDATED", "DELETED"]
-    old: Object | None
-    new: Object | None
-    listed: bool = False
 
 
 async def inform(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from hedgerow.cli.output import echo
 from hedgerow.cli.program import say
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from hedgerow.runtime.clock import Clock
     from hedgerow_schemas.base import ApiResource, Object
     from hedgerow_tools.fields.changes import FieldChange
-    from hedgerow_tools.watch.informer import WatchNotice
     from hedgerow_tools.watch.memory import Memory
 
 MOST_PATHS: Final = 4
@@ -40,6 +39,20 @@ LONGEST_PATH: Final = 200
 LONGEST_NAME: Final = 128
 Changes = tuple["FieldChange", ...] | None
 """The changes of an update; None if they are unknown because the old state was not kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchNotice:
+    """One object was added, updated or deleted.
+
+    `old` and `new` are what is kept of it. `old` of a deletion is its last known state. `listed`: a
+    list told it, so it happened at an unknown time, and several writes may have been made.
+    """
+
+    type: Literal["ADDED", "UPDATED", "DELETED"]
+    old: Object | None
+    new: Object | None
+    listed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

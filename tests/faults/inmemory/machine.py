@@ -27,8 +27,9 @@ import structlog
 from hedgerow import app
 from hedgerow.kube import client
 from hedgerow.kube.cluster import Cluster
+from hedgerow.kube.fence import unheard
 from hedgerow.kube.retry import RetryClock
-from hedgerow.kube.session import Session, unheard
+from hedgerow.kube.session import Session
 from hedgerow.kube.transport import Exchange
 from hedgerow.kube.wire import Request
 from hedgerow.process.leaderelection import thread

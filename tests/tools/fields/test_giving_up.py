@@ -6,8 +6,9 @@ import pytest
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
+from hedgerow.fields.applyconfiguration import declaring
 from hedgerow.fields.paths import path_of
-from hedgerow.fields.sets import ABSENT, Values, declaring
+from hedgerow.fields.sets import ABSENT, Values
 from hedgerow.objects import CONTROLLER_LABEL
 from hedgerow.plan.field_patterns import steps_of
 from hedgerow.plan.yield_and_claim import LONGEST, YIELD, field_policy_of

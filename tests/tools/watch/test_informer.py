@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hedgerow.kube.errors import KubeError
-from hedgerow_tools.watch.informer import WatchNotice, inform
+from hedgerow_tools.watch.informer import inform
+from hedgerow_tools.watch.lines import WatchNotice
 from hedgerow_tools.watch.memory import Memory
 from support.server.apiserver import refusal
 from support.server.connected import Clock, connected

@@ -12,8 +12,7 @@ import pytest
 from hedgerow.fields.managed_fields import Holder
 from hedgerow_schemas.base import ApiResource
 from hedgerow_tools.fields.changes import FieldChange
-from hedgerow_tools.watch.informer import WatchNotice
-from hedgerow_tools.watch.lines import JsonLines, Scope, Sentences
+from hedgerow_tools.watch.lines import JsonLines, Scope, Sentences, WatchNotice
 from support.code.sources import ROOT
 from tools.watch.configs import CONFIG_MAP
 

@@ -21,15 +21,14 @@ from hedgerow import schedule as cron
 from hedgerow.controllers.cronjob import starts, validation
 from hedgerow.controllers.cronjob.history import last_success, outdated
 from hedgerow.controllers.cronjob.missed import (
-    LONGEST_LOOK_BACK,
     MOST_MISSED,
     MissedCount,
     MissedStarts,
     missed_count,
     missed_starts,
-    schedule_problems,
-    timetable,
 )
+from hedgerow.controllers.cronjob.starts import LONGEST_LOOK_BACK
+from hedgerow.schedule import schedule_problems, timetable
 from hedgerow_schemas.cronjob import CronJob, CronJobStatus, JobReference
 
 if TYPE_CHECKING:

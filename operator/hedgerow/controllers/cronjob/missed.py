@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, timedelta
-from typing import TYPE_CHECKING, Final, Literal
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
 
-from hedgerow import schedule as cron
+from hedgerow.controllers.cronjob.starts import LONGEST_LOOK_BACK
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from datetime import datetime
 
     from hedgerow.controllers.cronjob.starts import StartRecord
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
 MOST_MISSED: Final = 100
 """The most starts missed in a row that cause no warning."""
-LONGEST_LOOK_BACK: Final = timedelta(days=5 * 366)
 _SECOND: Final = timedelta(seconds=1)
 
 
@@ -41,7 +39,7 @@ class MissedStarts:
 
 
 def missed_starts(
-    schedule: cron.Schedule, since: datetime, deadline: int | None, now: datetime
+    schedule: Schedule, since: datetime, deadline: int | None, now: datetime
 ) -> MissedStarts:
     """Return the starts after `since` (the last one made, or the creation) until `now`.
 
@@ -70,48 +68,10 @@ def in_time(since: datetime, deadline: int | None, now: datetime) -> datetime:
     return now - timedelta(seconds=deadline)
 
 
-def passed_over(schedule: cron.Schedule, since: datetime, start: datetime) -> int:
+def passed_over(schedule: Schedule, since: datetime, start: datetime) -> int:
     """Return the number of starts after `since` and before `start`, which replaced them."""
     earliest = max(since, start - LONGEST_LOOK_BACK)
     return schedule.missed(earliest, start - _SECOND).count
-
-
-def timetable(expression: str, zone: str | None, anchor: datetime | None) -> cron.Schedule:
-    """Return the schedule in the named zone, or else UTC; `@every` counts from `anchor`.
-
-    Raises ScheduleError, also if a zone is given twice, by name and by prefix.
-    """
-    schedule = cron.parse(expression, cron.zone(zone) if zone else UTC, anchor)
-    if zone and schedule.zone_prefixed:
-        raise cron.ScheduleError("timeZone", zone, "the schedule names a zone of its own")
-    return schedule
-
-
-@dataclass(frozen=True, slots=True)
-class ScheduleProblem:
-    """Why a timetable cannot be read: the field of the spec that has to change, and the error."""
-
-    field: Literal["schedule", "timeZone"]
-    error: cron.ScheduleError
-
-
-def schedule_problems(expression: str, zone: str | None) -> tuple[ScheduleProblem, ...]:
-    """Return all errors of a schedule and its zone; empty if `timetable` can read them.
-
-    Schedule and zone are checked separately, so that an error in one does not hide the other.
-    """
-    alone = [ScheduleProblem("schedule", error) for error in cron.errors(expression)]
-    alone += [ScheduleProblem("timeZone", error) for error in _zone_errors("@daily", zone)]
-    return tuple(
-        alone or (ScheduleProblem("timeZone", error) for error in _zone_errors(expression, zone))
-    )
-
-
-def _zone_errors(expression: str, zone: str | None) -> Iterator[cron.ScheduleError]:
-    try:
-        timetable(expression, zone, None)
-    except cron.ScheduleError as error:
-        yield error
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from hedgerow import Create, Job, View, instant, is_manager_of
-from hedgerow.controllers.cronjob.missed import LONGEST_LOOK_BACK
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from hedgerow_schemas.cronjob import CronJob
 
 SCHEDULED_AT = "batch.tutorial.kubebuilder.io/scheduled-at"
+LONGEST_LOOK_BACK: Final = timedelta(days=5 * 366)
 TOLERANCE: Final = timedelta(minutes=1)
 """How far the clocks of two replicas may differ; a record that is ahead by less is accepted."""
 ANY: Final = datetime(2100, 1, 1, tzinfo=UTC)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hedgerow import FieldError
-from hedgerow.controllers.cronjob.missed import schedule_problems
+from hedgerow.schedule import schedule_problems
 from hedgerow_schemas.cronjob import LONGEST_NAME, CronJob
 
 if TYPE_CHECKING:

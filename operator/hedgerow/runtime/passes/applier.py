@@ -8,8 +8,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hedgerow.fields import managed_fields, ownership
+from hedgerow.fields.applyconfiguration import declaring
 from hedgerow.fields.ownership import covers
-from hedgerow.fields.sets import declaring
 from hedgerow.kube.errors import AlreadyExists, Conflict, KubeError
 from hedgerow.kube.withholding import withholding
 from hedgerow.objects import ObjectRef, metadata
